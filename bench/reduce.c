@@ -45,8 +45,8 @@ struct replica {
     struct kernel_device *device;
     struct reduce_bucket *bucket;
     unsigned ranks[REPLICAS_MAX];
-    struct tree_span lane_ranges[REPLICAS_MAX];
-    float *subtrees[TREE_SUBTREES_MAX];
+    struct lane_tree_span lane_ranges[REPLICAS_MAX];
+    float *subtrees[LANE_TREE_SUBTREES_MAX];
     float *incoming;              /* of the ring: one chunk */
     uint64_t exact_tag, ring_tag; /* of the last message */
 };
@@ -191,7 +191,7 @@ static void take_memory(struct replica *replica)
 {
     struct world *world = replica->world;
     const struct kernel_options options = {.thread_count = 1};
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     struct error error = {0};
 
     assert(world->replicas >= 2);
@@ -202,9 +202,10 @@ static void take_memory(struct replica *replica)
         unsigned first = world->lanes * i / world->replicas;
         replica->ranks[i] = i;
         replica->lane_ranges[i] =
-            (struct tree_span){first, world->lanes * (i + 1) / world->replicas - first};
+            (struct lane_tree_span){first, world->lanes * (i + 1) / world->replicas - first};
     }
-    unsigned count = tree_subtrees(world->lanes, replica->lane_ranges[replica->rank], subtrees);
+    unsigned count =
+        lane_tree_subtrees(world->lanes, replica->lane_ranges[replica->rank], subtrees);
     for (unsigned i = 0; i < count; i++)
         replica->subtrees[i] = gradient(world->count, i);
     replica->incoming = gradient(world->count / world->replicas + 1, 0);
@@ -230,7 +231,7 @@ static void *run_replica(void *argument)
     carrier_free(replica->carrier);
     mesh_close(replica->mesh);
     replica->kernel->close(replica->device);
-    for (unsigned i = 0; i < TREE_SUBTREES_MAX; i++)
+    for (unsigned i = 0; i < LANE_TREE_SUBTREES_MAX; i++)
         free(replica->subtrees[i]);
     free(replica->incoming);
     return NULL;

@@ -24,8 +24,8 @@ struct rig {
     struct nccl_use nccl; /* none: there is one worker */
     int listener;
     struct engine *engine;
-    struct exchange_up *up;
-    struct exchange_down *down;
+    struct step_commit_up *up;
+    struct step_commit_down *down;
     struct scratch scratch; /* a folder of its own, removed by rig_close() */
 };
 

@@ -91,7 +91,7 @@ static void on_elected(void *context, bool leads, const char *leader)
         log_info("this node leads now");
     else
         log_debug("the leader is %s", leader[0] ? leader : "not known");
-    if (following_set(daemon, leads))
+    if (subscription_set(daemon, leads))
         log_error("no memory to follow the cluster's keys as %s", leads ? "leader" : "follower");
     daemon_wake(daemon);
 }
@@ -153,7 +153,7 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = leading_new(daemon, &daemon->leading);
     if (!status)
-        status = storing_new(daemon, &daemon->storing);
+        status = upload_new(daemon, &daemon->storing);
     if (!status)
         status = scrubbing_new(daemon, &daemon->scrubbing);
     if (!status)
@@ -167,7 +167,7 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = slot_service_new(daemon, &daemon->slot_service);
     if (!status)
-        status = following_set(daemon, false);
+        status = subscription_set(daemon, false);
     return status;
 }
 
@@ -186,14 +186,14 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
-    storing_free(daemon->storing);
+    upload_free(daemon->storing);
     scrubbing_free(daemon->scrubbing);
     retiring_free(daemon->retiring);
     suspicion_free(daemon->suspicion);
     fencing_free(daemon->fencing);
     earlier_report_free(daemon->earlier);
     slot_service_free(daemon->slot_service);
-    following_stop(daemon);
+    subscription_stop(daemon);
     election_stop(daemon->election);
     registry_abandon(daemon->registry);
     outbox_free(daemon->outbox);

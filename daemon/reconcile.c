@@ -147,7 +147,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     sync_jobs(daemon);
     fencing_look(daemon->fencing);
     leading_run(daemon->leading);
-    storing_sync(daemon->storing);
+    upload_sync(daemon->storing);
     if (daemon->stopping)
         finish_stopping(daemon);
     return 0;

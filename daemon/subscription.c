@@ -70,7 +70,7 @@ static void on_store_state(void *context, const struct error *error)
     daemon_wake(daemon);
 }
 
-int following_set(struct daemon *daemon, bool all)
+int subscription_set(struct daemon *daemon, bool all)
 {
     static const struct kv_watch_callbacks callbacks = {
         .snapshot = on_snapshot,
@@ -88,7 +88,7 @@ int following_set(struct daemon *daemon, bool all)
                           all ? NULL : keys_nodes(before, cluster), &callbacks, daemon, &watch);
     if (status)
         return status;
-    following_stop(daemon);
+    subscription_stop(daemon);
     daemon->watch = watch;
     daemon->watches_all = all;
     daemon->partial = true;     /* until the new watch has told what there is */
@@ -96,7 +96,7 @@ int following_set(struct daemon *daemon, bool all)
     return 0;
 }
 
-void following_stop(struct daemon *daemon)
+void subscription_stop(struct daemon *daemon)
 {
     if (daemon->watch)
         daemon->kv->unwatch(daemon->kv->context, daemon->watch);

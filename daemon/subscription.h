@@ -11,11 +11,11 @@
 #include "daemon/core/daemon.h"
 
 /**
- * following_set() - follow what every node does, or with @all what a leader does
+ * subscription_set() - follow what every node does, or with @all what a leader does
  *
  * Replaces the watch before; also from within one of its callbacks. Return: 0 (also when that is
  * followed already), -ENOMEM: what was followed before still is.
  */
-int following_set(struct daemon *daemon, bool all) CHECK_RESULT;
-/** following_stop() - nothing is told any more */
-void following_stop(struct daemon *daemon);
+int subscription_set(struct daemon *daemon, bool all) CHECK_RESULT;
+/** subscription_stop() - nothing is told any more */
+void subscription_stop(struct daemon *daemon);

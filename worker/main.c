@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "protocol") && !strcmp(argv[2], "links"))
         return tell_protocol();
     if (argc == 3 && !strcmp(argv[1], "rates"))
-        return rates_main(argv[2]);
+        return slot_benchmark_main(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "sample"))
         return sample_main(argc - 1, argv + 1);
     return train(argc, argv);

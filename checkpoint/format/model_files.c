@@ -49,13 +49,13 @@ bool companion_name(const char *name)
 
 /* ---- a folder of another program's ---- */
 
-static void leave_out(struct companions *companions, const char *name, const char *why)
+static void leave_out(struct model_files *companions, const char *name, const char *why)
 {
     if (companions->left_out[0] == '\0')
-        snprintf(companions->left_out, COMPANIONS_WORDS, "%s %s", name, why);
+        snprintf(companions->left_out, MODEL_FILES_WORDS, "%s %s", name, why);
 }
 
-static void consider(struct companions *companions, const char *name, uint64_t size_bytes,
+static void consider(struct model_files *companions, const char *name, uint64_t size_bytes,
                      uint64_t *total_bytes)
 {
     char why[96], size[SIZE_WORDS_SIZE];
@@ -63,13 +63,13 @@ static void consider(struct companions *companions, const char *name, uint64_t s
         snprintf(why, sizeof(why), "has %s; a file beside a model may have %zu MiB",
                  size_words(size_bytes, size), COMPANION_BYTES_MAX >> 20);
         leave_out(companions, name, why);
-    } else if (size_bytes > COMPANIONS_BYTES_MAX - *total_bytes) {
+    } else if (size_bytes > MODEL_FILES_BYTES_MAX - *total_bytes) {
         snprintf(why, sizeof(why), "is too much: all files beside a model may have %zu MiB",
-                 COMPANIONS_BYTES_MAX >> 20);
+                 MODEL_FILES_BYTES_MAX >> 20);
         leave_out(companions, name, why);
-    } else if (companions->count == COMPANIONS_MAX) {
+    } else if (companions->count == MODEL_FILES_MAX) {
         snprintf(why, sizeof(why), "is too much: %d files beside a model are taken",
-                 COMPANIONS_MAX);
+                 MODEL_FILES_MAX);
         leave_out(companions, name, why);
     } else {
         *total_bytes += size_bytes;
@@ -82,14 +82,14 @@ static int is_companion(const struct dirent *entry)
     return companion_name(entry->d_name);
 }
 
-int companions_find(const char *folder, struct companions *ret_companions, struct error *error)
+int model_files_find(const char *folder, struct model_files *ret_companions, struct error *error)
 {
     struct dirent **entries = NULL;
     uint64_t total_bytes = 0;
     int count = scandir(folder, &entries, is_companion, alphasort);
     if (count < 0)
         return error_set(error, -errno, "%s: %s", folder, strerror(errno));
-    *ret_companions = (struct companions){0};
+    *ret_companions = (struct model_files){0};
     for (int i = 0; i < count; i++) {
         char path[PATH_BYTES];
         struct stat status;
@@ -105,10 +105,10 @@ int companions_find(const char *folder, struct companions *ret_companions, struc
 /* ---- both kinds of folders ---- */
 
 /* The checkpoint before this one took no more than the limits allow. */
-static void list_manifest(const struct manifest *manifest, struct companions *ret_companions)
+static void list_manifest(const struct manifest *manifest, struct model_files *ret_companions)
 {
     uint64_t total_bytes = 0;
-    *ret_companions = (struct companions){0};
+    *ret_companions = (struct model_files){0};
     for (size_t i = 0; i < manifest->file_count; i++)
         if (companion_name(manifest->files[i].name))
             consider(ret_companions, manifest->files[i].name, manifest->files[i].size_bytes,
@@ -130,8 +130,8 @@ static int read_file(const struct companion_source *source, const char *name, si
     return r;
 }
 
-int companions_config(const struct companion_source *source, json_t **ret_config,
-                      struct error *error)
+int model_files_config(const struct companion_source *source, json_t **ret_config,
+                       struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
     int r = read_file(source, CONFIG_NAME, CONFIG_MAX, &text, error);
@@ -156,20 +156,20 @@ static int copy_file(const struct companion_source *source, const char *name, co
     return r;
 }
 
-int companions_copy(const struct companion_source *source, const char *part, struct manifest *into,
-                    char ret_left_out[COMPANIONS_WORDS], struct error *error)
+int model_files_copy(const struct companion_source *source, const char *part, struct manifest *into,
+                     char ret_left_out[MODEL_FILES_WORDS], struct error *error)
 {
-    AUTO_FREE struct companions *companions = calloc(1, sizeof(*companions));
+    AUTO_FREE struct model_files *companions = calloc(1, sizeof(*companions));
     int r = 0;
     if (companions == NULL)
         return error_set(error, -ENOMEM, "no memory for the files of %s", source->folder);
     if (source->manifest != NULL)
         list_manifest(source->manifest, companions);
     else
-        r = companions_find(source->folder, companions, error);
+        r = model_files_find(source->folder, companions, error);
     for (size_t i = 0; r == 0 && i < companions->count; i++)
         r = copy_file(source, companions->names[i], part, into, error);
     if (r == 0)
-        memcpy(ret_left_out, companions->left_out, COMPANIONS_WORDS);
+        memcpy(ret_left_out, companions->left_out, MODEL_FILES_WORDS);
     return r;
 }

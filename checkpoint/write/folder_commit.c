@@ -234,9 +234,9 @@ static int run(struct commit *commit, const char *folder, const struct manifest 
     return r;
 }
 
-int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
-                      const json_t *config, char ret_path[1024], char ret_sha256[65],
-                      struct error *error)
+int folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                  const json_t *config, char ret_path[1024], char ret_sha256[65],
+                  struct error *error)
 {
     struct commit commit = {.io = io, .error = error};
     int r = run(&commit, folder, manifest, config, ret_sha256);
@@ -245,8 +245,8 @@ int checkpoint_commit(const struct io *io, const char *folder, const struct mani
     return r;
 }
 
-int checkpoint_seal(const struct checkpoint_local *local, const struct manifest *manifest,
-                    const json_t *config, char ret_sha256[65], struct error *error)
+int folder_commit_copies(const struct checkpoint_local *local, const struct manifest *manifest,
+                         const json_t *config, char ret_sha256[65], struct error *error)
 {
     struct commit commit = {.io = local->io, .node = local->node, .error = error};
     return run(&commit, local->folder, manifest, config, ret_sha256);

@@ -8,7 +8,7 @@
 #include "checkpoint/remote/local.h"
 
 /**
- * checkpoint_commit() - make a complete checkpoint out of its parts' folder
+ * folder_commit() - make a complete checkpoint out of its parts' folder
  * @manifest: sealed
  *
  * Checks that every file of the manifest is there with its size (a part folder that is not shared
@@ -21,11 +21,12 @@
  * parts. When only the last fsync fails, step-N is there, complete and valid, but may not survive a
  * power cut.
  */
-int checkpoint_commit(const struct io *io, const char *folder, const struct manifest *manifest,
-                      const json_t *config, char ret_path[1024], char ret_sha256[65],
-                      struct error *error) CHECK_RESULT;
+int folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                  const json_t *config, char ret_path[1024], char ret_sha256[65],
+                  struct error *error) CHECK_RESULT;
 
-/** checkpoint_seal() - the coordinator: as checkpoint_commit() up to the new name; only files that
+/** folder_commit_copies() - the coordinator: as folder_commit() up to the new name; only files that
  * @manifest places on this node must be here */
-int checkpoint_seal(const struct checkpoint_local *local, const struct manifest *manifest,
-                    const json_t *config, char ret_sha256[65], struct error *error) CHECK_RESULT;
+int folder_commit_copies(const struct checkpoint_local *local, const struct manifest *manifest,
+                         const json_t *config, char ret_sha256[65],
+                         struct error *error) CHECK_RESULT;

@@ -60,8 +60,8 @@ static int set_aside(const char *folder, const char *path, struct error *error)
     return file_sync_directory(folder, error);
 }
 
-int checkpoint_find_equal(const char *folder, const struct manifest *manifest, char ret_path[1024],
-                          char ret_sha256[65], struct error *error)
+int folder_compare(const char *folder, const struct manifest *manifest, char ret_path[1024],
+                   char ret_sha256[65], struct error *error)
 {
     char path[FOLDER_PATH_SIZE];
     struct stat status;
@@ -70,17 +70,17 @@ int checkpoint_find_equal(const char *folder, const struct manifest *manifest, c
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     checkpoint_path(folder, manifest->step, path);
     if (lstat(path, &status) != 0 && errno == ENOENT)
-        return CHECKPOINT_ABSENT;
+        return FOLDER_COMPARE_ABSENT;
     int r = examine(path, manifest, &damage);
     if (r == 0)
         r = read_sha256(path, ret_sha256, &damage);
     if (r == 0) {
         memcpy(ret_path, path, sizeof(path));
-        return CHECKPOINT_STANDS;
+        return FOLDER_COMPARE_STANDS;
     }
     if (!checkpoint_is_lost(path, r))
         return error_set(error, r, "%s", damage.text);
     log_warning("%s is damaged; it is set aside and written anew: %s", path, damage.text);
     r = set_aside(folder, path, error);
-    return r != 0 ? r : CHECKPOINT_ABSENT;
+    return r != 0 ? r : FOLDER_COMPARE_ABSENT;
 }

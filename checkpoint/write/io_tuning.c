@@ -35,7 +35,7 @@ struct io_tuning io_tuning_best(const struct io_tuning *measured, unsigned count
         if (measured[i].bytes_per_second > best.bytes_per_second)
             best = measured[i];
     }
-    bool worth = best.bytes_per_second > (1 + TUNE_GAIN_LEAST) * measured[0].bytes_per_second;
+    bool worth = best.bytes_per_second > (1 + IO_TUNING_GAIN_LEAST) * measured[0].bytes_per_second;
     return worth ? best : measured[0];
 }
 
@@ -186,7 +186,7 @@ struct io_tuning io_tune(const struct io *io, const char *folder)
 {
     char path[FOLDER_FILE_SIZE], nearest[FOLDER_PATH_SIZE];
     struct io_tuning tuning;
-    folder_file_path(folder, TUNE_FILE_NAME, path);
+    folder_file_path(folder, IO_TUNING_FILE_NAME, path);
     if (recall(io, path, &tuning) == 0)
         return tuning;
     folder_nearest(folder, nearest);

@@ -7,10 +7,10 @@
 
 #include "checkpoint/io/io.h"
 
-#define TUNE_FILE_NAME   "io-tuning.json"
-#define TUNE_FROM_BYTES  ((uint64_t)256 << 20) /* of state: below there is nothing to gain */
-#define TUNE_GAIN_LEAST  0.1                   /* over the usual choice, lest noise decides */
-#define TUNE_CHOICES_MAX 8
+#define IO_TUNING_FILE_NAME   "io-tuning.json"
+#define IO_TUNING_FROM_BYTES  ((uint64_t)256 << 20) /* of state: below there is nothing to gain */
+#define IO_TUNING_GAIN_LEAST  0.1                   /* over the usual choice, lest noise decides */
+#define IO_TUNING_CHOICES_MAX 8
 
 struct io_tuning {
     size_t block_bytes;

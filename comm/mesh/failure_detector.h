@@ -13,23 +13,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct watch {
+struct failure_detector {
     uint64_t timeout_ns;
     uint64_t polled_ns;    /* monotonic */
     uint64_t attention_ns; /* what a peer's `heard` is taken from */
     uint64_t heartbeat_ns; /* monotonic: when the next one is due */
 };
 
-void watch_init(struct watch *watch, uint64_t timeout_ns, uint64_t now_ns);
+void failure_detector_init(struct failure_detector *watch, uint64_t timeout_ns, uint64_t now_ns);
 
-/** watch_poll() - the thread looks at its links now; Return: attention time, for what is heard now
+/** failure_detector_poll() - the thread looks at its links now; Return: attention time, for what is
+ * heard now
  */
-uint64_t watch_poll(struct watch *watch, uint64_t now_ns);
+uint64_t failure_detector_poll(struct failure_detector *watch, uint64_t now_ns);
 
-bool watch_silent(const struct watch *watch, uint64_t heard_attention_ns);
+bool failure_detector_silent(const struct failure_detector *watch, uint64_t heard_attention_ns);
 
-/** watch_beat() - whether heartbeats are due at the last poll; then the next ones are scheduled */
-bool watch_beat(struct watch *watch);
+/** failure_detector_beat() - whether heartbeats are due at the last poll; then the next ones are
+ * scheduled */
+bool failure_detector_beat(struct failure_detector *watch);
 
-/** watch_poll_ns() - the longest that the thread may sleep between polls */
-uint64_t watch_poll_ns(const struct watch *watch);
+/** failure_detector_poll_ns() - the longest that the thread may sleep between polls */
+uint64_t failure_detector_poll_ns(const struct failure_detector *watch);

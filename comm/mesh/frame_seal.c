@@ -14,36 +14,37 @@
 
 #define NONCE_SIZE 12 /* four zeros, and the number of the seal */
 
-struct seal {
+struct frame_seal {
     EVP_CIPHER_CTX *context; /* NULL: checksums */
     uint64_t count;
     uint32_t start, crc; /* of checksums: of the key, and of the seal that is being made */
 };
 
-int seal_new(enum seal_kind kind, const uint8_t key[SEAL_KEY_SIZE], struct seal **ret_seal)
+int frame_seal_new(enum frame_seal_kind kind, const uint8_t key[FRAME_SEAL_KEY_SIZE],
+                   struct frame_seal **ret_seal)
 {
-    struct seal *seal = calloc(1, sizeof(*seal));
+    struct frame_seal *seal = calloc(1, sizeof(*seal));
     if (!seal)
         return -ENOMEM;
     if (kind == SEAL_CHECKSUMS) {
-        seal->start = hash_crc32c(0, key, SEAL_KEY_SIZE);
+        seal->start = hash_crc32c(0, key, FRAME_SEAL_KEY_SIZE);
         *ret_seal = seal;
         return 0;
     }
     seal->context = EVP_CIPHER_CTX_new();
     if (!seal->context) {
-        seal_free(seal);
+        frame_seal_free(seal);
         return -ENOMEM;
     }
     if (EVP_EncryptInit_ex(seal->context, EVP_aes_256_gcm(), NULL, key, NULL) != 1) {
-        seal_free(seal);
+        frame_seal_free(seal);
         return -ENOTSUP;
     }
     *ret_seal = seal;
     return 0;
 }
 
-void seal_free(struct seal *seal)
+void frame_seal_free(struct frame_seal *seal)
 {
     if (!seal)
         return;
@@ -51,7 +52,7 @@ void seal_free(struct seal *seal)
     free(seal);
 }
 
-int seal_begin(struct seal *seal)
+int frame_seal_begin(struct frame_seal *seal)
 {
     uint8_t nonce[NONCE_SIZE] = {0};
     bytes_put_u64(nonce + NONCE_SIZE - sizeof(uint64_t), seal->count++);
@@ -62,7 +63,7 @@ int seal_begin(struct seal *seal)
     return EVP_EncryptInit_ex(seal->context, NULL, NULL, NULL, nonce) == 1 ? 0 : -EIO;
 }
 
-int seal_add(struct seal *seal, const void *data, size_t size_bytes)
+int frame_seal_add(struct frame_seal *seal, const void *data, size_t size_bytes)
 {
     const uint8_t *at = data;
     if (!seal->context) {
@@ -79,44 +80,44 @@ int seal_add(struct seal *seal, const void *data, size_t size_bytes)
     return 0;
 }
 
-int seal_end(struct seal *seal, uint8_t ret_tag[SEAL_TAG_SIZE])
+int frame_seal_end(struct frame_seal *seal, uint8_t ret_tag[FRAME_SEAL_TAG_SIZE])
 {
-    uint8_t nothing[SEAL_TAG_SIZE];
+    uint8_t nothing[FRAME_SEAL_TAG_SIZE];
     int ignored;
     if (!seal->context) {
-        memset(ret_tag, 0, SEAL_TAG_SIZE);
+        memset(ret_tag, 0, FRAME_SEAL_TAG_SIZE);
         bytes_put_u32(ret_tag, seal->crc);
         return 0;
     }
-    bool made =
-        EVP_EncryptFinal_ex(seal->context, nothing, &ignored) == 1 &&
-        EVP_CIPHER_CTX_ctrl(seal->context, EVP_CTRL_AEAD_GET_TAG, SEAL_TAG_SIZE, ret_tag) == 1;
+    bool made = EVP_EncryptFinal_ex(seal->context, nothing, &ignored) == 1 &&
+                EVP_CIPHER_CTX_ctrl(seal->context, EVP_CTRL_AEAD_GET_TAG, FRAME_SEAL_TAG_SIZE,
+                                    ret_tag) == 1;
     return made ? 0 : -EIO;
 }
 
-int seal_make(struct seal *seal, const void *data, size_t size_bytes,
-              uint8_t ret_tag[SEAL_TAG_SIZE])
+int frame_seal_make(struct frame_seal *seal, const void *data, size_t size_bytes,
+                    uint8_t ret_tag[FRAME_SEAL_TAG_SIZE])
 {
-    int code = seal_begin(seal);
+    int code = frame_seal_begin(seal);
     if (code == 0)
-        code = seal_add(seal, data, size_bytes);
-    return code == 0 ? seal_end(seal, ret_tag) : code;
+        code = frame_seal_add(seal, data, size_bytes);
+    return code == 0 ? frame_seal_end(seal, ret_tag) : code;
 }
 
-int seal_check_end(struct seal *seal, const uint8_t tag[SEAL_TAG_SIZE])
+int frame_seal_check_end(struct frame_seal *seal, const uint8_t tag[FRAME_SEAL_TAG_SIZE])
 {
-    uint8_t expected[SEAL_TAG_SIZE];
-    int code = seal_end(seal, expected);
+    uint8_t expected[FRAME_SEAL_TAG_SIZE];
+    int code = frame_seal_end(seal, expected);
     if (code < 0)
         return code;
-    return CRYPTO_memcmp(expected, tag, SEAL_TAG_SIZE) == 0 ? 0 : -EBADMSG;
+    return CRYPTO_memcmp(expected, tag, FRAME_SEAL_TAG_SIZE) == 0 ? 0 : -EBADMSG;
 }
 
-int seal_check(struct seal *seal, const void *data, size_t size_bytes,
-               const uint8_t tag[SEAL_TAG_SIZE])
+int frame_seal_check(struct frame_seal *seal, const void *data, size_t size_bytes,
+                     const uint8_t tag[FRAME_SEAL_TAG_SIZE])
 {
-    int code = seal_begin(seal);
+    int code = frame_seal_begin(seal);
     if (code == 0)
-        code = seal_add(seal, data, size_bytes);
-    return code == 0 ? seal_check_end(seal, tag) : code;
+        code = frame_seal_add(seal, data, size_bytes);
+    return code == 0 ? frame_seal_check_end(seal, tag) : code;
 }

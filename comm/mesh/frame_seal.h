@@ -22,29 +22,31 @@
 
 #include "base/compiler.h"
 
-#define SEAL_KEY_SIZE 32
-#define SEAL_TAG_SIZE 16
+#define FRAME_SEAL_KEY_SIZE 32
+#define FRAME_SEAL_TAG_SIZE 16
 
-struct seal;
+struct frame_seal;
 
-enum seal_kind { SEAL_AUTHENTICATED, SEAL_CHECKSUMS };
+enum frame_seal_kind { SEAL_AUTHENTICATED, SEAL_CHECKSUMS };
 
-/** seal_new() - of one direction; the key is copied. -ENOMEM; -ENOTSUP: libcrypto has no AES-GCM */
-int seal_new(enum seal_kind kind, const uint8_t key[SEAL_KEY_SIZE],
-             struct seal **ret_seal) CHECK_RESULT;
-void seal_free(struct seal *seal); /* NULL allowed */
+/** frame_seal_new() - of one direction; the key is copied. -ENOMEM; -ENOTSUP: libcrypto has no
+ * AES-GCM */
+int frame_seal_new(enum frame_seal_kind kind, const uint8_t key[FRAME_SEAL_KEY_SIZE],
+                   struct frame_seal **ret_seal) CHECK_RESULT;
+void frame_seal_free(struct frame_seal *seal); /* NULL allowed */
 
-/** seal_begin(), seal_add(), seal_end() - the next tag in order, over all bytes added; -EIO:
- * libcrypto failed, the link is good for nothing more */
-int seal_begin(struct seal *seal) CHECK_RESULT;
-int seal_add(struct seal *seal, const void *data, size_t size_bytes) CHECK_RESULT;
-int seal_end(struct seal *seal, uint8_t ret_tag[SEAL_TAG_SIZE]) CHECK_RESULT;
+/** frame_seal_begin(), frame_seal_add(), frame_seal_end() - the next tag in order, over all bytes
+ * added; -EIO: libcrypto failed, the link is good for nothing more */
+int frame_seal_begin(struct frame_seal *seal) CHECK_RESULT;
+int frame_seal_add(struct frame_seal *seal, const void *data, size_t size_bytes) CHECK_RESULT;
+int frame_seal_end(struct frame_seal *seal, uint8_t ret_tag[FRAME_SEAL_TAG_SIZE]) CHECK_RESULT;
 
-/** seal_make() - the three in one */
-int seal_make(struct seal *seal, const void *data, size_t size_bytes,
-              uint8_t ret_tag[SEAL_TAG_SIZE]) CHECK_RESULT;
-/** seal_check_end() - seal_end() of the receiver: -EBADMSG: @tag is another one */
-int seal_check_end(struct seal *seal, const uint8_t tag[SEAL_TAG_SIZE]) CHECK_RESULT;
-/** seal_check() - of bytes that are all here */
-int seal_check(struct seal *seal, const void *data, size_t size_bytes,
-               const uint8_t tag[SEAL_TAG_SIZE]) CHECK_RESULT;
+/** frame_seal_make() - the three in one */
+int frame_seal_make(struct frame_seal *seal, const void *data, size_t size_bytes,
+                    uint8_t ret_tag[FRAME_SEAL_TAG_SIZE]) CHECK_RESULT;
+/** frame_seal_check_end() - frame_seal_end() of the receiver: -EBADMSG: @tag is another one */
+int frame_seal_check_end(struct frame_seal *seal,
+                         const uint8_t tag[FRAME_SEAL_TAG_SIZE]) CHECK_RESULT;
+/** frame_seal_check() - of bytes that are all here */
+int frame_seal_check(struct frame_seal *seal, const void *data, size_t size_bytes,
+                     const uint8_t tag[FRAME_SEAL_TAG_SIZE]) CHECK_RESULT;

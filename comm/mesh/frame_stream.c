@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-void stream_init(struct stream *stream, struct link *link, const struct stream_events *events,
-                 void *context, uint64_t generation, uint32_t source)
+void frame_stream_init(struct frame_stream *stream, struct link *link,
+                       const struct frame_stream_events *events, void *context, uint64_t generation,
+                       uint32_t source)
 {
-    *stream = (struct stream){
+    *stream = (struct frame_stream){
         .link = link,
         .events = events,
         .context = context,
@@ -17,37 +18,39 @@ void stream_init(struct stream *stream, struct link *link, const struct stream_e
     TAILQ_INIT(&stream->items);
 }
 
-void stream_done(struct stream *stream)
+void frame_stream_done(struct frame_stream *stream)
 {
     bytes_done(&stream->small);
     bytes_done(&stream->committed);
     free(stream->abandoned);
     stream->abandoned = NULL;
-    seal_free(stream->seal_in);
-    seal_free(stream->seal_out);
+    frame_seal_free(stream->seal_in);
+    frame_seal_free(stream->seal_out);
     stream->seal_in = stream->seal_out = NULL;
 }
 
-int stream_seal(struct stream *stream, enum seal_kind kind, const uint8_t key_out[SEAL_KEY_SIZE],
-                const uint8_t key_in[SEAL_KEY_SIZE])
+int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
+                      const uint8_t key_out[FRAME_SEAL_KEY_SIZE],
+                      const uint8_t key_in[FRAME_SEAL_KEY_SIZE])
 {
     assert(!stream->seal_in && !stream->seal_out && TAILQ_EMPTY(&stream->items));
-    int code = seal_new(kind, key_out, &stream->seal_out);
-    return code < 0 ? code : seal_new(kind, key_in, &stream->seal_in);
+    int code = frame_seal_new(kind, key_out, &stream->seal_out);
+    return code < 0 ? code : frame_seal_new(kind, key_in, &stream->seal_in);
 }
 
 /* ---- out ---- */
 
-static int append_tag(struct stream *stream, struct bytes *to, const void *data, size_t size_bytes)
+static int append_tag(struct frame_stream *stream, struct bytes *to, const void *data,
+                      size_t size_bytes)
 {
-    uint8_t tag[SEAL_TAG_SIZE];
+    uint8_t tag[FRAME_SEAL_TAG_SIZE];
     if (!stream->seal_out)
         return 0;
-    int code = seal_make(stream->seal_out, data, size_bytes, tag);
+    int code = frame_seal_make(stream->seal_out, data, size_bytes, tag);
     return code < 0 ? code : bytes_append(to, tag, sizeof(tag));
 }
 
-static int append_header(struct stream *stream, struct bytes *to, struct frame frame)
+static int append_header(struct frame_stream *stream, struct bytes *to, struct frame frame)
 {
     uint8_t header[FRAME_HEADER_SIZE];
     frame.generation = stream->generation;
@@ -57,8 +60,8 @@ static int append_header(struct stream *stream, struct bytes *to, struct frame f
     return code < 0 ? code : append_tag(stream, to, header, sizeof(header));
 }
 
-int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
-               const void *payload, uint32_t length)
+int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
+                     const void *payload, uint32_t length)
 {
     size_t before = stream->small.size_bytes;
     int code =
@@ -73,30 +76,31 @@ int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64
     return code;
 }
 
-void stream_queue(struct stream *stream, struct stream_item *item)
+void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item)
 {
     TAILQ_INSERT_TAIL(&stream->items, item, entry);
 }
 
-bool stream_items_waiting(const struct stream *stream)
+bool frame_stream_items_waiting(const struct frame_stream *stream)
 {
     return !TAILQ_EMPTY(&stream->items);
 }
 
-static bool commitment_open(const struct stream *stream)
+static bool commitment_open(const struct frame_stream *stream)
 {
     return stream->committed_position < stream->committed.size_bytes || stream->segment_left > 0 ||
            stream->trailer_left > 0;
 }
 
-bool stream_idle(const struct stream *stream)
+bool frame_stream_idle(const struct frame_stream *stream)
 {
-    return !stream_items_waiting(stream) && stream->small.size_bytes == 0 &&
+    return !frame_stream_items_waiting(stream) && stream->small.size_bytes == 0 &&
            !commitment_open(stream);
 }
 
 /* The frame of the next segment of the first item. */
-static struct frame next_segment(const struct stream *stream, const struct stream_item *item)
+static struct frame next_segment(const struct frame_stream *stream,
+                                 const struct frame_stream_item *item)
 {
     if (item->type == FRAME_OFFER)
         return (struct frame){.type = FRAME_OFFER, .tag = item->tag, .size = item->size_bytes};
@@ -109,7 +113,7 @@ static struct frame next_segment(const struct stream *stream, const struct strea
 }
 
 /* At a boundary: commit the small frames that wait, and one segment behind them. */
-static int commit_next(struct stream *stream)
+static int commit_next(struct frame_stream *stream)
 {
     stream->committed.size_bytes = 0;
     stream->committed_position = 0;
@@ -118,7 +122,7 @@ static int commit_next(struct stream *stream)
         stream->committed = stream->small;
         stream->small = empty;
     }
-    struct stream_item *item = TAILQ_FIRST(&stream->items);
+    struct frame_stream_item *item = TAILQ_FIRST(&stream->items);
     if (!item)
         return 0;
     struct frame frame = next_segment(stream, item);
@@ -131,12 +135,12 @@ static int commit_next(struct stream *stream)
     stream->item_position += frame.length;
     if (!stream->seal_out || frame.length == 0)
         return 0;
-    stream->trailer_left = SEAL_TAG_SIZE;
-    return seal_make(stream->seal_out, stream->segment, frame.length, stream->trailer);
+    stream->trailer_left = FRAME_SEAL_TAG_SIZE;
+    return frame_seal_make(stream->seal_out, stream->segment, frame.length, stream->trailer);
 }
 
 /* What was committed is out: is the first item, too? */
-static void commitment_done(struct stream *stream)
+static void commitment_done(struct frame_stream *stream)
 {
     if (stream->abandoned) {
         free(stream->abandoned);
@@ -145,7 +149,7 @@ static void commitment_done(struct stream *stream)
     if (!stream->item_committed)
         return;
     stream->item_committed = false;
-    struct stream_item *item = TAILQ_FIRST(&stream->items);
+    struct frame_stream_item *item = TAILQ_FIRST(&stream->items);
     if (item->type == FRAME_OFFER || stream->item_position == item->size_bytes) {
         stream->item_position = 0;
         TAILQ_REMOVE(&stream->items, item, entry);
@@ -153,7 +157,7 @@ static void commitment_done(struct stream *stream)
     }
 }
 
-static ssize_t send_committed(struct stream *stream)
+static ssize_t send_committed(struct frame_stream *stream)
 {
     struct iovec parts[3];
     int part_count = 0;
@@ -166,7 +170,7 @@ static ssize_t send_committed(struct stream *stream)
                                              .iov_len = stream->segment_left};
     if (stream->trailer_left > 0)
         parts[part_count++] =
-            (struct iovec){.iov_base = stream->trailer + SEAL_TAG_SIZE - stream->trailer_left,
+            (struct iovec){.iov_base = stream->trailer + FRAME_SEAL_TAG_SIZE - stream->trailer_left,
                            .iov_len = stream->trailer_left};
     ssize_t count = link_send(stream->link, parts, part_count);
     if (count <= 0)
@@ -183,12 +187,12 @@ static ssize_t send_committed(struct stream *stream)
     return count;
 }
 
-int stream_send(struct stream *stream)
+int frame_stream_send(struct frame_stream *stream)
 {
     for (;;) {
         if (!commitment_open(stream)) {
             commitment_done(stream);
-            if (stream_idle(stream))
+            if (frame_stream_idle(stream))
                 return 0;
             int code = commit_next(stream);
             if (code < 0)
@@ -202,7 +206,7 @@ int stream_send(struct stream *stream)
     }
 }
 
-int stream_abandon(struct stream *stream)
+int frame_stream_abandon(struct frame_stream *stream)
 {
     TAILQ_INIT(&stream->items);
     stream->item_committed = false;
@@ -227,7 +231,7 @@ static bool type_opens_message(enum frame_type type)
     return type == FRAME_DATA || type == FRAME_DELIVERY;
 }
 
-static int message_end(struct stream *stream)
+static int message_end(struct frame_stream *stream)
 {
     struct frame message = stream->message;
     stream->message.type = 0;
@@ -236,13 +240,13 @@ static int message_end(struct stream *stream)
 }
 
 /* All of a segment is in, and right. */
-static int segment_end(struct stream *stream)
+static int segment_end(struct frame_stream *stream)
 {
     stream->in_segment = stream->awaits_tag = false;
     return stream->message_position == stream->message.size ? message_end(stream) : 0;
 }
 
-static int segment_begin(struct stream *stream, const struct frame *frame)
+static int segment_begin(struct frame_stream *stream, const struct frame *frame)
 {
     if (type_opens_message(frame->type)) {
         if (stream->message.type != 0)
@@ -261,14 +265,15 @@ static int segment_begin(struct stream *stream, const struct frame *frame)
     stream->segment_remaining = frame->length;
     if (frame->length == 0)
         return segment_end(stream);
-    return stream->seal_in ? seal_begin(stream->seal_in) : 0;
+    return stream->seal_in ? frame_seal_begin(stream->seal_in) : 0;
 }
 
 /* Account for bytes that are at their destination. */
-static int segment_arrived(struct stream *stream, size_t count)
+static int segment_arrived(struct frame_stream *stream, size_t count)
 {
     if (stream->seal_in) {
-        int code = seal_add(stream->seal_in, stream->destination + stream->message_position, count);
+        int code =
+            frame_seal_add(stream->seal_in, stream->destination + stream->message_position, count);
         if (code < 0)
             return code;
     }
@@ -281,19 +286,19 @@ static int segment_arrived(struct stream *stream, size_t count)
 }
 
 /* The tag of a segment out of the staging buffer: 1, 0 when it is not all there, or an error. */
-static int tag_from_staging(struct stream *stream)
+static int tag_from_staging(struct frame_stream *stream)
 {
-    if (stream->staging_end - stream->staging_begin < SEAL_TAG_SIZE)
+    if (stream->staging_end - stream->staging_begin < FRAME_SEAL_TAG_SIZE)
         return 0;
-    int code = seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
-    stream->staging_begin += SEAL_TAG_SIZE;
+    int code = frame_seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
+    stream->staging_begin += FRAME_SEAL_TAG_SIZE;
     if (code == 0)
         code = segment_end(stream);
     return code < 0 ? code : 1;
 }
 
 /* Part of a segment out of the staging buffer: 1, or an error. */
-static int segment_from_staging(struct stream *stream)
+static int segment_from_staging(struct frame_stream *stream)
 {
     size_t count = MIN(stream->segment_remaining, stream->staging_end - stream->staging_begin);
     memcpy(stream->destination + stream->message_position, stream->staging + stream->staging_begin,
@@ -304,13 +309,13 @@ static int segment_from_staging(struct stream *stream)
 }
 
 /* What stands at @at and its tag behind it; without seals there is nothing to check. */
-static int check_staged(struct stream *stream, const uint8_t *at, size_t size_bytes)
+static int check_staged(struct frame_stream *stream, const uint8_t *at, size_t size_bytes)
 {
-    return stream->seal_in ? seal_check(stream->seal_in, at, size_bytes, at + size_bytes) : 0;
+    return stream->seal_in ? frame_seal_check(stream->seal_in, at, size_bytes, at + size_bytes) : 0;
 }
 
 /* A frame that is no segment: its payload is all there, with its tag. */
-static int take_small_frame(struct stream *stream, const struct frame *frame,
+static int take_small_frame(struct frame_stream *stream, const struct frame *frame,
                             const uint8_t *payload)
 {
     int code = frame->length > 0 ? check_staged(stream, payload, frame->length) : 0;
@@ -322,10 +327,11 @@ static int take_small_frame(struct stream *stream, const struct frame *frame,
  * a header has been checked nothing follows from it but how much must be here, and a length that no
  * small frame has is an error already.
  */
-static int frame_from_staging(struct stream *stream)
+static int frame_from_staging(struct frame_stream *stream)
 {
     size_t count = stream->staging_end - stream->staging_begin;
-    size_t tag_size = stream->seal_in ? SEAL_TAG_SIZE : 0, size = FRAME_HEADER_SIZE + tag_size;
+    size_t tag_size = stream->seal_in ? FRAME_SEAL_TAG_SIZE : 0,
+           size = FRAME_HEADER_SIZE + tag_size;
     const uint8_t *at = stream->staging + stream->staging_begin;
     struct frame frame;
     if (count < size)
@@ -348,7 +354,7 @@ static int frame_from_staging(struct stream *stream)
 }
 
 /* Everything that the staging buffer holds; what is left of it moves to its beginning. */
-static int parse_staging(struct stream *stream)
+static int parse_staging(struct frame_stream *stream)
 {
     int code = 1;
     while (code == 1 && stream->staging_begin < stream->staging_end)
@@ -364,7 +370,7 @@ static int parse_staging(struct stream *stream)
     return 0;
 }
 
-static ssize_t receive_once(struct stream *stream)
+static ssize_t receive_once(struct frame_stream *stream)
 {
     struct iovec parts[2];
     int part_count = 0;
@@ -372,8 +378,9 @@ static ssize_t receive_once(struct stream *stream)
     if (direct > 0)
         parts[part_count++] = (struct iovec){
             .iov_base = stream->destination + stream->message_position, .iov_len = direct};
-    parts[part_count++] = (struct iovec){.iov_base = stream->staging + stream->staging_end,
-                                         .iov_len = STREAM_STAGING_BYTES - stream->staging_end};
+    parts[part_count++] =
+        (struct iovec){.iov_base = stream->staging + stream->staging_end,
+                       .iov_len = FRAME_STREAM_STAGING_BYTES - stream->staging_end};
     ssize_t count = link_receive(stream->link, parts, part_count);
     if (count <= 0)
         return count == 0 ? -ESHUTDOWN : count;
@@ -388,8 +395,8 @@ static ssize_t receive_once(struct stream *stream)
 }
 
 /* Read until nothing is there, the budget is used or something is wrong. */
-static ssize_t receive_all(struct stream *stream, size_t budget_bytes,
-                           ssize_t (*once)(struct stream *stream))
+static ssize_t receive_all(struct frame_stream *stream, size_t budget_bytes,
+                           ssize_t (*once)(struct frame_stream *stream))
 {
     size_t total = 0;
     while (total < budget_bytes) {
@@ -403,19 +410,19 @@ static ssize_t receive_all(struct stream *stream, size_t budget_bytes,
     return (ssize_t)total;
 }
 
-ssize_t stream_receive(struct stream *stream, size_t budget_bytes)
+ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes)
 {
     return receive_all(stream, budget_bytes, receive_once);
 }
 
-static ssize_t discard_once(struct stream *stream)
+static ssize_t discard_once(struct frame_stream *stream)
 {
-    struct iovec part = {.iov_base = stream->staging, .iov_len = STREAM_STAGING_BYTES};
+    struct iovec part = {.iov_base = stream->staging, .iov_len = FRAME_STREAM_STAGING_BYTES};
     ssize_t count = link_receive(stream->link, &part, 1);
     return count == 0 ? -ESHUTDOWN : count;
 }
 
-ssize_t stream_discard(struct stream *stream, size_t budget_bytes)
+ssize_t frame_stream_discard(struct frame_stream *stream, size_t budget_bytes)
 {
     return receive_all(stream, budget_bytes, discard_once);
 }

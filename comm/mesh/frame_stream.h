@@ -8,13 +8,13 @@
  * In: headers and small payloads pass through a staging buffer; the payload of a segment is read
  * straight to its destination, with the staging buffer behind it for what follows, in one call.
  *
- * Once both sides know each other (stream_seal()) every header, and every payload that is not
+ * Once both sides know each other (frame_stream_seal()) every header, and every payload that is not
  * empty, is followed by its tag (comm/mesh/frame_seal.h). Nothing is done about a header before its
  * tag is right; a segment counts when its own is.
  *
  * Invariants: at most one message is open in each direction; the destination of an open message is
- * written only inside stream_receive(). Frames are sealed in the order in which they leave: small
- * ones that wait are committed before the next segment is. One thread uses a stream.
+ * written only inside frame_stream_receive(). Frames are sealed in the order in which they leave:
+ * small ones that wait are committed before the next segment is. One thread uses a stream.
  */
 #pragma once
 
@@ -29,38 +29,38 @@
 #include "comm/mesh/frame_seal.h"
 #include "comm/mesh/link.h"
 
-#define STREAM_STAGING_BYTES (16 * 1024)
+#define FRAME_STREAM_STAGING_BYTES (16 * 1024)
 
 /* One message, or the offer of one, in the queue of a stream; embedded in its owner. */
-struct stream_item {
-    TAILQ_ENTRY(stream_item) entry;
+struct frame_stream_item {
+    TAILQ_ENTRY(frame_stream_item) entry;
     enum frame_type type; /* FRAME_DATA, FRAME_DELIVERY, FRAME_OFFER */
     uint64_t tag;
     const uint8_t *data;
     size_t size_bytes;
 };
-TAILQ_HEAD(stream_items, stream_item);
+TAILQ_HEAD(frame_stream_items, frame_stream_item);
 
-struct stream_events {
+struct frame_stream_events {
     /* A message opens; its bytes go to *ret_destination, which stays valid until message_ends. */
     int (*message_begins)(void *context, const struct frame *frame, uint8_t **ret_destination);
     int (*message_ends)(void *context, const struct frame *frame);
     /* Any other frame, with its payload of frame->length bytes. */
     int (*small_frame)(void *context, const struct frame *frame, const uint8_t *payload);
     /* The item was handed to the link entirely, and has left the queue. */
-    void (*item_sent)(void *context, struct stream_item *item);
+    void (*item_sent)(void *context, struct frame_stream_item *item);
 };
 
-struct stream {
+struct frame_stream {
     struct link *link; /* borrowed */
-    const struct stream_events *events;
+    const struct frame_stream_events *events;
     void *context;
     uint64_t generation; /* put into every frame */
     uint32_t source;
 
     /* in */
-    struct seal *seal_in; /* NULL: frames have no tags yet */
-    uint8_t staging[STREAM_STAGING_BYTES];
+    struct frame_seal *seal_in; /* NULL: frames have no tags yet */
+    uint8_t staging[FRAME_STREAM_STAGING_BYTES];
     size_t staging_begin, staging_end;
     bool in_segment;          /* the header in `in` was read, its payload is missing in part */
     struct frame message;     /* the open message; type 0 when none is */
@@ -70,15 +70,15 @@ struct stream {
     bool awaits_tag;          /* all of the segment is here, its tag is not */
 
     /* out */
-    struct seal *seal_out;
-    struct stream_items items;
+    struct frame_seal *seal_out;
+    struct frame_stream_items items;
     size_t item_position;   /* bytes of the first item that were committed */
     struct bytes small;     /* encoded small frames that wait for a boundary */
     struct bytes committed; /* small frames and a segment's header on their way */
     size_t committed_position;
     const uint8_t *segment; /* the payload behind `committed` */
     size_t segment_left;
-    uint8_t trailer[SEAL_TAG_SIZE]; /* of the segment, behind it */
+    uint8_t trailer[FRAME_SEAL_TAG_SIZE]; /* of the segment, behind it */
     size_t trailer_left;
     bool item_committed; /* `committed` ends with a segment (or offer) of the first item */
     uint8_t *abandoned;  /* owned copy of a segment whose message was abandoned */
@@ -86,50 +86,55 @@ struct stream {
     uint64_t bytes_sent, bytes_received;
 };
 
-void stream_init(struct stream *stream, struct link *link, const struct stream_events *events,
-                 void *context, uint64_t generation, uint32_t source);
-void stream_done(struct stream *stream);
+void frame_stream_init(struct frame_stream *stream, struct link *link,
+                       const struct frame_stream_events *events, void *context, uint64_t generation,
+                       uint32_t source);
+void frame_stream_done(struct frame_stream *stream);
 
 /**
- * stream_seal() - from here on everything that is put or queued has tags, and so has all that comes
+ * frame_stream_seal() - from here on everything that is put or queued has tags, and so has all that
+ * comes
  * @key_out, @key_in: the peer has them the other way round
  * Return: 0; -ENOMEM, -ENOTSUP
  */
-int stream_seal(struct stream *stream, enum seal_kind kind, const uint8_t key_out[SEAL_KEY_SIZE],
-                const uint8_t key_in[SEAL_KEY_SIZE]) CHECK_RESULT;
+int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
+                      const uint8_t key_out[FRAME_SEAL_KEY_SIZE],
+                      const uint8_t key_in[FRAME_SEAL_KEY_SIZE]) CHECK_RESULT;
 
-/** stream_put() - queue a small frame; generation and source are filled in; 0 or -ENOMEM */
-int stream_put(struct stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
-               const void *payload, uint32_t length) CHECK_RESULT;
+/** frame_stream_put() - queue a small frame; generation and source are filled in; 0 or -ENOMEM */
+int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
+                     const void *payload, uint32_t length) CHECK_RESULT;
 
-/** stream_queue() - queue an item behind the others; borrowed until item_sent or stream_abandon()
+/** frame_stream_queue() - queue an item behind the others; borrowed until item_sent or
+ * frame_stream_abandon()
  */
-void stream_queue(struct stream *stream, struct stream_item *item);
+void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item);
 
-/** stream_idle() - nothing waits to be sent */
-bool stream_idle(const struct stream *stream);
+/** frame_stream_idle() - nothing waits to be sent */
+bool frame_stream_idle(const struct frame_stream *stream);
 
-/** stream_items_waiting() - an item waits or is on its way */
-bool stream_items_waiting(const struct stream *stream);
+/** frame_stream_items_waiting() - an item waits or is on its way */
+bool frame_stream_items_waiting(const struct frame_stream *stream);
 
-/** stream_send() - hand over what the link takes; 0, -ENOMEM, or the link's error */
-int stream_send(struct stream *stream) CHECK_RESULT;
+/** frame_stream_send() - hand over what the link takes; 0, -ENOMEM, or the link's error */
+int frame_stream_send(struct frame_stream *stream) CHECK_RESULT;
 
 /**
- * stream_receive() - read what is there, at most about @budget_bytes, and call the events
+ * frame_stream_receive() - read what is there, at most about @budget_bytes, and call the events
  * Return: bytes read (0: none is there now), -ESHUTDOWN when the peer has finished, -EBADMSG for a
  * tag that is wrong, -EPROTO for a frame that is not allowed, the link's error, or what an event
  * returned
  */
-ssize_t stream_receive(struct stream *stream, size_t budget_bytes) CHECK_RESULT;
+ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
-/** stream_discard() - read and forget; as stream_receive(), calls nothing */
-ssize_t stream_discard(struct stream *stream, size_t budget_bytes) CHECK_RESULT;
+/** frame_stream_discard() - read and forget; as frame_stream_receive(), calls nothing */
+ssize_t frame_stream_discard(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
 /**
- * stream_abandon() - forget all items without events, at once: their data is not touched any more
+ * frame_stream_abandon() - forget all items without events, at once: their data is not touched any
+ * more
  *
  * A segment that is half out is copied, so that small frames can still follow it. -ENOMEM: nothing
  * can follow, the link is only good for being closed.
  */
-int stream_abandon(struct stream *stream) CHECK_RESULT;
+int frame_stream_abandon(struct frame_stream *stream) CHECK_RESULT;

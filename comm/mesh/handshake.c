@@ -17,7 +17,7 @@ enum hash_use { PROOF_OF_CONNECTOR = 1, PROOF_OF_ACCEPTOR, SEAL_OF_CONNECTOR, SE
 _Static_assert(FRAME_HELLO_SIZE == HANDSHAKE_CHALLENGE_SIZE + 4 + NAME_SIZE, "layout of HELLO");
 _Static_assert(FRAME_CHALLENGE_SIZE == HANDSHAKE_CHALLENGE_SIZE, "layout of CHALLENGE");
 _Static_assert(FRAME_PROOF_SIZE == crypto_auth_BYTES, "layout of PROOF");
-_Static_assert(SEAL_KEY_SIZE == crypto_auth_BYTES, "a keyed hash is a key");
+_Static_assert(FRAME_SEAL_KEY_SIZE == crypto_auth_BYTES, "a keyed hash is a key");
 _Static_assert(MESH_KEY_SIZE == crypto_auth_KEYBYTES, "the key fits the hash");
 
 /* What a proof is made over: every field has a fixed place, so no two transcripts look alike. */
@@ -77,14 +77,14 @@ static bool proof_right(const struct handshake *handshake, const uint8_t *proof)
 }
 
 static void seal_key(const struct handshake *handshake, enum hash_use use,
-                     uint8_t ret_key[SEAL_KEY_SIZE])
+                     uint8_t ret_key[FRAME_SEAL_KEY_SIZE])
 {
     struct transcript transcript;
     transcript_make(handshake, use, &transcript);
     crypto_auth(ret_key, transcript.bytes, sizeof(transcript.bytes), handshake->identity->key);
 }
 
-enum seal_kind handshake_seals(const struct handshake *handshake)
+enum frame_seal_kind handshake_seals(const struct handshake *handshake)
 {
     assert(handshake->state == HANDSHAKE_PROVEN);
     return handshake->checksums ? SEAL_CHECKSUMS : SEAL_AUTHENTICATED;
@@ -100,8 +100,8 @@ static bool agrees(const struct handshake *handshake, const struct frame *frame)
     return handshake->identity->checksums && frame->tag == OFFERED_CHECKSUMS;
 }
 
-void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
-                    uint8_t ret_key_in[SEAL_KEY_SIZE])
+void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[FRAME_SEAL_KEY_SIZE],
+                    uint8_t ret_key_in[FRAME_SEAL_KEY_SIZE])
 {
     assert(handshake->state == HANDSHAKE_PROVEN);
     bool connector = handshake->connector;

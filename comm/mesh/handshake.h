@@ -94,10 +94,10 @@ void handshake_accept(struct handshake *handshake, const struct handshake_identi
 bool handshake_fits(const struct handshake *handshake);
 
 /** handshake_seals() - in HANDSHAKE_PROVEN: what both ends agree on */
-enum seal_kind handshake_seals(const struct handshake *handshake);
+enum frame_seal_kind handshake_seals(const struct handshake *handshake);
 /** handshake_keys() - in HANDSHAKE_PROVEN: of the seals of what leaves here, and of what comes */
-void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[SEAL_KEY_SIZE],
-                    uint8_t ret_key_in[SEAL_KEY_SIZE]);
+void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[FRAME_SEAL_KEY_SIZE],
+                    uint8_t ret_key_in[FRAME_SEAL_KEY_SIZE]);
 
 /**
  * handshake_step() - one frame that came; @payload has frame->length bytes

@@ -167,7 +167,7 @@ static void mesh_free(struct mesh *mesh)
     pthread_mutex_lock(&mesh->lock);
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         inbox_fail(&mesh->peers[i].inbox, -ECONNRESET);
-        transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
+        message_transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
     }
     pthread_mutex_unlock(&mesh->lock);
     if (mesh->epoll >= 0)
@@ -353,7 +353,7 @@ static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const voi
     if (ret_request)
         *ret_request = request;
     if (request->peer->left) {
-        transfer_send_done(request, 0); /* it wants nothing more: as lost on the way */
+        message_transfer_send_done(request, 0); /* it wants nothing more: as lost on the way */
         return 0;
     }
     TAILQ_INSERT_TAIL(&request->peer->sends, request, entry);

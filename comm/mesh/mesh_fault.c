@@ -29,7 +29,7 @@ static unsigned count_sends(const struct peer *peer)
 {
     unsigned count = count_requests(&peer->sends) + count_requests(&peer->offers);
     if (peer->connection) {
-        const struct stream_item *item;
+        const struct frame_stream_item *item;
         TAILQ_FOREACH(item, &peer->connection->stream.items, entry)
         count++;
     }
@@ -43,7 +43,7 @@ static void complete_all(struct mesh *mesh)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         inbox_fail(&mesh->peers[i].inbox, -ECONNRESET);
-        transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
+        message_transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
     }
     pthread_cond_broadcast(&mesh->changed);
 }
@@ -57,7 +57,7 @@ static void tell_peers(struct mesh *mesh)
         if (connection->state != CONNECTION_UP)
             continue;
         if (connection->output_over ||
-            stream_put(&connection->stream, FRAME_FAULT, 0, 0, mesh->root_cause, length) < 0)
+            frame_stream_put(&connection->stream, FRAME_FAULT, 0, 0, mesh->root_cause, length) < 0)
             connection_close(connection);
         else
             connection->state = CONNECTION_LEAVING;
@@ -208,9 +208,9 @@ void mesh_leave_tick(struct mesh *mesh)
     struct connection *connection;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
-        if (connection->state != CONNECTION_UP || !transfer_drained(connection->peer))
+        if (connection->state != CONNECTION_UP || !message_transfer_drained(connection->peer))
             continue;
-        if (stream_put(&connection->stream, FRAME_BYE, 0, 0, NULL, 0) < 0) {
+        if (frame_stream_put(&connection->stream, FRAME_BYE, 0, 0, NULL, 0) < 0) {
             connection_close(connection);
             continue;
         }
@@ -229,7 +229,7 @@ void connection_depart(struct connection *connection)
     peer->left = true;
     unsigned receives = inbox_waiting(&peer->inbox);
     if (receives == 0)
-        transfer_drop_sends(peer, 0);
+        message_transfer_drop_sends(peer, 0);
     pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
     if (receives > 0)

@@ -49,7 +49,7 @@ struct connection {
     struct peer *peer; /* NULL: somebody who connected and has not proved who it is */
     enum connection_state state;
     struct link *link;
-    struct stream stream;
+    struct frame_stream stream;
     struct handshake handshake;
     struct tcp_host host; /* while `peer` is NULL */
     uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
@@ -104,7 +104,7 @@ struct mesh {
     bool thread_started;
 
     enum mesh_phase phase;
-    struct watch watch;
+    struct failure_detector watch;
     uint64_t now_ns; /* monotonic, at the last poll */
     struct connections connections;
     unsigned up_count, stranger_count;
@@ -156,12 +156,12 @@ uint64_t rendezvous_due_ns(const struct mesh *mesh);
 void rendezvous_end(struct mesh *mesh, int result, const char *text);
 
 /* message_transfer.c */
-extern const struct stream_events transfer_events;
-int transfer_begin(struct connection *connection) CHECK_RESULT;
-int transfer_take_posted(struct peer *peer) CHECK_RESULT;          /* with the lock */
-void transfer_send_done(struct mesh_request *request, int result); /* with the lock */
-bool transfer_drained(struct peer *peer);
-void transfer_drop_sends(struct peer *peer, int result); /* with the lock */
+extern const struct frame_stream_events transfer_events;
+int message_transfer_begin(struct connection *connection) CHECK_RESULT;
+int message_transfer_take_posted(struct peer *peer) CHECK_RESULT;          /* with the lock */
+void message_transfer_send_done(struct mesh_request *request, int result); /* with the lock */
+bool message_transfer_drained(struct peer *peer);
+void message_transfer_drop_sends(struct peer *peer, int result); /* with the lock */
 
 /* mesh_fault.c */
 void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count, const char *text);

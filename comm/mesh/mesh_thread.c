@@ -17,7 +17,7 @@
 
 /* ---- connections ---- */
 
-static const struct stream_events greeting_events;
+static const struct frame_stream_events greeting_events;
 
 struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer)
 {
@@ -29,8 +29,8 @@ struct connection *connection_new(struct mesh *mesh, struct link *link, struct p
     connection->link = link;
     connection->heard_ns = mesh->watch.attention_ns;
     connection->interest = EPOLLIN | EPOLLOUT;
-    stream_init(&connection->stream, link, &greeting_events, connection, mesh->identity.generation,
-                mesh->identity.rank);
+    frame_stream_init(&connection->stream, link, &greeting_events, connection,
+                      mesh->identity.generation, mesh->identity.rank);
     struct epoll_event event = {.events = connection->interest, .data.ptr = connection};
     if (epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, link->descriptor, &event) < 0) {
         free(connection);
@@ -48,9 +48,9 @@ void connection_close(struct connection *connection)
     struct mesh *mesh = connection->mesh;
     if (connection->state == CONNECTION_CLOSED)
         return;
-    if (stream_items_waiting(&connection->stream)) {
+    if (frame_stream_items_waiting(&connection->stream)) {
         pthread_mutex_lock(&mesh->lock);
-        transfer_drop_sends(connection->peer, -ECONNRESET);
+        message_transfer_drop_sends(connection->peer, -ECONNRESET);
         pthread_mutex_unlock(&mesh->lock);
     }
     epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, connection->link->descriptor, NULL);
@@ -71,7 +71,7 @@ static void reap_connections(struct mesh *mesh)
         if (connection->state != CONNECTION_CLOSED)
             continue;
         TAILQ_REMOVE(&mesh->connections, connection, entry);
-        stream_done(&connection->stream);
+        frame_stream_done(&connection->stream);
         free(connection);
     }
 }
@@ -92,11 +92,11 @@ static void update_interest(struct connection *connection)
 void connection_receive(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
-    struct stream *stream = &connection->stream;
+    struct frame_stream *stream = &connection->stream;
     uint64_t before = stream->bytes_received;
     ssize_t count = connection->state == CONNECTION_LEAVING
-                        ? stream_discard(stream, RECEIVE_BUDGET_BYTES)
-                        : stream_receive(stream, RECEIVE_BUDGET_BYTES);
+                        ? frame_stream_discard(stream, RECEIVE_BUDGET_BYTES)
+                        : frame_stream_receive(stream, RECEIVE_BUDGET_BYTES);
     atomic_fetch_add_explicit(&mesh->bytes_received, stream->bytes_received - before,
                               memory_order_relaxed);
     if (stream->bytes_received > before)
@@ -107,18 +107,18 @@ void connection_receive(struct connection *connection)
 
 void connection_flush(struct connection *connection)
 {
-    struct stream *stream = &connection->stream;
+    struct frame_stream *stream = &connection->stream;
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_CONNECTING)
         return;
     uint64_t before = stream->bytes_sent;
-    int code = connection->output_over ? 0 : stream_send(stream);
+    int code = connection->output_over ? 0 : frame_stream_send(stream);
     atomic_fetch_add_explicit(&connection->mesh->bytes_sent, stream->bytes_sent - before,
                               memory_order_relaxed);
     if (code < 0) {
         connection_lost(connection, code);
         return;
     }
-    connection->output_blocked = !connection->output_over && !stream_idle(stream);
+    connection->output_blocked = !connection->output_over && !frame_stream_idle(stream);
     if (connection->state == CONNECTION_LEAVING && !connection->output_blocked) {
         if (!connection->output_over)
             link_finish(connection->link);
@@ -148,13 +148,13 @@ static int greeting_frame(void *context, const struct frame *frame, const uint8_
     return rendezvous_greeting(context, frame, payload);
 }
 
-static void greeting_item_sent(void *context, struct stream_item *item)
+static void greeting_item_sent(void *context, struct frame_stream_item *item)
 {
     (void)context, (void)item;
     assert(false); /* nothing is queued before the link is up */
 }
 
-static const struct stream_events greeting_events = {
+static const struct frame_stream_events greeting_events = {
     .message_begins = greeting_message,
     .message_ends = greeting_message_end,
     .small_frame = greeting_frame,
@@ -219,7 +219,7 @@ static void take_posted(struct mesh *mesh)
     bool abort_wanted = mesh->abort_wanted, close_wanted = mesh->close_wanted;
     memcpy(abort_text, mesh->abort_text, sizeof(abort_text));
     for (unsigned i = 0; i < mesh->peer_count && code == 0; i++)
-        code = transfer_take_posted(&mesh->peers[i]);
+        code = message_transfer_take_posted(&mesh->peers[i]);
     pthread_mutex_unlock(&mesh->lock);
 
     if (mesh->phase != MESH_OPEN)
@@ -240,7 +240,7 @@ static void send_heartbeats(struct mesh *mesh)
         /* One that still waits here would not reach the peer sooner if it were two. */
         if (connection->state != CONNECTION_UP || connection->stream.small.size_bytes > 0)
             continue;
-        int code = stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
+        int code = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
         if (code < 0)
             connection_lost(connection, code);
     }
@@ -254,11 +254,13 @@ static void find_silent(struct mesh *mesh)
     struct connection *connection;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
-        if (connection->state != CONNECTION_UP || !watch_silent(&mesh->watch, connection->heard_ns))
+        if (connection->state != CONNECTION_UP ||
+            !failure_detector_silent(&mesh->watch, connection->heard_ns))
             continue;
         connection_receive(connection);
         if (connection->state == CONNECTION_UP &&
-            watch_silent(&mesh->watch, connection->heard_ns) && lost_count < ARRAY_COUNT(lost))
+            failure_detector_silent(&mesh->watch, connection->heard_ns) &&
+            lost_count < ARRAY_COUNT(lost))
             lost[lost_count++] = connection->peer;
     }
     if (lost_count == 0)
@@ -284,7 +286,7 @@ static void run_timers(struct mesh *mesh)
 {
     if (mesh->phase == MESH_OPENING)
         rendezvous_tick(mesh);
-    if (watch_beat(&mesh->watch))
+    if (failure_detector_beat(&mesh->watch))
         send_heartbeats(mesh);
     find_silent(mesh);
 }
@@ -296,7 +298,7 @@ static bool leaving(const struct mesh *mesh)
 
 static int sleep_ms(const struct mesh *mesh)
 {
-    uint64_t due_ns = mesh->now_ns + watch_poll_ns(&mesh->watch);
+    uint64_t due_ns = mesh->now_ns + failure_detector_poll_ns(&mesh->watch);
     due_ns = MIN(due_ns, mesh->watch.heartbeat_ns);
     if (mesh->phase == MESH_OPENING)
         due_ns = MIN(due_ns, rendezvous_due_ns(mesh));
@@ -313,7 +315,7 @@ static void round_of(struct mesh *mesh)
     struct epoll_event events[EVENTS_MAX];
     int count = epoll_wait(mesh->epoll, events, EVENTS_MAX, sleep_ms(mesh));
     mesh->now_ns = clock_monotonic_ns();
-    watch_poll(&mesh->watch, mesh->now_ns);
+    failure_detector_poll(&mesh->watch, mesh->now_ns);
     for (int i = 0; i < count; i++)
         serve(mesh, &events[i]);
     take_posted(mesh);
@@ -333,7 +335,7 @@ void *mesh_thread(void *context)
 {
     struct mesh *mesh = context;
     mesh->now_ns = clock_monotonic_ns();
-    watch_init(&mesh->watch, mesh->failure_timeout_ns, mesh->now_ns);
+    failure_detector_init(&mesh->watch, mesh->failure_timeout_ns, mesh->now_ns);
     rendezvous_begin(mesh);
     while (mesh->phase != MESH_OVER)
         round_of(mesh);

@@ -14,7 +14,7 @@
 #define REQUEST_OF(item_pointer)                                                                   \
     ((struct mesh_request *)(void *)((char *)(item_pointer)-offsetof(struct mesh_request, item)))
 
-int transfer_begin(struct connection *connection)
+int message_transfer_begin(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
@@ -29,12 +29,12 @@ int transfer_begin(struct connection *connection)
     peer->offer_count = 0;
     peer->offers_made = peer->offers_seen = 0;
     connection->stream.events = &transfer_events;
-    return stream_put(&connection->stream, FRAME_CREDIT, 0, window_bytes, NULL, 0);
+    return frame_stream_put(&connection->stream, FRAME_CREDIT, 0, window_bytes, NULL, 0);
 }
 
 /* ---- out ---- */
 
-void transfer_send_done(struct mesh_request *request, int result)
+void message_transfer_send_done(struct mesh_request *request, int result)
 {
     if (!request->copy) {
         request_complete(request, result);
@@ -56,7 +56,7 @@ static void queue_send(struct peer *peer, struct mesh_request *request)
         request->offer = peer->offers_made++;
         peer->offer_count++;
     }
-    stream_queue(&peer->connection->stream, &request->item);
+    frame_stream_queue(&peer->connection->stream, &request->item);
 }
 
 static bool send_possible(const struct peer *peer, const struct mesh_request *request)
@@ -65,7 +65,7 @@ static bool send_possible(const struct peer *peer, const struct mesh_request *re
            (uint64_t)request->size_bytes + INBOX_MESSAGE_CHARGE <= peer->credit_bytes;
 }
 
-int transfer_take_posted(struct peer *peer)
+int message_transfer_take_posted(struct peer *peer)
 {
     struct connection *connection = peer->connection;
     struct mesh_request *request;
@@ -79,15 +79,15 @@ int transfer_take_posted(struct peer *peer)
     while (code == 0 && (request = TAILQ_FIRST(&peer->inbox.accepting))) {
         TAILQ_REMOVE(&peer->inbox.accepting, request, entry);
         TAILQ_INSERT_TAIL(&peer->inbox.accepted, request, entry);
-        code = stream_put(&connection->stream, FRAME_ACCEPT, request->offer, 0, NULL, 0);
+        code = frame_stream_put(&connection->stream, FRAME_ACCEPT, request->offer, 0, NULL, 0);
     }
     uint64_t owed_bytes = inbox_take_owed(&peer->inbox);
     if (code == 0 && owed_bytes > 0)
-        code = stream_put(&connection->stream, FRAME_CREDIT, 0, owed_bytes, NULL, 0);
+        code = frame_stream_put(&connection->stream, FRAME_CREDIT, 0, owed_bytes, NULL, 0);
     return code;
 }
 
-static void item_sent(void *context, struct stream_item *item)
+static void item_sent(void *context, struct frame_stream_item *item)
 {
     struct connection *connection = context;
     struct mesh *mesh = connection->mesh;
@@ -98,44 +98,44 @@ static void item_sent(void *context, struct stream_item *item)
     }
     atomic_fetch_add_explicit(&mesh->messages_sent, 1, memory_order_relaxed);
     pthread_mutex_lock(&mesh->lock);
-    transfer_send_done(request, 0);
+    message_transfer_send_done(request, 0);
     pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
 }
 
-bool transfer_drained(struct peer *peer)
+bool message_transfer_drained(struct peer *peer)
 {
     pthread_mutex_lock(&peer->mesh->lock);
     bool posted = !TAILQ_EMPTY(&peer->sends);
     pthread_mutex_unlock(&peer->mesh->lock);
     return !posted && TAILQ_EMPTY(&peer->offers) &&
-           !stream_items_waiting(&peer->connection->stream);
+           !frame_stream_items_waiting(&peer->connection->stream);
 }
 
-void transfer_drop_sends(struct peer *peer, int result)
+void message_transfer_drop_sends(struct peer *peer, int result)
 {
     struct mesh_request *request;
     if (peer->connection) {
-        struct stream *stream = &peer->connection->stream;
-        struct stream_item *item, *next;
-        struct stream_items items;
+        struct frame_stream *stream = &peer->connection->stream;
+        struct frame_stream_item *item, *next;
+        struct frame_stream_items items;
         TAILQ_INIT(&items);
         TAILQ_CONCAT(&items, &stream->items, entry);
         /* Before anybody may free its data: what the stream still needs of it is copied. */
-        if (stream_abandon(stream) < 0)
+        if (frame_stream_abandon(stream) < 0)
             peer->connection->output_over = true;
         for (item = TAILQ_FIRST(&items); item; item = next) {
             next = TAILQ_NEXT(item, entry);
-            transfer_send_done(REQUEST_OF(item), result);
+            message_transfer_send_done(REQUEST_OF(item), result);
         }
     }
     while ((request = TAILQ_FIRST(&peer->offers))) {
         TAILQ_REMOVE(&peer->offers, request, entry);
-        transfer_send_done(request, result);
+        message_transfer_send_done(request, result);
     }
     while ((request = TAILQ_FIRST(&peer->sends))) {
         TAILQ_REMOVE(&peer->sends, request, entry);
-        transfer_send_done(request, result);
+        message_transfer_send_done(request, result);
     }
 }
 
@@ -209,7 +209,7 @@ static int offer_came(struct connection *connection, const struct frame *frame)
         return fail_size(connection, frame->tag, frame->size, wanted_bytes);
     if (code < 0 || !request)
         return code;
-    return stream_put(&connection->stream, FRAME_ACCEPT, offer, 0, NULL, 0);
+    return frame_stream_put(&connection->stream, FRAME_ACCEPT, offer, 0, NULL, 0);
 }
 
 static int accept_came(struct connection *connection, const struct frame *frame)
@@ -224,7 +224,7 @@ static int accept_came(struct connection *connection, const struct frame *frame)
         peer->offer_count--;
         request->item.type = FRAME_DELIVERY;
         request->item.tag = request->offer;
-        stream_queue(&connection->stream, &request->item);
+        frame_stream_queue(&connection->stream, &request->item);
         return 0;
     }
     return -EPROTO;
@@ -264,7 +264,7 @@ static int small_frame(void *context, const struct frame *frame, const uint8_t *
     }
 }
 
-const struct stream_events transfer_events = {
+const struct frame_stream_events transfer_events = {
     .message_begins = message_begins,
     .message_ends = message_ends,
     .small_frame = small_frame,

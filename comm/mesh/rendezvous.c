@@ -292,8 +292,8 @@ void rendezvous_connected(struct connection *connection)
                       challenge, &hello);
     connection->state = CONNECTION_GREETING;
     connection->peer->answered = true;
-    int code = stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0, hello.payload,
-                          hello.frame.length);
+    int code = frame_stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0,
+                                hello.payload, hello.frame.length);
     if (code < 0)
         connection_lost(connection, code);
 }
@@ -318,10 +318,10 @@ void rendezvous_ready(struct peer *peer)
 /* Nothing but what the other side has sealed counts from here on. */
 static int seal_stream(struct connection *connection)
 {
-    uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
+    uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
     handshake_keys(&connection->handshake, key_out, key_in);
-    int code =
-        stream_seal(&connection->stream, handshake_seals(&connection->handshake), key_out, key_in);
+    int code = frame_stream_seal(&connection->stream, handshake_seals(&connection->handshake),
+                                 key_out, key_in);
     sodium_memzero(key_out, sizeof(key_out));
     sodium_memzero(key_in, sizeof(key_in));
     return code;
@@ -348,7 +348,7 @@ static int link_proven(struct connection *connection)
     connection->heard_ns = mesh->watch.attention_ns;
     link_set_timeout(connection->link, mesh->failure_timeout_ns);
     peer->problem = 0;
-    return transfer_begin(connection);
+    return message_transfer_begin(connection);
 }
 
 int rendezvous_greeting(struct connection *connection, const struct frame *frame,
@@ -360,8 +360,8 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
     if (reply.present) {
         connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
         connection->stream.source = reply.frame.source;
-        int put = stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
-                             reply.payload, reply.frame.length);
+        int put = frame_stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
+                                   reply.payload, reply.frame.length);
         if (put < 0)
             return put;
     }
@@ -377,7 +377,7 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
 static void lose_stranger(struct connection *connection, int code)
 {
     /* A refusal is worth one try to be sent; nobody waits for it here. */
-    if (code != -ESHUTDOWN && stream_send(&connection->stream) < 0)
+    if (code != -ESHUTDOWN && frame_stream_send(&connection->stream) < 0)
         code = -ESHUTDOWN;
     struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);
     if (code == -EPERM && peer && !peer->up && peer->problem != code) {

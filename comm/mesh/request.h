@@ -24,8 +24,9 @@ struct mesh_request {
 
     /* A send goes peer->sends -> the stream's queue (-> peer->offers -> the queue again) -> done.
      */
-    struct stream_item item; /* under no lock: the I/O thread's once it has taken the request */
-    void *copy;              /* owned data of a send without a handle, which frees itself */
+    struct frame_stream_item
+        item;   /* under no lock: the I/O thread's once it has taken the request */
+    void *copy; /* owned data of a send without a handle, which frees itself */
 
     /* A receive goes inbox posted -> done, or posted -> accepting -> accepted -> done. */
     uint8_t *data;

@@ -12,26 +12,27 @@
 
 #include "base/compiler.h"
 
-#define TREE_LANES_MAX    1024
-#define TREE_SUBTREES_MAX 22 /* 2 * log2(TREE_LANES_MAX) + 2: of one contiguous range */
+#define LANE_TREE_LANES_MAX    1024
+#define LANE_TREE_SUBTREES_MAX 22 /* 2 * log2(LANE_TREE_LANES_MAX) + 2: of one contiguous range */
 
-struct tree_span {
+struct lane_tree_span {
     unsigned first, count;
 };
 
-/** tree_children() - of a node with count >= 2 */
-void tree_children(struct tree_span node, struct tree_span *ret_left, struct tree_span *ret_right);
+/** lane_tree_children() - of a node with count >= 2 */
+void lane_tree_children(struct lane_tree_span node, struct lane_tree_span *ret_left,
+                        struct lane_tree_span *ret_right);
 
 /**
- * tree_subtrees() - the maximal subtrees of the tree over @lanes lanes inside @range, left to right
- * Return: how many (at most TREE_SUBTREES_MAX)
+ * lane_tree_subtrees() - the maximal subtrees of the tree over @lanes lanes inside @range, left to
+ * right Return: how many (at most LANE_TREE_SUBTREES_MAX)
  */
-unsigned tree_subtrees(unsigned lanes, struct tree_span range,
-                       struct tree_span ret_subtrees[TREE_SUBTREES_MAX]);
+unsigned lane_tree_subtrees(unsigned lanes, struct lane_tree_span range,
+                            struct lane_tree_span ret_subtrees[LANE_TREE_SUBTREES_MAX]);
 
 /**
- * tree_parent_of_pair() - whether the adjacent spans @left and @right are the two children of one
- * node of the tree over @lanes lanes; that node into *ret_parent
+ * lane_tree_parent_of_pair() - whether the adjacent spans @left and @right are the two children of
+ * one node of the tree over @lanes lanes; that node into *ret_parent
  */
-bool tree_parent_of_pair(unsigned lanes, struct tree_span left, struct tree_span right,
-                         struct tree_span *ret_parent);
+bool lane_tree_parent_of_pair(unsigned lanes, struct lane_tree_span left,
+                              struct lane_tree_span right, struct lane_tree_span *ret_parent);

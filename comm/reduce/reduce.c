@@ -31,7 +31,7 @@
 #define SHARD_ALIGNMENT 16
 #define RESULT_TAG      0x80 /* sums have their subtree's index in the low byte, results this */
 
-_Static_assert(TREE_SUBTREES_MAX < RESULT_TAG, "tags of sums and results differ");
+_Static_assert(LANE_TREE_SUBTREES_MAX < RESULT_TAG, "tags of sums and results differ");
 
 struct shard {
     size_t begin, count;
@@ -39,7 +39,7 @@ struct shard {
 
 /* One maximal subtree of one member: where its sums of my shard are. */
 struct source {
-    struct tree_span span;
+    struct lane_tree_span span;
     unsigned member;
     unsigned index;   /* among the member's subtrees */
     float *scratch;   /* NULL: the sums are mine */
@@ -109,11 +109,11 @@ static size_t shard_count_max(const struct reduce_group *group, size_t count)
 static bool group_valid(const struct reduce_group *group)
 {
     unsigned next = 0;
-    if (group->lanes == 0 || group->lanes > TREE_LANES_MAX || group->self >= group->member_count ||
-        group->member_count > group->lanes)
+    if (group->lanes == 0 || group->lanes > LANE_TREE_LANES_MAX ||
+        group->self >= group->member_count || group->member_count > group->lanes)
         return false;
     for (unsigned i = 0; i < group->member_count; i++) {
-        const struct tree_span *range = &group->lane_ranges[i];
+        const struct lane_tree_span *range = &group->lane_ranges[i];
         if (range->first != next || range->count == 0 || range->count > group->lanes - next)
             return false;
         next += range->count;
@@ -126,8 +126,8 @@ static void list_sources(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
     for (unsigned i = 0; i < group->member_count; i++) {
-        struct tree_span subtrees[TREE_SUBTREES_MAX];
-        unsigned count = tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
+        struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
+        unsigned count = lane_tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
         for (unsigned k = 0; k < count; k++)
             bucket->sources[bucket->source_count++] =
                 (struct source){.span = subtrees[k], .member = i, .index = k};
@@ -138,11 +138,11 @@ static void list_sources(struct reduce_bucket *bucket)
 
 size_t reduce_scratch_bytes(const struct reduce_group *group, size_t count)
 {
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     size_t foreign = 0, size_bytes;
     for (unsigned i = 0; i < group->member_count; i++)
         if (i != group->self)
-            foreign += tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
+            foreign += lane_tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
     return checked_multiply(shard_count_max(group, count), foreign, &size_bytes) ||
                    checked_multiply(size_bytes, sizeof(float), &size_bytes)
                ? SIZE_MAX
@@ -174,7 +174,7 @@ static int take_lists(struct reduce_bucket *bucket)
     const struct reduce_group *group = &bucket->group;
     bucket->ranks = calloc(group->member_count, sizeof(*bucket->ranks));
     bucket->sources = calloc(group->lanes, sizeof(*bucket->sources));
-    bucket->subtrees = calloc(TREE_SUBTREES_MAX, sizeof(*bucket->subtrees));
+    bucket->subtrees = calloc(LANE_TREE_SUBTREES_MAX, sizeof(*bucket->subtrees));
     if (!bucket->ranks || !bucket->sources || !bucket->subtrees)
         return -ENOMEM;
     memcpy(bucket->ranks, group->ranks, group->member_count * sizeof(*bucket->ranks));
@@ -383,7 +383,7 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
 /* ---- combine ---- */
 
 struct partial {
-    struct tree_span span;
+    struct lane_tree_span span;
     float *values;
 };
 
@@ -394,9 +394,9 @@ struct partial {
 static unsigned merge_top(const struct reduce_group *group, struct partial *stack, unsigned depth,
                           float *root_values, size_t count)
 {
-    struct tree_span parent;
-    while (depth >= 2 && tree_parent_of_pair(group->lanes, stack[depth - 2].span,
-                                             stack[depth - 1].span, &parent)) {
+    struct lane_tree_span parent;
+    while (depth >= 2 && lane_tree_parent_of_pair(group->lanes, stack[depth - 2].span,
+                                                  stack[depth - 1].span, &parent)) {
         struct partial *left = &stack[depth - 2], *right = &stack[depth - 1];
         float *output = parent.count == group->lanes ? root_values : left->values;
         group->add(group->context, output, left->values, right->values, count);
@@ -409,7 +409,7 @@ static unsigned merge_top(const struct reduce_group *group, struct partial *stac
 static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
 {
     /* Every partial sum on the stack is a left child of an open node, but for the topmost. */
-    struct partial stack[TREE_SUBTREES_MAX];
+    struct partial stack[LANE_TREE_SUBTREES_MAX];
     unsigned depth = 0;
     float *root_values = bucket->subtrees[0] + mine.begin;
     for (unsigned i = 0; i < bucket->source_count; i++) {
@@ -419,7 +419,7 @@ static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
             return code;
         float *values =
             source->scratch ? source->scratch : bucket->subtrees[source->index] + mine.begin;
-        assert(depth < TREE_SUBTREES_MAX);
+        assert(depth < LANE_TREE_SUBTREES_MAX);
         stack[depth++] = (struct partial){.span = source->span, .values = values};
         depth = merge_top(&bucket->group, stack, depth, root_values, mine.count);
     }

@@ -29,12 +29,13 @@ struct reduce_memory {
 };
 
 struct reduce_group {
-    struct carrier *carrier;             /* borrowed; NULL in a group of one */
-    unsigned lanes;                      /* of the job */
-    unsigned member_count;               /* replicas of this stage */
-    unsigned self;                       /* my index in the arrays below */
-    const unsigned *ranks;               /* member -> rank in the generation */
-    const struct tree_span *lane_ranges; /* member -> its lanes; together [0, lanes) in order */
+    struct carrier *carrier; /* borrowed; NULL in a group of one */
+    unsigned lanes;          /* of the job */
+    unsigned member_count;   /* replicas of this stage */
+    unsigned self;           /* my index in the arrays below */
+    const unsigned *ranks;   /* member -> rank in the generation */
+    const struct lane_tree_span
+        *lane_ranges; /* member -> its lanes; together [0, lanes) in order */
     reduce_add_function add;
     const struct reduce_memory *memory; /* borrowed; NULL: the host's */
     void *context;                      /* of add and memory */

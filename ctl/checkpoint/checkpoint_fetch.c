@@ -28,7 +28,7 @@ static int ask_cluster(const struct arguments *arguments, struct wanted *wanted,
                        struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);
 
     if (status)

@@ -149,7 +149,7 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
                        struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     bool one_step = arguments_has(arguments, "step");
     uint64_t step = arguments_number(arguments, "step", 0);
     int status = cluster_open(arguments, &store, &cluster, error);

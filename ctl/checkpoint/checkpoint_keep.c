@@ -53,17 +53,17 @@ int run_checkpoint_unpin(const struct arguments *arguments, struct error *error)
 /* The record goes first, so that none ever promises a checkpoint that is not there. */
 static int remove_record(const struct arguments *arguments, uint64_t step, struct error *error)
 {
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     char key[KV_KEY_MAX];
     bool succeeded;
-    int status = store_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &store, error);
 
     if (status)
         return status;
     const struct kv_operation operation = {
         .type = KV_DELETE,
         .key = keys_checkpoint(key, store.cluster, arguments->operands[0], step)};
-    return store_txn(&store, NULL, 0, &operation, 1, &succeeded, error);
+    return cluster_client_txn(&store, NULL, 0, &operation, 1, &succeeded, error);
 }
 
 /* Somebody has removed the folder by hand: only the record is left. Not so where this machine does
@@ -139,7 +139,7 @@ static int remove_place(const struct arguments *arguments, const struct checkpoi
 static int remove_damaged(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     unsigned removed = 0;
     int status = cluster_open(arguments, &store, &cluster, error);
 

@@ -246,7 +246,7 @@ static int check_owner(const struct cluster *cluster, const char *name, const ch
 int checkpoint_left_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     const char *folder = arguments->operands[0];
     size_t count = 0;
 

@@ -294,13 +294,13 @@ int cluster_parse(const char *name, const struct kv_entry *entries, size_t count
 }
 
 struct loading {
-    struct store *store;
+    struct cluster_client *store;
     struct cluster *cluster;
     uint64_t unix_ns; /* of what was remembered */
 };
 
 /* Once in a while: pictures are drawn four times a second. */
-static void remember(struct store *store, const struct kv_result *result)
+static void remember(struct cluster_client *store, const struct kv_result *result)
 {
     char path[REMEMBERED_PATH_SIZE];
     uint64_t now_ns = clock_monotonic_ns();
@@ -331,7 +331,7 @@ static int take_remembered(void *context, const struct kv_entry *entries, size_t
 
 static int load_remembered(struct loading *loading)
 {
-    const struct store *store = loading->store;
+    const struct cluster_client *store = loading->store;
     char path[REMEMBERED_PATH_SIZE];
 
     return remembered_path(store->endpoints, store->cluster, path)
@@ -340,7 +340,7 @@ static int load_remembered(struct loading *loading)
 }
 
 /* Once; and from then on etcd is not waited for, for the nodes answer at once. */
-static int say_away(struct store *store, const struct error *away, uint64_t unix_ns)
+static int say_away(struct cluster_client *store, const struct error *away, uint64_t unix_ns)
 {
     char moment[FORMAT_SIZE];
 
@@ -354,14 +354,14 @@ static int say_away(struct store *store, const struct error *away, uint64_t unix
     return 0;
 }
 
-int cluster_load(struct store *store, struct cluster *ret_cluster, struct error *error)
+int cluster_load(struct cluster_client *store, struct cluster *ret_cluster, struct error *error)
 {
     struct loading loading = {.store = store, .cluster = ret_cluster};
     char prefix[KV_KEY_MAX];
 
     struct error away = {0};
-    int status = store_range(store, keys_cluster(prefix, store->cluster), true, take_result,
-                             &loading, &away);
+    int status = cluster_client_range(store, keys_cluster(prefix, store->cluster), true,
+                                      take_result, &loading, &away);
     if (!status)
         store->away = false;
     else if (store->asks_nodes && status != -ENOMEM && !load_remembered(&loading))
@@ -371,10 +371,10 @@ int cluster_load(struct store *store, struct cluster *ret_cluster, struct error 
     return status;
 }
 
-int cluster_open(const struct arguments *arguments, struct store *ret_store,
+int cluster_open(const struct arguments *arguments, struct cluster_client *ret_store,
                  struct cluster *ret_cluster, struct error *error)
 {
-    int status = store_open(arguments, ret_store, error);
+    int status = cluster_client_open(arguments, ret_store, error);
 
     return status ? status : cluster_load(ret_store, ret_cluster, error);
 }
@@ -396,7 +396,7 @@ struct cluster_job *cluster_find_job(const struct cluster *cluster, const char *
     for (size_t i = 0; i < cluster->job_count; i++) {
         if (!strcmp(cluster->jobs[i].name, name))
             return &cluster->jobs[i];
-        if (nearest_is_close(name, cluster->jobs[i].name))
+        if (edit_distance_is_close(name, cluster->jobs[i].name))
             near = cluster->jobs[i].name;
     }
     error_set(error, -ENOENT, "there is no job \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",

@@ -46,11 +46,11 @@ struct cluster {
 int cluster_parse(const char *name, const struct kv_entry *entries, size_t count,
                   struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 /** cluster_load() - ask etcd */
-int cluster_load(struct store *store, struct cluster *ret_cluster,
+int cluster_load(struct cluster_client *store, struct cluster *ret_cluster,
                  struct error *error) CHECK_RESULT;
 /** cluster_open() - both: the store that @arguments name, and the cluster that it holds. The store
  * is the caller's to close when only the latter has failed */
-int cluster_open(const struct arguments *arguments, struct store *ret_store,
+int cluster_open(const struct arguments *arguments, struct cluster_client *ret_store,
                  struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 void cluster_done(struct cluster *cluster);
 

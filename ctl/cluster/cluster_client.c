@@ -17,7 +17,7 @@
 #define PATIENT_NS        NS_PER_SECOND /* without a word to who waits */
 
 struct question {
-    struct store *store;
+    struct cluster_client *store;
     bool done;
     int status;
     bool writes, succeeded;
@@ -44,7 +44,7 @@ static int read_password(char ret_password[PASSWORD_SIZE], struct error *error)
     return status;
 }
 
-static int connect_clients(struct store *store, struct error *error)
+static int connect_clients(struct cluster_client *store, struct error *error)
 {
     char password[PASSWORD_SIZE];
     int status = read_password(password, error);
@@ -71,19 +71,19 @@ static int connect_clients(struct store *store, struct error *error)
     return status ? error_set(error, status, "no HTTP client: %s", strerror(-status)) : 0;
 }
 
-int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
-                  struct store *ret_store, struct error *error)
+int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
+                           struct cluster_client *ret_store, struct error *error)
 {
-    *ret_store = (struct store){.timeout_ns = timeout_ns};
+    *ret_store = (struct cluster_client){.timeout_ns = timeout_ns};
     if (strlen(endpoints) >= sizeof(ret_store->endpoints))
         return error_set(error, -EINVAL, "the endpoints are longer than %d characters",
-                         STORE_ENDPOINTS_SIZE - 1);
+                         CLUSTER_CLIENT_ENDPOINTS_SIZE - 1);
     assert(name_valid(cluster));
     strcpy(ret_store->endpoints, endpoints);
     strcpy(ret_store->cluster, cluster);
     int status = connect_clients(ret_store, error);
     if (status)
-        store_close(ret_store);
+        cluster_client_close(ret_store);
     return status;
 }
 
@@ -100,7 +100,8 @@ static const char *told(const struct arguments *arguments, const char *flag, con
 }
 
 /* Nodes are shown the token of the file that --token-file or FIRN_TOKEN_FILE names. */
-static int take_token(const struct arguments *arguments, struct store *store, struct error *error)
+static int take_token(const struct arguments *arguments, struct cluster_client *store,
+                      struct error *error)
 {
     const char *source;
     const char *path = told(arguments, "--token-file", "FIRN_TOKEN_FILE", "", &source);
@@ -135,7 +136,8 @@ static int take_authorities(const struct arguments *arguments, struct error *err
     return setenv(HTTP_AUTHORITIES, path, 1) ? error_set(error, -ENOMEM, "no memory") : 0;
 }
 
-int store_open(const struct arguments *arguments, struct store *ret_store, struct error *error)
+int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_store,
+                        struct error *error)
 {
     struct endpoints parsed;
     const char *source;
@@ -152,31 +154,33 @@ int store_open(const struct arguments *arguments, struct store *ret_store, struc
         return COMMAND_USAGE;
     }
     bool asks_nodes = arguments->command && arguments->command->asks_nodes;
-    uint64_t timeout_s = arguments_number(arguments, "timeout",
-                                          asks_nodes ? STORE_NODES_TIMEOUT_S : STORE_TIMEOUT_S);
-    int status = store_open_at(endpoints, cluster, timeout_s * NS_PER_SECOND, ret_store, error);
+    uint64_t timeout_s =
+        arguments_number(arguments, "timeout",
+                         asks_nodes ? CLUSTER_CLIENT_NODES_TIMEOUT_S : CLUSTER_CLIENT_TIMEOUT_S);
+    int status =
+        cluster_client_open_at(endpoints, cluster, timeout_s * NS_PER_SECOND, ret_store, error);
     if (!status) {
         status = take_token(arguments, ret_store, error);
         if (!status)
             status = take_authorities(arguments, error);
         if (status)
-            store_close(ret_store);
+            cluster_client_close(ret_store);
     }
     ret_store->asks_nodes = !status && asks_nodes;
     return status;
 }
 
-void store_close(struct store *store)
+void cluster_client_close(struct cluster_client *store)
 {
     http_client_free(store->http);
     if (store->etcd)
         etcd_free(store->etcd);
     if (store->loop)
         poll_loop_free(store->loop);
-    *store = (struct store){0};
+    *store = (struct cluster_client){0};
 }
 
-void store_pause(struct store *store, uint64_t duration_ns)
+void cluster_client_pause(struct cluster_client *store, uint64_t duration_ns)
 {
     const bool never = false;
 
@@ -204,7 +208,7 @@ static bool worth_another_try(int status)
 }
 
 /* What a person can do about it; the error already says where, and what is the matter. */
-static int explain(const struct store *store, int status, struct error *error)
+static int explain(const struct cluster_client *store, int status, struct error *error)
 {
     const char *what = error && error->text[0] ? error->text : strerror(-status);
 
@@ -229,7 +233,7 @@ static int explain(const struct store *store, int status, struct error *error)
     return status;
 }
 
-static void say_waiting(const struct store *store, bool *said)
+static void say_waiting(const struct cluster_client *store, bool *said)
 {
     if (!*said && !store->quiet)
         fprintf(stderr, "firnctl: etcd at %s does not answer; trying for up to %llu s\n",
@@ -245,7 +249,7 @@ static bool wait_until(const struct question *question, uint64_t deadline_ns)
 static int wait_for(struct question *question, struct kv_request *request, uint64_t deadline_ns,
                     bool *said)
 {
-    struct store *store = question->store;
+    struct cluster_client *store = question->store;
 
     if (wait_until(question, MIN(clock_monotonic_ns() + PATIENT_NS, deadline_ns)))
         return question->status;
@@ -258,9 +262,10 @@ static int wait_for(struct question *question, struct kv_request *request, uint6
                      question->writes ? ", so it may have been done or not" : "");
 }
 
-int store_range(struct store *store, const char *key, bool prefix,
-                int (*take)(void *context, const struct kv_result *result, struct error *error),
-                void *context, struct error *error)
+int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,
+                         int (*take)(void *context, const struct kv_result *result,
+                                     struct error *error),
+                         void *context, struct error *error)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
     bool said = false;
@@ -276,15 +281,15 @@ int store_range(struct store *store, const char *key, bool prefix,
         if (!worth_another_try(status) || clock_monotonic_ns() + RETRY_NS >= deadline_ns)
             return explain(store, status, error);
         say_waiting(store, &said);
-        store_pause(store, RETRY_NS);
+        cluster_client_pause(store, RETRY_NS);
         if (error)
             error_clear(error);
     }
 }
 
-int store_txn(struct store *store, const struct kv_compare *compares, size_t compare_count,
-              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded,
-              struct error *error)
+int cluster_client_txn(struct cluster_client *store, const struct kv_compare *compares,
+                       size_t compare_count, const struct kv_operation *operations,
+                       size_t operation_count, bool *ret_succeeded, struct error *error)
 {
     struct question question = {.store = store, .writes = true, .error = error};
     struct kv_request *request = NULL;

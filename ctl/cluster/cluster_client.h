@@ -16,46 +16,49 @@
 #include "membership/transport/http.h"
 #include "membership/transport/poll_loop.h"
 
-#define STORE_ENDPOINTS_SIZE  1024
-#define STORE_PATH_SIZE       1024
-#define STORE_TIMEOUT_S       10
-#define STORE_NODES_TIMEOUT_S 3 /* where the nodes can be asked instead */
+#define CLUSTER_CLIENT_ENDPOINTS_SIZE  1024
+#define CLUSTER_CLIENT_PATH_SIZE       1024
+#define CLUSTER_CLIENT_TIMEOUT_S       10
+#define CLUSTER_CLIENT_NODES_TIMEOUT_S 3 /* where the nodes can be asked instead */
 
-struct store {
+struct cluster_client {
     struct poll_loop *loop;
     struct etcd *etcd;
     const struct kv *kv;
     struct http_client *http;
-    char endpoints[STORE_ENDPOINTS_SIZE];
+    char endpoints[CLUSTER_CLIENT_ENDPOINTS_SIZE];
     char cluster[NAME_SIZE];
-    char token_file[STORE_PATH_SIZE]; /* of the token that nodes are shown; "": none */
-    uint64_t timeout_ns;              /* of one call */
-    bool quiet;                       /* does not say that it is waiting */
+    char token_file[CLUSTER_CLIENT_PATH_SIZE]; /* of the token that nodes are shown; "": none */
+    uint64_t timeout_ns;                       /* of one call */
+    bool quiet;                                /* does not say that it is waiting */
     bool asks_nodes;   /* the command can do without etcd (ctl/cluster/remembered.h) */
     bool away;         /* it does so now, and has said so */
     uint64_t saved_ns; /* when what etcd says was kept last; monotonic */
 };
 
-/** store_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE: they do not
- * say a place; negative */
-int store_open(const struct arguments *arguments, struct store *ret_store,
-               struct error *error) CHECK_RESULT;
-/** store_open_at() - a cluster whose place is known; its nodes are shown no token */
-int store_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
-                  struct store *ret_store, struct error *error) CHECK_RESULT;
-void store_close(struct store *store);
+/** cluster_client_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE:
+ * they do not say a place; negative */
+int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_store,
+                        struct error *error) CHECK_RESULT;
+/** cluster_client_open_at() - a cluster whose place is known; its nodes are shown no token */
+int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
+                           struct cluster_client *ret_store, struct error *error) CHECK_RESULT;
+void cluster_client_close(struct cluster_client *store);
 
-/** store_range() - tell @take about what lies at @key (or below it); entries are borrowed
+/** cluster_client_range() - tell @take about what lies at @key (or below it); entries are borrowed
  *
  * Return: 0, what @take returned, or why etcd did not answer. */
-int store_range(struct store *store, const char *key, bool prefix,
-                int (*take)(void *context, const struct kv_result *result, struct error *error),
-                void *context, struct error *error) CHECK_RESULT;
+int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,
+                         int (*take)(void *context, const struct kv_result *result,
+                                     struct error *error),
+                         void *context, struct error *error) CHECK_RESULT;
 
-/** store_txn() - one transaction, sent once; 0 and whether its compares held, or why it failed */
-int store_txn(struct store *store, const struct kv_compare *compares, size_t compare_count,
-              const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded,
-              struct error *error) CHECK_RESULT;
+/** cluster_client_txn() - one transaction, sent once; 0 and whether its compares held, or why it
+ * failed */
+int cluster_client_txn(struct cluster_client *store, const struct kv_compare *compares,
+                       size_t compare_count, const struct kv_operation *operations,
+                       size_t operation_count, bool *ret_succeeded,
+                       struct error *error) CHECK_RESULT;
 
-/** store_pause() - let the loop run for a while */
-void store_pause(struct store *store, uint64_t duration_ns);
+/** cluster_client_pause() - let the loop run for a while */
+void cluster_client_pause(struct cluster_client *store, uint64_t duration_ns);

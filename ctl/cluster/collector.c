@@ -17,7 +17,7 @@ struct collector_source {
 
 enum what { METRICS, EVENTS };
 
-void collector_init(struct collector *collector, struct store *store, const char *job,
+void collector_init(struct collector *collector, struct cluster_client *store, const char *job,
                     uint64_t from_step)
 {
     *collector = (struct collector){.store = store, .from_step = from_step};

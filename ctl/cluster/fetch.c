@@ -34,7 +34,8 @@ static void on_done(void *context, const struct http_answer *answer)
     started->round->done = --started->round->pending == 0;
 }
 
-void fetch_all(struct store *store, struct fetch *fetches, unsigned count, uint64_t timeout_ns)
+void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned count,
+               uint64_t timeout_ns)
 {
     AUTO_FREE struct started *started = calloc(count + 1u, sizeof(*started));
     struct round round = {0};
@@ -63,7 +64,7 @@ bool fetch_good(const struct fetch *fetch)
     return !fetch->status && fetch->code == 200;
 }
 
-bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
+bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch, const char *node,
                    struct error *error)
 {
     bool untrusted = fetch->status == -EKEYREJECTED;

@@ -19,7 +19,8 @@ struct fetch {
 };
 
 /** fetch_all() - at once; afterwards each has its status. Bodies are the caller's to free */
-void fetch_all(struct store *store, struct fetch *fetches, unsigned count, uint64_t timeout_ns);
+void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned count,
+               uint64_t timeout_ns);
 
 /** fetch_good() - it answered 200 */
 bool fetch_good(const struct fetch *fetch);
@@ -29,5 +30,5 @@ bool fetch_good(const struct fetch *fetch);
  * certificate that is not trusted
  * @error: keeps what it says already; else it says which node it is, and what to do
  */
-bool fetch_refused(const struct store *store, const struct fetch *fetch, const char *node,
+bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch, const char *node,
                    struct error *error);

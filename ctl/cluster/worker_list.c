@@ -155,8 +155,9 @@ static void ask(struct fetch *fetch, const struct cluster_node *node, const char
 }
 
 /* What was answered, if anything. */
-static int take(const struct store *store, struct worker_list *list, const struct cluster_job *job,
-                const char *node, const struct fetch *fetch, struct error *error)
+static int take(const struct cluster_client *store, struct worker_list *list,
+                const struct cluster_job *job, const char *node, const struct fetch *fetch,
+                struct error *error)
 {
     if (fetch->status != 0)
         name_list_add(list->silent, node);
@@ -167,7 +168,7 @@ static int take(const struct store *store, struct worker_list *list, const struc
                : 0;
 }
 
-int worker_list_load_node(struct store *store, const struct cluster_node *node,
+int worker_list_load_node(struct cluster_client *store, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error)
 {
@@ -196,7 +197,7 @@ static bool in_plan(const struct cluster_job *job, const struct cluster_node *no
 }
 
 /* Of the nodes that are @asked. */
-static int load_job(struct store *store, const struct cluster *cluster,
+static int load_job(struct cluster_client *store, const struct cluster *cluster,
                     const struct cluster_job *job,
                     bool (*asked)(const struct cluster_job *job, const struct cluster_node *node),
                     struct worker_list *list, struct error *error)
@@ -222,14 +223,14 @@ static int load_job(struct store *store, const struct cluster *cluster,
     return status;
 }
 
-int worker_list_load_job(struct store *store, const struct cluster *cluster,
+int worker_list_load_job(struct cluster_client *store, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error)
 {
     return load_job(store, cluster, job, in_plan, list, error);
 }
 
-int worker_list_load(struct store *store, const struct cluster *cluster,
+int worker_list_load(struct cluster_client *store, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error)
 {
     struct worker_list list = {0};

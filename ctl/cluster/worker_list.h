@@ -34,14 +34,14 @@ int worker_list_add(struct worker_list *list, const char *job, const char *node,
 /** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
 void worker_list_finish(struct worker_list *list);
 /** worker_list_load_node() - add what one node says of one job; nothing when it does not answer */
-int worker_list_load_node(struct store *store, const struct cluster_node *node,
+int worker_list_load_node(struct cluster_client *store, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;
 /** worker_list_load_job() - add what the nodes of its plan say of @job; those that do not answer
  * are left out and named */
-int worker_list_load_job(struct store *store, const struct cluster *cluster,
+int worker_list_load_job(struct cluster_client *store, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error) CHECK_RESULT;
 /** worker_list_load() - ask every node about every job that is not over */
-int worker_list_load(struct store *store, const struct cluster *cluster,
+int worker_list_load(struct cluster_client *store, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

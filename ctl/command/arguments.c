@@ -31,11 +31,11 @@ static unsigned match_command(struct arguments *arguments)
 static const char *nearest_command(const char *written)
 {
     const char *nearest = NULL;
-    unsigned least = NEAREST_WORD_MAX;
+    unsigned least = EDIT_DISTANCE_WORD_MAX;
 
     for (unsigned i = 0; i < command_count; i++) {
-        unsigned distance = nearest_distance(written, commands[i].name);
-        if (distance < least && nearest_is_close(written, commands[i].name)) {
+        unsigned distance = edit_distance(written, commands[i].name);
+        if (distance < least && edit_distance_is_close(written, commands[i].name)) {
             least = distance;
             nearest = commands[i].name;
         }
@@ -89,7 +89,7 @@ static const char *nearest_flag(const struct command *command, const char *writt
 
     for (unsigned i = 0; i < ARRAY_COUNT(lists); i++)
         for (const struct flag *const *flag = lists[i]; *flag; flag++)
-            if (nearest_is_close(written, (*flag)->name))
+            if (edit_distance_is_close(written, (*flag)->name))
                 return (*flag)->name;
     return NULL;
 }

@@ -54,7 +54,7 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
                  const char *said, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     const char *name = arguments->operands[0];
     int status = cluster_open(arguments, &store, &cluster, error);
 
@@ -128,21 +128,21 @@ static int take_keys(void *context, const struct kv_result *result, struct error
 }
 
 /* The spec goes first: without it nobody looks at the other keys any more. */
-static int remove_keys(struct store *store, const char *job, const struct key_list *list,
+static int remove_keys(struct cluster_client *store, const char *job, const struct key_list *list,
                        struct error *error)
 {
     char spec[KV_KEY_MAX];
     const struct kv_operation first = {.type = KV_DELETE,
                                        .key = keys_job(spec, store->cluster, job, "spec")};
     bool succeeded;
-    int status = store_txn(store, NULL, 0, &first, 1, &succeeded, error);
+    int status = cluster_client_txn(store, NULL, 0, &first, 1, &succeeded, error);
 
     for (size_t at = 0; at < list->count && !status;) {
         struct kv_operation operations[KV_TXN_MAX];
         size_t count = 0;
         for (; at < list->count && count < ARRAY_COUNT(operations); at++)
             operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = list->keys[at]};
-        status = store_txn(store, NULL, 0, operations, count, &succeeded, error);
+        status = cluster_client_txn(store, NULL, 0, operations, count, &succeeded, error);
     }
     return status;
 }
@@ -150,7 +150,7 @@ static int remove_keys(struct store *store, const char *job, const struct key_li
 int run_job_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     struct key_list list = {0};
     char prefix[KV_KEY_MAX];
     const char *name = arguments->operands[0];
@@ -165,11 +165,11 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
         return error_set(error, -EBUSY,
                          "job %s is not over (%s); firnctl job cancel %s comes first", name,
                          cluster_job_state(job), name);
-    status = store_range(&store, keys_job(prefix, store.cluster, name, ""), true, take_keys, &list,
-                         error);
+    status = cluster_client_range(&store, keys_job(prefix, store.cluster, name, ""), true,
+                                  take_keys, &list, error);
     if (!status)
-        status = store_range(&store, keys_said(prefix, store.cluster, name, ""), true, take_keys,
-                             &list, error);
+        status = cluster_client_range(&store, keys_said(prefix, store.cluster, name, ""), true,
+                                      take_keys, &list, error);
     if (!status)
         status = remove_keys(&store, name, &list, error);
     free(list.keys);

@@ -46,16 +46,16 @@ static int round_of(struct collector *collector, bool json, bool *ret_over, stru
 int run_job_events(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     bool over = false, json = arguments_has(arguments, "json");
-    int status = store_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &store, error);
 
     if (status)
         return status;
     collector_init(&collector, &store, arguments->operands[0], 0);
     status = round_of(&collector, json, &over, error);
     while (!status && !over && arguments_has(arguments, "follow") && !ferror(stdout)) {
-        store_pause(&store, PERIOD_NS);
+        cluster_client_pause(&store, PERIOD_NS);
         status = round_of(&collector, json, &over, error);
     }
     if (!status && collector.silent)

@@ -20,7 +20,7 @@ static int find_layout(const struct job_spec *spec, const struct desired_record 
         input.devices_max = desired->devices ? desired->devices : spec->elastic.devices_max;
         input.stages_wanted = desired->stages;
         input.replicas_wanted = desired->replicas;
-        status = spec->elastic.shadow ? shadow_layout(&input, plan, NULL, NULL, error)
+        status = spec->elastic.shadow ? shadow_stages_layout(&input, plan, NULL, NULL, error)
                                       : planner_run(&input, plan, NULL, NULL, error);
     }
     plan_free(plan);

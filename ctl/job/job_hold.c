@@ -2,7 +2,7 @@
 
 #include "ctl/cluster/worker_list.h"
 
-const char *job_held_by(struct store *store, const struct cluster *cluster,
+const char *job_held_by(struct cluster_client *store, const struct cluster *cluster,
                         const struct cluster_job *job)
 {
     CLEANUP(worker_list_done) struct worker_list list = {0};

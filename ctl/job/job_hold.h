@@ -8,5 +8,5 @@
 #include "ctl/cluster/cluster_client.h"
 
 /** job_held_by() - the node that lets @job commit nothing now; NULL: none is known to */
-const char *job_held_by(struct store *store, const struct cluster *cluster,
+const char *job_held_by(struct cluster_client *store, const struct cluster *cluster,
                         const struct cluster_job *job);

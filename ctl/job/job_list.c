@@ -160,7 +160,7 @@ static void warn_damage(const struct cluster *cluster)
 int run_job_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);
 
     if (status)
@@ -270,7 +270,7 @@ static void told_done(struct told *told)
     free(told->memory);
 }
 
-static int ask_nodes(struct store *store, const struct cluster *cluster,
+static int ask_nodes(struct cluster_client *store, const struct cluster *cluster,
                      const struct cluster_job *job, struct told *told, struct error *error)
 {
     CLEANUP(worker_list_done) struct worker_list list = {0};
@@ -340,7 +340,7 @@ static int show_json(const struct cluster_job *job, const struct told *told, str
 int run_job_show(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);
 
     if (status)

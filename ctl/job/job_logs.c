@@ -22,7 +22,7 @@ struct log_source {
 };
 
 struct logs {
-    struct store *store;
+    struct cluster_client *store;
     const char *job;
     uint64_t size_bytes;
     struct log_source *sources;
@@ -147,10 +147,10 @@ static bool job_over(struct logs *logs)
 
 int run_job_logs(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     CLEANUP(logs_done) struct logs logs = {.store = &store, .job = arguments->operands[0]};
     bool follow = arguments_has(arguments, "follow");
-    int status = store_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &store, error);
 
     logs.size_bytes = arguments_number(arguments, "bytes", follow ? FOLLOW_BYTES : BYTES_DEFAULT);
     if (!status)
@@ -167,7 +167,7 @@ int run_job_logs(const struct arguments *arguments, struct error *error)
                          logs.job);
     for (bool over = false; follow && !over && !ferror(stdout);) {
         over = job_over(&logs); /* asked before the last round, so that nothing is missed */
-        store_pause(&store, PERIOD_NS);
+        cluster_client_pause(&store, PERIOD_NS);
         print_round(&logs);
     }
     if (logs.refused.code)

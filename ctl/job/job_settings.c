@@ -61,10 +61,10 @@ static int drop_derived(json_t *root, const struct job_spec *spec)
 static unsigned distance_of(const char *written, const char *path)
 {
     const char *last = schema_last_word(path);
-    unsigned whole =
-        nearest_is_close(written, path) ? nearest_distance(written, path) : NEAREST_WORD_MAX;
-    unsigned word =
-        nearest_is_close(written, last) ? nearest_distance(written, last) : NEAREST_WORD_MAX;
+    unsigned whole = edit_distance_is_close(written, path) ? edit_distance(written, path)
+                                                           : EDIT_DISTANCE_WORD_MAX;
+    unsigned word = edit_distance_is_close(written, last) ? edit_distance(written, last)
+                                                          : EDIT_DISTANCE_WORD_MAX;
 
     return MIN(whole, word);
 }
@@ -73,7 +73,7 @@ static const struct schema_key *find_key(const char *path, struct error *error)
 {
     const struct schema_key *key = schema_find(path);
     const char *near = NULL;
-    unsigned least = NEAREST_WORD_MAX;
+    unsigned least = EDIT_DISTANCE_WORD_MAX;
 
     if (key)
         return key;

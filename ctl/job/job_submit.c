@@ -121,10 +121,10 @@ static void warn_missing_data(const struct job_spec *spec)
 /* Checkpoints and exports go without it. */
 static void warn_of_large_companion(const struct job_spec *spec)
 {
-    AUTO_FREE struct companions *companions = calloc(1, sizeof(*companions));
+    AUTO_FREE struct model_files *companions = calloc(1, sizeof(*companions));
 
-    if (companions && spec->model.from[0] && !companions_find(spec->model.from, companions, NULL) &&
-        companions->left_out[0])
+    if (companions && spec->model.from[0] &&
+        !model_files_find(spec->model.from, companions, NULL) && companions->left_out[0])
         fprintf(stderr, "firnctl: warning: model.from %s: checkpoints go without %s\n",
                 spec->model.from, companions->left_out);
 }
@@ -155,7 +155,7 @@ static int check_model(const struct submission *submission, struct error *error)
 }
 
 /* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
-static void warn_of_cluster(struct store *store, const struct job_spec *spec)
+static void warn_of_cluster(struct cluster_client *store, const struct job_spec *spec)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     struct job_warnings warnings;
@@ -193,7 +193,7 @@ static char *text_of(json_t *tree)
  * The spec, the first wish and the checkpoint to begin from, if no such job exists. What a node may
  * still have written about an earlier job of this name while that was being removed goes with it.
  */
-static int send_job(struct store *store, const struct submission *submission,
+static int send_job(struct cluster_client *store, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
     static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
@@ -228,10 +228,11 @@ static int send_job(struct store *store, const struct submission *submission,
         operations[count++] = (struct kv_operation){
             .type = KV_DELETE,
             .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
-    return store_txn(store, &absent, 1, operations, count, ret_succeeded, error);
+    return cluster_client_txn(store, &absent, 1, operations, count, ret_succeeded, error);
 }
 
-static int write_job(struct store *store, const struct submission *submission, struct error *error)
+static int write_job(struct cluster_client *store, const struct submission *submission,
+                     struct error *error)
 {
     CLEANUP(job_texts_done)
     struct job_texts texts = {.spec = text_of(job_spec_encode(&submission->spec)),
@@ -253,7 +254,7 @@ static int write_job(struct store *store, const struct submission *submission, s
     return status;
 }
 
-static void say_submitted(const struct store *store, const struct submission *submission)
+static void say_submitted(const struct cluster_client *store, const struct submission *submission)
 {
     const struct job_spec *spec = &submission->spec;
 
@@ -267,7 +268,7 @@ static void say_submitted(const struct store *store, const struct submission *su
                submission->checkpoint.path);
 }
 
-static int say_json(const struct store *store, const struct submission *submission,
+static int say_json(const struct cluster_client *store, const struct submission *submission,
                     struct error *error)
 {
     const struct job_spec *spec = &submission->spec;
@@ -292,7 +293,7 @@ static int make_identity(struct submission_record *identity, struct error *error
 int run_job_submit(const struct arguments *arguments, struct error *error)
 {
     AUTO_FREE struct submission *submission = calloc(1, sizeof(*submission));
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     bool wait = arguments_has(arguments, "wait");
     int status = submission ? load(arguments, submission, error) : -ENOMEM;
 
@@ -305,7 +306,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     if (!status)
         status = make_identity(&submission->identity, error);
     if (!status)
-        status = store_open(arguments, &store, error);
+        status = cluster_client_open(arguments, &store, error);
     if (status)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);

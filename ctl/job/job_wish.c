@@ -53,7 +53,7 @@ static int take_current(void *context, const struct kv_result *result, struct er
     return status ? status : desired_record_decode(tree, &current->desired, error);
 }
 
-static int write_wish(struct store *store, const char *job, const struct current *current,
+static int write_wish(struct cluster_client *store, const char *job, const struct current *current,
                       bool *ret_succeeded, struct error *error)
 {
     char desired_key[KV_KEY_MAX];
@@ -66,10 +66,10 @@ static int write_wish(struct store *store, const char *job, const struct current
     const struct kv_compare compare = {
         .key = desired_key, .target = KV_MOD_REVISION, .value = current->revision};
     const struct kv_operation operation = {.type = KV_PUT, .key = desired_key, .value = text};
-    return store_txn(store, &compare, 1, &operation, 1, ret_succeeded, error);
+    return cluster_client_txn(store, &compare, 1, &operation, 1, ret_succeeded, error);
 }
 
-int job_wish_change(struct store *store, const char *job,
+int job_wish_change(struct cluster_client *store, const char *job,
                     int (*change)(void *context, struct desired_record *desired,
                                   struct error *error),
                     void *context, struct error *error)
@@ -80,7 +80,7 @@ int job_wish_change(struct store *store, const char *job,
     for (unsigned attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         struct current current;
         bool succeeded = false;
-        int status = store_range(store, key, false, take_current, &current, error);
+        int status = cluster_client_range(store, key, false, take_current, &current, error);
         if (!status)
             status = change(context, &current.desired, error);
         if (!status)

@@ -16,7 +16,7 @@ int job_wish_scale(const struct arguments *arguments, const struct job_spec *spe
  * job_wish_change() - read, change, write; again when somebody else has written meanwhile
  * @change: gets the record as it is; negative: leave it
  */
-int job_wish_change(struct store *store, const char *job,
+int job_wish_change(struct cluster_client *store, const char *job,
                     int (*change)(void *context, struct desired_record *desired,
                                   struct error *error),
                     void *context, struct error *error) CHECK_RESULT;

@@ -121,7 +121,7 @@ static int list_table(const struct cluster *cluster, struct error *error)
 int run_node_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);
 
     if (status)
@@ -133,8 +133,8 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 /* ---- drain and resume ---- */
 
 /* @deadline_s: the node is gone by then; 0: nobody says */
-static int write_drain(struct store *store, const char *node, bool drain, uint64_t deadline_s,
-                       struct error *error)
+static int write_drain(struct cluster_client *store, const char *node, bool drain,
+                       uint64_t deadline_s, struct error *error)
 {
     char key[KV_KEY_MAX], excused[KV_KEY_MAX], value[96];
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
@@ -152,7 +152,7 @@ static int write_drain(struct store *store, const char *node, bool drain, uint64
         {.type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL},
         {.type = KV_PUT, .key = excused, .value = value}, /* of a resume alone */
     };
-    return store_txn(store, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
+    return cluster_client_txn(store, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
 }
 
 struct report_search {
@@ -174,21 +174,21 @@ static int find_report(void *context, const struct kv_result *result, struct err
 }
 
 /* Has it had a part in a job that is still known? */
-static int find_traces(struct store *store, const char *node, bool *ret_found)
+static int find_traces(struct cluster_client *store, const char *node, bool *ret_found)
 {
     struct report_search search = {.cluster = store->cluster, .node = node};
     char prefix[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(prefix, store->cluster));
 
     snprintf(prefix + length, sizeof(prefix) - length, "said/");
-    int status = store_range(store, prefix, true, find_report, &search, NULL);
+    int status = cluster_client_range(store, prefix, true, find_report, &search, NULL);
     *ret_found = search.found;
     return status;
 }
 
 /* -ENOENT: nobody knows it. One that is away may be resumed, so that it works when it is back. */
-static int check_resume(struct store *store, const struct cluster *cluster, const char *node,
-                        struct error *error)
+static int check_resume(struct cluster_client *store, const struct cluster *cluster,
+                        const char *node, struct error *error)
 {
     char key[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(key, store->cluster));
@@ -199,7 +199,7 @@ static int check_resume(struct store *store, const struct cluster *cluster, cons
     if (cluster_find_node(cluster, node, error))
         return 0;
     snprintf(key + length, sizeof(key) - length, "drains/%s", node);
-    int status = store_txn(store, &absent, 1, &nothing, 1, &is_absent, NULL);
+    int status = cluster_client_txn(store, &absent, 1, &nothing, 1, &is_absent, NULL);
     if (status || !is_absent)
         return status;
     status = find_traces(store, node, &has_traces);
@@ -209,7 +209,7 @@ static int check_resume(struct store *store, const struct cluster *cluster, cons
 static int change_drain(const struct arguments *arguments, bool drain, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     const char *name = arguments->operands[0];
     int status =
         name_valid(name) ? 0 : error_set(error, -EINVAL, "\"%s\" is not a node's name", name);

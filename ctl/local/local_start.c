@@ -51,7 +51,7 @@ struct awaited {
     bool done;
 };
 
-static int ask(struct store *store, struct awaited *awaited)
+static int ask(struct cluster_client *store, struct awaited *awaited)
 {
     struct fetch fetch = {0};
 
@@ -74,11 +74,11 @@ static int fail(const struct awaited *awaited, int status, struct error *error)
 static int await_all(struct local_cluster *cluster, struct awaited *awaited, unsigned count,
                      uint64_t deadline_ns, struct error *error)
 {
-    struct store store;
+    struct cluster_client store;
     char endpoints[64];
     unsigned done = 0;
-    int status = store_open_at(local_endpoints(cluster, endpoints), LOCAL_CLUSTER_NAME,
-                               STORE_TIMEOUT_S * NS_PER_SECOND, &store, error);
+    int status = cluster_client_open_at(local_endpoints(cluster, endpoints), LOCAL_CLUSTER_NAME,
+                                        CLUSTER_CLIENT_TIMEOUT_S * NS_PER_SECOND, &store, error);
 
     if (status)
         return status;
@@ -93,9 +93,9 @@ static int await_all(struct local_cluster *cluster, struct awaited *awaited, uns
             done += awaited[i].done;
         }
         if (!status && done < count)
-            store_pause(&store, POLL_NS);
+            cluster_client_pause(&store, POLL_NS);
     }
-    store_close(&store);
+    cluster_client_close(&store);
     return status;
 }
 

@@ -87,7 +87,7 @@ static int follow(struct collector *collector, struct printer *printer, uint64_t
 
     while (!status && !over && !ferror(stdout)) {
         print_new(printer, &collector->history, true);
-        store_pause(collector->store, PERIOD_NS);
+        cluster_client_pause(collector->store, PERIOD_NS);
         status = round_of(collector, &over, ret_committed, error);
     }
     if (!status)
@@ -127,14 +127,14 @@ static int judge(const struct collector *collector, const struct printer *printe
 int run_metrics(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     uint64_t from = arguments_number(arguments, "from", 1);
     struct printer printer = {.exact = arguments_has(arguments, "exact"),
                               .json = arguments_has(arguments, "json"),
                               .next = from};
     uint64_t committed = 0;
     bool over;
-    int status = store_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &store, error);
 
     if (status)
         return status;

@@ -185,7 +185,7 @@ int run_report(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     int status = cluster_open(arguments, &store, &cluster, error);
 
     if (status)

@@ -156,7 +156,7 @@ static int print_json(const struct cluster *cluster, const struct worker_list *l
 
 /* ---- the loop ---- */
 
-static int look(struct store *store, bool json, struct terminal_picture *picture,
+static int look(struct cluster_client *store, bool json, struct terminal_picture *picture,
                 struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -185,11 +185,11 @@ static int look(struct store *store, bool json, struct terminal_picture *picture
 
 int run_top(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(store_close) struct store store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
     struct terminal_picture picture = {0};
     bool json = arguments_has(arguments, "json");
     bool live = !json && !arguments_has(arguments, "once") && terminal_is_live();
-    int status = store_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &store, error);
 
     if (!status)
         status = look(&store, json, live ? &picture : NULL, error);
@@ -199,7 +199,7 @@ int run_top(const struct arguments *arguments, struct error *error)
         for (uint64_t waited_ns = 0; waited_ns < PERIOD_NS; waited_ns += KEY_NS) {
             if (terminal_asked_to_leave())
                 return 0;
-            store_pause(&store, KEY_NS);
+            cluster_client_pause(&store, KEY_NS);
         }
         status = look(&store, json, &picture, error);
     }

@@ -18,7 +18,7 @@
 #define PAST_EVENTS     8
 
 struct watch {
-    struct store *store;
+    struct cluster_client *store;
     const char *job;
     struct collector collector;
     struct collector steps; /* while etcd is away: from the nodes, since what it said last */
@@ -199,7 +199,7 @@ static int follow(struct watch *watch, struct error *error)
         if (!loaded)
             status = look(watch, &cluster, &end, error);
         if (end < 0 && !status)
-            store_pause(watch->store, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
+            cluster_client_pause(watch->store, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
         if (end < 0 && !status && watch->live && terminal_asked_to_leave()) {
@@ -211,7 +211,7 @@ static int follow(struct watch *watch, struct error *error)
     return status ? status : end;
 }
 
-int watch_job(struct store *store, const char *job, uint64_t since_ns, struct error *error)
+int watch_job(struct cluster_client *store, const char *job, uint64_t since_ns, struct error *error)
 {
     struct watch watch = {
         .store = store, .job = job, .live = terminal_is_live(), .since_ns = since_ns};
@@ -227,8 +227,8 @@ int watch_job(struct store *store, const char *job, uint64_t since_ns, struct er
 
 int run_watch(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(store_close) struct store store = {0};
-    int status = store_open(arguments, &store, error);
+    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    int status = cluster_client_open(arguments, &store, error);
 
     return status ? status : watch_job(&store, arguments->operands[0], 0, error);
 }

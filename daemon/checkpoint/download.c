@@ -22,7 +22,7 @@
 
 #define RETRY_NS (15 * NS_PER_SECOND)
 
-struct fetching {
+struct download {
     struct daemon *daemon;
     int notify; /* the task's thread writes it, our loop reads it */
     struct loop_io *io;
@@ -38,14 +38,14 @@ struct fetching {
     bool said_no_store;
 };
 
-static uint64_t now_ns(const struct fetching *fetching)
+static uint64_t now_ns(const struct download *fetching)
 {
     const struct loop *loop = &fetching->daemon->loop.loop;
 
     return loop->now_ns(loop->context);
 }
 
-static const struct job *find_job(const struct fetching *fetching, const char *name)
+static const struct job *find_job(const struct download *fetching, const char *name)
 {
     for (const struct job *job = fetching->daemon->jobs; job; job = job->next)
         if (!strcmp(job->name, name))
@@ -53,7 +53,7 @@ static const struct job *find_job(const struct fetching *fetching, const char *n
     return NULL;
 }
 
-static void tell(const struct fetching *fetching, const char *text)
+static void tell(const struct download *fetching, const char *text)
 {
     char dir[CONFIG_TEXT_SIZE];
     const struct event_facts facts = {.job = fetching->job,
@@ -67,7 +67,7 @@ static void tell(const struct fetching *fetching, const char *text)
 
 /* ---- the record ---- */
 
-static const struct mirror_entry *own_record(const struct fetching *fetching)
+static const struct mirror_entry *own_record(const struct download *fetching)
 {
     char key[KV_KEY_MAX];
 
@@ -76,7 +76,7 @@ static const struct mirror_entry *own_record(const struct fetching *fetching)
                                        fetching->object.step));
 }
 
-static void wait_and_retry(struct fetching *fetching, const char *why)
+static void wait_and_retry(struct download *fetching, const char *why)
 {
     memcpy(fetching->memory.failed_job, fetching->job, sizeof(fetching->job));
     fetching->memory.retry_at_ns = now_ns(fetching) + RETRY_NS;
@@ -90,7 +90,7 @@ static void wait_and_retry(struct fetching *fetching, const char *why)
 
 static void on_recorded(void *context, const struct kv_result *result)
 {
-    struct fetching *fetching = context;
+    struct download *fetching = context;
     char text[RECORD_PATH_SIZE + 256];
 
     fetching->recording = NULL;
@@ -106,7 +106,7 @@ static void on_recorded(void *context, const struct kv_result *result)
 }
 
 /* With copies: all of it lies here, and the other nodes read it from us until they have copies. */
-static int list_shares(const struct fetching *fetching, const struct manifest *manifest,
+static int list_shares(const struct download *fetching, const struct manifest *manifest,
                        struct checkpoint_record *record)
 {
     int status = 0;
@@ -118,7 +118,7 @@ static int list_shares(const struct fetching *fetching, const struct manifest *m
     return status;
 }
 
-static char *record_text(const struct fetching *fetching, struct error *error)
+static char *record_text(const struct download *fetching, struct error *error)
 {
     struct manifest manifest = {0};
     CLEANUP(checkpoint_record_done)
@@ -140,7 +140,7 @@ static char *record_text(const struct fetching *fetching, struct error *error)
     return tree ? json_text(tree) : NULL;
 }
 
-static void write_record(struct fetching *fetching)
+static void write_record(struct download *fetching)
 {
     struct daemon *daemon = fetching->daemon;
     struct error error = {0};
@@ -162,7 +162,7 @@ static void write_record(struct fetching *fetching)
 
 /* ---- fetching ---- */
 
-static void finish(struct fetching *fetching, const struct object_task_state *state)
+static void finish(struct download *fetching, const struct object_task_state *state)
 {
     char text[ERROR_TEXT_SIZE + 128];
 
@@ -183,7 +183,7 @@ static void finish(struct fetching *fetching, const struct object_task_state *st
 
 static void on_notified(void *context, int descriptor, unsigned events)
 {
-    struct fetching *fetching = context;
+    struct download *fetching = context;
     AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
     uint64_t count;
 
@@ -199,7 +199,7 @@ static void on_notified(void *context, int descriptor, unsigned events)
     daemon_wake(fetching->daemon);
 }
 
-static int open_notify(struct fetching *fetching)
+static int open_notify(struct download *fetching)
 {
     const struct loop *loop = &fetching->daemon->loop.loop;
 
@@ -213,7 +213,7 @@ static int open_notify(struct fetching *fetching)
 }
 
 /* Whole, as far as names tell: with copies a folder of that manifest is only this node's part. */
-static bool is_here(const struct fetching *fetching)
+static bool is_here(const struct download *fetching)
 {
     struct manifest manifest;
     bool here = true;
@@ -227,7 +227,7 @@ static bool is_here(const struct fetching *fetching)
 }
 
 /* What lies where it is to come has been refused, or is a part of what is fetched whole. */
-static int set_aside(const struct fetching *fetching, struct error *error)
+static int set_aside(const struct download *fetching, struct error *error)
 {
     char damaged[RECORD_PATH_SIZE + 16];
 
@@ -241,7 +241,7 @@ static int set_aside(const struct fetching *fetching, struct error *error)
     return status;
 }
 
-static void begin(struct fetching *fetching, const struct job *job)
+static void begin(struct download *fetching, const struct job *job)
 {
     struct error error = {0};
     struct object_task_options options = {
@@ -275,7 +275,7 @@ static void begin(struct fetching *fetching, const struct job *job)
         wait_and_retry(fetching, error.text[0] ? error.text : strerror(-status));
 }
 
-static void say_no_store(struct fetching *fetching, const char *job, const char *place)
+static void say_no_store(struct download *fetching, const char *job, const char *place)
 {
     if (fetching->said_no_store)
         return;
@@ -286,7 +286,7 @@ static void say_no_store(struct fetching *fetching, const char *job, const char 
         job, place);
 }
 
-static void describe(struct fetching *fetching, char *ret_text)
+static void describe(struct download *fetching, char *ret_text)
 {
     AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
     const char *why = fetching->trouble;
@@ -300,7 +300,7 @@ static void describe(struct fetching *fetching, char *ret_text)
              fetching->object.step, why[0] ? ": " : "", why);
 }
 
-bool fetching_holds(struct fetching *fetching, const char *name, uint64_t own_step, char *ret_text)
+bool download_holds(struct download *fetching, const char *name, uint64_t own_step, char *ret_text)
 {
     const struct daemon *daemon = fetching->daemon;
     const struct job *job = find_job(fetching, name);
@@ -337,7 +337,7 @@ bool fetching_holds(struct fetching *fetching, const char *name, uint64_t own_st
 
 /* ---- start and end ---- */
 
-void fetching_stop(struct fetching *fetching)
+void download_stop(struct download *fetching)
 {
     fetching->daemon->kv->cancel(fetching->daemon->kv->context, fetching->recording);
     fetching->recording = NULL;
@@ -346,9 +346,9 @@ void fetching_stop(struct fetching *fetching)
     fetching->job[0] = '\0';
 }
 
-int fetching_new(struct daemon *daemon, struct fetching **ret_fetching)
+int download_new(struct daemon *daemon, struct download **ret_fetching)
 {
-    struct fetching *fetching = calloc(1, sizeof(*fetching));
+    struct download *fetching = calloc(1, sizeof(*fetching));
 
     if (!fetching)
         return -ENOMEM;
@@ -358,12 +358,12 @@ int fetching_new(struct daemon *daemon, struct fetching **ret_fetching)
     return 0;
 }
 
-void fetching_free(struct fetching *fetching)
+void download_free(struct download *fetching)
 {
     if (!fetching)
         return;
     const struct loop *loop = &fetching->daemon->loop.loop;
-    fetching_stop(fetching);
+    download_stop(fetching);
     if (fetching->io)
         loop->io_remove(loop->context, fetching->io);
     if (fetching->notify >= 0)

@@ -15,19 +15,19 @@
 
 #include "daemon/core/daemon.h"
 
-struct fetching;
+struct download;
 
-/** fetching_new() - @daemon is borrowed. Return: 0, -ENOMEM */
-int fetching_new(struct daemon *daemon, struct fetching **ret_fetching) CHECK_RESULT;
-/** fetching_free() - stops what is on its way; NULL allowed */
-void fetching_free(struct fetching *fetching);
+/** download_new() - @daemon is borrowed. Return: 0, -ENOMEM */
+int download_new(struct daemon *daemon, struct download **ret_fetching) CHECK_RESULT;
+/** download_free() - stops what is on its way; NULL allowed */
+void download_free(struct download *fetching);
 /**
- * fetching_holds() - must @job wait for a checkpoint from the store?
+ * download_holds() - must @job wait for a checkpoint from the store?
  * @own_step: of the newest that its nodes have, which it would go on from; 0: none
  * @ret_text: RECORD_TEXT_SIZE bytes for its state: what is being done, or why it is not
  *
  * Begins what is to be done. When it is done the cluster's keys change, which wakes the leader.
  */
-bool fetching_holds(struct fetching *fetching, const char *job, uint64_t own_step, char *ret_text);
-/** fetching_stop() - this node does not lead any more */
-void fetching_stop(struct fetching *fetching);
+bool download_holds(struct download *fetching, const char *job, uint64_t own_step, char *ret_text);
+/** download_stop() - this node does not lead any more */
+void download_stop(struct download *fetching);

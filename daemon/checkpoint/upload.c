@@ -257,7 +257,7 @@ static void begin_to_try(struct storing *storing, struct job *job)
         wake_at(storing, now_ns(storing) + LOOK_NS);
 }
 
-void storing_sync(struct storing *storing)
+void upload_sync(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
     const char *node = daemon->config->node;
@@ -438,7 +438,7 @@ static void check_settings(const struct config *config)
     object_settings_forget(settings);
 }
 
-int storing_new(struct daemon *daemon, struct storing **ret_storing)
+int upload_new(struct daemon *daemon, struct storing **ret_storing)
 {
     const struct loop *loop = &daemon->loop.loop;
     struct storing *storing = calloc(1, sizeof(*storing));
@@ -450,7 +450,7 @@ int storing_new(struct daemon *daemon, struct storing **ret_storing)
     storing->notify = -1;
     status = loop->timer_add(loop->context, UINT64_MAX, on_timer, storing, &storing->timer);
     if (status) {
-        storing_free(storing);
+        upload_free(storing);
         return status;
     }
     check_settings(daemon->config);
@@ -458,7 +458,7 @@ int storing_new(struct daemon *daemon, struct storing **ret_storing)
     return 0;
 }
 
-void storing_free(struct storing *storing)
+void upload_free(struct storing *storing)
 {
     if (!storing)
         return;

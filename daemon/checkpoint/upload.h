@@ -18,10 +18,10 @@
 
 #include "daemon/core/daemon.h"
 
-/** storing_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
+/** upload_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
  * is left to free) */
-int storing_new(struct daemon *daemon, struct storing **ret_storing) CHECK_RESULT;
-/** storing_free() - stops what is on its way; NULL allowed */
-void storing_free(struct storing *storing);
-/** storing_sync() - after every change of the cluster's keys: begin what is due */
-void storing_sync(struct storing *storing);
+int upload_new(struct daemon *daemon, struct storing **ret_storing) CHECK_RESULT;
+/** upload_free() - stops what is on its way; NULL allowed */
+void upload_free(struct storing *storing);
+/** upload_sync() - after every change of the cluster's keys: begin what is due */
+void upload_sync(struct storing *storing);

@@ -244,7 +244,7 @@ static int add_problem(struct error *error, const char *format, ...)
 static const char *nearest_key(const char *written)
 {
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (nearest_is_close(written, keys[i].name))
+        if (edit_distance_is_close(written, keys[i].name))
             return keys[i].name;
     return NULL;
 }

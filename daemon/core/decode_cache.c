@@ -12,8 +12,8 @@ static void forget_plan(void *meaning)
     plan_free(meaning);
 }
 
-int meaning_of_plan(const struct mirror *mirror, const struct mirror_entry *entry,
-                    struct plan **ret_plan, struct error *error)
+int decode_cache_plan(const struct mirror *mirror, const struct mirror_entry *entry,
+                      struct plan **ret_plan, struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
     struct plan *plan = entry->meaning;
@@ -51,8 +51,8 @@ static struct node_report *new_report(void)
     return report;
 }
 
-const struct node_report *meaning_of_report(const struct mirror *mirror,
-                                            const struct mirror_entry *entry)
+const struct node_report *decode_cache_report(const struct mirror *mirror,
+                                              const struct mirror_entry *entry)
 {
     AUTO_JSON json_t *tree = NULL;
     struct node_report *report = entry->meaning;
@@ -71,8 +71,8 @@ const struct node_report *meaning_of_report(const struct mirror *mirror,
     return report;
 }
 
-const struct state_record *meaning_of_state(const struct mirror *mirror,
-                                            const struct mirror_entry *entry)
+const struct state_record *decode_cache_state(const struct mirror *mirror,
+                                              const struct mirror_entry *entry)
 {
     AUTO_JSON json_t *tree = NULL;
     struct state_record *state = entry->meaning;
@@ -89,8 +89,8 @@ const struct state_record *meaning_of_state(const struct mirror *mirror,
     return state;
 }
 
-const struct desired_record *meaning_of_desired(const struct mirror *mirror,
-                                                const struct mirror_entry *entry)
+const struct desired_record *decode_cache_desired(const struct mirror *mirror,
+                                                  const struct mirror_entry *entry)
 {
     AUTO_JSON json_t *tree = NULL;
     struct desired_record *desired = entry->meaning;
@@ -107,7 +107,7 @@ const struct desired_record *meaning_of_desired(const struct mirror *mirror,
     return desired;
 }
 
-unsigned meaning_of_devices_min(const struct mirror *mirror, const struct mirror_entry *entry)
+unsigned decode_cache_devices_min(const struct mirror *mirror, const struct mirror_entry *entry)
 {
     AUTO_JSON json_t *tree = NULL;
     unsigned *least = entry->meaning;

@@ -9,26 +9,26 @@
 #include "elastic/plan/plan.h"
 #include "membership/kv/records.h"
 
-/** meaning_of_plan() - the plan at @entry
+/** decode_cache_plan() - the plan at @entry
  * @ret_plan: shared (plan_share()), the caller's to free
  * Return: 0; -EINVAL (not understood: @error); -ENOMEM */
-int meaning_of_plan(const struct mirror *mirror, const struct mirror_entry *entry,
-                    struct plan **ret_plan, struct error *error) CHECK_RESULT;
+int decode_cache_plan(const struct mirror *mirror, const struct mirror_entry *entry,
+                      struct plan **ret_plan, struct error *error) CHECK_RESULT;
 
-/** meaning_of_report() - the report at @entry
+/** decode_cache_report() - the report at @entry
  * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
-const struct node_report *meaning_of_report(const struct mirror *mirror,
-                                            const struct mirror_entry *entry);
+const struct node_report *decode_cache_report(const struct mirror *mirror,
+                                              const struct mirror_entry *entry);
 
-/** meaning_of_state() - what the leader says of a job at @entry
+/** decode_cache_state() - what the leader says of a job at @entry
  * Return: borrowed until the mirror changes; NULL: it is not understood, or memory is short */
-const struct state_record *meaning_of_state(const struct mirror *mirror,
-                                            const struct mirror_entry *entry);
+const struct state_record *decode_cache_state(const struct mirror *mirror,
+                                              const struct mirror_entry *entry);
 
-/** meaning_of_desired() - what is asked for of a job at @entry; as meaning_of_state() */
-const struct desired_record *meaning_of_desired(const struct mirror *mirror,
-                                                const struct mirror_entry *entry);
+/** decode_cache_desired() - what is asked for of a job at @entry; as decode_cache_state() */
+const struct desired_record *decode_cache_desired(const struct mirror *mirror,
+                                                  const struct mirror_entry *entry);
 
-/** meaning_of_devices_min() - elastic.devices.min of the job at @entry; 0: it is not understood, or
- * memory is short. A specification is large, so no more of it is kept */
-unsigned meaning_of_devices_min(const struct mirror *mirror, const struct mirror_entry *entry);
+/** decode_cache_devices_min() - elastic.devices.min of the job at @entry; 0: it is not understood,
+ * or memory is short. A specification is large, so no more of it is kept */
+unsigned decode_cache_devices_min(const struct mirror *mirror, const struct mirror_entry *entry);

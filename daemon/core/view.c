@@ -55,7 +55,7 @@ static int read_plan(const struct mirror *mirror, const char *cluster, const cha
     if (!entry)
         return 0;
     *ret_revision = entry->mod_revision;
-    return meaning_of_plan(mirror, entry, ret_plan, error);
+    return decode_cache_plan(mirror, entry, ret_plan, error);
 }
 
 static int find_desired(const struct mirror *mirror, const char *cluster, const char *job,
@@ -112,7 +112,7 @@ static const struct state_record *find_state(const struct mirror *mirror, const 
 {
     const struct mirror_entry *entry = find_said(mirror, cluster, job, "state");
 
-    return entry ? meaning_of_state(mirror, entry) : NULL;
+    return entry ? decode_cache_state(mirror, entry) : NULL;
 }
 
 bool view_job_rests(const struct mirror *mirror, const char *cluster, const char *job)
@@ -174,7 +174,7 @@ static bool has_left(const struct mirror *mirror, const char *cluster, const cha
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
         mirror_find(mirror, keys_report(key, cluster, job, plan->generation, worker->node));
-    const struct node_report *report = entry ? meaning_of_report(mirror, entry) : NULL;
+    const struct node_report *report = entry ? decode_cache_report(mirror, entry) : NULL;
 
     for (unsigned i = 0; report && i < report->worker_count; i++)
         if (report->workers[i].slot == worker->slot)
@@ -249,7 +249,7 @@ static int mark_plan_busy(struct view *view, struct holding *holding,
                           const struct mirror_entry *entry)
 {
     struct plan *plan = NULL;
-    int status = meaning_of_plan(holding->mirror, entry, &plan, NULL);
+    int status = decode_cache_plan(holding->mirror, entry, &plan, NULL);
 
     if (status) /* one that is not understood uses nothing that could be known */
         return status == -ENOMEM ? status : 0;
@@ -391,7 +391,7 @@ static void add_reports(struct view *view, const struct mirror *mirror,
                         const struct mirror_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct node_report *report = meaning_of_report(mirror, &entries[i]);
+        const struct node_report *report = decode_cache_report(mirror, &entries[i]);
         if (report)
             view->reports[view->view.report_count++] = report;
     }

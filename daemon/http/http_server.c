@@ -228,8 +228,8 @@ static int answer(struct daemon *daemon, struct MHD_Connection *connection, cons
     if (!strcmp(url, "/v1/node"))
         return http_answer_node(daemon, body, error);
     if (!strcmp(url, "/metrics")) {
-        *ret_type = EXPOSITION_TYPE;
-        return exposition_append(daemon, body) ? error_set(error, -ENOMEM, "no memory") : 0;
+        *ret_type = PROMETHEUS_TYPE;
+        return prometheus_append(daemon, body) ? error_set(error, -ENOMEM, "no memory") : 0;
     }
     if (!strncmp(url, jobs, sizeof(jobs) - 1))
         return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, ret_file,

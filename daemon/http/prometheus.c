@@ -313,7 +313,7 @@ static void add_workers(struct page *page, const struct daemon *daemon)
     }
 }
 
-int exposition_append(const struct daemon *daemon, struct bytes *body)
+int prometheus_append(const struct daemon *daemon, struct bytes *body)
 {
     struct page page = {.body = body};
 

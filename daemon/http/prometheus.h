@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "daemon/core/daemon.h"
 
-#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/** exposition_append() - everything, as of now. Return: 0 or -ENOMEM (@body may have a part) */
-int exposition_append(const struct daemon *daemon, struct bytes *body) CHECK_RESULT;
+/** prometheus_append() - everything, as of now. Return: 0 or -ENOMEM (@body may have a part) */
+int prometheus_append(const struct daemon *daemon, struct bytes *body) CHECK_RESULT;

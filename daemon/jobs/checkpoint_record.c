@@ -15,7 +15,7 @@
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
-void recording_forget(struct job *job)
+void checkpoint_record_forget(struct job *job)
 {
     job->daemon->kv->cancel(job->daemon->kv->context, job->recording);
     job->recording = NULL;
@@ -213,7 +213,7 @@ static void give_up(struct job *job, const char *why)
     answer(job, false);
 }
 
-void recording_sync(struct job *job)
+void checkpoint_record_sync(struct job *job)
 {
     struct daemon *daemon = job->daemon;
     struct kv_operation operations[KV_TXN_MAX / 2];
@@ -259,11 +259,11 @@ void recording_sync(struct job *job)
                   job->name);
 }
 
-void recording_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
+void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
 {
-    recording_forget(job);
+    checkpoint_record_forget(job);
     job->unrecorded = *checkpoint;
     *checkpoint = (struct control_checkpoint){0};
     job->unrecorded_slot = slot;
-    recording_sync(job);
+    checkpoint_record_sync(job);
 }

@@ -9,8 +9,8 @@
 
 #include "daemon/jobs/job.h"
 
-/** recording_begin() - @checkpoint is taken: none is left there */
-void recording_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint);
-/** recording_sync() - try again if one is waiting */
-void recording_sync(struct job *job);
-void recording_forget(struct job *job);
+/** checkpoint_record_begin() - @checkpoint is taken: none is left there */
+void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint);
+/** checkpoint_record_sync() - try again if one is waiting */
+void checkpoint_record_sync(struct job *job);
+void checkpoint_record_forget(struct job *job);

@@ -16,7 +16,7 @@ struct earlier_report {
     struct kv_request *question;
     char asked[KV_KEY_MAX];  /* what the question is about */
     char absent[KV_KEY_MAX]; /* the last one that was not there */
-    struct alarm retry;
+    struct timer retry;
 };
 
 static void on_answer(void *context, const struct kv_result *result)
@@ -26,7 +26,7 @@ static void on_answer(void *context, const struct kv_result *result)
 
     earlier->question = NULL;
     if (result->status) {
-        alarm_set_in(&earlier->retry, RETRY_NS);
+        timer_set_in(&earlier->retry, RETRY_NS);
         return;
     }
     if (!result->entry_count) {
@@ -45,10 +45,10 @@ static void ask(struct earlier_report *earlier)
 
     if (earlier->question)
         return;
-    alarm_clear(&earlier->retry);
+    timer_clear(&earlier->retry);
     if (kv->range(kv->context, earlier->asked, false, on_answer, earlier, &earlier->question)) {
         earlier->question = NULL;
-        alarm_set_in(&earlier->retry, RETRY_NS);
+        timer_set_in(&earlier->retry, RETRY_NS);
     }
 }
 
@@ -108,7 +108,7 @@ int earlier_report_new(struct daemon *daemon, struct earlier_report **ret_earlie
     if (!earlier)
         return -ENOMEM;
     earlier->daemon = daemon;
-    status = alarm_init(&earlier->retry, &daemon->loop.loop, on_retry, earlier);
+    status = timer_init(&earlier->retry, &daemon->loop.loop, on_retry, earlier);
     if (status)
         free(earlier);
     else
@@ -121,6 +121,6 @@ void earlier_report_free(struct earlier_report *earlier)
     if (!earlier)
         return;
     earlier->daemon->kv->cancel(earlier->daemon->kv->context, earlier->question);
-    alarm_done(&earlier->retry);
+    timer_done(&earlier->retry);
     free(earlier);
 }

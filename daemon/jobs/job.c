@@ -238,7 +238,7 @@ static void on_message(void *context, const char *name, unsigned slot,
         on_alarm(job, slot, message->text);
         break;
     case CONTROL_CHECKPOINT:
-        recording_begin(job, slot, &message->checkpoint);
+        checkpoint_record_begin(job, slot, &message->checkpoint);
         break;
     default:
         log_warning("job %s, slot %u: the worker sent an order", job->name, slot);
@@ -279,7 +279,7 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
     job->processes[slot] = NULL;
     on_alarm(job, slot, ""); /* who takes its place finds out by itself */
     if (job->unrecorded_slot == slot)
-        recording_forget(job);
+        checkpoint_record_forget(job);
     feed(job, &event);
     daemon_wake(job->daemon);
 }
@@ -517,7 +517,7 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
     struct error error = {0};
     struct plan *plan = NULL;
 
-    if (meaning_of_plan(&job->daemon->mirror, entry, &plan, &error))
+    if (decode_cache_plan(&job->daemon->mirror, entry, &plan, &error))
         log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
                   error.text);
     return plan;
@@ -561,8 +561,8 @@ void job_sync(struct job *job)
 {
     sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
     sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
-    recording_sync(job);
-    sweeping_sync(job);
+    checkpoint_record_sync(job);
+    retention_sync(job);
     copying_sync(job);
     rest(job);
 }
@@ -602,7 +602,7 @@ bool job_idle(const struct job *job)
 
 static void on_record_retry(void *context)
 {
-    recording_sync(context);
+    checkpoint_record_sync(context);
 }
 
 static int write_spec(struct job *job, int64_t created, struct error *error)
@@ -749,9 +749,9 @@ void job_close(struct job *job)
 {
     if (!job)
         return;
-    recording_forget(job);
+    checkpoint_record_forget(job);
     fencing_forget(job->daemon->fencing, job);
-    sweeping_stop(job);
+    retention_stop(job);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         worker_process_free(job->processes[slot]);

@@ -82,14 +82,14 @@ static bool is_news(struct job *job, const struct sweeping *sweeping)
     return news;
 }
 
-void sweeping_sync(struct job *job)
+void retention_sync(struct job *job)
 {
     bool own_folder = job->spec.checkpoint.copies >= 2;
 
     if (!job->plan || !(own_folder || job->plan->worker_count == 0) ||
         (job->sweeping && !__atomic_load_n(&job->sweeping->done, __ATOMIC_ACQUIRE)))
         return;
-    sweeping_stop(job);
+    retention_stop(job);
     struct sweeping *sweeping = look(job);
     if (!sweeping || !sweeping->steps || !is_news(job, sweeping) ||
         !(own_folder || sweeping->is_ours)) {
@@ -107,7 +107,7 @@ void sweeping_sync(struct job *job)
     job->sweeping = sweeping;
 }
 
-void sweeping_stop(struct job *job)
+void retention_stop(struct job *job)
 {
     if (!job->sweeping)
         return;

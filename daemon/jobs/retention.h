@@ -15,8 +15,8 @@
 
 #include "daemon/jobs/job.h"
 
-/** sweeping_sync() - look whether records have changed, and sweep if so; left out while the sweep
+/** retention_sync() - look whether records have changed, and sweep if so; left out while the sweep
  * before is still at work, and made up for at the next change */
-void sweeping_sync(struct job *job);
-/** sweeping_stop() - waits for it */
-void sweeping_stop(struct job *job);
+void retention_sync(struct job *job);
+/** retention_stop() - waits for it */
+void retention_stop(struct job *job);

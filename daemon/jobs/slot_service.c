@@ -13,8 +13,8 @@
 
 struct slot_service {
     struct daemon *daemon;
-    struct alarm retry;
-    struct probation probations[RECORD_SLOTS_MAX];
+    struct timer retry;
+    struct slot_backoff probations[RECORD_SLOTS_MAX];
     bool excuses_known;       /* the key `excused` has been looked at, as of the revision: */
     int64_t excused_revision; /* of an operator's last word that slots are good; 0: none */
 };
@@ -34,9 +34,9 @@ static void set_retry(struct slot_service *service)
         if (service->probations[slot].is_out)
             next_ns = MIN(next_ns, service->probations[slot].until_ns);
     if (next_ns == UINT64_MAX)
-        alarm_clear(&service->retry);
+        timer_clear(&service->retry);
     else
-        alarm_set_at(&service->retry, next_ns);
+        timer_set_at(&service->retry, next_ns);
 }
 
 static void tell_jobs(const struct slot_service *service, unsigned slot)
@@ -55,12 +55,12 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
     snprintf(self->slots[slot].bad, sizeof(self->slots[slot].bad), "%.127s",
              why[0] ? why : "unknown");
     if (crashed)
-        pause_ns = MAX(probation_take_out(&service->probations[slot], now_ns,
-                                          daemon->config->failure_timeout_ns),
+        pause_ns = MAX(slot_backoff_take_out(&service->probations[slot], now_ns,
+                                             daemon->config->failure_timeout_ns),
                        now_ns) -
                    now_ns;
     else
-        service->probations[slot] = (struct probation){0};
+        service->probations[slot] = (struct slot_backoff){0};
     self->slots[slot].retry_unix_ns =
         crashed ? clock_real()->realtime_ns(clock_real()->context) + pause_ns : 0;
     set_retry(service);
@@ -70,7 +70,7 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
 
 bool slot_service_watches(const struct slot_service *service, unsigned slot)
 {
-    return probation_watches(&service->probations[slot], now_of(service));
+    return slot_backoff_watches(&service->probations[slot], now_of(service));
 }
 
 static void on_retry(void *context)
@@ -79,8 +79,8 @@ static void on_retry(void *context)
     struct daemon *daemon = service->daemon;
 
     for (unsigned slot = 0; slot < daemon->self.slot_count; slot++) {
-        if (!probation_try(&service->probations[slot], now_of(service),
-                           daemon->config->failure_timeout_ns))
+        if (!slot_backoff_try(&service->probations[slot], now_of(service),
+                              daemon->config->failure_timeout_ns))
             continue;
         log_info("slot %u is tried again; it was out of service: %s", slot,
                  daemon->self.slots[slot].bad);
@@ -95,7 +95,7 @@ void slot_service_excuse(struct slot_service *service)
 {
     inventory_excuse(service->daemon->inventory);
     for (unsigned slot = 0; slot < service->daemon->self.slot_count; slot++) {
-        service->probations[slot] = (struct probation){0};
+        service->probations[slot] = (struct slot_backoff){0};
         tell_jobs(service, slot);
     }
     set_retry(service);
@@ -129,7 +129,7 @@ int slot_service_new(struct daemon *daemon, struct slot_service **ret_service)
     if (!service)
         return -ENOMEM;
     service->daemon = daemon;
-    status = alarm_init(&service->retry, &daemon->loop.loop, on_retry, service);
+    status = timer_init(&service->retry, &daemon->loop.loop, on_retry, service);
     if (status)
         free(service);
     else
@@ -141,6 +141,6 @@ void slot_service_free(struct slot_service *service)
 {
     if (!service)
         return;
-    alarm_done(&service->retry);
+    timer_done(&service->retry);
     free(service);
 }

@@ -53,7 +53,7 @@ struct led {
  */
 struct leading {
     struct daemon *daemon;
-    struct fetching *fetching;
+    struct download *fetching;
     struct led *jobs;
     struct led *writer;       /* whose plan is being written; NULL: nobody's */
     int64_t written_revision; /* of the last plan that went through */
@@ -367,7 +367,7 @@ static bool waits_for_store(struct led *led, const struct view *view,
     char text[RECORD_TEXT_SIZE];
 
     if (!begins_anew(decision) ||
-        !fetching_holds(led->leading->fetching, led->job, view->view.checkpoint.step, text))
+        !download_holds(led->leading->fetching, led->job, view->view.checkpoint.step, text))
         return false;
     write_state(led, view, state_words[decision->state], text);
     wake_at(led, view->view.now_ns + NS_PER_SECOND);
@@ -561,7 +561,7 @@ void leading_run(struct leading *leading)
 
     forget_removed(leading);
     if (!leads(daemon)) {
-        fetching_stop(leading->fetching);
+        download_stop(leading->fetching);
         leading->written_revision = 0; /* of another term, perhaps of another store */
         return;
     }
@@ -586,7 +586,7 @@ int leading_new(struct daemon *daemon, struct leading **ret_leading)
     if (!leading)
         return -ENOMEM;
     leading->daemon = daemon;
-    int status = fetching_new(daemon, &leading->fetching);
+    int status = download_new(daemon, &leading->fetching);
     if (status) {
         free(leading);
         return status;
@@ -604,6 +604,6 @@ void leading_free(struct leading *leading)
         leading->jobs = led->next;
         led_free(led);
     }
-    fetching_free(leading->fetching);
+    download_free(leading->fetching);
     free(leading);
 }

@@ -33,16 +33,16 @@ static bool is_over(const struct look *look, const char *job)
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
         mirror_find(look->mirror, keys_said(key, look->cluster, job, "state"));
-    const struct state_record *state = entry ? meaning_of_state(look->mirror, entry) : NULL;
+    const struct state_record *state = entry ? decode_cache_state(look->mirror, entry) : NULL;
 
     return state && view_job_over(state->state);
 }
 
 /* What is asked for of it decides how few slots it can do with. */
-static void take_desired(const struct look *look, struct queue_job *job, bool *ret_wanted)
+static void take_desired(const struct look *look, struct slot_queue_job *job, bool *ret_wanted)
 {
     const struct mirror_entry *entry = find_leaf(look, job->name, "desired");
-    const struct desired_record *desired = entry ? meaning_of_desired(look->mirror, entry) : NULL;
+    const struct desired_record *desired = entry ? decode_cache_desired(look->mirror, entry) : NULL;
 
     *ret_wanted = !desired || desired->wish == RECORD_RUNNING;
     if (!desired)
@@ -53,11 +53,11 @@ static void take_desired(const struct look *look, struct queue_job *job, bool *r
     job->fixed = desired->stages && desired->replicas;
 }
 
-static int take_plan(const struct look *look, struct queue_job *job, bool *ret_refused)
+static int take_plan(const struct look *look, struct slot_queue_job *job, bool *ret_refused)
 {
     const struct mirror_entry *entry = find_leaf(look, job->name, "generation");
     struct plan *plan = NULL;
-    int status = entry ? meaning_of_plan(look->mirror, entry, &plan, NULL) : 0;
+    int status = entry ? decode_cache_plan(look->mirror, entry, &plan, NULL) : 0;
 
     *ret_refused = false;
     if (status == -ENOMEM)
@@ -70,7 +70,7 @@ static int take_plan(const struct look *look, struct queue_job *job, bool *ret_r
     return 0;
 }
 
-static void take_need(const struct look *look, struct queue_job *job)
+static void take_need(const struct look *look, struct slot_queue_job *job)
 {
     const struct queueing_need *need = look->need_of(look->context, job->name);
 
@@ -80,8 +80,8 @@ static void take_need(const struct look *look, struct queue_job *job)
 
 static int add_job(struct look *look, const char *name, const struct mirror_entry *spec)
 {
-    struct queue_job job = {.submitted = spec->create_revision,
-                            .least = meaning_of_devices_min(look->mirror, spec)};
+    struct slot_queue_job job = {.submitted = spec->create_revision,
+                                 .least = decode_cache_devices_min(look->mirror, spec)};
     bool wanted, refused;
 
     snprintf(job.name, sizeof(job.name), "%s", name);
@@ -181,19 +181,19 @@ void queueing_done(struct queueing *queueing)
     *queueing = (struct queueing){0};
 }
 
-struct queue_place queueing_place(const struct queueing *queueing)
+struct slot_queue_place queueing_place(const struct queueing *queueing)
 {
     if (queueing->index >= queueing->count) /* its specification is not understood */
-        return (struct queue_place){0};
-    return queue_place(queueing->jobs, queueing->count, queueing->index, queueing->total,
-                       queueing->free);
+        return (struct slot_queue_place){0};
+    return slot_queue_place(queueing->jobs, queueing->count, queueing->index, queueing->total,
+                            queueing->free);
 }
 
 void queueing_learn(const struct queueing *queueing, uint64_t now_ns, struct queueing_need *need)
 {
     if (queueing->index >= queueing->count)
         return;
-    const struct queue_job *job = &queueing->jobs[queueing->index];
+    const struct slot_queue_job *job = &queueing->jobs[queueing->index];
     unsigned kept = queueing_place(queueing).kept_before;
     unsigned had = queueing->free_now > kept ? queueing->free_now - kept : 0;
     if (job->waits && had >= job->least)

@@ -20,7 +20,7 @@ struct queueing_need {
 };
 
 struct queueing {
-    struct queue_job *jobs;
+    struct slot_queue_job *jobs;
     unsigned count, index; /* index: of the job that the view is about */
     unsigned total;        /* slots in service */
     unsigned free;         /* of them without a worker, those that are about to lose it included */
@@ -41,7 +41,7 @@ int queueing_look(const struct mirror *mirror, const char *cluster, const char *
 void queueing_done(struct queueing *queueing);
 
 /** queueing_place() - of the job that it is about; its texts live as long as @queueing */
-struct queue_place queueing_place(const struct queueing *queueing);
+struct slot_queue_place queueing_place(const struct queueing *queueing);
 
 /** queueing_learn() - the job has not begun; was it for want of slots? */
 void queueing_learn(const struct queueing *queueing, uint64_t now_ns, struct queueing_need *need);

@@ -13,7 +13,7 @@
 
 struct retiring {
     struct daemon *daemon;
-    struct alarm alarm;
+    struct timer alarm;
     uint64_t leads_since_ns; /* 0: it does not */
     struct kv_request *removal;
     struct retiring_job job; /* that is being removed */
@@ -36,7 +36,7 @@ static void on_removed(void *context, const struct kv_result *result)
             "job %s, which is over, is listed no more; its checkpoints and metrics stay on the "
             "disks",
             retiring->job.name);
-    alarm_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->alarm, LOOK_NS);
 }
 
 /* Only while the job is as it was when it was chosen, and this node leads. */
@@ -88,7 +88,7 @@ static void look(void *context)
                         clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
         !remove_job(retiring))
         return; /* on_removed() goes on */
-    alarm_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->alarm, LOOK_NS);
 }
 
 int retiring_new(struct daemon *daemon, struct retiring **ret_retiring)
@@ -99,12 +99,12 @@ int retiring_new(struct daemon *daemon, struct retiring **ret_retiring)
     if (!retiring)
         return -ENOMEM;
     retiring->daemon = daemon;
-    status = alarm_init(&retiring->alarm, &daemon->loop.loop, look, retiring);
+    status = timer_init(&retiring->alarm, &daemon->loop.loop, look, retiring);
     if (status) {
         free(retiring);
         return status;
     }
-    alarm_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->alarm, LOOK_NS);
     *ret_retiring = retiring;
     return 0;
 }
@@ -114,6 +114,6 @@ void retiring_free(struct retiring *retiring)
     if (!retiring)
         return;
     retiring->daemon->kv->cancel(retiring->daemon->kv->context, retiring->removal);
-    alarm_done(&retiring->alarm);
+    timer_done(&retiring->alarm);
     free(retiring);
 }

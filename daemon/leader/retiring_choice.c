@@ -41,7 +41,7 @@ static uint64_t time_of(const struct mirror *mirror, const char *cluster, const 
 {
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry = mirror_find(mirror, keys_said(key, cluster, job, "state"));
-    const struct state_record *state = entry ? meaning_of_state(mirror, entry) : NULL;
+    const struct state_record *state = entry ? decode_cache_state(mirror, entry) : NULL;
 
     if (!state || !view_job_over(state->state) ||
         unix_ns < state->unix_ns + RETIRING_LEAST_S * NS_PER_SECOND ||

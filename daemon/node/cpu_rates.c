@@ -101,7 +101,7 @@ static void stop(struct cpu_rates *rates)
     if (!rates->pid)
         return;
     close(rates->output);
-    arithmetic_end(rates->pid);
+    numerics_identity_end(rates->pid);
     rates->pid = 0;
 }
 
@@ -156,8 +156,8 @@ int cpu_rates_start(const struct cpu_rates_options *options, struct cpu_rates **
     make_path(options->config, rates->path);
     make_key(options->arithmetic, rates->key);
     snprintf(device, sizeof(device), "cpu:%u", options->config->threads);
-    int status =
-        arithmetic_begin(options->config->worker, "rates", device, &rates->pid, &rates->output);
+    int status = numerics_identity_begin(options->config->worker, "rates", device, &rates->pid,
+                                         &rates->output);
     if (!status && fcntl(rates->output, F_SETFL, O_NONBLOCK))
         status = -errno;
     if (!status)

@@ -54,7 +54,8 @@ void gpu_rates_describe(const struct config *config, const struct gpu_list *list
     snprintf(path, sizeof(path), "%s/%s", config->data_dir, FILE_NAME);
     kept_rates_recall(path, self->arithmetic, line);
     if (gpu_rates_parse(line, &self->rates, &nccl)) {
-        arithmetic_ask(config->worker, "rates", "cuda", KEPT_RATES_MEASURE_NS, line, sizeof(line));
+        numerics_identity_ask(config->worker, "rates", "cuda", KEPT_RATES_MEASURE_NS, line,
+                              sizeof(line));
         if (gpu_rates_parse(line, &self->rates, &nccl)) {
             log_warning("the GPUs were not measured: plans know their kind alone");
             return;

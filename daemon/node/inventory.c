@@ -93,7 +93,7 @@ static int ask_worker(const struct inventory *inventory, struct error *error)
     struct daemon *daemon = inventory->daemon;
     unsigned count = inventory->gpus.count;
 
-    arithmetic_describe_gpus(daemon->config, &inventory->gpus, &daemon->self);
+    numerics_identity_describe_gpus(daemon->config, &inventory->gpus, &daemon->self);
     if (daemon->self.arithmetic[0])
         return 0;
     memset(daemon->self.slots, 0, sizeof(daemon->self.slots));
@@ -187,7 +187,7 @@ void inventory_describe(struct inventory *inventory)
         gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
         return;
     }
-    arithmetic_describe_cpu(daemon->config, &daemon->self);
+    numerics_identity_describe_cpu(daemon->config, &daemon->self);
     describe_cpu_rates(inventory);
 }
 

@@ -53,8 +53,8 @@ static int spawn_worker(const char *program, const char *question, const char *d
     return -status;
 }
 
-int arithmetic_begin(const char *program, const char *question, const char *device, pid_t *ret_pid,
-                     int *ret_output)
+int numerics_identity_begin(const char *program, const char *question, const char *device,
+                            pid_t *ret_pid, int *ret_output)
 {
     int ends[2];
 
@@ -70,7 +70,7 @@ int arithmetic_begin(const char *program, const char *question, const char *devi
     return 0;
 }
 
-void arithmetic_end(pid_t pid)
+void numerics_identity_end(pid_t pid)
 {
     int outcome;
 
@@ -79,18 +79,18 @@ void arithmetic_end(pid_t pid)
         ;
 }
 
-void arithmetic_ask(const char *program, const char *question, const char *device,
-                    uint64_t patience_ns, char *ret_line, size_t size)
+void numerics_identity_ask(const char *program, const char *question, const char *device,
+                           uint64_t patience_ns, char *ret_line, size_t size)
 {
     int output = -1;
     pid_t pid = 0;
 
     ret_line[0] = '\0';
-    if (arithmetic_begin(program, question, device, &pid, &output))
+    if (numerics_identity_begin(program, question, device, &pid, &output))
         return;
     size_t length = read_line(output, patience_ns, ret_line, size);
     ret_line[length] = '\0';
-    arithmetic_end(pid);
+    numerics_identity_end(pid);
     bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';
     ret_line[whole ? strcspn(ret_line, "\n") : 0] = '\0';
     close(output);
@@ -126,10 +126,10 @@ static void take_out(struct node_record *self, unsigned slot, const char *kernel
                             : "firn-worker does not say what it computes with");
 }
 
-void arithmetic_describe_gpus(const struct config *config, const struct gpu_list *list,
-                              struct node_record *self)
+void numerics_identity_describe_gpus(const struct config *config, const struct gpu_list *list,
+                                     struct node_record *self)
 {
-    char kernels[RECORD_SLOTS_MAX][ARITHMETIC_SIZE], device[GPU_UUID_SIZE + 8];
+    char kernels[RECORD_SLOTS_MAX][NUMERICS_IDENTITY_SIZE], device[GPU_UUID_SIZE + 8];
 
     self->arithmetic[0] = '\0';
     memset(self->other_arithmetic, 0, sizeof(self->other_arithmetic));
@@ -139,24 +139,24 @@ void arithmetic_describe_gpus(const struct config *config, const struct gpu_list
             alike++;
         snprintf(device, sizeof(device), "cuda:%s", list->gpus[slot].uuid);
         if (alike < slot)
-            memcpy(kernels[slot], kernels[alike], ARITHMETIC_SIZE);
+            memcpy(kernels[slot], kernels[alike], NUMERICS_IDENTITY_SIZE);
         else
-            arithmetic_ask(config->worker, "identity", device, ARITHMETIC_ANSWER_NS, kernels[slot],
-                           ARITHMETIC_SIZE);
+            numerics_identity_ask(config->worker, "identity", device, NUMERICS_IDENTITY_ANSWER_NS,
+                                  kernels[slot], NUMERICS_IDENTITY_SIZE);
         self->slots[slot].computes = place_of(self, kernels[slot]);
         take_out(self, slot, kernels[slot]);
     }
 }
 
-void arithmetic_describe_cpu(const struct config *config, struct node_record *self)
+void numerics_identity_describe_cpu(const struct config *config, struct node_record *self)
 {
-    char kernels[ARITHMETIC_SIZE];
+    char kernels[NUMERICS_IDENTITY_SIZE];
 
     self->arithmetic[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
-    arithmetic_ask(config->worker, "identity", "cpu", ARITHMETIC_ANSWER_NS, kernels,
-                   sizeof(kernels));
+    numerics_identity_ask(config->worker, "identity", "cpu", NUMERICS_IDENTITY_ANSWER_NS, kernels,
+                          sizeof(kernels));
     if (!kernels[0])
         log_warning("%s does not say what it computes with: this node shares jobs only with others "
                     "that do not, either",

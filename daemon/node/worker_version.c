@@ -18,8 +18,8 @@ void worker_version_describe(const struct config *config, struct node_record *se
     self->links = 0;
     if (!self->slot_count || !config->worker[0])
         return;
-    arithmetic_ask(config->worker, "protocol", "links", ARITHMETIC_ANSWER_NS, answer,
-                   sizeof(answer));
+    numerics_identity_ask(config->worker, "protocol", "links", NUMERICS_IDENTITY_ANSWER_NS, answer,
+                          sizeof(answer));
     unsigned long links = strtoul(answer, &end, 10);
     if (end == answer || *end || links > PLAN_LINKS_MAX)
         log_warning("%s does not say which link protocol it speaks: this node shares jobs only "

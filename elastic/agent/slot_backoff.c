@@ -2,29 +2,29 @@
 
 #include "base/compiler.h"
 
-uint64_t probation_take_out(struct probation *probation, uint64_t now_ns,
-                            uint64_t failure_timeout_ns)
+uint64_t slot_backoff_take_out(struct slot_backoff *probation, uint64_t now_ns,
+                               uint64_t failure_timeout_ns)
 {
-    uint64_t pause_ns = PROBATION_TIMEOUTS_MIN * failure_timeout_ns;
+    uint64_t pause_ns = SLOT_BACKOFF_TIMEOUTS_MIN * failure_timeout_ns;
     if (probation->is_out)
         return probation->until_ns;
-    if (probation_watches(probation, now_ns))
-        pause_ns = MIN(2 * probation->pause_ns, PROBATION_TIMEOUTS_MAX * failure_timeout_ns);
+    if (slot_backoff_watches(probation, now_ns))
+        pause_ns = MIN(2 * probation->pause_ns, SLOT_BACKOFF_TIMEOUTS_MAX * failure_timeout_ns);
     *probation =
-        (struct probation){.pause_ns = pause_ns, .until_ns = now_ns + pause_ns, .is_out = true};
+        (struct slot_backoff){.pause_ns = pause_ns, .until_ns = now_ns + pause_ns, .is_out = true};
     return probation->until_ns;
 }
 
-bool probation_try(struct probation *probation, uint64_t now_ns, uint64_t failure_timeout_ns)
+bool slot_backoff_try(struct slot_backoff *probation, uint64_t now_ns, uint64_t failure_timeout_ns)
 {
     if (!probation->is_out || now_ns < probation->until_ns)
         return false;
     probation->is_out = false;
-    probation->until_ns = now_ns + PROBATION_TIMEOUTS_GOOD * failure_timeout_ns;
+    probation->until_ns = now_ns + SLOT_BACKOFF_TIMEOUTS_GOOD * failure_timeout_ns;
     return true;
 }
 
-bool probation_watches(const struct probation *probation, uint64_t now_ns)
+bool slot_backoff_watches(const struct slot_backoff *probation, uint64_t now_ns)
 {
     return probation->pause_ns != 0 && !probation->is_out && now_ns < probation->until_ns;
 }

@@ -4,14 +4,15 @@
 
 #include "elastic/copies/copies.h"
 
-void writers_merge(struct writers_unable *sum, const struct writers_unable *part)
+void checkpoint_writers_merge(struct checkpoint_writers_unable *sum,
+                              const struct checkpoint_writers_unable *part)
 {
     for (uint64_t i = 0; i < part->count; i++, sum->count++)
-        if (i < WRITERS_UNABLE_MAX && sum->count < WRITERS_UNABLE_MAX)
+        if (i < CHECKPOINT_WRITERS_UNABLE_MAX && sum->count < CHECKPOINT_WRITERS_UNABLE_MAX)
             sum->ranks[sum->count] = part->ranks[i];
 }
 
-static struct writers_resting *find(struct writers *writers, uint64_t rank)
+static struct checkpoint_writers_resting *find(struct checkpoint_writers *writers, uint64_t rank)
 {
     for (unsigned i = 0; i < writers->count; i++)
         if (writers->list[i].rank == rank)
@@ -19,28 +20,30 @@ static struct writers_resting *find(struct writers *writers, uint64_t rank)
     return NULL;
 }
 
-static void note(struct writers *writers, uint64_t rank)
+static void note(struct checkpoint_writers *writers, uint64_t rank)
 {
-    struct writers_resting *resting = find(writers, rank);
+    struct checkpoint_writers_resting *resting = find(writers, rank);
 
     if (resting && resting->failed_round == writers->round)
         return;
-    if (!resting && writers->count == WRITERS_UNABLE_MAX)
+    if (!resting && writers->count == CHECKPOINT_WRITERS_UNABLE_MAX)
         return;
     if (!resting) {
         resting = &writers->list[writers->count++];
-        *resting = (struct writers_resting){.rank = (unsigned)rank};
+        *resting = (struct checkpoint_writers_resting){.rank = (unsigned)rank};
     }
-    resting->pause = resting->pause ? MIN(2 * resting->pause, (unsigned)WRITERS_REST_MAX) : 1;
+    resting->pause =
+        resting->pause ? MIN(2 * resting->pause, (unsigned)CHECKPOINT_WRITERS_REST_MAX) : 1;
     resting->rest = resting->pause;
     resting->failed_round = writers->round;
     resting->tried_step = 0;
 }
 
-void writers_hear(struct writers *writers, uint64_t failed_step,
-                  const struct writers_unable *unable, uint64_t durable_step)
+void checkpoint_writers_hear(struct checkpoint_writers *writers, uint64_t failed_step,
+                             const struct checkpoint_writers_unable *unable, uint64_t durable_step)
 {
-    if (failed_step && failed_step == writers->begun_step && unable->count <= WRITERS_UNABLE_MAX)
+    if (failed_step && failed_step == writers->begun_step &&
+        unable->count <= CHECKPOINT_WRITERS_UNABLE_MAX)
         for (uint64_t i = 0; i < unable->count; i++)
             note(writers, unable->ranks[i]);
     writers->durable_step = durable_step;
@@ -73,7 +76,7 @@ static bool suffices(const struct plan *plan, const bool *left_out)
 }
 
 /* Those whose disks take something again: written by all, and nobody's copies have failed since. */
-static void forget_recovered(struct writers *writers)
+static void forget_recovered(struct checkpoint_writers *writers)
 {
     unsigned kept = 0;
 
@@ -85,7 +88,8 @@ static void forget_recovered(struct writers *writers)
     writers->count = kept;
 }
 
-void writers_begin(struct writers *writers, const struct plan *plan, uint64_t step)
+void checkpoint_writers_begin(struct checkpoint_writers *writers, const struct plan *plan,
+                              uint64_t step)
 {
     forget_recovered(writers);
     writers->round++;
@@ -97,7 +101,7 @@ void writers_begin(struct writers *writers, const struct plan *plan, uint64_t st
     if (!suffices(plan, writers->left_out))
         memset(writers->left_out, 0, sizeof(writers->left_out));
     for (unsigned i = 0; i < writers->count; i++) {
-        struct writers_resting *resting = &writers->list[i];
+        struct checkpoint_writers_resting *resting = &writers->list[i];
         if (resting->rest)
             resting->rest--;
         if (!writers->left_out[resting->rank] && !resting->tried_step)

@@ -19,19 +19,20 @@
 
 #include "elastic/plan/plan.h"
 
-#define WRITERS_UNABLE_MAX 8  /* ranks; where more fail it is not their disks */
-#define WRITERS_REST_MAX   16 /* checkpoints */
+#define CHECKPOINT_WRITERS_UNABLE_MAX 8  /* ranks; where more fail it is not their disks */
+#define CHECKPOINT_WRITERS_REST_MAX   16 /* checkpoints */
 
 /* Ranks whose own shares of a step failed; what a rank says, or all together. */
-struct writers_unable {
+struct checkpoint_writers_unable {
     uint64_t count; /* over the maximum: many, which are not known */
-    uint64_t ranks[WRITERS_UNABLE_MAX];
+    uint64_t ranks[CHECKPOINT_WRITERS_UNABLE_MAX];
 };
 
-/** writers_merge() - of the same step */
-void writers_merge(struct writers_unable *sum, const struct writers_unable *part);
+/** checkpoint_writers_merge() - of the same step */
+void checkpoint_writers_merge(struct checkpoint_writers_unable *sum,
+                              const struct checkpoint_writers_unable *part);
 
-struct writers_resting {
+struct checkpoint_writers_resting {
     unsigned rank;
     unsigned rest;         /* checkpoints that it still sits out */
     unsigned pause;        /* of how many since its last failure */
@@ -40,8 +41,8 @@ struct writers_resting {
 };
 
 /* Of one generation; zeros at its beginning. */
-struct writers {
-    struct writers_resting list[WRITERS_UNABLE_MAX];
+struct checkpoint_writers {
+    struct checkpoint_writers_resting list[CHECKPOINT_WRITERS_UNABLE_MAX];
     unsigned count;
     uint64_t round, begun_step;     /* checkpoints begun so far, of which a step may have several */
     uint64_t durable_step;          /* the newest whose shares all have written, as last heard */
@@ -49,11 +50,13 @@ struct writers {
 };
 
 /**
- * writers_hear() - a commit's word: the newest step that failed anywhere (0: none), who could not
- * write it, and the newest step that all have written. The same word again changes nothing, nor
- * does one of another step than was begun last
+ * checkpoint_writers_hear() - a commit's word: the newest step that failed anywhere (0: none), who
+ * could not write it, and the newest step that all have written. The same word again changes
+ * nothing, nor does one of another step than was begun last
  */
-void writers_hear(struct writers *writers, uint64_t failed_step,
-                  const struct writers_unable *unable, uint64_t durable_step);
-/** writers_begin() - all ranks begin the checkpoint of @step: `left_out` says who sits it out */
-void writers_begin(struct writers *writers, const struct plan *plan, uint64_t step);
+void checkpoint_writers_hear(struct checkpoint_writers *writers, uint64_t failed_step,
+                             const struct checkpoint_writers_unable *unable, uint64_t durable_step);
+/** checkpoint_writers_begin() - all ranks begin the checkpoint of @step: `left_out` says who sits
+ * it out */
+void checkpoint_writers_begin(struct checkpoint_writers *writers, const struct plan *plan,
+                              uint64_t step);

@@ -4,12 +4,12 @@
 
 #include "base/compiler.h"
 
-unsigned nearest_distance(const char *a, const char *b)
+unsigned edit_distance(const char *a, const char *b)
 {
     size_t rows = strlen(a), columns = strlen(b);
-    if (rows > NEAREST_WORD_MAX || columns > NEAREST_WORD_MAX)
-        return NEAREST_WORD_MAX;
-    unsigned distance[NEAREST_WORD_MAX + 1][NEAREST_WORD_MAX + 1];
+    if (rows > EDIT_DISTANCE_WORD_MAX || columns > EDIT_DISTANCE_WORD_MAX)
+        return EDIT_DISTANCE_WORD_MAX;
+    unsigned distance[EDIT_DISTANCE_WORD_MAX + 1][EDIT_DISTANCE_WORD_MAX + 1];
     for (unsigned i = 0; i <= rows; i++)
         distance[i][0] = i;
     for (unsigned j = 0; j <= columns; j++)
@@ -25,8 +25,8 @@ unsigned nearest_distance(const char *a, const char *b)
     return distance[rows][columns];
 }
 
-_Bool nearest_is_close(const char *written, const char *known)
+_Bool edit_distance_is_close(const char *written, const char *known)
 {
     size_t length = MAX(strlen(written), strlen(known));
-    return nearest_distance(written, known) <= MAX(length / 3, (size_t)1);
+    return edit_distance(written, known) <= MAX(length / 3, (size_t)1);
 }

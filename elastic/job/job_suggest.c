@@ -32,17 +32,17 @@ static bool word_in_section(const struct schema_key *key, const char *path,
 static bool nearest_in_section(const char *path, char ret_word[WORD_SIZE])
 {
     const char *written = schema_last_word(path);
-    unsigned best = NEAREST_WORD_MAX;
+    unsigned best = EDIT_DISTANCE_WORD_MAX;
     for (unsigned i = 0; i < job_schema_count; i++) {
         char word[WORD_SIZE];
-        if (!word_in_section(&job_schema[i], path, word) || !nearest_is_close(written, word))
+        if (!word_in_section(&job_schema[i], path, word) || !edit_distance_is_close(written, word))
             continue;
-        if (nearest_distance(written, word) < best) {
-            best = nearest_distance(written, word);
+        if (edit_distance(written, word) < best) {
+            best = edit_distance(written, word);
             memcpy(ret_word, word, WORD_SIZE);
         }
     }
-    return best < NEAREST_WORD_MAX;
+    return best < EDIT_DISTANCE_WORD_MAX;
 }
 
 static bool also_called(const struct schema_key *key, const char *word)

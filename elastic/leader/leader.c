@@ -151,7 +151,7 @@ static int pause_when_possible(struct leader_context *context)
 static void note_that_it_runs(struct leader_context *context)
 {
     context->memory->standoff_seen_ns = 0;
-    leader_cuts_mended(context);
+    leader_netsplit_mended(context);
 }
 
 static int decide(struct leader_context *context)

@@ -69,7 +69,7 @@ struct leader_view {
     unsigned node_count;
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
-    struct queue_place queue; /* what this job leaves to others */
+    struct slot_queue_place queue; /* what this job leaves to others */
     /* For generation plan->generation (and next's preparedness). */
     const struct node_report *const *reports;
     unsigned report_count;

@@ -66,11 +66,11 @@ static struct demand find_demand(struct leader_context *context)
     return demand;
 }
 
-static struct transfer_range units_of_rank(const struct plan *plan, unsigned rank)
+static struct state_moves_range units_of_rank(const struct plan *plan, unsigned rank)
 {
     unsigned stage = rank % plan->stage_count;
     unsigned first = plan->stage_first_unit[stage];
-    return (struct transfer_range){first, plan->stage_first_unit[stage + 1] - first};
+    return (struct state_moves_range){first, plan->stage_first_unit[stage + 1] - first};
 }
 
 /* Running workers that may stay, and every free slot. */
@@ -81,13 +81,13 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
         const struct roster_member *member = &roster->members[i];
         if (!roster_is_worker(roster, member) || member->node == NULL || member->node->draining)
             continue;
-        struct transfer_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
+        struct state_moves_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
         int r = slot_pool_add(context, pool, member->node, member->slot, member->report->instance,
                               &held);
         if (r < 0)
             return r;
     }
-    leader_cuts_choose(context, NULL, NULL);
+    leader_netsplit_choose(context, NULL, NULL);
     return slot_pool_add_free(context, pool, context->view->queue.kept);
 }
 
@@ -137,13 +137,13 @@ static void explain(struct leader_context *context, const struct demand *demand,
 
 /* A running worker has its stage and the stages that it shadows. */
 static void list_kept(const struct plan *plan, unsigned rank,
-                      struct transfer_range ret_held[TRANSFER_RANGES_MAX])
+                      struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
     unsigned count = 0;
     ret_held[count++] = units_of_rank(plan, rank);
     for (unsigned i = 0; i < plan->shadow_count; i++)
         if (plan->shadows[i].rank == rank) {
-            assert(count < TRANSFER_RANGES_MAX);
+            assert(count < STATE_MOVES_RANGES_MAX);
             ret_held[count++] = units_of_rank(plan, plan->shadows[i].stage);
         }
 }
@@ -151,7 +151,8 @@ static void list_kept(const struct plan *plan, unsigned rank,
 static int add_moves(struct leader_context *context, struct plan *plan)
 {
     const struct roster *roster = &context->roster;
-    AUTO_FREE struct transfer_holder *holders = calloc((size_t)roster->count + 1, sizeof(*holders));
+    AUTO_FREE struct state_moves_holder *holders =
+        calloc((size_t)roster->count + 1, sizeof(*holders));
     if (holders == NULL)
         return -ENOMEM;
     unsigned count = 0;
@@ -175,14 +176,14 @@ static void say_running(struct leader_context *context)
                    view->measured_step_seconds * 1e3, plan->predicted_step_seconds * 1e3);
     else
         leader_say(context, JOB_RUNNING, "%s", layout);
-    unsigned bare = view->spec->elastic.shadow ? shadow_bare_stages(plan) : 0;
+    unsigned bare = view->spec->elastic.shadow ? shadow_stages_bare_stages(plan) : 0;
     if (bare > 0)
         leader_add(context,
                    "; %u %s no shadow: no worker of another node has room, so losing a node may go "
                    "back to a checkpoint",
                    bare, bare == 1 ? "stage has" : "stages have");
     leader_slow_say(context);
-    leader_kind_say(context);
+    leader_compatibility_say(context);
 }
 
 /* Nothing is wrong with waiting a little: one change for all that comes together. */
@@ -216,8 +217,8 @@ static int save_in_time(struct leader_context *context, const struct demand *dem
 /* Stages whose only node could take them along now have a shadow. */
 static bool covers_more(const struct leader_context *context, const struct plan *plan)
 {
-    return context->view->spec->elastic.shadow && shadow_bare_stages(plan) == 0 &&
-           shadow_bare_stages(context->view->plan) > 0;
+    return context->view->spec->elastic.shadow && shadow_stages_bare_stages(plan) == 0 &&
+           shadow_stages_bare_stages(context->view->plan) > 0;
 }
 
 /* Its workers train on; until its firnd is back nobody can tell them to hand their state over. */
@@ -298,11 +299,11 @@ static int look_for_better(struct leader_context *context)
     struct demand demand = find_demand(context);
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
-    if (demand.absent == NULL && leader_kind_is_over(context))
+    if (demand.absent == NULL && leader_compatibility_is_over(context))
         return move_over(context);
     say_running(context);
     int r = pool_for_change(context, &pool);
-    leader_cuts_say(context);
+    leader_netsplit_say(context);
     if (r == 0 && pool.count < leader_devices_min(context->view)) {
         if (demand.draining != NULL)
             r = leave_for_drain(context, &demand);
@@ -443,7 +444,7 @@ int leader_change(struct leader_context *context)
                    view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
-        leader_standoff_say(context);
+        leader_pair_loss_say(context);
         leader_reading_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */

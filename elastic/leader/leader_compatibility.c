@@ -121,12 +121,12 @@ static bool runs(const struct plan *plan)
     return plan != NULL && plan->worker_count > 0;
 }
 
-struct leader_kind leader_kind(const struct leader_context *context)
+struct leader_compatibility leader_compatibility(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     bool mixed = view->spec->elastic.mixed_devices;
     struct kind common = {.arithmetic = ""};
-    struct leader_kind kind = {.arithmetic = mixed ? NULL : known_arithmetic(context)};
+    struct leader_compatibility kind = {.arithmetic = mixed ? NULL : known_arithmetic(context)};
     (void)most_common(view, kind.arithmetic, &common);
     if (kind.arithmetic == NULL && !mixed)
         kind.arithmetic = common.arithmetic;
@@ -134,15 +134,15 @@ struct leader_kind leader_kind(const struct leader_context *context)
     return kind;
 }
 
-bool leader_kind_has(const struct leader_kind *kind, const struct member *node,
-                     const struct member_slot *slot)
+bool leader_compatibility_has(const struct leader_compatibility *kind, const struct member *node,
+                              const struct member_slot *slot)
 {
     return computes_alike(kind->arithmetic, node, slot) && understands_us(node) &&
            kind->links == node->protocol.links;
 }
 
 /* The first slot of @node that computes with something else; NULL: none does. */
-static const struct member_slot *unlike_slot(const struct leader_kind *kind,
+static const struct member_slot *unlike_slot(const struct leader_compatibility *kind,
                                              const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
@@ -170,7 +170,7 @@ static bool lacks_core(const char *with, const char *wanted, char ret_core[CORE_
     return true;
 }
 
-static void unlike_words(const struct leader_kind *kind, const struct member *node,
+static void unlike_words(const struct leader_compatibility *kind, const struct member *node,
                          const struct member_slot *slot, char *ret_words, size_t size)
 {
     static const char unknown[] = "nobody knows what";
@@ -186,8 +186,8 @@ static void unlike_words(const struct leader_kind *kind, const struct member *no
              kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown, remedy);
 }
 
-static void links_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
-                        size_t size)
+static void links_words(const struct leader_compatibility *kind, const struct member *node,
+                        char *ret_words, size_t size)
 {
     if (node->protocol.links == 0)
         snprintf(ret_words, size,
@@ -206,7 +206,7 @@ static void links_words(const struct leader_kind *kind, const struct member *nod
                  node->name, node->protocol.links, kind->links);
 }
 
-static void version_words(const struct leader_kind *kind, const struct member *node,
+static void version_words(const struct leader_compatibility *kind, const struct member *node,
                           char *ret_words, size_t size)
 {
     ret_words[0] = '\0';
@@ -218,8 +218,8 @@ static void version_words(const struct leader_kind *kind, const struct member *n
         links_words(kind, node, ret_words, size);
 }
 
-void leader_kind_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
-                       size_t size)
+void leader_compatibility_words(const struct leader_compatibility *kind, const struct member *node,
+                                char *ret_words, size_t size)
 {
     const struct member_slot *unlike = unlike_slot(kind, node);
     ret_words[0] = '\0';
@@ -230,10 +230,10 @@ void leader_kind_words(const struct leader_kind *kind, const struct member *node
         unlike_words(kind, node, unlike, ret_words, size);
 }
 
-bool leader_kind_is_over(const struct leader_context *context)
+bool leader_compatibility_is_over(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    struct leader_kind kind = leader_kind(context);
+    struct leader_compatibility kind = leader_compatibility(context);
     struct kind common;
     unsigned slots = 0;
     if (!runs(view->plan) || !most_common(view, kind.arithmetic, &common))
@@ -246,7 +246,7 @@ bool leader_kind_is_over(const struct leader_context *context)
             const struct member_slot *slot = &node->slots[i];
             if (!in_service(node, slot))
                 continue;
-            if (leader_kind_has(&kind, node, slot))
+            if (leader_compatibility_has(&kind, node, slot))
                 return false;
             slots += serves && computes_alike(kind.arithmetic, node, slot) && !slot->busy;
         }
@@ -254,7 +254,7 @@ bool leader_kind_is_over(const struct leader_context *context)
     return slots >= leader_devices_min(view);
 }
 
-static bool offers_alike(const struct leader_kind *kind, const struct member *node)
+static bool offers_alike(const struct leader_compatibility *kind, const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
         if (computes_alike(kind->arithmetic, node, &node->slots[i]))
@@ -262,10 +262,10 @@ static bool offers_alike(const struct leader_kind *kind, const struct member *no
     return false;
 }
 
-void leader_kind_say(struct leader_context *context)
+void leader_compatibility_say(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    struct leader_kind kind = leader_kind(context);
+    struct leader_compatibility kind = leader_compatibility(context);
     char first[200] = "", words[200];
     unsigned count = 0;
     for (unsigned n = 0; n < view->node_count; n++) {

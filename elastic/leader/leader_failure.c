@@ -76,5 +76,5 @@ bool leader_has_failed(const struct leader_context *context)
         if (member_failed(context, &context->roster.members[i]))
             return true;
     return absence_is_failure(context) || leader_start_timed_out(context) ||
-           leader_standoff_is_over(context);
+           leader_pair_loss_is_over(context);
 }

@@ -30,7 +30,8 @@ void slot_pool_done(struct slot_pool *pool);
 
 /** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
 int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
-                  unsigned slot, uint64_t instance, const struct transfer_range *held) CHECK_RESULT;
+                  unsigned slot, uint64_t instance,
+                  const struct state_moves_range *held) CHECK_RESULT;
 
 /** slot_pool_add_free() - every slot on which a process may be started now, but for @kept that
  * other jobs are to have (elastic/leader/slot_queue.h) */
@@ -60,9 +61,9 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
                    const struct plan *plan, double *ret_seconds) CHECK_RESULT;
 
-/** leader_transfer() - transfer_fill() with the units' real sizes */
+/** leader_transfer() - state_moves_fill() with the units' real sizes */
 int leader_transfer(struct leader_context *context, struct plan *plan,
-                    const struct transfer_holder *holders, unsigned holder_count) CHECK_RESULT;
+                    const struct state_moves_holder *holders, unsigned holder_count) CHECK_RESULT;
 
 /** leader_unit_bytes() - of each unit's state, and what a link carries; malloc'ed; NULL when memory
  * is short */
@@ -81,24 +82,24 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
 /* What a slot must be to have a new worker of the job. */
-struct leader_kind {
+struct leader_compatibility {
     const char *arithmetic; /* NULL: whatever it likes */
     unsigned links;
 };
 
-/** leader_kind() - that of the plan in force; where nothing runs, that of most slots */
-struct leader_kind leader_kind(const struct leader_context *context);
-bool leader_kind_has(const struct leader_kind *kind, const struct member *node,
-                     const struct member_slot *slot);
-/** leader_kind_words() - why it does not have a slot of @node: "node c computes with ..., this job
- * with ..."; "": it has all */
-void leader_kind_words(const struct leader_kind *kind, const struct member *node, char *ret_words,
-                       size_t size);
-/** leader_kind_is_over() - no node starts workers that speak with those of the plan in force, and
- * those of another link protocol have slots enough for the job */
-bool leader_kind_is_over(const struct leader_context *context);
-/** leader_kind_say() - add to what was said which nodes are left out for their version */
-void leader_kind_say(struct leader_context *context);
+/** leader_compatibility() - that of the plan in force; where nothing runs, that of most slots */
+struct leader_compatibility leader_compatibility(const struct leader_context *context);
+bool leader_compatibility_has(const struct leader_compatibility *kind, const struct member *node,
+                              const struct member_slot *slot);
+/** leader_compatibility_words() - why it does not have a slot of @node: "node c computes with ...,
+ * this job with ..."; "": it has all */
+void leader_compatibility_words(const struct leader_compatibility *kind, const struct member *node,
+                                char *ret_words, size_t size);
+/** leader_compatibility_is_over() - no node starts workers that speak with those of the plan in
+ * force, and those of another link protocol have slots enough for the job */
+bool leader_compatibility_is_over(const struct leader_context *context);
+/** leader_compatibility_say() - add to what was said which nodes are left out for their version */
+void leader_compatibility_say(struct leader_context *context);
 
 /** leader_act() - put @plan (taken) under the next number into the decision */
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
@@ -145,4 +146,5 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
                                      struct preemption *ret_numbers);
 
 /** leader_holder() - a member as a source of state; its ranges are empty */
-struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan);
+struct state_moves_holder leader_holder(const struct roster_member *member,
+                                        const struct plan *plan);

@@ -91,7 +91,7 @@ static void note_report(struct leader_context *context, const struct roster_memb
     }
 }
 
-void leader_cuts_note(struct leader_context *context)
+void leader_netsplit_note(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
@@ -175,7 +175,7 @@ static void list_cuts(const struct leader_context *context, struct cut_field *fi
     }
 }
 
-void leader_cuts_mended(struct leader_context *context)
+void leader_netsplit_mended(struct leader_context *context)
 {
     const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
@@ -208,9 +208,10 @@ static bool ask(const void *argument, uint32_t set)
     return question->may_go(question->context, question->argument);
 }
 
-void leader_cuts_choose(struct leader_context *context,
-                        bool (*may_go)(const struct leader_context *context, const void *argument),
-                        const void *argument)
+void leader_netsplit_choose(struct leader_context *context,
+                            bool (*may_go)(const struct leader_context *context,
+                                           const void *argument),
+                            const void *argument)
 {
     struct cut_field field = {0};
     list_nodes(context, &field);
@@ -222,14 +223,14 @@ void leader_cuts_choose(struct leader_context *context,
     struct question question = {context, &field, may_go, argument};
     leave_out(
         context, &field,
-        cut_graph_leave_out(field.nodes, field.count, may_go != NULL ? ask : NULL, &question));
+        netsplit_graph_leave_out(field.nodes, field.count, may_go != NULL ? ask : NULL, &question));
 }
 
 static bool stays(void *context, const char *name)
 {
     const struct leader_context *const *leader = context;
     const struct member *node = roster_node(&(*leader)->roster, name);
-    return node != NULL && !leader_cuts_leave_out(*leader, node);
+    return node != NULL && !leader_netsplit_leave_out(*leader, node);
 }
 
 /* Does every share of it lie on a node that is not left out? */
@@ -253,23 +254,23 @@ static void leave_out_readers(struct leader_context *context)
     for (unsigned i = 0; i < context->view->node_count; i++) {
         const struct member *node = &context->view->nodes[i];
         if (context->left_out_count < CUT_NODES_MAX && leader_readers_lack(context, node) &&
-            !leader_cuts_leave_out(context, node))
+            !leader_netsplit_leave_out(context, node))
             context->left_out[context->left_out_count++] = node;
     }
 }
 
-void leader_cuts_choose_for_checkpoint(struct leader_context *context)
+void leader_netsplit_choose_for_checkpoint(struct leader_context *context)
 {
     leader_readers_note(context);
     context->readers_only = true;
-    leader_cuts_choose(context, checkpoint_stays, NULL);
+    leader_netsplit_choose(context, checkpoint_stays, NULL);
     if (context->left_out_count == 0)
-        leader_cuts_choose(context, any_may_go, NULL);
+        leader_netsplit_choose(context, any_may_go, NULL);
     context->readers_only = false;
     leave_out_readers(context);
 }
 
-bool leader_cuts_leave_out(const struct leader_context *context, const struct member *node)
+bool leader_netsplit_leave_out(const struct leader_context *context, const struct member *node)
 {
     for (unsigned i = 0; i < context->left_out_count; i++)
         if (context->left_out[i] == node)
@@ -277,7 +278,7 @@ bool leader_cuts_leave_out(const struct leader_context *context, const struct me
     return false;
 }
 
-bool leader_cuts_give_in(struct leader_context *context)
+bool leader_netsplit_give_in(struct leader_context *context)
 {
     bool somebody = context->left_out_count > 0;
     context->left_out_count = 0;
@@ -296,15 +297,15 @@ static bool find_parted(const struct leader_context *context, const struct plan 
     return false;
 }
 
-bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
-                       const struct member *end)
+bool leader_netsplit_parts(const struct leader_context *context, const struct plan *plan,
+                           const struct member *end)
 {
     const struct member *ends[2];
     return find_parted(context, plan, end, ends);
 }
 
-const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
-                                     char *ret_words, size_t size)
+const char *leader_netsplit_parted_words(const struct leader_context *context,
+                                         const struct plan *plan, char *ret_words, size_t size)
 {
     const struct member *ends[2];
     if (!find_parted(context, plan, NULL, ends))
@@ -324,19 +325,21 @@ static const struct leader_cut *find_reason(const struct leader_context *context
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         const struct leader_cut *cut = &context->memory->cuts[i];
         if (find_ends(context, cut, ends) && (found == NULL || cut->seen_ns > found->seen_ns) &&
-            (leader_cuts_leave_out(context, ends[0]) || leader_cuts_leave_out(context, ends[1])))
+            (leader_netsplit_leave_out(context, ends[0]) ||
+             leader_netsplit_leave_out(context, ends[1])))
             found = cut;
     }
     return found;
 }
 
-const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size)
+const char *leader_netsplit_words(const struct leader_context *context, char *ret_words,
+                                  size_t size)
 {
     const struct member *ends[2];
     const struct leader_cut *cut = find_reason(context);
     if (cut == NULL || !find_ends(context, cut, ends))
         return NULL;
-    unsigned end = leader_cuts_leave_out(context, ends[0]) ? 0 : 1;
+    unsigned end = leader_netsplit_leave_out(context, ends[0]) ? 0 : 1;
     int used = snprintf(ret_words, size, "%.40s and %.40s do not reach each other: without %.40s",
                         ends[0]->name, ends[1]->name, ends[end]->name);
     if (context->left_out_count > 1 && used > 0 && (size_t)used < size)
@@ -345,9 +348,9 @@ const char *leader_cuts_words(const struct leader_context *context, char *ret_wo
     return ret_words;
 }
 
-void leader_cuts_say(struct leader_context *context)
+void leader_netsplit_say(struct leader_context *context)
 {
     char words[160];
-    if (leader_cuts_words(context, words, sizeof(words)) != NULL)
+    if (leader_netsplit_words(context, words, sizeof(words)) != NULL)
         leader_add(context, "; %s", words);
 }

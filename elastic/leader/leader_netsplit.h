@@ -25,43 +25,46 @@
 #define LEADER_CUT_TIMEOUTS_MIN 40u
 #define LEADER_CUT_TIMES_MAX    7u /* then it is no longer doubled */
 
-/** leader_cuts_note() - remember whom workers of the plan in force did not reach */
-void leader_cuts_note(struct leader_context *context);
+/** leader_netsplit_note() - remember whom workers of the plan in force did not reach */
+void leader_netsplit_note(struct leader_context *context);
 
-/** leader_cuts_mended() - the plan in force runs: its nodes reach each other */
-void leader_cuts_mended(struct leader_context *context);
+/** leader_netsplit_mended() - the plan in force runs: its nodes reach each other */
+void leader_netsplit_mended(struct leader_context *context);
 
 /**
- * leader_cuts_choose() - decide which nodes are left out of the plan that is about to be made
+ * leader_netsplit_choose() - decide which nodes are left out of the plan that is about to be made
  * @may_go: whether nothing is lost without these nodes; NULL: nodes that compute in the plan in
  * force stay, any other may go
  */
-void leader_cuts_choose(struct leader_context *context,
-                        bool (*may_go)(const struct leader_context *context, const void *argument),
-                        const void *argument);
+void leader_netsplit_choose(struct leader_context *context,
+                            bool (*may_go)(const struct leader_context *context,
+                                           const void *argument),
+                            const void *argument);
 
-/** leader_cuts_choose_for_checkpoint() - the same for a plan that begins from the view's
+/** leader_netsplit_choose_for_checkpoint() - the same for a plan that begins from the view's
  * checkpoint: without none that alone has a part of it, going by its record, unless it cannot be
  * otherwise */
-void leader_cuts_choose_for_checkpoint(struct leader_context *context);
+void leader_netsplit_choose_for_checkpoint(struct leader_context *context);
 
-/** leader_cuts_leave_out() - is @node left out? Pools of slots ask; false before a choice */
-bool leader_cuts_leave_out(const struct leader_context *context, const struct member *node);
+/** leader_netsplit_leave_out() - is @node left out? Pools of slots ask; false before a choice */
+bool leader_netsplit_leave_out(const struct leader_context *context, const struct member *node);
 
-/** leader_cuts_parts() - has @plan workers or donors on two nodes that are believed to have lost
- * each other? @end: one of which is this one; NULL: any */
-bool leader_cuts_parts(const struct leader_context *context, const struct plan *plan,
-                       const struct member *end);
+/** leader_netsplit_parts() - has @plan workers or donors on two nodes that are believed to have
+ * lost each other? @end: one of which is this one; NULL: any */
+bool leader_netsplit_parts(const struct leader_context *context, const struct plan *plan,
+                           const struct member *end);
 
-/** leader_cuts_give_in() - what is left is not enough: nobody is left out; false: nobody was */
-bool leader_cuts_give_in(struct leader_context *context);
+/** leader_netsplit_give_in() - what is left is not enough: nobody is left out; false: nobody was */
+bool leader_netsplit_give_in(struct leader_context *context);
 
-/** leader_cuts_words() - "a and b do not reach each other: without b"; NULL: nobody is left out */
-const char *leader_cuts_words(const struct leader_context *context, char *ret_words, size_t size);
-/** leader_cuts_parted_words() - "a and b do not reach each other, and neither can be done without",
- * of @plan; NULL: nobody of it has lost another */
-const char *leader_cuts_parted_words(const struct leader_context *context, const struct plan *plan,
-                                     char *ret_words, size_t size);
+/** leader_netsplit_words() - "a and b do not reach each other: without b"; NULL: nobody is left out
+ */
+const char *leader_netsplit_words(const struct leader_context *context, char *ret_words,
+                                  size_t size);
+/** leader_netsplit_parted_words() - "a and b do not reach each other, and neither can be done
+ * without", of @plan; NULL: nobody of it has lost another */
+const char *leader_netsplit_parted_words(const struct leader_context *context,
+                                         const struct plan *plan, char *ret_words, size_t size);
 
-/** leader_cuts_say() - add to the job's text who is left out */
-void leader_cuts_say(struct leader_context *context);
+/** leader_netsplit_say() - add to the job's text who is left out */
+void leader_netsplit_say(struct leader_context *context);

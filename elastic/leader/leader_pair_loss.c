@@ -9,7 +9,7 @@ static bool somebody_drains(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     for (unsigned n = 0; n < view->node_count; n++)
-        if (view->nodes[n].draining && leader_cuts_parts(context, view->plan, &view->nodes[n]))
+        if (view->nodes[n].draining && leader_netsplit_parts(context, view->plan, &view->nodes[n]))
             return true;
     return false;
 }
@@ -21,7 +21,7 @@ static bool stands(const struct leader_context *context)
            context->memory->standoff_seen_ns != 0;
 }
 
-bool leader_standoff_is_over(const struct leader_context *context)
+bool leader_pair_loss_is_over(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct leader_memory *memory = context->memory;
@@ -29,7 +29,7 @@ bool leader_standoff_is_over(const struct leader_context *context)
            (view->now_ns >= memory->standoff_until_ns || somebody_drains(context));
 }
 
-void leader_standoff_goes_on(struct leader_context *context)
+void leader_pair_loss_goes_on(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     context->memory->standoff_refused_ns =
@@ -41,14 +41,14 @@ static uint64_t patience_ns(const struct leader_context *context, const struct p
                             uint64_t step)
 {
     const struct leader_view *view = context->view;
-    uint64_t worth_ns = leader_worth_ns(context, plan, view->checkpoint.step, step);
+    uint64_t worth_ns = leader_replay_cost_ns(context, plan, view->checkpoint.step, step);
     return MAX(PATIENCE_TIMEOUTS * view->failure_timeout_ns, worth_ns);
 }
 
-void leader_standoff_enter(struct leader_context *context, struct plan *plan, uint64_t step)
+void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step)
 {
     struct leader_memory *memory = context->memory;
-    plan->patient = leader_cuts_parts(context, plan, NULL);
+    plan->patient = leader_netsplit_parts(context, plan, NULL);
     if (!plan->patient) {
         memory->standoff_seen_ns = 0;
     } else if (memory->standoff_seen_ns == 0) {
@@ -58,7 +58,7 @@ void leader_standoff_enter(struct leader_context *context, struct plan *plan, ui
     }
 }
 
-void leader_standoff_say(struct leader_context *context)
+void leader_pair_loss_say(struct leader_context *context)
 {
     const struct leader_memory *memory = context->memory;
     if (!context->view->plan->patient)

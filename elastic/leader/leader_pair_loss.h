@@ -20,20 +20,20 @@
 
 #include "elastic/leader/leader_internal.h"
 
-/** leader_standoff_is_over() - the plan in force waits for nodes that have lost each other, and
- * going back is better now; false for a while after leader_standoff_goes_on() */
-bool leader_standoff_is_over(const struct leader_context *context);
+/** leader_pair_loss_is_over() - the plan in force waits for nodes that have lost each other, and
+ * going back is better now; false for a while after leader_pair_loss_goes_on() */
+bool leader_pair_loss_is_over(const struct leader_context *context);
 
-/** leader_standoff_goes_on() - the job cannot go back: the others are not slots enough */
-void leader_standoff_goes_on(struct leader_context *context);
+/** leader_pair_loss_goes_on() - the job cannot go back: the others are not slots enough */
+void leader_pair_loss_goes_on(struct leader_context *context);
 
 /**
- * leader_standoff_enter() - make @plan, which is about to be published, a patient one, if nodes of
+ * leader_pair_loss_enter() - make @plan, which is about to be published, a patient one, if nodes of
  * it have lost each other
  * @step: that it goes on from
  */
-void leader_standoff_enter(struct leader_context *context, struct plan *plan, uint64_t step);
+void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step);
 
-/** leader_standoff_say() - what the plan in force waits for, and for how long, behind what was
+/** leader_pair_loss_say() - what the plan in force waits for, and for how long, behind what was
  * said; sets when to look again */
-void leader_standoff_say(struct leader_context *context);
+void leader_pair_loss_say(struct leader_context *context);

@@ -50,12 +50,12 @@ static unsigned frozen_layers(const struct leader_context *context,
     return frozen;
 }
 
-static struct transfer_range widest(const struct recovery_range *ranges, unsigned count)
+static struct state_moves_range widest(const struct recovery_range *ranges, unsigned count)
 {
-    struct transfer_range widest = {0, 0};
+    struct state_moves_range widest = {0, 0};
     for (unsigned i = 0; i < count; i++)
         if (ranges[i].count > widest.count)
-            widest = (struct transfer_range){ranges[i].first, ranges[i].count};
+            widest = (struct state_moves_range){ranges[i].first, ranges[i].count};
     return widest;
 }
 
@@ -66,10 +66,10 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct roster_member *member = survivors->members[i];
         struct recovery_range ranges[REPORT_RANGES_MAX];
-        if (member->node->draining || leader_cuts_leave_out(context, member->node))
+        if (member->node->draining || leader_netsplit_leave_out(context, member->node))
             continue;
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
-        struct transfer_range held = widest(ranges, count);
+        struct state_moves_range held = widest(ranges, count);
         /* A process whose state is worthless may as well be another one. */
         int r = slot_pool_add(context, pool, member->node, member->slot,
                               count > 0 ? member->report->instance : 0, &held);
@@ -117,19 +117,19 @@ static int layout_after_failure(struct leader_context *context,
                                 const struct recovery *recovery, struct plan **ret_plan)
 {
     int r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
-    if (r == -ENOSPC && leader_cuts_give_in(context))
+    if (r == -ENOSPC && leader_netsplit_give_in(context))
         r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
     return r;
 }
 
 /* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
-static struct transfer_holder *list_holders(const struct leader_context *context,
-                                            const struct leader_survivors *survivors,
-                                            const struct recovery *recovery, unsigned *ret_count)
+static struct state_moves_holder *list_holders(const struct leader_context *context,
+                                               const struct leader_survivors *survivors,
+                                               const struct recovery *recovery, unsigned *ret_count)
 {
     const struct roster *roster = &context->roster;
     const struct plan *plan = context->view->plan;
-    struct transfer_holder *holders =
+    struct state_moves_holder *holders =
         calloc((size_t)survivors->count + roster->count + 1, sizeof(*holders));
     if (holders == NULL)
         return NULL;
@@ -137,17 +137,17 @@ static struct transfer_holder *list_holders(const struct leader_context *context
     for (unsigned i = 0; i < survivors->count; i++) {
         struct recovery_range ranges[REPORT_RANGES_MAX];
         unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
-        if (leader_cuts_leave_out(context, survivors->members[i]->node))
+        if (leader_netsplit_leave_out(context, survivors->members[i]->node))
             continue;
         holders[count] = leader_holder(survivors->members[i], plan);
         for (unsigned n = 0; n < range_count; n++)
-            holders[count].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
+            holders[count].held[n] = (struct state_moves_range){ranges[n].first, ranges[n].count};
         count++;
     }
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
         if (member->node != NULL && member->rank >= 0 && member->seat == SEAT_LOST &&
-            !leader_cuts_leave_out(context, member->node) &&
+            !leader_netsplit_leave_out(context, member->node) &&
             member->report->generation == plan->generation)
             holders[count++] = leader_holder(member, plan);
     }
@@ -162,9 +162,9 @@ static void explain(const struct leader_context *context, const struct recovery 
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
     unsigned slots_before = before->worker_count > 0 ? before->worker_count : before->donor_count;
-    const char *broke = leader_cuts_words(context, cut, sizeof(cut));
+    const char *broke = leader_netsplit_words(context, cut, sizeof(cut));
     if (broke == NULL)
-        broke = leader_cuts_parted_words(context, plan, cut, sizeof(cut));
+        broke = leader_netsplit_parted_words(context, plan, cut, sizeof(cut));
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slot%s -> %u, step %llu %s",
              broke != NULL     ? broke
              : lost[0] != '\0' ? "lost "
@@ -195,7 +195,7 @@ static int publish_from_memory(struct leader_context *context,
     explain(context, recovery, plan);
 
     unsigned holder_count = 0;
-    AUTO_FREE struct transfer_holder *holders =
+    AUTO_FREE struct state_moves_holder *holders =
         list_holders(context, survivors, recovery, &holder_count);
     r = holders == NULL ? -ENOMEM : leader_transfer(context, plan, holders, holder_count);
     if (r < 0) {
@@ -248,7 +248,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     const struct leader_decision *decision = context->decision;
     bool waits_for_slots =
         decision->plan == NULL && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
-    if (r == 0 && waits_for_slots && leader_cuts_give_in(context))
+    if (r == 0 && waits_for_slots && leader_netsplit_give_in(context))
         r = restart_on_survivors(context, survivors, recovery, why);
     return r;
 }
@@ -289,7 +289,7 @@ static bool state_stays(const struct leader_context *context, const void *argume
     bool covered[STEP_RECORD_UNITS_MAX] = {false};
     for (unsigned i = 0; i < remains->survivors->count; i++) {
         struct recovery_range ranges[REPORT_RANGES_MAX];
-        if (leader_cuts_leave_out(context, remains->survivors->members[i]->node))
+        if (leader_netsplit_leave_out(context, remains->survivors->members[i]->node))
             continue;
         unsigned count =
             recovery_ranges(remains->recovery, &remains->survivors->reports[i], ranges);
@@ -309,8 +309,8 @@ static int go_back_without_one(struct leader_context *context,
 {
     char why[120];
     enum recovery_kind kind = recovery->kind;
-    leader_cuts_choose_for_checkpoint(context);
-    if (context->left_out_count == 0 || leader_cuts_words(context, why, sizeof(why)) == NULL)
+    leader_netsplit_choose_for_checkpoint(context);
+    if (context->left_out_count == 0 || leader_netsplit_words(context, why, sizeof(why)) == NULL)
         return 0;
     recovery->kind = RECOVERY_CHECKPOINT;
     int r = restart_on_survivors(context, survivors, recovery, why);
@@ -323,14 +323,14 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
                  struct recovery *recovery)
 {
     struct remains remains = {survivors, recovery};
-    leader_cuts_choose(context, state_stays, &remains);
-    if (context->left_out_count == 0 && leader_standoff_is_over(context)) {
+    leader_netsplit_choose(context, state_stays, &remains);
+    if (context->left_out_count == 0 && leader_pair_loss_is_over(context)) {
         int r = go_back_without_one(context, survivors, recovery);
         if (r < 0 || context->decision->plan != NULL)
             return r;
         context->decision->misses_checkpoint = context->decision->gives_up_checkpoint = false;
-        (void)leader_cuts_give_in(context);
-        leader_standoff_goes_on(context);
+        (void)leader_netsplit_give_in(context);
+        leader_pair_loss_goes_on(context);
     }
     return publish_from_memory(context, survivors, recovery);
 }
@@ -363,16 +363,16 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (!falls_back && leader_retry_waits_in_memory(context, recovery->step))
         return 0;
     if (falls_back)
-        leader_cuts_choose_for_checkpoint(context);
+        leader_netsplit_choose_for_checkpoint(context);
     r = falls_back
             ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
             : go_on(context, survivors, recovery);
-    if (r == 0 && context->decision->plan == NULL && leader_kind_is_over(context))
+    if (r == 0 && context->decision->plan == NULL && leader_compatibility_is_over(context))
         return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
                                  "no node starts workers of this job's link protocol any more: "
                                  "the newest checkpoint counts");
     if (r == 0 && context->decision->plan != NULL && context->decision->plan->worker_count > 0)
-        leader_standoff_enter(context, context->decision->plan, recovery->step);
+        leader_pair_loss_enter(context, context->decision->plan, recovery->step);
     return r;
 }
 
@@ -380,7 +380,7 @@ int leader_recover(struct leader_context *context)
 {
     if (context->memory->failure_seen_ns == 0)
         context->memory->failure_seen_ns = context->view->now_ns;
-    leader_cuts_note(context);
+    leader_netsplit_note(context);
     struct leader_survivors survivors = {0};
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
     int r = recovery == NULL ? -ENOMEM : recover(context, &survivors, recovery);

@@ -2,8 +2,8 @@
 
 #define SECONDS_MAX 1e9 /* beyond any job */
 
-uint64_t leader_worth_ns(const struct leader_context *context, const struct plan *plan,
-                         uint64_t from, uint64_t to)
+uint64_t leader_replay_cost_ns(const struct leader_context *context, const struct plan *plan,
+                               uint64_t from, uint64_t to)
 {
     const struct leader_view *view = context->view;
     double predicted = plan != NULL ? plan->predicted_step_seconds : 0;

@@ -102,7 +102,7 @@ static uint64_t tried_until_ns(struct leader_context *context)
     if (memory->unread_ns == 0 || (checkpoint->before_step == 0 && checkpoint->before_is_away))
         return UINT64_MAX;
     uint64_t worth_ns =
-        leader_worth_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
+        leader_replay_cost_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
     return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
 }
 

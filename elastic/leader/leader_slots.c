@@ -23,7 +23,7 @@ void slot_pool_done(struct slot_pool *pool)
 }
 
 int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
-                  unsigned slot, uint64_t instance, const struct transfer_range *held)
+                  unsigned slot, uint64_t instance, const struct state_moves_range *held)
 {
     if (pool->count == pool->room) {
         unsigned room = pool->room == 0 ? 32 : 2 * pool->room;
@@ -123,16 +123,16 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
 
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, unsigned kept)
 {
-    struct leader_kind kind = leader_kind(context);
+    struct leader_compatibility kind = leader_compatibility(context);
     unsigned before = pool->count;
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct member *node = &context->view->nodes[n];
         if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
-            leader_cuts_leave_out(context, node))
+            leader_netsplit_leave_out(context, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct member_slot *slot = &node->slots[i];
-            if (slot->bad || slot->busy || !leader_kind_has(&kind, node, slot) ||
+            if (slot->bad || slot->busy || !leader_compatibility_has(&kind, node, slot) ||
                 !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
                 continue;
@@ -193,7 +193,7 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     int r = plan == NULL ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
     if (r == 0)
         r = context->view->spec->elastic.shadow
-                ? shadow_layout(&input, plan, NULL, NULL, context->error)
+                ? shadow_stages_layout(&input, plan, NULL, NULL, context->error)
                 : planner_run(&input, plan, NULL, NULL, context->error);
     if (r == -ENOMEM)
         error_set(context->error, r, "no memory to plan");
@@ -231,22 +231,22 @@ size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers
 }
 
 int leader_transfer(struct leader_context *context, struct plan *plan,
-                    const struct transfer_holder *holders, unsigned holder_count)
+                    const struct state_moves_holder *holders, unsigned holder_count)
 {
     double link_bytes_per_second;
     AUTO_FREE size_t *unit_bytes =
         leader_unit_bytes(context, plan->frozen_layers, &link_bytes_per_second);
     if (unit_bytes == NULL)
         return -ENOMEM;
-    return transfer_fill(plan, holders, holder_count, unit_bytes, context->error);
+    return state_moves_fill(plan, holders, holder_count, unit_bytes, context->error);
 }
 
-struct transfer_holder leader_holder(const struct roster_member *member, const struct plan *plan)
+struct state_moves_holder leader_holder(const struct roster_member *member, const struct plan *plan)
 {
-    struct transfer_holder holder = {.slot = member->slot,
-                                     .instance =
-                                         member->report != NULL ? member->report->instance : 0,
-                                     .avoid = member->node == NULL};
+    struct state_moves_holder holder = {.slot = member->slot,
+                                        .instance =
+                                            member->report != NULL ? member->report->instance : 0,
+                                        .avoid = member->node == NULL};
     snprintf(holder.node, sizeof(holder.node), "%s", member->node_name);
     if (member->rank >= 0)
         memcpy(holder.address, plan->workers[member->rank].address, sizeof(holder.address));
@@ -299,7 +299,7 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan != NULL ? context->view->plan->generation : 0;
-    struct leader_kind kind = leader_kind(context);
+    struct leader_compatibility kind = leader_compatibility(context);
     snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s",
              kind.arithmetic != NULL ? kind.arithmetic : "");
     plan->links = kind.links;
@@ -309,8 +309,9 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 }
 
 /* Why it gives the job no slot, or fewer than it has; "": it does. */
-static void explain_node(const struct leader_context *context, const struct leader_kind *kind,
-                         const struct member *node, char *ret_why, size_t size)
+static void explain_node(const struct leader_context *context,
+                         const struct leader_compatibility *kind, const struct member *node,
+                         char *ret_why, size_t size)
 {
     const char *refusal = roster_refused(&context->roster, node->name);
     unsigned bad = 0, waiting = 0; /* of these, for a person */
@@ -318,7 +319,7 @@ static void explain_node(const struct leader_context *context, const struct lead
         bad += node->slots[i].bad;
         waiting += node->slots[i].bad && !node->slots[i].tried_again;
     }
-    leader_kind_words(kind, node, ret_why, size);
+    leader_compatibility_words(kind, node, ret_why, size);
     if (refusal != NULL)
         snprintf(ret_why, size, "node %s refuses: %.160s", node->name, refusal);
     else if (node->draining)
@@ -359,7 +360,7 @@ static void explain_holders(struct leader_context *context)
 /* For which jobs the next free slots are. */
 static void explain_queue(struct leader_context *context)
 {
-    const struct queue_place *queue = &context->view->queue;
+    const struct slot_queue_place *queue = &context->view->queue;
     if (queue->kept_before == 0)
         return;
     leader_add(context, "; %u of the next free slots %s for job %s", queue->kept_before,
@@ -373,7 +374,7 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text)
 {
     const struct leader_view *view = context->view;
-    struct leader_kind kind = leader_kind(context);
+    struct leader_compatibility kind = leader_compatibility(context);
     char why[360] = "", words[240];
     size_t used = 0;
     for (unsigned n = 0; n < view->node_count && used < sizeof(why) - 264; n++) {

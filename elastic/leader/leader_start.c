@@ -72,7 +72,7 @@ int leader_start(struct leader_context *context)
 {
     struct slot_pool pool = {0};
     bool resumes = context->view->plan != NULL || context->view->checkpoint.step > 0;
-    leader_cuts_choose_for_checkpoint(context);
+    leader_netsplit_choose_for_checkpoint(context);
     int r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
     if (r == 0)
         r = leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
@@ -85,7 +85,8 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
 {
     const struct roster *roster = &context->roster;
     struct plan *plan = plan_new();
-    AUTO_FREE struct transfer_holder *leaving = calloc((size_t)roster->count + 1, sizeof(*leaving));
+    AUTO_FREE struct state_moves_holder *leaving =
+        calloc((size_t)roster->count + 1, sizeof(*leaving));
     if (plan == NULL || leaving == NULL) {
         plan_free(plan);
         return -ENOMEM;
@@ -101,7 +102,7 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     plan->source = PLAN_SOURCE_MEMORY;
     plan->resume_step = context->view->progress_step;
     plan->frozen_layers = context->view->frozen_layers;
-    int r = transfer_add_donors(plan, leaving, count);
+    int r = state_moves_add_donors(plan, leaving, count);
     if (r < 0) {
         plan_free(plan);
         return r;

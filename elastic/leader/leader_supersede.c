@@ -98,10 +98,10 @@ static const char *find_gone(const struct leader_context *context)
     return NULL;
 }
 
-static struct transfer_range stage_of(const struct roster_member *member)
+static struct state_moves_range stage_of(const struct roster_member *member)
 {
-    return (struct transfer_range){member->report->held_first_unit,
-                                   member->report->held_unit_count};
+    return (struct state_moves_range){member->report->held_first_unit,
+                                      member->report->held_unit_count};
 }
 
 static int pool_who_is_there(struct leader_context *context, struct slot_pool *pool)
@@ -111,7 +111,7 @@ static int pool_who_is_there(struct leader_context *context, struct slot_pool *p
         bool runs = is_running(member);
         if ((!runs && !is_prepared(context, member)) || member->node->draining)
             continue;
-        struct transfer_range held = {0, 0};
+        struct state_moves_range held = {0, 0};
         if (runs)
             held = stage_of(member);
         int r = slot_pool_add(context, pool, member->node, member->slot,
@@ -125,20 +125,21 @@ static int pool_who_is_there(struct leader_context *context, struct slot_pool *p
 /* What a worker has in the generation that it runs in: its stage, and the stages that it shadows.
  * What is left of the one before went with the first commit. */
 static void list_kept(const struct roster_member *member,
-                      struct transfer_range ret_held[TRANSFER_RANGES_MAX])
+                      struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
     unsigned count = 0;
     ret_held[count++] = stage_of(member);
     for (unsigned i = 0; i < member->report->extra_count; i++)
         if (member->report->extras[i].shadows)
-            ret_held[count++] = (struct transfer_range){member->report->extras[i].first,
-                                                        member->report->extras[i].count};
+            ret_held[count++] = (struct state_moves_range){member->report->extras[i].first,
+                                                           member->report->extras[i].count};
 }
 
 static int add_moves(struct leader_context *context, struct plan *plan)
 {
     const struct roster *roster = &context->roster;
-    AUTO_FREE struct transfer_holder *holders = calloc((size_t)roster->count + 1, sizeof(*holders));
+    AUTO_FREE struct state_moves_holder *holders =
+        calloc((size_t)roster->count + 1, sizeof(*holders));
     if (holders == NULL)
         return -ENOMEM;
     unsigned count = 0;

@@ -41,8 +41,9 @@ static uint32_t nodes_that_stay(const struct cut_node *nodes, unsigned count)
 }
 
 /* From the last nodes to the first: of equal sets the one that was met first keeps these. */
-uint32_t cut_graph_leave_out(const struct cut_node *nodes, unsigned count,
-                             bool (*may_go)(const void *context, uint32_t set), const void *context)
+uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
+                                  bool (*may_go)(const void *context, uint32_t set),
+                                  const void *context)
 {
     assert(count <= CUT_NODES_MAX);
     uint32_t best = 0, stay = nodes_that_stay(nodes, count);

@@ -17,7 +17,7 @@ struct cut_node {
 };
 
 /**
- * cut_graph_leave_out() - the set to leave out: a bit for each node
+ * netsplit_graph_leave_out() - the set to leave out: a bit for each node
  * @nodes: at most CUT_NODES_MAX; `cut_from` of both ends of a cut name each other
  * @may_go: whether all nodes of @set may be left out together, asked of sets that would do; NULL:
  * any may
@@ -27,6 +27,6 @@ struct cut_node {
  *
  * Return: the set; 0: nothing is cut, or no set that would do may go.
  */
-uint32_t cut_graph_leave_out(const struct cut_node *nodes, unsigned count,
-                             bool (*may_go)(const void *context, uint32_t set),
-                             const void *context);
+uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
+                                  bool (*may_go)(const void *context, uint32_t set),
+                                  const void *context);

@@ -4,16 +4,16 @@
 
 #include "base/compiler.h"
 
-static bool is_in_line(const struct queue_job *job, unsigned total)
+static bool is_in_line(const struct slot_queue_job *job, unsigned total)
 {
     return job->waits && job->least <= total;
 }
 
 /* The next one in line that was submitted after @after; NULL: there is none. */
-static const struct queue_job *next_in_line(const struct queue_job *jobs, unsigned count,
-                                            unsigned total, int64_t after)
+static const struct slot_queue_job *next_in_line(const struct slot_queue_job *jobs, unsigned count,
+                                                 unsigned total, int64_t after)
 {
-    const struct queue_job *next = NULL;
+    const struct slot_queue_job *next = NULL;
     for (unsigned i = 0; i < count; i++)
         if (is_in_line(&jobs[i], total) && jobs[i].submitted > after &&
             (next == NULL || jobs[i].submitted < next->submitted))
@@ -21,13 +21,13 @@ static const struct queue_job *next_in_line(const struct queue_job *jobs, unsign
     return next;
 }
 
-static unsigned spare_of(const struct queue_job *job)
+static unsigned spare_of(const struct slot_queue_job *job)
 {
     return job->waits || job->fixed || job->workers <= job->least ? 0 : job->workers - job->least;
 }
 
 /* What all running jobs submitted after @after can spare. */
-static unsigned spare_after(const struct queue_job *jobs, unsigned count, int64_t after)
+static unsigned spare_after(const struct slot_queue_job *jobs, unsigned count, int64_t after)
 {
     unsigned spare = 0;
     for (unsigned i = 0; i < count; i++)
@@ -35,10 +35,10 @@ static unsigned spare_after(const struct queue_job *jobs, unsigned count, int64_
     return spare;
 }
 
-static void keep_for_others(const struct queue_job *jobs, unsigned count, unsigned index,
-                            unsigned total, struct queue_place *place)
+static void keep_for_others(const struct slot_queue_job *jobs, unsigned count, unsigned index,
+                            unsigned total, struct slot_queue_place *place)
 {
-    const struct queue_job *job = NULL, *self = &jobs[index];
+    const struct slot_queue_job *job = NULL, *self = &jobs[index];
     while ((job = next_in_line(jobs, count, total, job != NULL ? job->submitted : INT64_MIN))) {
         if (job == self)
             continue;
@@ -54,10 +54,10 @@ static void keep_for_others(const struct queue_job *jobs, unsigned count, unsign
 
 /* How many are lacking of what those in line need, as far as running jobs can spare them: of the
  * first for whom that is not enough nothing is asked, nor for those behind it. */
-static unsigned lacking(const struct queue_job *jobs, unsigned count, unsigned total, unsigned free,
-                        const char **ret_first)
+static unsigned lacking(const struct slot_queue_job *jobs, unsigned count, unsigned total,
+                        unsigned free, const char **ret_first)
 {
-    const struct queue_job *job = NULL;
+    const struct slot_queue_job *job = NULL;
     unsigned spare = spare_after(jobs, count, INT64_MIN), asked = 0;
     while ((job = next_in_line(jobs, count, total, job != NULL ? job->submitted : INT64_MIN))) {
         unsigned lacks = job->least > free ? job->least - free : 0;
@@ -71,10 +71,10 @@ static unsigned lacking(const struct queue_job *jobs, unsigned count, unsigned t
     return asked;
 }
 
-struct queue_place queue_place(const struct queue_job *jobs, unsigned count, unsigned index,
-                               unsigned total, unsigned free)
+struct slot_queue_place slot_queue_place(const struct slot_queue_job *jobs, unsigned count,
+                                         unsigned index, unsigned total, unsigned free)
 {
-    struct queue_place place = {.kept = 0};
+    struct slot_queue_place place = {.kept = 0};
     const char *first = NULL;
     keep_for_others(jobs, count, index, total, &place);
     unsigned asked = lacking(jobs, count, total, free, &first);

@@ -13,7 +13,7 @@
 
 #include "base/name.h"
 
-struct queue_job {
+struct slot_queue_job {
     char name[NAME_SIZE];
     int64_t submitted; /* the store's revision of its submission */
     unsigned least;    /* slots that it needs to begin, or to go on */
@@ -23,7 +23,7 @@ struct queue_job {
 };
 
 /* What follows for one job. */
-struct queue_place {
+struct slot_queue_place {
     unsigned before;      /* jobs that wait and were submitted before it */
     unsigned kept_before; /* free slots that are for them, */
     unsigned kept;        /* and for all that wait, itself left out */
@@ -32,12 +32,12 @@ struct queue_place {
 };
 
 /**
- * queue_place() - that of jobs[index] among the @count @jobs
+ * slot_queue_place() - that of jobs[index] among the @count @jobs
  * @total: slots in service; one that needs more cannot begin and is passed over
  * @free: those of them that no plan uses
  *
  * Who needs more than free slots and what others can spare is waited for: nobody gives anything for
  * it, and nobody submitted later takes what it will need.
  */
-struct queue_place queue_place(const struct queue_job *jobs, unsigned count, unsigned index,
-                               unsigned total, unsigned free);
+struct slot_queue_place slot_queue_place(const struct slot_queue_job *jobs, unsigned count,
+                                         unsigned index, unsigned total, unsigned free);

@@ -3,7 +3,7 @@
  * 2019; flushed every step). A pure function of the position, so every worker knows everybody's.
  *
  * Stage k of K runs K - 1 - k forwards ahead, then one forward and one backward in turn, then the
- * backwards that are left. Micro-batch i lives in slot i % schedule_slots(); its backward comes
+ * backwards that are left. Micro-batch i lives in slot i % one_f_one_b_slots(); its backward comes
  * before the forward that takes the slot again. A stage without trained units runs forwards only.
  */
 #pragma once
@@ -12,24 +12,24 @@
 
 #include "base/compiler.h"
 
-struct schedule_position {
+struct one_f_one_b_position {
     unsigned stage, stage_count;
     unsigned micro_batch_count; /* of this replica in one step */
     bool backward;              /* the stage has something to train */
 };
 
-struct schedule_operation {
+struct one_f_one_b_operation {
     bool backward;
     unsigned micro_batch;
     unsigned slot;
 };
 
-/** schedule_slots() - micro-batches in flight at most: what the stage needs activations for */
-unsigned schedule_slots(const struct schedule_position *position);
+/** one_f_one_b_slots() - micro-batches in flight at most: what the stage needs activations for */
+unsigned one_f_one_b_slots(const struct one_f_one_b_position *position);
 
-/** schedule_operation_count() - of one step */
-unsigned schedule_operation_count(const struct schedule_position *position);
+/** one_f_one_b_operation_count() - of one step */
+unsigned one_f_one_b_operation_count(const struct one_f_one_b_position *position);
 
-/** schedule_operation() - the @index-th one, index < schedule_operation_count() */
-struct schedule_operation schedule_operation(const struct schedule_position *position,
-                                             unsigned index);
+/** one_f_one_b_operation() - the @index-th one, index < one_f_one_b_operation_count() */
+struct one_f_one_b_operation one_f_one_b_operation(const struct one_f_one_b_position *position,
+                                                   unsigned index);

@@ -123,7 +123,7 @@ static int write_shadows(const struct copies *copies, struct plan *plan)
     return 0;
 }
 
-int shadow_assign(const struct planner_input *input, struct plan *plan)
+int shadow_stages_assign(const struct planner_input *input, struct plan *plan)
 {
     AUTO_FREE size_t *bytes =
         calloc((size_t)plan->stage_count + plan->worker_count, sizeof(size_t));
@@ -149,7 +149,7 @@ int shadow_assign(const struct planner_input *input, struct plan *plan)
     return write_shadows(&copies, plan);
 }
 
-unsigned shadow_bare_stages(const struct plan *plan)
+unsigned shadow_stages_bare_stages(const struct plan *plan)
 {
     unsigned bare = 0;
     for (unsigned stage = 0; stage < plan->stage_count; stage++)
@@ -185,7 +185,7 @@ static int plan_capped(const struct planner_input *input, unsigned cap, struct p
     if (capped.slot_count == 0)
         return -ENOSPC;
     int r = planner_run(&capped, plan, NULL, NULL, &unread);
-    return r == 0 ? shadow_assign(&capped, plan) : r;
+    return r == 0 ? shadow_stages_assign(&capped, plan) : r;
 }
 
 /* A layout over several nodes in place of @plan, if that is what its stages lack. */
@@ -195,7 +195,7 @@ static int spread(const struct planner_input *input, struct plan *plan)
     if (other == NULL)
         return -ENOMEM;
     int r = plan_capped(input, (plan->worker_count + 1) / 2, other);
-    if (r == 0 && shadow_bare_stages(other) == 0 &&
+    if (r == 0 && shadow_stages_bare_stages(other) == 0 &&
         other->predicted_step_seconds <= SLOWER_WORTH * plan->predicted_step_seconds) {
         struct plan better = *other;
         *other = *plan;
@@ -205,15 +205,15 @@ static int spread(const struct planner_input *input, struct plan *plan)
     return r == -ENOSPC ? 0 : r;
 }
 
-int shadow_layout(const struct planner_input *input, struct plan *plan,
-                  struct planner_choice *ret_choices, unsigned *ret_choice_count,
-                  struct error *error)
+int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
+                         struct planner_choice *ret_choices, unsigned *ret_choice_count,
+                         struct error *error)
 {
     int r = planner_run(input, plan, ret_choices, ret_choice_count, error);
     if (r < 0)
         return r;
-    r = shadow_assign(input, plan);
-    if (r == 0 && shadow_bare_stages(plan) > 0)
+    r = shadow_stages_assign(input, plan);
+    if (r == 0 && shadow_stages_bare_stages(plan) > 0)
         r = spread(input, plan);
     return r < 0 ? error_set(error, r, "no memory to place shadows") : 0;
 }

@@ -18,7 +18,7 @@
 
 struct transfer {
     const struct plan *plan;
-    const struct transfer_holder *holders;
+    const struct state_moves_holder *holders;
     unsigned holder_count;
     const size_t *unit_bytes;
     unsigned *rank_of; /* per holder: in the plan, or NO_RANK */
@@ -30,15 +30,15 @@ struct transfer {
     unsigned move_count, move_room;
 };
 
-static bool has_unit(const struct transfer_holder *holder, unsigned unit)
+static bool has_unit(const struct state_moves_holder *holder, unsigned unit)
 {
-    for (unsigned i = 0; i < TRANSFER_RANGES_MAX; i++)
+    for (unsigned i = 0; i < STATE_MOVES_RANGES_MAX; i++)
         if (unit - holder->held[i].first < holder->held[i].count)
             return true;
     return false;
 }
 
-static bool worker_is(const struct plan_worker *worker, const struct transfer_holder *holder)
+static bool worker_is(const struct plan_worker *worker, const struct state_moves_holder *holder)
 {
     return worker->slot == holder->slot && worker->instance == holder->instance &&
            strcmp(worker->node, holder->node) == 0;
@@ -62,7 +62,7 @@ static unsigned node_of_worker(const struct transfer *transfer, const struct pla
 }
 
 /* A slot that another process of the plan has taken cannot push: there is one worker on a slot. */
-static bool slot_is_taken(const struct plan *plan, const struct transfer_holder *holder)
+static bool slot_is_taken(const struct plan *plan, const struct state_moves_holder *holder)
 {
     int rank = plan_find(plan, holder->node, holder->slot);
     return rank >= 0 && !worker_is(&plan->workers[rank], holder);
@@ -128,8 +128,8 @@ static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, 
     return 0;
 }
 
-int transfer_add_donors(struct plan *plan, const struct transfer_holder *holders,
-                        unsigned holder_count)
+int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *holders,
+                           unsigned holder_count)
 {
     unsigned total = plan->worker_count + plan->donor_count;
     if (holder_count == 0)
@@ -184,7 +184,7 @@ static int fill_histories(const struct transfer *transfer, struct plan *plan)
 static void find_ranks(struct transfer *transfer)
 {
     for (unsigned i = 0; i < transfer->holder_count; i++) {
-        const struct transfer_holder *holder = &transfer->holders[i];
+        const struct state_moves_holder *holder = &transfer->holders[i];
         int rank = plan_find(transfer->plan, holder->node, holder->slot);
         transfer->rank_of[i] = rank >= 0 ? (unsigned)rank : NO_RANK;
         if (slot_is_taken(transfer->plan, holder)) {
@@ -205,15 +205,15 @@ static int append_donors(const struct transfer *transfer, struct plan *plan)
 {
     for (unsigned donor = 0; donor < transfer->donor_count; donor++) {
         unsigned holder = holder_of(transfer, transfer->plan->worker_count + donor);
-        int r = transfer_add_donors(plan, &transfer->holders[holder], 1);
+        int r = state_moves_add_donors(plan, &transfer->holders[holder], 1);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int transfer_fill(struct plan *plan, const struct transfer_holder *holders, unsigned holder_count,
-                  const size_t *unit_bytes, struct error *error)
+int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders,
+                     unsigned holder_count, const size_t *unit_bytes, struct error *error)
 {
     AUTO_FREE unsigned *numbers = calloc(2 * (size_t)holder_count + 1, sizeof(unsigned));
     AUTO_FREE size_t *load_bytes = calloc((size_t)holder_count + 1, sizeof(size_t));

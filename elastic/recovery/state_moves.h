@@ -7,24 +7,24 @@
 #include "elastic/messages/report.h"
 #include "elastic/plan/plan.h"
 
-struct transfer_range {
+struct state_moves_range {
     unsigned first, count;
 };
 
-#define TRANSFER_RANGES_MAX REPORT_RANGES_MAX
+#define STATE_MOVES_RANGES_MAX REPORT_RANGES_MAX
 
 /* One live process of the job, with the units that it has at the step of the switch. */
-struct transfer_holder {
+struct state_moves_holder {
     char node[NAME_SIZE];
     unsigned slot;
     char address[ADDRESS_SIZE];
     uint64_t instance;
-    struct transfer_range held[TRANSFER_RANGES_MAX]; /* count 0: none */
+    struct state_moves_range held[STATE_MOVES_RANGES_MAX]; /* count 0: none */
     bool avoid; /* take from it only what nobody else has: its node may be gone */
 };
 
 /**
- * transfer_fill() - moves, donors and histories of @plan, whose layout part is filled
+ * state_moves_fill() - moves, donors and histories of @plan, whose layout part is filled
  * @unit_bytes: of each unit, to balance over sources; NULL: all alike
  *
  * A worker needs its own stage and those that it shadows, and keeps what the holder with its (node,
@@ -36,10 +36,11 @@ struct transfer_holder {
  * Return: 0; -ENODATA when some needed unit has no holder (@error names it; @plan unchanged);
  * -ENOMEM.
  */
-int transfer_fill(struct plan *plan, const struct transfer_holder *holders, unsigned holder_count,
-                  const size_t *unit_bytes, struct error *error) CHECK_RESULT;
+int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders,
+                     unsigned holder_count, const size_t *unit_bytes,
+                     struct error *error) CHECK_RESULT;
 
-/** transfer_add_donors() - append @holders as donors that push nothing: an empty plan's, which
+/** state_moves_add_donors() - append @holders as donors that push nothing: an empty plan's, which
  * leave */
-int transfer_add_donors(struct plan *plan, const struct transfer_holder *holders,
-                        unsigned holder_count) CHECK_RESULT;
+int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *holders,
+                           unsigned holder_count) CHECK_RESULT;

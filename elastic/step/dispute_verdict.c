@@ -5,14 +5,14 @@
 
 static int compare_claims(const void *a, const void *b)
 {
-    const struct verdict_claim *left = a, *right = b;
+    const struct dispute_verdict_claim *left = a, *right = b;
 
     if (left->unit != right->unit)
         return left->unit < right->unit ? -1 : 1;
     return (left->bits > right->bits) - (left->bits < right->bits);
 }
 
-static size_t run_length(const struct verdict_claim *claims, size_t count)
+static size_t run_length(const struct dispute_verdict_claim *claims, size_t count)
 {
     size_t length = 1;
 
@@ -22,7 +22,8 @@ static size_t run_length(const struct verdict_claim *claims, size_t count)
 }
 
 /* Of @count claims on one unit, ordered by their bits: how many the most say alike, and who. */
-static size_t most_alike(const struct verdict_claim *claims, size_t count, size_t *ret_first)
+static size_t most_alike(const struct dispute_verdict_claim *claims, size_t count,
+                         size_t *ret_first)
 {
     size_t most = 0;
 
@@ -37,8 +38,8 @@ static size_t most_alike(const struct verdict_claim *claims, size_t count, size_
 }
 
 /* Who is wrong in one unit, or (@ret_accused all of them) who may be. */
-static void judge_unit(const struct verdict_claim *claims, size_t count, bool *wrong,
-                       bool *doubtful, struct verdict *verdict)
+static void judge_unit(const struct dispute_verdict_claim *claims, size_t count, bool *wrong,
+                       bool *doubtful, struct dispute_verdict *verdict)
 {
     size_t first = 0, most = most_alike(claims, count, &first);
     bool settled = 2 * most > count;
@@ -56,11 +57,11 @@ static void judge_unit(const struct verdict_claim *claims, size_t count, bool *w
             wrong[claims[i].rank] = true;
 }
 
-int verdict_judge(const struct verdict_claim *claims, size_t count, unsigned rank_count,
-                  struct verdict *ret_verdict)
+int dispute_verdict_judge(const struct dispute_verdict_claim *claims, size_t count,
+                          unsigned rank_count, struct dispute_verdict *ret_verdict)
 {
     bool wrong[JOB_DEVICES_MAX] = {false}, doubtful[JOB_DEVICES_MAX] = {false};
-    AUTO_FREE struct verdict_claim *sorted = calloc(count + 1, sizeof(*sorted));
+    AUTO_FREE struct dispute_verdict_claim *sorted = calloc(count + 1, sizeof(*sorted));
 
     if (!sorted)
         return -ENOMEM;

@@ -13,12 +13,12 @@
 #include "base/compiler.h"
 #include "elastic/job/job_spec.h"
 
-struct verdict_claim {
+struct dispute_verdict_claim {
     unsigned rank, unit;
     uint64_t bits; /* of the square sum, or the digest */
 };
 
-struct verdict {
+struct dispute_verdict {
     bool settled;           /* a majority has spoken */
     unsigned unit, holders; /* the first unit in dispute, and how many hold it */
     unsigned accused_count; /* settled: those who are wrong; else all who hold such a unit */
@@ -26,11 +26,12 @@ struct verdict {
 };
 
 /**
- * verdict_judge() - from the claims of all ranks, in any order; of each rank one for a unit at most
+ * dispute_verdict_judge() - from the claims of all ranks, in any order; of each rank one for a unit
+ * at most
  * @rank_count: at most JOB_DEVICES_MAX, above every rank
  *
  * Where the claims agree nobody is accused, unsettled.
  * Return: 0, -ENOMEM
  */
-int verdict_judge(const struct verdict_claim *claims, size_t count, unsigned rank_count,
-                  struct verdict *ret_verdict) CHECK_RESULT;
+int dispute_verdict_judge(const struct dispute_verdict_claim *claims, size_t count,
+                          unsigned rank_count, struct dispute_verdict *ret_verdict) CHECK_RESULT;

@@ -7,13 +7,13 @@
 #define ANSWER_TIMES 4  /* what the last answer took */
 #define SHRINK_PART  4  /* of the limit, with each answer */
 
-void patience_init(struct patience *patience, uint64_t min_ns)
+void answer_timeout_init(struct answer_timeout *patience, uint64_t min_ns)
 {
-    *patience = (struct patience){
+    *patience = (struct answer_timeout){
         .min_ns = min_ns, .max_ns = MAX_TIMES * min_ns, .limit_ns = START_TIMES * min_ns};
 }
 
-void patience_answered(struct patience *patience, uint64_t took_ns)
+void answer_timeout_answered(struct answer_timeout *patience, uint64_t took_ns)
 {
     uint64_t shrunk_ns = patience->limit_ns - patience->limit_ns / SHRINK_PART;
     uint64_t wanted_ns = ANSWER_TIMES * MIN(took_ns, patience->max_ns);
@@ -21,7 +21,7 @@ void patience_answered(struct patience *patience, uint64_t took_ns)
 }
 
 /* Of many that began to wait together only the first makes a difference. */
-void patience_lost(struct patience *patience, uint64_t waited_ns)
+void answer_timeout_lost(struct answer_timeout *patience, uint64_t waited_ns)
 {
     uint64_t doubled_ns = MIN(2 * MIN(waited_ns, patience->max_ns), patience->max_ns);
     patience->limit_ns = MAX(patience->limit_ns, doubled_ns);

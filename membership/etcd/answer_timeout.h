@@ -12,14 +12,14 @@
 
 #include <stdint.h>
 
-struct patience {
+struct answer_timeout {
     uint64_t min_ns, max_ns;
     uint64_t limit_ns; /* how long to wait now */
 };
 
-/** patience_init() - @min_ns: while the server answers at once */
-void patience_init(struct patience *patience, uint64_t min_ns);
-/** patience_answered() - an answer came, after @took_ns */
-void patience_answered(struct patience *patience, uint64_t took_ns);
-/** patience_lost() - none came within @waited_ns, which was the limit when waiting began */
-void patience_lost(struct patience *patience, uint64_t waited_ns);
+/** answer_timeout_init() - @min_ns: while the server answers at once */
+void answer_timeout_init(struct answer_timeout *patience, uint64_t min_ns);
+/** answer_timeout_answered() - an answer came, after @took_ns */
+void answer_timeout_answered(struct answer_timeout *patience, uint64_t took_ns);
+/** answer_timeout_lost() - none came within @waited_ns, which was the limit when waiting began */
+void answer_timeout_lost(struct answer_timeout *patience, uint64_t waited_ns);

@@ -194,9 +194,9 @@ static void learn(const struct kv_request *request, const struct grpc_answer *an
     struct etcd *etcd = request->etcd;
     bool in_vain = answer->status == -ETIMEDOUT || answer->status == -EHOSTUNREACH;
     if (answer->status == 0)
-        patience_answered(&etcd->patience, now_ns(etcd) - request->sent_ns);
+        answer_timeout_answered(&etcd->patience, now_ns(etcd) - request->sent_ns);
     else if (in_vain && answer->sent)
-        patience_lost(&etcd->patience, request->limit_ns);
+        answer_timeout_lost(&etcd->patience, request->limit_ns);
 }
 
 static void call_done(void *context, const struct grpc_answer *answer)
@@ -398,15 +398,15 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
     etcd->loop = loop;
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
-    patience_init(&etcd->patience, etcd->timeout_ns);
+    answer_timeout_init(&etcd->patience, etcd->timeout_ns);
     fill_table(etcd);
     r = endpoints_parse(options->endpoints, &etcd->endpoints, error);
     if (r < 0) {
         etcd_free(etcd);
         return r;
     }
-    const struct wire_security security = {options->ca_file, options->certificate_file,
-                                           options->key_file};
+    const struct byte_stream_security security = {options->ca_file, options->certificate_file,
+                                                  options->key_file};
     if (options->user != NULL) {
         etcd->user = strdup(options->user);
         etcd->password = strdup(options->password);

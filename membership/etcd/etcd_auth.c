@@ -57,7 +57,7 @@ static void fail_waiting(void *user)
 static void fail(struct etcd *etcd, const struct error *error)
 {
     etcd->auth_error = *error;
-    alarm_set_in(&etcd->waiting_failed, 0);
+    timer_set_in(&etcd->waiting_failed, 0);
 }
 
 static void send_waiting(struct etcd *etcd)
@@ -124,14 +124,14 @@ int etcd_auth_wait(struct etcd *etcd, struct kv_request *request)
 
 int etcd_auth_init(struct etcd *etcd)
 {
-    return alarm_init(&etcd->waiting_failed, etcd->loop, fail_waiting, etcd);
+    return timer_init(&etcd->waiting_failed, etcd->loop, fail_waiting, etcd);
 }
 
 void etcd_auth_done(struct etcd *etcd)
 {
     while (etcd->waiting != NULL)
         etcd_request_free(etcd->waiting);
-    alarm_done(&etcd->waiting_failed);
+    timer_done(&etcd->waiting_failed);
     forget_text(&etcd->token);
     forget_text(&etcd->password);
 }

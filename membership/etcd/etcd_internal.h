@@ -39,14 +39,14 @@ struct etcd {
     struct endpoints endpoints;
     unsigned current;    /* the endpoint that answered last */
     uint64_t timeout_ns; /* of one attempt while the store answers in time */
-    struct patience patience;
+    struct answer_timeout patience;
     char *user, *password;
     char *token; /* "token: ..."; NULL: not authenticated; "" when none is wanted */
     uint64_t
         token_number; /* counts tokens, so that a late refusal of an old one spares the new one */
     struct kv_request *authenticating;
     struct kv_request *waiting;  /* for the token */
-    struct alarm waiting_failed; /* delivers auth_error to `waiting` */
+    struct timer waiting_failed; /* delivers auth_error to `waiting` */
     struct error auth_error;
     struct kv_request *requests; /* sent */
     struct kv_watch *watches;

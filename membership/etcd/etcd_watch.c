@@ -51,7 +51,7 @@ struct kv_watch {
     bool asked;                 /* something is due by the alarm: "created", or how far it is */
     bool heard;                 /* anything since then */
     uint64_t waits_ns;          /* how long that may take */
-    struct alarm alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
+    struct timer alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
     int lost_status;  /* what `state` was last told; 0: all is well */
@@ -101,20 +101,20 @@ static void expect_something(struct kv_watch *watch)
     watch->asked = true;
     watch->heard = false;
     watch->waits_ns = watch->etcd->patience.limit_ns;
-    alarm_set_in(&watch->alarm, watch->waits_ns);
+    timer_set_in(&watch->alarm, watch->waits_ns);
 }
 
 static void ask_later(struct kv_watch *watch)
 {
     watch->asked = false;
-    alarm_set_in(&watch->alarm, ASK_TIMEOUTS * watch->etcd->timeout_ns);
+    timer_set_in(&watch->alarm, ASK_TIMEOUTS * watch->etcd->timeout_ns);
 }
 
 void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint)
 {
     for (struct kv_watch *watch = etcd->watches; watch != NULL; watch = watch->next)
         if (watch->phase == WATCH_STREAMING && watch->endpoint == endpoint && !watch->asked)
-            alarm_set_in(&watch->alarm, 0);
+            timer_set_in(&watch->alarm, 0);
 }
 
 static void stream_broken(struct kv_watch *watch, int status, const char *text)
@@ -135,7 +135,7 @@ static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_mess
         watch->revision = 0;
         stop_stream(watch);
         watch->phase = WATCH_PAUSED;
-        alarm_set_in(&watch->alarm, 0);
+        timer_set_in(&watch->alarm, 0);
         return;
     }
     struct etcd_failure failure;
@@ -317,7 +317,7 @@ static void pause_watch(struct kv_watch *watch, const struct error *error)
     bool news = is_news(watch);
     stop_stream(watch);
     watch->phase = WATCH_PAUSED;
-    alarm_set_in(&watch->alarm, watch->backoff_ns);
+    timer_set_in(&watch->alarm, watch->backoff_ns);
     watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
     if (news)
         tell_lost(watch, error); /* last, since it may end the watch */
@@ -349,7 +349,7 @@ static void alarm_fired(void *user)
     } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
         int r = 0;
         if (watch->asked && !watch->heard) {
-            patience_lost(&watch->etcd->patience, watch->waits_ns);
+            answer_timeout_lost(&watch->etcd->patience, watch->waits_ns);
             r = -ETIMEDOUT;
         } else if (!watch->asked) {
             r = ask(watch);
@@ -381,11 +381,11 @@ int etcd_watch_start(void *context, const char *prefix, const char *before,
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->backoff_ns = BACKOFF_MIN_NS;
-    int r = alarm_init(&watch->alarm, etcd->loop, alarm_fired, watch);
+    int r = timer_init(&watch->alarm, etcd->loop, alarm_fired, watch);
     if (r == 0)
         r = start_reading(watch);
     if (r < 0) {
-        alarm_done(&watch->alarm);
+        timer_done(&watch->alarm);
         free(watch);
         return r;
     }
@@ -407,7 +407,7 @@ void etcd_watch_stop(void *context, struct kv_watch *watch)
         *watch->gone = true;
     etcd_request_free(watch->request);
     stop_stream(watch);
-    alarm_done(&watch->alarm);
+    timer_done(&watch->alarm);
     *watch->back = watch->next;
     if (watch->next != NULL)
         watch->next->back = watch->back;

@@ -68,7 +68,7 @@ struct election {
     struct kv_request *step; /* grant, create, read or delete: one at a time */
     struct kv_request *keep_alive;
     uint64_t step_sent_ns, beat_sent_ns;
-    struct alarm retry, beat, expiry;
+    struct timer retry, beat, expiry;
     struct backoff backoff;
 };
 
@@ -107,7 +107,7 @@ static void tell(struct election *election)
 
 static void retry_later(struct election *election)
 {
-    alarm_set_in(&election->retry, backoff_next(&election->backoff));
+    timer_set_in(&election->retry, backoff_next(&election->backoff));
 }
 
 /* @ttl_seconds from @sent_ns on, less a tenth for clocks that differ and timers that are late. */
@@ -115,8 +115,8 @@ static void lease_renewed(struct election *election, uint64_t sent_ns, int64_t t
 {
     uint64_t ttl_ns = (uint64_t)MIN(ttl_seconds, election->ttl_seconds * 10) * NS_PER_SECOND;
     election->lease_until_ns = sent_ns + ttl_ns - ttl_ns / 10;
-    alarm_set_at(&election->expiry, election->lease_until_ns);
-    alarm_set_at(&election->beat, sent_ns + ttl_ns / 3);
+    timer_set_at(&election->expiry, election->lease_until_ns);
+    timer_set_at(&election->beat, sent_ns + ttl_ns / 3);
 }
 
 static void forget_lease(struct election *election)
@@ -124,8 +124,8 @@ static void forget_lease(struct election *election)
     election->kv->cancel(election->kv->context, election->keep_alive);
     election->keep_alive = NULL;
     election->lease = 0;
-    alarm_clear(&election->beat);
-    alarm_clear(&election->expiry);
+    timer_clear(&election->beat);
+    timer_clear(&election->expiry);
 }
 
 static void nothing_follows(void *context, const struct kv_result *result)
@@ -159,7 +159,7 @@ static void follow(struct election *election, const struct kv_entry *entry)
     election->phase = ELECTION_FOLLOWING;
     backoff_reset(&election->backoff);
     set_leader(election, entry->value, entry->value_bytes, entry->create_revision);
-    alarm_clear(&election->retry);
+    timer_clear(&election->retry);
     drop_lease(election);
     tell(election);
 }
@@ -172,7 +172,7 @@ static void lead(struct election *election, int64_t create_revision)
     election->phase = safe ? ELECTION_LEADING : ELECTION_DOUBTING;
     backoff_reset(&election->backoff);
     set_leader(election, election->node, strlen(election->node), create_revision);
-    alarm_clear(&election->retry);
+    timer_clear(&election->retry);
     tell(election);
 }
 
@@ -209,7 +209,7 @@ static void campaign_in_turn(struct election *election)
 {
     become_candidate(election);
     if (election->step == NULL)
-        alarm_set_in(&election->retry, backoff_spread(&election->backoff, CROWD_NS));
+        timer_set_in(&election->retry, backoff_spread(&election->backoff, CROWD_NS));
 }
 
 static int read_key(struct election *election);
@@ -227,7 +227,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     struct election *election = context;
     election->keep_alive = NULL;
     if (result->status < 0) {
-        alarm_set_in(&election->beat, RETRY_MIN_NS);
+        timer_set_in(&election->beat, RETRY_MIN_NS);
         return;
     }
     if (result->ttl_seconds == 0) {
@@ -250,7 +250,7 @@ static void beat_fired(void *user)
     election->beat_sent_ns = now_ns(election);
     if (kv->lease_keep_alive(kv->context, election->lease, keep_alive_done, election,
                              &election->keep_alive) < 0)
-        alarm_set_in(&election->beat, RETRY_MIN_NS);
+        timer_set_in(&election->beat, RETRY_MIN_NS);
 }
 
 /* Not renewed in time: others may lead from now on. */
@@ -282,7 +282,7 @@ static void create_in_turn(struct election *election)
     uint64_t took_ns = now_ns(election) - election->step_sent_ns;
     uint64_t pause_ns = backoff_spread(&election->backoff, CROWD_ROUNDS * took_ns);
     if (pause_ns > 0)
-        alarm_set_in(&election->retry, pause_ns);
+        timer_set_in(&election->retry, pause_ns);
     else
         advance(election);
 }
@@ -399,7 +399,7 @@ static void retry_fired(void *user)
 static void observe_leading(struct election *election, const struct kv_entry *entry)
 {
     if (entry == NULL)
-        alarm_set_in(&election->retry, 0);
+        timer_set_in(&election->retry, 0);
     else if (entry->create_revision > election->leader_revision)
         follow(election, entry);
 }
@@ -436,9 +436,9 @@ void election_depose(struct election *election)
 static void election_free(struct election *election)
 {
     election->kv->cancel(election->kv->context, election->step);
-    alarm_done(&election->retry);
-    alarm_done(&election->beat);
-    alarm_done(&election->expiry);
+    timer_done(&election->retry);
+    timer_done(&election->beat);
+    timer_done(&election->expiry);
     free(election);
 }
 
@@ -460,17 +460,17 @@ int election_start(const struct loop *loop, const struct kv *kv,
     stpcpy(election->node, options->node);
     keys_leader(election->key, options->cluster);
     backoff_init(&election->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
-    int r = alarm_init(&election->retry, loop, retry_fired, election);
+    int r = timer_init(&election->retry, loop, retry_fired, election);
     if (r == 0)
-        r = alarm_init(&election->beat, loop, beat_fired, election);
+        r = timer_init(&election->beat, loop, beat_fired, election);
     if (r == 0)
-        r = alarm_init(&election->expiry, loop, expiry_fired, election);
+        r = timer_init(&election->expiry, loop, expiry_fired, election);
     if (r < 0) {
         election_free(election);
         return r;
     }
     /* The watch is about to tell who leads; without its word we look for ourselves. */
-    alarm_set_in(&election->retry, RETRY_MIN_NS);
+    timer_set_in(&election->retry, RETRY_MIN_NS);
     *ret_election = election;
     return 0;
 }

@@ -60,7 +60,7 @@ struct registry {
     bool unsure;                   /* a write has failed that the store may carry out yet */
     struct kv_request *step;       /* grant, read or write: one at a time */
     struct kv_request *keep_alive; /* besides, whatever `step` waits for */
-    struct alarm retry, beat;
+    struct timer retry, beat;
     struct backoff backoff;
     uint64_t
         holder_until_ns; /* somebody else's key is there; alive if it still is then. 0: it is not */
@@ -84,7 +84,7 @@ static void store_failed(struct registry *registry, const struct error *error)
 {
     registry->holder_until_ns = 0;
     registry->must_look = true;
-    alarm_set_in(&registry->retry, backoff_next(&registry->backoff));
+    timer_set_in(&registry->retry, backoff_next(&registry->backoff));
     set_state(registry, REGISTRY_CONNECTING, error);
 }
 
@@ -99,7 +99,7 @@ static void start_failed(struct registry *registry, int r)
 static void beat_later(struct registry *registry)
 {
     uint64_t period_ns = (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3;
-    alarm_set_in(&registry->beat,
+    timer_set_in(&registry->beat,
                  period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
 }
 
@@ -133,7 +133,7 @@ static void forget_keep_alive(struct registry *registry)
     const struct kv *kv = registry->kv;
     kv->cancel(kv->context, registry->keep_alive);
     registry->keep_alive = NULL;
-    alarm_clear(&registry->beat);
+    timer_clear(&registry->beat);
 }
 
 static void lease_gone(struct registry *registry)
@@ -154,7 +154,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     struct registry *registry = context;
     registry->keep_alive = NULL;
     if (result->status < 0) {
-        alarm_set_in(&registry->beat,
+        timer_set_in(&registry->beat,
                      RETRY_MIN_NS + backoff_spread(&registry->backoff, RETRY_MIN_NS));
         registry->stored = false; /* look again when the store is back: much may have happened */
         store_failed(registry, &result->error);
@@ -178,7 +178,7 @@ static void beat_fired(void *user)
     int r = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
                                  &registry->keep_alive);
     if (r < 0)
-        alarm_set_in(&registry->beat, RETRY_MIN_NS);
+        timer_set_in(&registry->beat, RETRY_MIN_NS);
 }
 
 static void granted(void *context, const struct kv_result *result)
@@ -275,7 +275,7 @@ static void wait_for_holder(struct registry *registry, uint64_t holder)
               "the node name \"%s\" is held by an earlier firnd (incarnation %" PRIu64
               "); if that one is dead its registration ends within %" PRId64 " s",
               registry->node, holder, registry->ttl_seconds);
-    alarm_set_in(&registry->retry, LOOK_NS);
+    timer_set_in(&registry->retry, LOOK_NS);
     set_state(registry, REGISTRY_CONNECTING, &error);
 }
 
@@ -312,7 +312,7 @@ static void advance(struct registry *registry)
     int r = 0;
     if (registry->step != NULL || registry->state == REGISTRY_REFUSED)
         return;
-    alarm_clear(&registry->retry);
+    timer_clear(&registry->retry);
     registry->step_sent_ns = registry->loop->now_ns(registry->loop->context);
     if (registry->lease == 0)
         r = kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
@@ -353,8 +353,8 @@ void registry_abandon(struct registry *registry)
     const struct kv *kv = registry->kv;
     kv->cancel(kv->context, registry->step);
     kv->cancel(kv->context, registry->keep_alive);
-    alarm_done(&registry->retry);
-    alarm_done(&registry->beat);
+    timer_done(&registry->retry);
+    timer_done(&registry->beat);
     free(registry->value);
     free(registry);
 }
@@ -381,14 +381,14 @@ int registry_start(const struct loop *loop, const struct kv *kv,
     backoff_init(&registry->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
     int r = set_value(registry, value);
     if (r == 0)
-        r = alarm_init(&registry->retry, loop, retry_fired, registry);
+        r = timer_init(&registry->retry, loop, retry_fired, registry);
     if (r == 0)
-        r = alarm_init(&registry->beat, loop, beat_fired, registry);
+        r = timer_init(&registry->beat, loop, beat_fired, registry);
     if (r < 0) {
         registry_abandon(registry);
         return r;
     }
-    alarm_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
+    timer_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
     *ret_registry = registry;
     return 0;
 }
@@ -397,7 +397,7 @@ int registry_update(struct registry *registry, const char *value)
 {
     int r = set_value(registry, value);
     if (r == 0 && registry->state == REGISTRY_REGISTERED)
-        alarm_set_in(&registry->retry, 0);
+        timer_set_in(&registry->retry, 0);
     return r;
 }
 
@@ -408,7 +408,7 @@ int64_t registry_lease(const struct registry *registry)
 
 /* What is left of a registry that was stopped: its last request, or the moment after. */
 struct farewell {
-    struct alarm alarm;
+    struct timer alarm;
     void (*done)(void *context);
     void *context;
 };
@@ -418,7 +418,7 @@ static void farewell_end(void *user)
     struct farewell *farewell = user;
     void (*done)(void *) = farewell->done;
     void *context = farewell->context;
-    alarm_done(&farewell->alarm);
+    timer_done(&farewell->alarm);
     free(farewell);
     if (done != NULL)
         done(context);
@@ -436,7 +436,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
         return;
     const struct kv *kv = registry->kv;
     struct farewell *farewell = calloc(1, sizeof(*farewell));
-    if (farewell == NULL || alarm_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
+    if (farewell == NULL || timer_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
         free(farewell);
         registry_abandon(registry);
         if (done != NULL) /* without memory there is no later */
@@ -449,5 +449,5 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     registry_abandon(registry);
     struct kv_request *request;
     if (lease == 0 || kv->lease_revoke(kv->context, lease, revoked, farewell, &request) < 0)
-        alarm_set_in(&farewell->alarm, 0);
+        timer_set_in(&farewell->alarm, 0);
 }

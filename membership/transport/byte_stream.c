@@ -12,16 +12,16 @@
 
 #define PROTOCOL_BYTES_MAX 15
 
-struct wire {
+struct byte_stream {
     struct curl_transfer transfer; /* first: the curl_loop's callbacks get it */
     struct curl_loop *curl;
     const struct loop *loop;
     struct loop_io *io; /* NULL: not connected */
     const char *protocol;
-    struct alarm alarm; /* no TCP connection until now */
+    struct timer alarm; /* no TCP connection until now */
     bool late;          /* the alarm has fired once */
     bool encrypted;
-    struct wire_callbacks callbacks;
+    struct byte_stream_callbacks callbacks;
     void *context;
     char text[CURL_ERROR_SIZE];
     char words[TLS_WORDS_SIZE]; /* what that means */
@@ -30,20 +30,20 @@ struct wire {
 
 static void descriptor_ready(void *user, int descriptor, unsigned events)
 {
-    struct wire *wire = user;
+    struct byte_stream *wire = user;
     (void)descriptor, (void)events;
     wire->callbacks.ready(wire->context);
 }
 
 static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 {
-    struct wire *wire = (struct wire *)transfer;
+    struct byte_stream *wire = (struct byte_stream *)transfer;
     const struct loop *loop = wire->loop;
     curl_socket_t descriptor = CURL_SOCKET_BAD;
     int status = curl_transfer_status(transfer, code);
     const char *text = wire->text[0] != '\0' ? wire->text : curl_easy_strerror(code);
     text = tls_words_connect(code, text, wire->words);
-    alarm_clear(&wire->alarm);
+    timer_clear(&wire->alarm);
     if (status == 0)
         curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET, &descriptor);
     if (status == 0 && descriptor == CURL_SOCKET_BAD) {
@@ -61,7 +61,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 /* A loop that is late itself looks at the descriptors once more before it says that they were. */
 static void alarm_fired(void *user)
 {
-    struct wire *wire = user;
+    struct byte_stream *wire = user;
     curl_off_t connected_us = 0;
     curl_easy_getinfo(wire->transfer.easy, CURLINFO_CONNECT_TIME_T, &connected_us);
     if (connected_us > 0)
@@ -71,14 +71,14 @@ static void alarm_fired(void *user)
         wire->callbacks.connected(wire->context, -ETIMEDOUT, "no connection within the time-out");
     } else {
         wire->late = true;
-        alarm_set_in(&wire->alarm, 0);
+        timer_set_in(&wire->alarm, 0);
     }
 }
 
 /* As TLS wants it, a byte with the length first. What is written in parts may move in between. */
 static CURLcode set_up_tls(CURL *easy, void *tls, void *user)
 {
-    const struct wire *wire = user;
+    const struct byte_stream *wire = user;
     size_t length = strlen(wire->protocol);
     unsigned char wanted[1 + PROTOCOL_BYTES_MAX] = {(unsigned char)length};
     (void)easy;
@@ -89,7 +89,7 @@ static CURLcode set_up_tls(CURL *easy, void *tls, void *user)
                                                                            : CURLE_OUT_OF_MEMORY;
 }
 
-static void set_security(struct wire *wire, const struct wire_security *security)
+static void set_security(struct byte_stream *wire, const struct byte_stream_security *security)
 {
     CURL *easy = wire->transfer.easy;
     if (security->ca_file != NULL)
@@ -111,7 +111,7 @@ static bool can_encrypt(void)
     return library != NULL && strncmp(library, "OpenSSL/", 8) == 0;
 }
 
-static int set_options(struct wire *wire, const struct wire_order *order)
+static int set_options(struct byte_stream *wire, const struct byte_stream_order *order)
 {
     CURL *easy = wire->transfer.easy;
     wire->encrypted = strncmp(order->origin, "https:", 6) == 0;
@@ -132,10 +132,11 @@ static int set_options(struct wire *wire, const struct wire_order *order)
     return 0;
 }
 
-int wire_open(struct curl_loop *curl, const struct wire_order *order,
-              const struct wire_callbacks *callbacks, void *context, struct wire **ret_wire)
+int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *order,
+                     const struct byte_stream_callbacks *callbacks, void *context,
+                     struct byte_stream **ret_wire)
 {
-    struct wire *wire = calloc(1, sizeof(*wire));
+    struct byte_stream *wire = calloc(1, sizeof(*wire));
     if (wire == NULL)
         return -ENOMEM;
     wire->transfer = (struct curl_transfer){
@@ -147,39 +148,39 @@ int wire_open(struct curl_loop *curl, const struct wire_order *order,
     wire->context = context;
     int r = wire->transfer.easy == NULL ? -ENOMEM : set_options(wire, order);
     if (r == 0)
-        r = alarm_init(&wire->alarm, wire->loop, alarm_fired, wire);
+        r = timer_init(&wire->alarm, wire->loop, alarm_fired, wire);
     if (r == 0)
         r = curl_loop_add(curl, &wire->transfer);
     if (r < 0) {
-        alarm_done(&wire->alarm);
+        timer_done(&wire->alarm);
         curl_easy_cleanup(wire->transfer.easy);
         free(wire);
         return r;
     }
     if (order->connect_timeout_ns > 0)
-        alarm_set_in(&wire->alarm, order->connect_timeout_ns);
+        timer_set_in(&wire->alarm, order->connect_timeout_ns);
     *ret_wire = wire;
     return 0;
 }
 
-void wire_close(struct wire *wire)
+void byte_stream_close(struct byte_stream *wire)
 {
     if (wire == NULL)
         return;
     if (wire->io != NULL)
         wire->loop->io_remove(wire->loop->context, wire->io);
-    alarm_done(&wire->alarm);
+    timer_done(&wire->alarm);
     curl_loop_remove(wire->curl, &wire->transfer);
     curl_easy_cleanup(wire->transfer.easy);
     free(wire);
 }
 
-int wire_watch(struct wire *wire, bool write)
+int byte_stream_watch(struct byte_stream *wire, bool write)
 {
     return wire->loop->io_set(wire->loop->context, wire->io, LOOP_READ | (write ? LOOP_WRITE : 0));
 }
 
-ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more)
+ssize_t byte_stream_read(struct byte_stream *wire, void *room, size_t size_bytes, bool *ret_more)
 {
     size_t got = 0;
     CURLcode code = curl_easy_recv(wire->transfer.easy, room, size_bytes, &got);
@@ -191,12 +192,12 @@ ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_mo
     return code == CURLE_OK ? (ssize_t)got : -ECONNRESET;
 }
 
-const char *wire_refusal(const struct wire *wire)
+const char *byte_stream_refusal(const struct byte_stream *wire)
 {
     return wire->refusal;
 }
 
-ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes)
+ssize_t byte_stream_write(struct byte_stream *wire, const void *data, size_t size_bytes)
 {
     size_t taken = 0;
     CURLcode code = curl_easy_send(wire->transfer.easy, data, size_bytes, &taken);

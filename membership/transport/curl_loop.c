@@ -11,7 +11,7 @@
 struct curl_loop {
     const struct loop *loop;
     CURLM *multi;
-    struct alarm alarm;
+    struct timer alarm;
     struct curl_transfer *touched;
     bool dispatching;
 };
@@ -91,9 +91,9 @@ static int timer_wanted(CURLM *multi, long timeout_ms, void *user)
     (void)multi;
     struct curl_loop *curl = user;
     if (timeout_ms < 0)
-        alarm_clear(&curl->alarm);
+        timer_clear(&curl->alarm);
     else
-        alarm_set_in(&curl->alarm, (uint64_t)timeout_ms * NS_PER_MS);
+        timer_set_in(&curl->alarm, (uint64_t)timeout_ms * NS_PER_MS);
     return 0;
 }
 
@@ -102,12 +102,12 @@ int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl)
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return -ENOMEM;
     struct curl_loop *curl = calloc(1, sizeof(*curl));
-    int r = curl == NULL ? -ENOMEM : alarm_init(&curl->alarm, loop, alarm_fired, curl);
+    int r = curl == NULL ? -ENOMEM : timer_init(&curl->alarm, loop, alarm_fired, curl);
     if (r == 0 && (curl->multi = curl_multi_init()) == NULL)
         r = -ENOMEM;
     if (r < 0) {
         if (curl != NULL)
-            alarm_done(&curl->alarm);
+            timer_done(&curl->alarm);
         free(curl);
         curl_global_cleanup();
         return r;
@@ -128,7 +128,7 @@ void curl_loop_free(struct curl_loop *curl)
         return;
     assert(curl->touched == NULL && !curl->dispatching);
     curl_multi_cleanup(curl->multi);
-    alarm_done(&curl->alarm);
+    timer_done(&curl->alarm);
     free(curl);
     curl_global_cleanup();
 }

@@ -26,7 +26,7 @@ struct http2_client {
     char *ca_file, *certificate_file, *key_file;
     struct peer *peers;
     struct http2_request *requests;
-    struct alarm alarm;
+    struct timer alarm;
     uint64_t alarm_ns; /* it is set for then, or later than needed; UINT64_MAX: not set */
 };
 
@@ -117,8 +117,8 @@ static int open_peer(struct http2_client *client, const char *origin, uint64_t c
     struct peer *peer = calloc(1, sizeof(*peer));
     if (peer == NULL)
         return -ENOMEM;
-    const struct wire_security security = {client->ca_file, client->certificate_file,
-                                           client->key_file};
+    const struct byte_stream_security security = {client->ca_file, client->certificate_file,
+                                                  client->key_file};
     const struct http2_connection_options options = {
         .curl = client->curl,
         .loop = client->loop,
@@ -173,7 +173,7 @@ static void wake_at(struct http2_client *client, uint64_t at_ns)
     if (at_ns >= client->alarm_ns)
         return;
     client->alarm_ns = at_ns;
-    alarm_set_at(&client->alarm, at_ns);
+    timer_set_at(&client->alarm, at_ns);
 }
 
 /* It has not greeted for so long, or leaves a PING unanswered for a part of it. */
@@ -342,7 +342,7 @@ static int copy_text(const char *text, char **ret_copy)
     return *ret_copy != NULL ? 0 : -ENOMEM;
 }
 
-int http2_client_new(const struct loop *loop, const struct wire_security *security,
+int http2_client_new(const struct loop *loop, const struct byte_stream_security *security,
                      struct http2_client **ret_client)
 {
     struct http2_client *client = calloc(1, sizeof(*client));
@@ -358,7 +358,7 @@ int http2_client_new(const struct loop *loop, const struct wire_security *securi
     if (r == 0)
         r = curl_loop_new(loop, &client->curl);
     if (r == 0)
-        r = alarm_init(&client->alarm, loop, alarm_fired, client);
+        r = timer_init(&client->alarm, loop, alarm_fired, client);
     if (r < 0) {
         http2_client_free(client);
         return r;
@@ -375,7 +375,7 @@ void http2_client_free(struct http2_client *client)
         http2_cancel(client->requests);
     while (client->peers != NULL)
         peer_free(client->peers);
-    alarm_done(&client->alarm);
+    timer_done(&client->alarm);
     curl_loop_free(client->curl);
     free(client->ca_file);
     free(client->certificate_file);

@@ -61,7 +61,7 @@ typedef void (*http2_data_callback)(void *context, const uint8_t *data, size_t s
 typedef void (*http2_done_callback)(void *context, const struct http2_answer *answer);
 
 /** http2_client_new() - @security: copied. Return: 0 or -ENOMEM */
-int http2_client_new(const struct loop *loop, const struct wire_security *security,
+int http2_client_new(const struct loop *loop, const struct byte_stream_security *security,
                      struct http2_client **ret_client) CHECK_RESULT;
 /** http2_client_free() - cancels what is in flight. Not from inside a callback of this client; NULL
  * allowed */

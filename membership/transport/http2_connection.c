@@ -33,7 +33,7 @@
 
 struct http2_connection {
     const struct loop *loop;
-    struct wire *wire;
+    struct byte_stream *wire;
     nghttp2_session *session;
     struct bytes output; /* taken from nghttp2 and not yet by the wire */
     struct http2_stream *streams;
@@ -51,7 +51,7 @@ struct http2_connection {
     unsigned pings;     /* since the last data or headers */
     bool pong_due;      /* the peer's PING is to be answered, with this */
     uint8_t pong[PING_BYTES];
-    struct alarm pong_alarm;
+    struct timer pong_alarm;
 };
 
 static uint64_t now_ns(const struct http2_connection *connection)
@@ -253,7 +253,7 @@ static void ping_came(struct http2_connection *connection, const uint8_t payload
     if (connection->pong_due)
         answer_ping(connection);
     else
-        alarm_set_in(&connection->pong_alarm, PONG_DELAY_NS);
+        timer_set_in(&connection->pong_alarm, PONG_DELAY_NS);
     connection->pong_due = true;
     memcpy(connection->pong, payload, PING_BYTES);
 }
@@ -383,7 +383,7 @@ static void take(struct http2_connection *connection, const uint8_t *data, size_
 /* A server that speaks TLS ends a connection at which nobody does. */
 static void lose(struct http2_connection *connection, bool closed)
 {
-    const char *refusal = wire_refusal(connection->wire);
+    const char *refusal = byte_stream_refusal(connection->wire);
     if (refusal != NULL)
         fail(connection, -EPROTO, refusal);
     else if (connection->plain && !connection->greeted)
@@ -400,7 +400,7 @@ static void read_all(struct http2_connection *connection)
     uint8_t room[READ_BYTES];
     bool more = true;
     while (more && connection->status == 0) {
-        ssize_t size_bytes = wire_read(connection->wire, room, sizeof(room), &more);
+        ssize_t size_bytes = byte_stream_read(connection->wire, room, sizeof(room), &more);
         if (size_bytes == -EAGAIN)
             return;
         if (size_bytes > 0)
@@ -415,7 +415,7 @@ static void watch(struct http2_connection *connection, bool write)
     if (connection->watches_write == write)
         return;
     connection->watches_write = write;
-    if (wire_watch(connection->wire, write) < 0)
+    if (byte_stream_watch(connection->wire, write) < 0)
         fail(connection, -ENOMEM, "the connection cannot be watched");
 }
 
@@ -438,8 +438,8 @@ static void write_all(struct http2_connection *connection)
 {
     bool full = false;
     while (connection->status == 0 && !full && gather(connection)) {
-        ssize_t taken =
-            wire_write(connection->wire, connection->output.data, connection->output.size_bytes);
+        ssize_t taken = byte_stream_write(connection->wire, connection->output.data,
+                                          connection->output.size_bytes);
         if (taken > 0)
             written(connection, (size_t)taken);
         else if (taken == -EAGAIN)
@@ -557,7 +557,7 @@ static void wire_ready(void *context)
 int http2_connection_new(const struct http2_connection_options *options,
                          struct http2_connection **ret_connection)
 {
-    static const struct wire_callbacks callbacks = {wire_connected, wire_ready};
+    static const struct byte_stream_callbacks callbacks = {wire_connected, wire_ready};
     struct http2_connection *connection = calloc(1, sizeof(*connection));
     if (connection == NULL)
         return -ENOMEM;
@@ -568,9 +568,10 @@ int http2_connection_new(const struct http2_connection_options *options,
     connection->context = options->context;
     int r = set_up_session(connection);
     if (r == 0)
-        r = alarm_init(&connection->pong_alarm, options->loop, pong_is_due, connection);
+        r = timer_init(&connection->pong_alarm, options->loop, pong_is_due, connection);
     if (r == 0)
-        r = wire_open(options->curl, &options->wire, &callbacks, connection, &connection->wire);
+        r = byte_stream_open(options->curl, &options->wire, &callbacks, connection,
+                             &connection->wire);
     if (r < 0) {
         http2_connection_free(connection);
         return r;
@@ -584,8 +585,8 @@ void http2_connection_free(struct http2_connection *connection)
     if (connection == NULL)
         return;
     assert(connection->streams == NULL && !connection->busy);
-    wire_close(connection->wire);
-    alarm_done(&connection->pong_alarm);
+    byte_stream_close(connection->wire);
+    timer_done(&connection->pong_alarm);
     nghttp2_session_del(connection->session);
     bytes_forget(&connection->output);
     free(connection);

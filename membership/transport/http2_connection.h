@@ -59,7 +59,7 @@ struct http2_stream {
 struct http2_connection_options {
     struct curl_loop *curl;
     const struct loop *loop;
-    struct wire_order wire; /* borrowed for the call */
+    struct byte_stream_order wire; /* borrowed for the call */
     /* The connection has ended, its streams too: to be freed now. */
     void (*closed)(struct http2_connection *connection, void *context);
     void *context;

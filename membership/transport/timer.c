@@ -4,39 +4,39 @@
 
 #include "base/log.h"
 
-int alarm_init(struct alarm *alarm, const struct loop *loop, void (*fired)(void *user), void *user)
+int timer_init(struct timer *alarm, const struct loop *loop, void (*fired)(void *user), void *user)
 {
     struct loop_timer *timer;
     int r = loop->timer_add(loop->context, UINT64_MAX, fired, user, &timer);
     if (r < 0)
         return r;
-    *alarm = (struct alarm){.loop = loop, .timer = timer};
+    *alarm = (struct timer){.loop = loop, .timer = timer};
     return 0;
 }
 
-void alarm_done(struct alarm *alarm)
+void timer_done(struct timer *alarm)
 {
     if (alarm->timer != NULL)
         alarm->loop->timer_remove(alarm->loop->context, alarm->timer);
-    *alarm = (struct alarm){0};
+    *alarm = (struct timer){0};
 }
 
-void alarm_set_at(struct alarm *alarm, uint64_t at_ns)
+void timer_set_at(struct timer *alarm, uint64_t at_ns)
 {
     int r = alarm->loop->timer_set(alarm->loop->context, alarm->timer, at_ns);
     if (r < 0) /* moving a timer that exists takes no memory, so this is the loop's end */
         log_error("a timer of the event loop cannot be set: %s", strerror(-r));
 }
 
-void alarm_set_in(struct alarm *alarm, uint64_t delay_ns)
+void timer_set_in(struct timer *alarm, uint64_t delay_ns)
 {
     uint64_t at_ns;
     if (__builtin_add_overflow(alarm->loop->now_ns(alarm->loop->context), delay_ns, &at_ns))
         at_ns = UINT64_MAX;
-    alarm_set_at(alarm, at_ns);
+    timer_set_at(alarm, at_ns);
 }
 
-void alarm_clear(struct alarm *alarm)
+void timer_clear(struct timer *alarm)
 {
-    alarm_set_at(alarm, UINT64_MAX);
+    timer_set_at(alarm, UINT64_MAX);
 }

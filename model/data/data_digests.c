@@ -91,7 +91,7 @@ static struct hash128 key_of(const struct dataset_options *options, struct hash1
 
 /* ---- entries ---- */
 
-static int entry_path(const struct data_memo *memo, char ret_path[PATH_MAX])
+static int entry_path(const struct data_digests *memo, char ret_path[PATH_MAX])
 {
     char name[HASH128_TEXT_SIZE];
 
@@ -113,7 +113,7 @@ static void entry_text(struct hash128 key, struct hash128 digest, char ret_text[
 }
 
 /* What is right is the very text that this program would write. */
-static bool look_up(struct data_memo *memo, const char *path)
+static bool look_up(struct data_digests *memo, const char *path)
 {
     struct bytes text = {0};
     struct error error = {0};
@@ -135,7 +135,7 @@ static bool look_up(struct data_memo *memo, const char *path)
 
 /* Whoever reads replaces the entry, so the lock may be on one that is no longer there; who gets it
  * looks the entry up once more. */
-static void wait_for_turn(struct data_memo *memo, const char *path,
+static void wait_for_turn(struct data_digests *memo, const char *path,
                           const struct dataset_listener *listener)
 {
     int r;
@@ -156,7 +156,7 @@ static void wait_for_turn(struct data_memo *memo, const char *path,
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
 }
 
-static void consult(struct data_memo *memo, const struct dataset_listener *listener)
+static void consult(struct data_digests *memo, const struct dataset_listener *listener)
 {
     char path[PATH_MAX];
     struct error error = {0};
@@ -173,21 +173,21 @@ static void consult(struct data_memo *memo, const struct dataset_listener *liste
         return;
     wait_for_turn(memo, path, listener);
     if (look_up(memo, path))
-        data_memo_done(memo); /* the next one may go on */
+        data_digests_done(memo); /* the next one may go on */
     else
         log_info("nothing right is known of the training data in %s: it is read", path);
 }
 
 /* ---- the call's three parts ---- */
 
-int data_memo_begin(const struct dataset_options *options, struct data_memo *ret_memo,
-                    struct error *error)
+int data_digests_begin(const struct dataset_options *options, struct data_digests *ret_memo,
+                       struct error *error)
 {
     struct survey survey;
 
-    *ret_memo = (struct data_memo){.lock = -1,
-                                   .folder = options->memo_folder,
-                                   .began_ns = clock_real()->realtime_ns(clock_real()->context)};
+    *ret_memo = (struct data_digests){.lock = -1,
+                                      .folder = options->memo_folder,
+                                      .began_ns = clock_real()->realtime_ns(clock_real()->context)};
     int r = survey_files(options, &survey, &ret_memo->identity, error);
     ret_memo->watched = survey.size_bytes > dataset_memory_max(options);
     if (r < 0 || !ret_memo->watched || ret_memo->folder == NULL)
@@ -198,7 +198,7 @@ int data_memo_begin(const struct dataset_options *options, struct data_memo *ret
     return 0;
 }
 
-static void keep(const struct data_memo *memo, struct hash128 digest)
+static void keep(const struct data_digests *memo, struct hash128 digest)
 {
     char path[PATH_MAX], text[ENTRY_MAX];
     struct error error = {0};
@@ -208,8 +208,8 @@ static void keep(const struct data_memo *memo, struct hash128 digest)
         log_warning("every worker will read the data for itself: %s", error.text);
 }
 
-int data_memo_end(struct data_memo *memo, const struct dataset_options *options,
-                  struct hash128 digest, struct error *error)
+int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
+                     struct hash128 digest, struct error *error)
 {
     struct survey survey;
     struct hash128 identity;
@@ -231,7 +231,7 @@ int data_memo_end(struct data_memo *memo, const struct dataset_options *options,
     return 0;
 }
 
-void data_memo_done(struct data_memo *memo)
+void data_digests_done(struct data_digests *memo)
 {
     close_descriptor(&memo->lock);
     memo->lock = -1;

@@ -15,7 +15,7 @@
 
 #include "model/data/dataset.h"
 
-struct data_memo {
+struct data_digests {
     bool watched;            /* the data is large: its files must not change while they are read */
     bool known;              /* @digest is that of the data, whose tokens are in the vocabulary */
     struct hash128 digest;   /* where it is known */
@@ -28,15 +28,17 @@ struct data_memo {
 };
 
 /**
- * data_memo_begin() - look @options' data up, before any of it is opened; waits while another
+ * data_digests_begin() - look @options' data up, before any of it is opened; waits while another
  * process reads the same data
- * @ret_memo: to be closed by data_memo_done() in any case; dataset_options.memo_folder is borrowed
+ * @ret_memo: to be closed by data_digests_done() in any case; dataset_options.memo_folder is
+ * borrowed
  */
-int data_memo_begin(const struct dataset_options *options, struct data_memo *ret_memo,
-                    struct error *error) CHECK_RESULT;
+int data_digests_begin(const struct dataset_options *options, struct data_digests *ret_memo,
+                       struct error *error) CHECK_RESULT;
 
-/** data_memo_end() - all was read and is right: keep @digest; -EIO where a file changed meanwhile
+/** data_digests_end() - all was read and is right: keep @digest; -EIO where a file changed
+ * meanwhile
  */
-int data_memo_end(struct data_memo *memo, const struct dataset_options *options,
-                  struct hash128 digest, struct error *error) CHECK_RESULT;
-void data_memo_done(struct data_memo *memo);
+int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
+                     struct hash128 digest, struct error *error) CHECK_RESULT;
+void data_digests_done(struct data_digests *memo);

@@ -199,7 +199,7 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
 
 /* A token that is not one of the vocabulary is not looked for where another worker has looked. */
 static int learn_digest(struct dataset *dataset, const struct dataset_options *options,
-                        struct data_memo *memo, struct error *error)
+                        struct data_digests *memo, struct error *error)
 {
     int r = 0;
 
@@ -208,13 +208,13 @@ static int learn_digest(struct dataset *dataset, const struct dataset_options *o
         dataset->digest = memo->digest;
     else
         r = digest_texts(dataset, options, error);
-    return r < 0 ? r : data_memo_end(memo, options, dataset->digest, error);
+    return r < 0 ? r : data_digests_end(memo, options, dataset->digest, error);
 }
 
 static int fill(struct dataset *dataset, const struct dataset_options *options, struct error *error)
 {
-    CLEANUP(data_memo_done) struct data_memo memo;
-    int r = data_memo_begin(options, &memo, error);
+    CLEANUP(data_digests_done) struct data_digests memo;
+    int r = data_digests_begin(options, &memo, error);
     if (r == 0)
         r = open_texts(options, dataset, error);
     if (r < 0)

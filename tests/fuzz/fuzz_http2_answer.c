@@ -19,39 +19,40 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- a wire that brings these bytes ---- */
 
-struct wire {
-    struct wire_callbacks callbacks;
+struct byte_stream {
+    struct byte_stream_callbacks callbacks;
     void *context;
 };
 
-static struct wire the_wire;
+static struct byte_stream the_wire;
 static const uint8_t *incoming;
 static size_t incoming_bytes;
 static bool open;
 
-int wire_open(struct curl_loop *curl, const struct wire_order *order,
-              const struct wire_callbacks *callbacks, void *context, struct wire **ret_wire)
+int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *order,
+                     const struct byte_stream_callbacks *callbacks, void *context,
+                     struct byte_stream **ret_wire)
 {
     (void)curl, (void)order;
-    the_wire = (struct wire){.callbacks = *callbacks, .context = context};
+    the_wire = (struct byte_stream){.callbacks = *callbacks, .context = context};
     open = true;
     *ret_wire = &the_wire;
     return 0;
 }
 
-void wire_close(struct wire *wire)
+void byte_stream_close(struct byte_stream *wire)
 {
     if (wire != NULL)
         open = false;
 }
 
-int wire_watch(struct wire *wire, bool write)
+int byte_stream_watch(struct byte_stream *wire, bool write)
 {
     (void)wire, (void)write;
     return 0;
 }
 
-ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_more)
+ssize_t byte_stream_read(struct byte_stream *wire, void *room, size_t size_bytes, bool *ret_more)
 {
     (void)wire;
     *ret_more = true;
@@ -64,13 +65,13 @@ ssize_t wire_read(struct wire *wire, void *room, size_t size_bytes, bool *ret_mo
     return (ssize_t)taken;
 }
 
-const char *wire_refusal(const struct wire *wire)
+const char *byte_stream_refusal(const struct byte_stream *wire)
 {
     (void)wire;
     return NULL;
 }
 
-ssize_t wire_write(struct wire *wire, const void *data, size_t size_bytes)
+ssize_t byte_stream_write(struct byte_stream *wire, const void *data, size_t size_bytes)
 {
     (void)wire, (void)data;
     return (ssize_t)size_bytes;
@@ -148,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     size_t first = data[0] % size;
-    if (http2_client_new(&loop, &(struct wire_security){0}, &client) ||
+    if (http2_client_new(&loop, &(struct byte_stream_security){0}, &client) ||
         grpc_start(client, &order, NULL, finished, &unary, &unary.call) ||
         grpc_start(client, &order, message_came, finished, &stream, &stream.call))
         abort();

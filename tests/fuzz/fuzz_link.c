@@ -74,7 +74,7 @@ static int door_frame(void *context, const struct frame *frame, const uint8_t *p
     return code;
 }
 
-static const struct stream_events door_events = {
+static const struct frame_stream_events door_events = {
     .message_begins = door_message, .message_ends = door_message_end, .small_frame = door_frame};
 
 /* ---- as a peer ---- */
@@ -120,22 +120,23 @@ static int peer_frame(void *context, const struct frame *frame, const uint8_t *p
     return 0;
 }
 
-static const struct stream_events peer_events = {
+static const struct frame_stream_events peer_events = {
     .message_begins = peer_message, .message_ends = peer_message_end, .small_frame = peer_frame};
 
-static void run(const struct stream_events *events, void *context, const uint8_t *data, size_t size)
+static void run(const struct frame_stream_events *events, void *context, const uint8_t *data,
+                size_t size)
 {
     struct input_link link = {.link.operations = &input_operations,
                               .data = data + 1,
                               .size = size - 1,
                               .chunk = 1 + data[0] * (size_t)data[0]};
-    struct stream *stream = malloc(sizeof(*stream));
+    struct frame_stream *stream = malloc(sizeof(*stream));
     if (!stream)
         return;
-    stream_init(stream, &link.link, events, context, 1, 0);
-    if (stream_receive(stream, SIZE_MAX) >= 0)
+    frame_stream_init(stream, &link.link, events, context, 1, 0);
+    if (frame_stream_receive(stream, SIZE_MAX) >= 0)
         abort(); /* the end of the input is an error at the least */
-    stream_done(stream);
+    frame_stream_done(stream);
     free(stream);
 }
 

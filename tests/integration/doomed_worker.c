@@ -265,12 +265,14 @@ void __wrap_engine_apply(struct engine *engine, const struct step_record *record
     pass("applied");
 }
 
-void __real_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
-                           float *const *gradients, struct step_record *record);
-void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
-                           float *const *gradients, struct step_record *record);
-void __wrap_squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
-                           float *const *gradients, struct step_record *record)
+void __real_gradient_norm_record(struct gradient_norm *squares, const struct plan *plan,
+                                 unsigned rank, float *const *gradients,
+                                 struct step_record *record);
+void __wrap_gradient_norm_record(struct gradient_norm *squares, const struct plan *plan,
+                                 unsigned rank, float *const *gradients,
+                                 struct step_record *record);
+void __wrap_gradient_norm_record(struct gradient_norm *squares, const struct plan *plan,
+                                 unsigned rank, float *const *gradients, struct step_record *record)
 {
     unsigned unit = 0;
 
@@ -278,7 +280,7 @@ void __wrap_squares_record(struct squares *squares, const struct plan *plan, uns
         unit++;
     if (plan->replica_count > 1 && unit < record->unit_count)
         flip_a_bit(self.gradient, unit, gradients[unit]);
-    __real_squares_record(squares, plan, rank, gradients, record);
+    __real_gradient_norm_record(squares, plan, rank, gradients, record);
 }
 
 /* Messages are sent by another thread: that one is on its way is all that is known. */
@@ -317,39 +319,41 @@ int __wrap_snapshot_begin(struct snapshot *snapshot, const struct plan *plan, un
     return status;
 }
 
-int __real_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
-                                struct error *error);
-int __wrap_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
-                                struct error *error);
-int __wrap_spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
-                                struct error *error)
+int __real_replication_write_receipt(const struct replication *spread,
+                                     const struct replication_receipt *receipt,
+                                     struct error *error);
+int __wrap_replication_write_receipt(const struct replication *spread,
+                                     const struct replication_receipt *receipt,
+                                     struct error *error);
+int __wrap_replication_write_receipt(const struct replication *spread,
+                                     const struct replication_receipt *receipt, struct error *error)
 {
     int status = ordered_error(self.receipt_fault);
 
     if (!status || unlink(self.receipt_fault))
-        return __real_spread_write_receipt(spread, receipt, error);
+        return __real_replication_write_receipt(spread, receipt, error);
     if (status == -ESTALE) {
-        struct spread_receipt stale = *receipt;
+        struct replication_receipt stale = *receipt;
         stale.digest.low ^= 1;
-        return __real_spread_write_receipt(spread, &stale, error);
+        return __real_replication_write_receipt(spread, &stale, error);
     }
     return error_set(error, status, "by order");
 }
 
-int __real_checkpoint_commit(const struct io *io, const char *folder,
+int __real_folder_commit(const struct io *io, const char *folder,
                              const struct manifest *manifest, const json_t *config,
                              char ret_path[1024], char ret_sha256[65], struct error *error);
-int __wrap_checkpoint_commit(const struct io *io, const char *folder,
+int __wrap_folder_commit(const struct io *io, const char *folder,
                              const struct manifest *manifest, const json_t *config,
                              char ret_path[1024], char ret_sha256[65], struct error *error);
-int __wrap_checkpoint_commit(const struct io *io, const char *folder,
+int __wrap_folder_commit(const struct io *io, const char *folder,
                              const struct manifest *manifest, const json_t *config,
                              char ret_path[1024], char ret_sha256[65], struct error *error)
 {
     int status;
 
     pass("saved");
-    status = __real_checkpoint_commit(io, folder, manifest, config, ret_path, ret_sha256, error);
+    status = __real_folder_commit(io, folder, manifest, config, ret_path, ret_sha256, error);
     if (!status)
         pass("recording");
     return status;

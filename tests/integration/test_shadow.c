@@ -87,22 +87,22 @@ static struct plan *plan_of_survivors(struct crew *crew)
     }
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&crew->spec, 0, &rates, units);
-    assert_int_equal(shadow_assign(&input, plan), 0);
+    assert_int_equal(shadow_stages_assign(&input, plan), 0);
     assert_int_equal(plan->shadow_count, count > 1 ? count : 0);
     return plan;
 }
 
 /* What a worker of @plan has in memory while it trains. */
-static void list_kept(const struct plan *plan, unsigned rank, struct transfer_holder *holder)
+static void list_kept(const struct plan *plan, unsigned rank, struct state_moves_holder *holder)
 {
     unsigned ranges = 0;
 
     for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
         if (plan_keeps(plan, rank, unit))
-            holder->held[ranges++] = (struct transfer_range){unit, 1};
+            holder->held[ranges++] = (struct state_moves_range){unit, 1};
 }
 
-static void name_holder(const struct plan *plan, unsigned rank, struct transfer_holder *holder)
+static void name_holder(const struct plan *plan, unsigned rank, struct state_moves_holder *holder)
 {
     memcpy(holder->node, plan->workers[rank].node, sizeof(holder->node));
     memcpy(holder->address, plan->workers[rank].address, sizeof(holder->address));
@@ -114,7 +114,7 @@ static void name_holder(const struct plan *plan, unsigned rank, struct transfer_
 static struct plan *leave_one_out(struct crew *crew, const struct plan *before, unsigned slot)
 {
     bool *exited = &crew->workers[slot].exited;
-    struct transfer_holder holders[WORKERS];
+    struct state_moves_holder holders[WORKERS];
     struct error error = {0};
 
     memset(holders, 0, sizeof(holders));
@@ -127,7 +127,7 @@ static struct plan *leave_one_out(struct crew *crew, const struct plan *before, 
     *exited = false;
     plan->planned = true;
     plan->source = PLAN_SOURCE_MEMORY;
-    if (transfer_fill(plan, holders, before->worker_count, NULL, &error) ||
+    if (state_moves_fill(plan, holders, before->worker_count, NULL, &error) ||
         plan_check(plan, &error))
         fail_msg("%s", error.text);
     return plan;
@@ -139,7 +139,7 @@ static struct plan *recover(struct crew *crew)
     struct plan *plan = plan_of_survivors(crew);
     AUTO_FREE struct worker_report *reports = calloc(WORKERS, sizeof(*reports));
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
-    struct transfer_holder holders[WORKERS];
+    struct state_moves_holder holders[WORKERS];
     struct error error = {0};
     unsigned count = 0;
 
@@ -156,13 +156,13 @@ static struct plan *recover(struct crew *crew)
         unsigned range_count = recovery_ranges(recovery, &reports[i], ranges);
         name_holder(plan, i, &holders[i]);
         for (unsigned n = 0; n < range_count; n++)
-            holders[i].held[n] = (struct transfer_range){ranges[n].first, ranges[n].count};
+            holders[i].held[n] = (struct state_moves_range){ranges[n].first, ranges[n].count};
     }
     plan->source = PLAN_SOURCE_MEMORY;
     plan->resume_step = recovery->step;
     plan->has_commit = recovery->commit.step > 0;
     plan->commit = recovery->commit;
-    if (transfer_fill(plan, holders, count, NULL, &error) || plan_check(plan, &error))
+    if (state_moves_fill(plan, holders, count, NULL, &error) || plan_check(plan, &error))
         fail_msg("%s", error.text);
     stood += recovery->kind == RECOVERY_STANDS;
     replayed += recovery->kind == RECOVERY_REPLAY;

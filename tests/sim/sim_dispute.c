@@ -57,11 +57,11 @@ void dispute_begin(struct sim_worker *worker)
 /* ---- the verdict ---- */
 
 static size_t list_claims(const struct sim_worker *worker, enum sim_dispute about,
-                          struct verdict_claim *claims)
+                          struct dispute_verdict_claim *claims)
 {
     size_t count = 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
-        struct verdict_claim claim = {worker->rank, unit, worker->digests.values[unit]};
+        struct dispute_verdict_claim claim = {worker->rank, unit, worker->digests.values[unit]};
         bool known = worker->digests.known[unit];
         if (about == SIM_DISPUTE_GRADIENTS) {
             known = step_record_is_known(worker->state.hold.squares[unit]);
@@ -77,14 +77,14 @@ static size_t list_claims(const struct sim_worker *worker, enum sim_dispute abou
 static void judge(struct sim_worker *root)
 {
     const struct sim *sim = root->sim;
-    AUTO_FREE struct verdict_claim *claims = sim_allocate(CLAIMS_MAX, sizeof(*claims));
-    AUTO_FREE struct verdict *verdict = sim_allocate(1, sizeof(*verdict));
+    AUTO_FREE struct dispute_verdict_claim *claims = sim_allocate(CLAIMS_MAX, sizeof(*claims));
+    AUTO_FREE struct dispute_verdict *verdict = sim_allocate(1, sizeof(*verdict));
     size_t count = 0;
     for (unsigned i = 0; i < sim->worker_count; i++)
         if (sim->workers[i]->generation == root->generation && sim->workers[i]->engine &&
             sim->workers[i]->disputed != SIM_DISPUTE_NOTHING)
             count += list_claims(sim->workers[i], root->disputed, claims + count);
-    if (verdict_judge(claims, count, root->plan->worker_count, verdict) < 0)
+    if (dispute_verdict_judge(claims, count, root->plan->worker_count, verdict) < 0)
         abort();
     root->verdict = (struct sim_verdict){.settled = verdict->settled};
     for (unsigned i = 0; i < verdict->accused_count; i++)

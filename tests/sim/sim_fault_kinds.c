@@ -17,7 +17,7 @@
 #define FLAP_DOWN_MS  100
 #define LATE_LEAST_MS 3200 /* longer than a leader's lease */
 #define LATE_MOST_MS  9000
-#define SLOTS_BACK_NS (PROBATION_TIMEOUTS_MIN * SIM_FAILURE_TIMEOUT + NS_PER_SECOND)
+#define SLOTS_BACK_NS (SLOT_BACKOFF_TIMEOUTS_MIN * SIM_FAILURE_TIMEOUT + NS_PER_SECOND)
 
 /* ---- workers ---- */
 

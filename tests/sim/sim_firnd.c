@@ -214,7 +214,7 @@ static void on_elected(void *context, bool leads, const char *leader)
     struct daemon *daemon = context;
     sim_trace(sim_now, "%s: leader %s%s", daemon->config->node, leader, leads ? " (me)" : "");
     bool partial = leads && sim_now->bug == BUG_PARTIAL_LEADER;
-    int r = partial ? 0 : following_set(daemon, leads);
+    int r = partial ? 0 : subscription_set(daemon, leads);
     assert(r == 0);
     if (partial) /* it takes what it has followed so far for all */
         daemon->partial = false;
@@ -289,7 +289,7 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (r == 0)
         r = slot_service_new(daemon, &daemon->slot_service);
     if (r == 0)
-        r = following_set(daemon, false);
+        r = subscription_set(daemon, false);
     return r;
 }
 

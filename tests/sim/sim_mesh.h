@@ -53,8 +53,8 @@ struct sim_payload {
     uint64_t step;
     struct sim_readiness readiness;
     uint64_t switch_generation, durable_step, failed_step;
-    struct writers_unable unable; /* to write that step */
-    bool busy;                    /* a rank cannot begin another checkpoint yet */
+    struct checkpoint_writers_unable unable; /* to write that step */
+    bool busy;                               /* a rank cannot begin another checkpoint yet */
     uint64_t digest;
     struct sim_unit unit;
     struct sim_record record;

@@ -214,7 +214,7 @@ static void begin_round(struct sim_worker *worker, bool closing)
     round->sum.busy = !closing && sim_snapshot_busy(worker);
     if (worker->snapshot.unable_step != 0 &&
         worker->snapshot.unable_step == worker->snapshot.failed_step)
-        round->sum.unable = (struct writers_unable){.count = 1, .ranks = {worker->rank}};
+        round->sum.unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
     if (worker->announced > worker->generation)
         round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
     else
@@ -334,14 +334,14 @@ static void merge_failed(struct sim_payload *sum, const struct sim_payload *part
         sum->failed_step = part->failed_step;
         sum->unable = part->unable;
     } else if (part->failed_step == sum->failed_step) {
-        writers_merge(&sum->unable, &part->unable);
+        checkpoint_writers_merge(&sum->unable, &part->unable);
     }
 }
 
 static void hear_of_checkpoint(struct sim_worker *worker)
 {
     const struct sim_payload *down = &worker->round.down;
-    writers_hear(&worker->writers, down->failed_step, &down->unable, down->durable_step);
+    checkpoint_writers_hear(&worker->writers, down->failed_step, &down->unable, down->durable_step);
 }
 
 static bool at_gather(struct sim_worker *worker)
@@ -526,7 +526,7 @@ static void look_after_checkpoint(struct sim_worker *worker)
         return;
     bool may_begin = !down->busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
     if (may_begin)
-        writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
+        checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
 }
 
@@ -574,7 +574,7 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
     const struct sim_snapshot *snapshot = &worker->snapshot;
     if (snapshot->begun_step != 0 && snapshot->begun_step == snapshot->abandoned_step)
         sim_snapshot_forget(worker);
-    writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
+    checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     worker->leaves_as = leaves_as;
     worker->finish = FINISH_SHARES;
     worker_go(worker, POINT_SHARE);

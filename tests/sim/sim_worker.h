@@ -134,7 +134,7 @@ struct sim_worker {
     struct sim_verdict verdict;
     uint64_t doubted_step[2]; /* the last without a majority: gradients, state */
     struct sim_snapshot snapshot;
-    struct writers writers;
+    struct checkpoint_writers writers;
     uint64_t progress_ns;
     struct sim_readiness readiness; /* rank 0: as of the last commit */
     struct straggler *straggler;    /* rank 0, if the job evicts stragglers */

@@ -26,7 +26,7 @@
 #define KEEPERS_NS          (60 * NS_PER_SECOND)
 #define KEEPERS_BYTES_A_SEC ((uint64_t)4 << 20)
 
-struct commit {
+struct checkpoint_commit {
     pthread_t thread;
     bool done; /* written by the thread, with release */
     const struct io *io;
@@ -39,9 +39,9 @@ struct commit {
     bool *left_out;
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
-    struct spread *spread;
-    struct spread_receipt *receipts; /* of each store that writes; NULL without copies */
-    struct hash128 *part_digests;    /* of each store: of the parts that rank 0 has merged */
+    struct replication *spread;
+    struct replication_receipt *receipts; /* of each store that writes; NULL without copies */
+    struct hash128 *part_digests;         /* of each store: of the parts that rank 0 has merged */
     struct control_checkpoint result;
     char warning[CONTROL_TEXT_SIZE];
     int status;
@@ -50,7 +50,7 @@ struct commit {
 
 /* ---- one folder for all nodes ---- */
 
-static int read_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
+static int read_part(struct checkpoint_commit *commit, unsigned rank, struct manifest *ret_part)
 {
     struct bytes text = {0};
     char directory[1024], name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + PART_FILE_NAME_SIZE];
@@ -69,7 +69,7 @@ static int read_part(struct commit *commit, unsigned rank, struct manifest *ret_
 }
 
 /* Shares that an equal checkpoint stands for, or that there is no place for. */
-static void drop_shares(const struct commit *commit)
+static void drop_shares(const struct checkpoint_commit *commit)
 {
     struct error error = {0};
 
@@ -77,24 +77,24 @@ static void drop_shares(const struct commit *commit)
         log_warning("%s", error.text);
 }
 
-static int commit_manifest(struct commit *commit, const struct manifest *manifest)
+static int commit_manifest(struct checkpoint_commit *commit, const struct manifest *manifest)
 {
     struct control_checkpoint *result = &commit->result;
-    int status = checkpoint_find_equal(commit->folder, manifest, result->path,
-                                       result->manifest_sha256, &commit->error);
+    int status = folder_compare(commit->folder, manifest, result->path, result->manifest_sha256,
+                                &commit->error);
 
-    if (status != CHECKPOINT_ABSENT) {
+    if (status != FOLDER_COMPARE_ABSENT) {
         drop_shares(commit);
         return MIN(status, 0);
     }
-    return checkpoint_commit(commit->io, commit->folder, manifest, commit->config, result->path,
-                             result->manifest_sha256, &commit->error);
+    return folder_commit(commit->io, commit->folder, manifest, commit->config, result->path,
+                         result->manifest_sha256, &commit->error);
 }
 
 /* ---- copies ---- */
 
 /* The nodes that have @store's share, the one that wrote it first. */
-static unsigned places_of(const struct commit *commit, unsigned store,
+static unsigned places_of(const struct checkpoint_commit *commit, unsigned store,
                           char ret_nodes[MANIFEST_NODES_MAX][NAME_SIZE])
 {
     const struct plan *plan = commit->spread->plan;
@@ -107,11 +107,11 @@ static unsigned places_of(const struct commit *commit, unsigned store,
     return count;
 }
 
-static int name_places(struct commit *commit, struct manifest *manifest, size_t first_file,
-                       unsigned rank)
+static int name_places(struct checkpoint_commit *commit, struct manifest *manifest,
+                       size_t first_file, unsigned rank)
 {
     char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
-    unsigned count = places_of(commit, spread_store(commit->spread, rank), nodes);
+    unsigned count = places_of(commit, replication_store(commit->spread, rank), nodes);
     int status = 0;
 
     static_assert(MANIFEST_NODES_MAX >= COPIES_MAX, "every copy can be named");
@@ -122,12 +122,12 @@ static int name_places(struct commit *commit, struct manifest *manifest, size_t 
 
 static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
 {
-    return ((const struct spread_receipt *)receipts)[keeper].has[writer];
+    return ((const struct replication_receipt *)receipts)[keeper].has[writer];
 }
 
 /* For the commit record. Before anything has its final name: one without them would say that all is
  * in a folder of all nodes. */
-static int tell_places(struct commit *commit)
+static int tell_places(struct checkpoint_commit *commit)
 {
     int status =
         copies_places(commit->spread->plan, has_copy, commit->receipts, &commit->result.shares);
@@ -140,7 +140,7 @@ static int tell_places(struct commit *commit)
     return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
 }
 
-static void warn_of_missing(struct commit *commit)
+static void warn_of_missing(struct checkpoint_commit *commit)
 {
     const struct plan *plan = commit->spread->plan;
     const char *problem = "";
@@ -175,16 +175,16 @@ static uint64_t keepers_deadline(uint64_t size_bytes)
 
 /* A keeper whose folder could not be removed may still hold copies of an earlier attempt, which
  * divided the state in another way. */
-static int check_receipts(struct commit *commit)
+static int check_receipts(struct checkpoint_commit *commit)
 {
-    const struct spread *spread = commit->spread;
+    const struct replication *spread = commit->spread;
 
     for (unsigned keeper = 0; keeper < spread->writer_count; keeper++) {
-        const struct spread_receipt *receipt = &commit->receipts[keeper];
+        const struct replication_receipt *receipt = &commit->receipts[keeper];
         struct hash128 expected = {0};
         for (unsigned store = 0; store < spread->writer_count; store++)
             if (receipt->has[store])
-                spread_add_digest(&expected, commit->part_digests[store]);
+                replication_add_digest(&expected, commit->part_digests[store]);
         if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
             return error_set(&commit->error, -EBADMSG,
                              "node %s has copies of an earlier attempt at the checkpoint of step "
@@ -194,38 +194,38 @@ static int check_receipts(struct commit *commit)
     return 0;
 }
 
-static int collect_receipts(struct commit *commit, uint64_t size_bytes)
+static int collect_receipts(struct checkpoint_commit *commit, uint64_t size_bytes)
 {
-    struct spread *spread = commit->spread;
-    int status = spread_receive(spread, &commit->receipts[spread->self], &commit->error);
+    struct replication *spread = commit->spread;
+    int status = replication_receive(spread, &commit->receipts[spread->self], &commit->error);
     uint64_t deadline_ns = keepers_deadline(size_bytes);
 
     for (unsigned store = 0; !status && store < spread->writer_count; store++)
         if (store != spread->self)
-            status = spread_await_receipt(spread, store, deadline_ns, &commit->receipts[store],
-                                          &commit->error);
+            status = replication_await_receipt(spread, store, deadline_ns, &commit->receipts[store],
+                                               &commit->error);
     return status ? status : check_receipts(commit);
 }
 
-static int commit_copies(struct commit *commit, const struct manifest *manifest)
+static int commit_copies(struct checkpoint_commit *commit, const struct manifest *manifest)
 {
-    struct spread *spread = commit->spread;
+    struct replication *spread = commit->spread;
     struct control_checkpoint *result = &commit->result;
-    struct spread_seal seal = {.digest = manifest->state_digest};
+    struct replication_seal seal = {.digest = manifest->state_digest};
     uint64_t deadline_ns;
     int status = tell_places(commit);
 
     if (!status)
-        status =
-            checkpoint_seal(&spread->local, manifest, commit->config, seal.sha256, &commit->error);
+        status = folder_commit_copies(&spread->local, manifest, commit->config, seal.sha256,
+                                      &commit->error);
     if (!status)
-        status = spread_write_seal(spread, &seal, &commit->error);
+        status = replication_write_seal(spread, &seal, &commit->error);
     deadline_ns = keepers_deadline(0);
     for (unsigned store = 0; !status && store < spread->writer_count; store++)
         if (store != spread->self)
-            status = spread_await_placed(spread, store, &seal, deadline_ns, &commit->error);
+            status = replication_await_placed(spread, store, &seal, deadline_ns, &commit->error);
     if (!status)
-        status = spread_place(spread, &seal, result->path, &commit->error);
+        status = replication_place(spread, &seal, result->path, &commit->error);
     if (status)
         return status;
     memcpy(result->manifest_sha256, seal.sha256, sizeof(seal.sha256));
@@ -236,20 +236,21 @@ static int commit_copies(struct commit *commit, const struct manifest *manifest)
 /* ---- both ---- */
 
 /* The description of what @rank has written; with copies its digest is kept, once. */
-static int fetch_part(struct commit *commit, unsigned rank, struct manifest *ret_part)
+static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct manifest *ret_part)
 {
     struct hash128 digest;
     int status;
 
     if (!commit->spread)
         return read_part(commit, rank, ret_part);
-    status = spread_part(commit->spread, rank, ret_part, &digest, &commit->error);
+    status = replication_part(commit->spread, rank, ret_part, &digest, &commit->error);
     if (!status && !commit->receipts)
-        spread_add_digest(&commit->part_digests[spread_store(commit->spread, rank)], digest);
+        replication_add_digest(&commit->part_digests[replication_store(commit->spread, rank)],
+                               digest);
     return status;
 }
 
-static int merge_parts(struct commit *commit, struct manifest *into)
+static int merge_parts(struct checkpoint_commit *commit, struct manifest *into)
 {
     int status = 0;
 
@@ -269,7 +270,7 @@ static int merge_parts(struct commit *commit, struct manifest *into)
 }
 
 /* Not worth a checkpoint. */
-static void save_history(const struct commit *commit, struct manifest *manifest)
+static void save_history(const struct checkpoint_commit *commit, struct manifest *manifest)
 {
     char part[1024], before[FOLDER_PATH_SIZE];
     struct manifest earlier = {0};
@@ -289,9 +290,9 @@ static void save_history(const struct commit *commit, struct manifest *manifest)
 }
 
 /* The same holds for them. */
-static void save_source_files(struct commit *commit, struct manifest *manifest)
+static void save_source_files(struct checkpoint_commit *commit, struct manifest *manifest)
 {
-    char part[1024], left_out[COMPANIONS_WORDS];
+    char part[1024], left_out[MODEL_FILES_WORDS];
     const struct source_files files = {.spec = commit->spec,
                                        .checkpoints = commit->folder,
                                        .restored = commit->restored,
@@ -314,7 +315,7 @@ static void save_source_files(struct commit *commit, struct manifest *manifest)
     commit->config = config;
 }
 
-static int assemble(struct commit *commit, struct manifest *ret_manifest)
+static int assemble(struct checkpoint_commit *commit, struct manifest *ret_manifest)
 {
     int status;
 
@@ -332,7 +333,7 @@ static int assemble(struct commit *commit, struct manifest *ret_manifest)
 }
 
 /* The copies come first: the manifest says where they lie. */
-static int gather_copies(struct commit *commit)
+static int gather_copies(struct checkpoint_commit *commit)
 {
     struct manifest all = {0};
 
@@ -354,7 +355,7 @@ static int gather_copies(struct commit *commit)
 
 static void *run_commit(void *argument)
 {
-    struct commit *commit = argument;
+    struct checkpoint_commit *commit = argument;
     struct control_checkpoint *result = &commit->result;
     struct manifest manifest = {0};
     int status = commit->spread ? gather_copies(commit) : 0;
@@ -379,7 +380,7 @@ static void *run_commit(void *argument)
     return NULL;
 }
 
-static void commit_free(struct commit *commit)
+static void commit_free(struct checkpoint_commit *commit)
 {
     json_decref(commit->spec);
     json_decref(commit->state);
@@ -391,13 +392,13 @@ static void commit_free(struct commit *commit)
     free(commit);
 }
 
-struct commit *commit_start(const struct commit_options *options)
+struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit_options *options)
 {
-    struct commit *commit = calloc(1, sizeof(*commit));
+    struct checkpoint_commit *commit = calloc(1, sizeof(*commit));
 
     if (!commit)
         return NULL;
-    *commit = (struct commit){
+    *commit = (struct checkpoint_commit){
         .io = options->io,
         .step = options->step,
         .generation = options->generation,
@@ -423,23 +424,24 @@ struct commit *commit_start(const struct commit_options *options)
     return NULL;
 }
 
-bool commit_done(const struct commit *commit)
+bool checkpoint_commit_done(const struct checkpoint_commit *commit)
 {
     return __atomic_load_n(&commit->done, __ATOMIC_ACQUIRE);
 }
 
-uint64_t commit_step(const struct commit *commit)
+uint64_t checkpoint_commit_step(const struct checkpoint_commit *commit)
 {
     return commit->step;
 }
 
-uint64_t commit_generation(const struct commit *commit)
+uint64_t checkpoint_commit_generation(const struct checkpoint_commit *commit)
 {
     return commit->generation;
 }
 
-int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
-                  char ret_warning[CONTROL_TEXT_SIZE], struct error *error)
+int checkpoint_commit_finish(struct checkpoint_commit *commit,
+                             struct control_checkpoint *ret_result,
+                             char ret_warning[CONTROL_TEXT_SIZE], struct error *error)
 {
     pthread_join(commit->thread, NULL);
     int status = commit->status;

@@ -14,9 +14,9 @@
 #include "elastic/messages/control.h"
 #include "worker/checkpoint/replication.h"
 
-struct commit;
+struct checkpoint_commit;
 
-struct commit_options {
+struct checkpoint_commit_options {
     const struct io *io;
     const char *folder; /* the job's; copied */
     const char
@@ -28,19 +28,21 @@ struct commit_options {
     const bool *left_out;   /* (world,): ranks that wrote nothing; copied */
     json_t *state, *config; /* borrowed references */
     uint64_t began_ns, stall_ns;
-    struct spread *spread; /* borrowed until commit_finish(); NULL: one folder for all nodes */
+    struct replication
+        *spread; /* borrowed until checkpoint_commit_finish(); NULL: one folder for all nodes */
 };
 
-/** commit_start() - NULL when memory or threads are short */
-struct commit *commit_start(const struct commit_options *options);
-bool commit_done(const struct commit *commit);
-uint64_t commit_step(const struct commit *commit);
-uint64_t commit_generation(const struct commit *commit);
+/** checkpoint_commit_start() - NULL when memory or threads are short */
+struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit_options *options);
+bool checkpoint_commit_done(const struct checkpoint_commit *commit);
+uint64_t checkpoint_commit_step(const struct checkpoint_commit *commit);
+uint64_t checkpoint_commit_generation(const struct checkpoint_commit *commit);
 /**
- * commit_finish() - wait for the end; frees @commit
+ * checkpoint_commit_finish() - wait for the end; frees @commit
  * @ret_warning: fewer copies than asked for: why, for people; else empty
  * Return: 0: *ret_result is to be recorded, and to be freed by the caller; else negative with
  * @error
  */
-int commit_finish(struct commit *commit, struct control_checkpoint *ret_result,
-                  char ret_warning[CONTROL_TEXT_SIZE], struct error *error);
+int checkpoint_commit_finish(struct checkpoint_commit *commit,
+                             struct control_checkpoint *ret_result,
+                             char ret_warning[CONTROL_TEXT_SIZE], struct error *error);

@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "checkpoint/replicate/copy_place.h"
 
-struct keeper {
+struct copy_keeper {
     pthread_t thread;
     bool done; /* written by the thread, with release */
-    struct spread *spread;
-    struct spread_receipt receipt;
+    struct replication *spread;
+    struct replication_receipt receipt;
     int status;
     struct error error;
 };
@@ -22,39 +22,39 @@ static int of_another(int status)
     return status == -EIO ? -EREMOTEIO : status;
 }
 
-static int keep(struct keeper *keeper)
+static int keep(struct copy_keeper *keeper)
 {
-    struct spread *spread = keeper->spread;
-    struct spread_seal seal;
+    struct replication *spread = keeper->spread;
+    struct replication_seal seal;
     char path[1024];
-    int status = spread_receive(spread, &keeper->receipt, &keeper->error);
+    int status = replication_receive(spread, &keeper->receipt, &keeper->error);
 
     if (!status && keeper->receipt.problem[0])
         log_warning("a copy of a checkpoint is missing here: %s", keeper->receipt.problem);
     if (!status)
-        status = spread_write_receipt(spread, &keeper->receipt, &keeper->error);
+        status = replication_write_receipt(spread, &keeper->receipt, &keeper->error);
     if (!status)
-        status = of_another(spread_await_seal(spread, &seal, &keeper->error));
+        status = of_another(replication_await_seal(spread, &seal, &keeper->error));
     if (!status)
         status = of_another(checkpoint_take_manifest(&spread->local, spread->plan->stores[0].node,
                                                      seal.sha256, &keeper->error));
     if (!status)
-        status = spread_place(spread, &seal, path, &keeper->error);
+        status = replication_place(spread, &seal, path, &keeper->error);
     return status;
 }
 
 static void *run(void *argument)
 {
-    struct keeper *keeper = argument;
+    struct copy_keeper *keeper = argument;
 
     keeper->status = keep(keeper);
     __atomic_store_n(&keeper->done, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
-struct keeper *keeper_start(struct spread *spread)
+struct copy_keeper *copy_keeper_start(struct replication *spread)
 {
-    struct keeper *keeper = calloc(1, sizeof(*keeper));
+    struct copy_keeper *keeper = calloc(1, sizeof(*keeper));
 
     if (!keeper)
         return NULL;
@@ -65,12 +65,12 @@ struct keeper *keeper_start(struct spread *spread)
     return NULL;
 }
 
-bool keeper_done(const struct keeper *keeper)
+bool copy_keeper_done(const struct copy_keeper *keeper)
 {
     return __atomic_load_n(&keeper->done, __ATOMIC_ACQUIRE);
 }
 
-int keeper_finish(struct keeper *keeper, struct error *error)
+int copy_keeper_finish(struct copy_keeper *keeper, struct error *error)
 {
     pthread_join(keeper->thread, NULL);
     int status = keeper->status;

@@ -7,12 +7,13 @@
 
 #include "worker/checkpoint/replication.h"
 
-struct keeper;
+struct copy_keeper;
 
-/** keeper_start() - @spread: borrowed until keeper_finish(); NULL when memory or threads are short
+/** copy_keeper_start() - @spread: borrowed until copy_keeper_finish(); NULL when memory or threads
+ * are short
  */
-struct keeper *keeper_start(struct spread *spread);
-bool keeper_done(const struct keeper *keeper);
-/** keeper_finish() - wait for the end; frees @keeper. Return: 0, or why this node's folder of the
- * checkpoint is not complete */
-int keeper_finish(struct keeper *keeper, struct error *error);
+struct copy_keeper *copy_keeper_start(struct replication *spread);
+bool copy_keeper_done(const struct copy_keeper *keeper);
+/** copy_keeper_finish() - wait for the end; frees @keeper. Return: 0, or why this node's folder of
+ * the checkpoint is not complete */
+int copy_keeper_finish(struct copy_keeper *keeper, struct error *error);

@@ -28,8 +28,8 @@
 
 /* ---- start and end ---- */
 
-int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
-                  struct checkpoint_remote **ret_remote, struct error *error)
+int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
+                       struct checkpoint_remote **ret_remote, struct error *error)
 {
     AUTO_FREE struct checkpoint_remote_node *nodes =
         calloc((size_t)plan->store_count + 1, sizeof(*nodes));
@@ -52,16 +52,16 @@ int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_boo
     return checkpoint_remote_new(&options, ret_remote, error);
 }
 
-int spread_new(const struct spread_options *options, struct spread **ret_spread,
-               struct error *error)
+int replication_new(const struct replication_options *options, struct replication **ret_spread,
+                    struct error *error)
 {
-    struct spread *spread = calloc(1, sizeof(*spread));
+    struct replication *spread = calloc(1, sizeof(*spread));
     int self, status;
 
     if (spread)
         spread->plan = plan_copy(options->plan);
     if (!spread || !spread->plan) {
-        spread_free(spread);
+        replication_free(spread);
         return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
     }
     copies_leave_out(spread->plan, options->left_out);
@@ -73,10 +73,10 @@ int spread_new(const struct spread_options *options, struct spread **ret_spread,
     spread->writer_count = copies_writer_count(spread->plan);
     spread->step = options->step;
     spread->timeout_ns = options->timeout_ns;
-    status =
-        spread_remote(spread->plan, options->timeout_ns, &spread->stop, &spread->remote, error);
+    status = replication_remote(spread->plan, options->timeout_ns, &spread->stop, &spread->remote,
+                                error);
     if (status) {
-        spread_free(spread);
+        replication_free(spread);
         return status;
     }
     spread->local = (struct checkpoint_local){.io = options->io,
@@ -89,7 +89,7 @@ int spread_new(const struct spread_options *options, struct spread **ret_spread,
     return 0;
 }
 
-void spread_free(struct spread *spread)
+void replication_free(struct replication *spread)
 {
     if (!spread)
         return;
@@ -100,17 +100,18 @@ void spread_free(struct spread *spread)
 
 /* ---- files that say something ---- */
 
-unsigned spread_store(const struct spread *spread, unsigned rank)
+unsigned replication_store(const struct replication *spread, unsigned rank)
 {
     return (unsigned)copies_find(spread->plan, spread->plan->workers[rank].node);
 }
 
-static void part_folder(const struct spread *spread, char ret_path[1024])
+static void part_folder(const struct replication *spread, char ret_path[1024])
 {
     checkpoint_part_path(spread->folder, spread->step, spread->plan->generation, ret_path);
 }
 
-void spread_path(const struct spread *spread, const char *file, char ret_path[JOB_PATH_SIZE + 64])
+void replication_path(const struct replication *spread, const char *file,
+                      char ret_path[JOB_PATH_SIZE + 64])
 {
     char folder[1024];
 
@@ -119,7 +120,7 @@ void spread_path(const struct spread *spread, const char *file, char ret_path[JO
 }
 
 /* A file of @store's part folder, or of its finished one. */
-static int read_note(struct spread *spread, unsigned store, bool finished, const char *file,
+static int read_note(struct replication *spread, unsigned store, bool finished, const char *file,
                      size_t size_max, struct bytes *text, struct error *error)
 {
     char folder[1024], path[JOB_PATH_SIZE + 64];
@@ -136,7 +137,7 @@ static int read_note(struct spread *spread, unsigned store, bool finished, const
 }
 
 /* Look until it is there: waiting for others costs them a request now and then. */
-static int await_note(struct spread *spread, unsigned store, bool finished, const char *file,
+static int await_note(struct replication *spread, unsigned store, bool finished, const char *file,
                       uint64_t deadline_ns, json_t **ret_tree, struct error *error)
 {
     uint64_t pause_ns = LOOK_MIN_NS;
@@ -172,22 +173,22 @@ static int write_note(const char *path, json_t *tree, struct error *error)
     return file_replace(path, text, strlen(text), 0644, error);
 }
 
-void spread_add_digest(struct hash128 *sum, struct hash128 digest)
+void replication_add_digest(struct hash128 *sum, struct hash128 digest)
 {
     sum->high ^= digest.high;
     sum->low ^= digest.low;
 }
 
-int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
-                struct hash128 *ret_digest, struct error *error)
+int replication_part(struct replication *spread, unsigned rank, struct manifest *ret_part,
+                     struct hash128 *ret_digest, struct error *error)
 {
     struct bytes text = {0};
     char name[PART_FILE_NAME_SIZE];
     int status;
 
     part_file_name(rank, name);
-    status =
-        read_note(spread, spread_store(spread, rank), false, name, PART_FILE_MAX, &text, error);
+    status = read_note(spread, replication_store(spread, rank), false, name, PART_FILE_MAX, &text,
+                       error);
     if (!status)
         status = part_file_decode(&text, name, ret_part, error);
     if (!status)
@@ -199,12 +200,12 @@ int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
 /* ---- copies ---- */
 
 /* With one folder for all nodes everybody would rename it under everybody's hands. */
-static int check_own_folder(const struct spread *spread, unsigned rank, struct error *error)
+static int check_own_folder(const struct replication *spread, unsigned rank, struct error *error)
 {
     char name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + 64];
 
     part_file_name(rank, name);
-    spread_path(spread, name, path);
+    replication_path(spread, name, path);
     if (access(path, F_OK))
         return 0;
     return error_set(error, -EEXIST,
@@ -213,11 +214,11 @@ static int check_own_folder(const struct spread *spread, unsigned rank, struct e
                      spread->folder, spread->plan->workers[rank].node);
 }
 
-static int receive_rank(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+static int receive_rank(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
                         struct error *error)
 {
     struct manifest part = {0};
-    int status = spread_part(spread, rank, &part, ret_digest, error);
+    int status = replication_part(spread, rank, &part, ret_digest, error);
 
     if (!status)
         status = checkpoint_receive_share(&spread->local, spread->plan->workers[rank].node, &part,
@@ -227,7 +228,7 @@ static int receive_rank(struct spread *spread, unsigned rank, struct hash128 *re
 }
 
 /* A firnd that is replaced is away for a moment. */
-static int receive_patiently(struct spread *spread, unsigned rank, struct hash128 *ret_digest,
+static int receive_patiently(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
                              struct error *error)
 {
     int status = check_own_folder(spread, rank, error);
@@ -244,24 +245,24 @@ static int receive_patiently(struct spread *spread, unsigned rank, struct hash12
     return status;
 }
 
-static int receive_store(struct spread *spread, unsigned store, struct hash128 *ret_digest,
+static int receive_store(struct replication *spread, unsigned store, struct hash128 *ret_digest,
                          struct error *error)
 {
     struct hash128 digest, sum = {0};
     int status = 0;
 
     for (unsigned rank = 0; !status && rank < spread->plan->worker_count; rank++) {
-        if (spread_store(spread, rank) != store)
+        if (replication_store(spread, rank) != store)
             continue;
         status = receive_patiently(spread, rank, &digest, error);
         if (!status)
-            spread_add_digest(&sum, digest);
+            replication_add_digest(&sum, digest);
     }
     *ret_digest = sum;
     return status;
 }
 
-static bool is_target(const struct spread *spread, unsigned store)
+static bool is_target(const struct replication *spread, unsigned store)
 {
     unsigned targets[COPIES_MAX - 1];
     unsigned count = copies_targets(spread->plan, store, targets);
@@ -272,7 +273,8 @@ static bool is_target(const struct spread *spread, unsigned store)
     return false;
 }
 
-int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt, struct error *error)
+int replication_receive(struct replication *spread, struct replication_receipt *ret_receipt,
+                        struct error *error)
 {
     memset(ret_receipt, 0, sizeof(*ret_receipt));
     ret_receipt->has_digest = true;
@@ -288,15 +290,15 @@ int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt, st
             return error_set(error, status, "%s", why.text);
         ret_receipt->has[store] = !status;
         if (!status)
-            spread_add_digest(&ret_receipt->digest, digest);
+            replication_add_digest(&ret_receipt->digest, digest);
         if (status && !ret_receipt->problem[0])
             snprintf(ret_receipt->problem, sizeof(ret_receipt->problem), "%.255s", why.text);
     }
     return 0;
 }
 
-int spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
-                         struct error *error)
+int replication_write_receipt(const struct replication *spread,
+                              const struct replication_receipt *receipt, struct error *error)
 {
     char path[JOB_PATH_SIZE + 64], digest[HASH128_TEXT_SIZE];
     json_t *stores = json_array();
@@ -309,12 +311,12 @@ int spread_write_receipt(const struct spread *spread, const struct spread_receip
         if (receipt->has[i] &&
             json_array_append_new(stores, json_string(spread->plan->stores[i].node)))
             return error_set(error, -ENOMEM, "no memory for " RECEIPT);
-    spread_path(spread, RECEIPT, path);
+    replication_path(spread, RECEIPT, path);
     return write_note(path, tree, error);
 }
 
-int spread_await_receipt(struct spread *spread, unsigned store, uint64_t deadline_ns,
-                         struct spread_receipt *ret_receipt, struct error *error)
+int replication_await_receipt(struct replication *spread, unsigned store, uint64_t deadline_ns,
+                              struct replication_receipt *ret_receipt, struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
     json_t *stores;
@@ -344,7 +346,7 @@ int spread_await_receipt(struct spread *spread, unsigned store, uint64_t deadlin
 
 /* ---- seal and name ---- */
 
-static json_t *encode_seal(const struct spread_seal *seal)
+static json_t *encode_seal(const struct replication_seal *seal)
 {
     char digest[HASH128_TEXT_SIZE];
 
@@ -352,7 +354,7 @@ static json_t *encode_seal(const struct spread_seal *seal)
     return json_pack("{s:s, s:s}", "manifest_sha256", seal->sha256, "state_digest", digest);
 }
 
-static int decode_seal(const json_t *tree, struct spread_seal *ret_seal, struct error *error)
+static int decode_seal(const json_t *tree, struct replication_seal *ret_seal, struct error *error)
 {
     char digest[HASH128_TEXT_SIZE];
     int status =
@@ -365,17 +367,18 @@ static int decode_seal(const json_t *tree, struct spread_seal *ret_seal, struct 
     return status;
 }
 
-int spread_write_seal(const struct spread *spread, const struct spread_seal *seal,
-                      struct error *error)
+int replication_write_seal(const struct replication *spread, const struct replication_seal *seal,
+                           struct error *error)
 {
     AUTO_JSON json_t *tree = encode_seal(seal);
     char path[JOB_PATH_SIZE + 64];
 
-    spread_path(spread, SEAL, path);
+    replication_path(spread, SEAL, path);
     return write_note(path, tree, error);
 }
 
-int spread_await_seal(struct spread *spread, struct spread_seal *ret_seal, struct error *error)
+int replication_await_seal(struct replication *spread, struct replication_seal *ret_seal,
+                           struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
     int status = await_note(spread, 0, false, SEAL, UINT64_MAX, &tree, error);
@@ -383,23 +386,23 @@ int spread_await_seal(struct spread *spread, struct spread_seal *ret_seal, struc
     return status ? status : decode_seal(tree, ret_seal, error);
 }
 
-static void remove_notes(const struct spread *spread)
+static void remove_notes(const struct replication *spread)
 {
     char path[JOB_PATH_SIZE + 64], name[PART_FILE_NAME_SIZE];
 
     for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
         part_file_name(rank, name);
-        spread_path(spread, name, path);
+        replication_path(spread, name, path);
         unlink(path);
     }
-    spread_path(spread, RECEIPT, path);
+    replication_path(spread, RECEIPT, path);
     unlink(path);
-    spread_path(spread, SEAL, path);
+    replication_path(spread, SEAL, path);
     unlink(path);
 }
 
-int spread_place(struct spread *spread, const struct spread_seal *seal, char ret_path[1024],
-                 struct error *error)
+int replication_place(struct replication *spread, const struct replication_seal *seal,
+                      char ret_path[1024], struct error *error)
 {
     AUTO_JSON json_t *tree = encode_seal(seal);
     char path[JOB_PATH_SIZE + 64];
@@ -413,14 +416,15 @@ int spread_place(struct spread *spread, const struct spread_seal *seal, char ret
     return write_note(path, tree, error);
 }
 
-int spread_await_placed(struct spread *spread, unsigned store, const struct spread_seal *seal,
-                        uint64_t deadline_ns, struct error *error)
+int replication_await_placed(struct replication *spread, unsigned store,
+                             const struct replication_seal *seal, uint64_t deadline_ns,
+                             struct error *error)
 {
     const struct timespec pause = {0, LOOK_MIN_NS};
 
     for (;;) {
         AUTO_JSON json_t *tree = NULL;
-        struct spread_seal placed;
+        struct replication_seal placed;
         int status = await_note(spread, store, true, PLACED, deadline_ns, &tree, error);
         if (!status)
             status = decode_seal(tree, &placed, error);

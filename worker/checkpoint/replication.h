@@ -23,7 +23,7 @@
 #include "checkpoint/remote/local.h"
 #include "elastic/copies/copies.h"
 
-struct spread_options {
+struct replication_options {
     const struct plan *plan; /* copied; with copies */
     const bool *left_out;    /* ranks of nodes that have no part in it; NULL: none */
     const char *node;        /* this one */
@@ -32,7 +32,7 @@ struct spread_options {
     uint64_t step, timeout_ns;
 };
 
-struct spread {
+struct replication {
     struct plan *plan; /* its stores: only those that have a part in it */
     char node[NAME_SIZE];
     char folder[JOB_PATH_SIZE];
@@ -43,29 +43,30 @@ struct spread {
     atomic_bool stop;
 };
 
-/** spread_new() - for one checkpoint; the node is a store of the plan, not left out; -ENOMEM,
+/** replication_new() - for one checkpoint; the node is a store of the plan, not left out; -ENOMEM,
  * -EINVAL (no key) */
-int spread_new(const struct spread_options *options, struct spread **ret_spread,
-               struct error *error) CHECK_RESULT;
-void spread_free(struct spread *spread); /* NULL allowed; no thread uses it any more */
+int replication_new(const struct replication_options *options, struct replication **ret_spread,
+                    struct error *error) CHECK_RESULT;
+void replication_free(struct replication *spread); /* NULL allowed; no thread uses it any more */
 
-/** spread_remote() - the stores of @plan as a reader wants them; @stop may be NULL */
-int spread_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
-                  struct checkpoint_remote **ret_remote, struct error *error) CHECK_RESULT;
+/** replication_remote() - the stores of @plan as a reader wants them; @stop may be NULL */
+int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
+                       struct checkpoint_remote **ret_remote, struct error *error) CHECK_RESULT;
 
-/** spread_store() - which store rank @rank, which is not left out, writes to */
-unsigned spread_store(const struct spread *spread, unsigned rank);
-/** spread_path() - of a file in this node's part folder */
-void spread_path(const struct spread *spread, const char *file, char ret_path[JOB_PATH_SIZE + 64]);
-/** spread_part() - the description of what @rank has written, from wherever it lies; *ret_digest is
- * XXH3-128 of its text, which names every file with its checksums */
-int spread_part(struct spread *spread, unsigned rank, struct manifest *ret_part,
-                struct hash128 *ret_digest, struct error *error) CHECK_RESULT;
-/** spread_add_digest() - digests of parts add up in any order */
-void spread_add_digest(struct hash128 *sum, struct hash128 digest);
+/** replication_store() - which store rank @rank, which is not left out, writes to */
+unsigned replication_store(const struct replication *spread, unsigned rank);
+/** replication_path() - of a file in this node's part folder */
+void replication_path(const struct replication *spread, const char *file,
+                      char ret_path[JOB_PATH_SIZE + 64]);
+/** replication_part() - the description of what @rank has written, from wherever it lies;
+ * *ret_digest is XXH3-128 of its text, which names every file with its checksums */
+int replication_part(struct replication *spread, unsigned rank, struct manifest *ret_part,
+                     struct hash128 *ret_digest, struct error *error) CHECK_RESULT;
+/** replication_add_digest() - digests of parts add up in any order */
+void replication_add_digest(struct hash128 *sum, struct hash128 digest);
 
 /* What one node has copies of. */
-struct spread_receipt {
+struct replication_receipt {
     bool has[PLAN_STORES_MAX]; /* this store's share, besides its own */
     bool has_digest;           /* false: written by a version that did not say */
     struct hash128 digest;     /* of the parts that were copied, added up: an earlier attempt at the
@@ -74,35 +75,41 @@ struct spread_receipt {
 };
 
 /**
- * spread_receive() - fetch the shares that this node is to keep copies of
+ * replication_receive() - fetch the shares that this node is to keep copies of
  * @ret_receipt: which of them are here; a share that could not be had is a problem, no failure
  * Return: 0; -ECANCELED; -EEXIST: the folder is shared with another node; -ENOMEM
  */
-int spread_receive(struct spread *spread, struct spread_receipt *ret_receipt,
-                   struct error *error) CHECK_RESULT;
-/** spread_write_receipt() - for rank 0's node, which awaits it; the errors of file_replace() */
-int spread_write_receipt(const struct spread *spread, const struct spread_receipt *receipt,
-                         struct error *error) CHECK_RESULT;
-/** spread_await_receipt() - of the keeper of @store; -ETIMEDOUT, -ECANCELED, -EBADMSG, -ENOMEM */
-int spread_await_receipt(struct spread *spread, unsigned store, uint64_t deadline_ns,
-                         struct spread_receipt *ret_receipt, struct error *error) CHECK_RESULT;
+int replication_receive(struct replication *spread, struct replication_receipt *ret_receipt,
+                        struct error *error) CHECK_RESULT;
+/** replication_write_receipt() - for rank 0's node, which awaits it; the errors of file_replace()
+ */
+int replication_write_receipt(const struct replication *spread,
+                              const struct replication_receipt *receipt,
+                              struct error *error) CHECK_RESULT;
+/** replication_await_receipt() - of the keeper of @store; -ETIMEDOUT, -ECANCELED, -EBADMSG, -ENOMEM
+ */
+int replication_await_receipt(struct replication *spread, unsigned store, uint64_t deadline_ns,
+                              struct replication_receipt *ret_receipt,
+                              struct error *error) CHECK_RESULT;
 
 /* What rank 0's node says when the manifest is final. */
-struct spread_seal {
+struct replication_seal {
     char sha256[65];
     struct hash128 digest; /* of the state */
 };
 
-/** spread_write_seal() - of a manifest that is durable beside it; the errors of file_replace() */
-int spread_write_seal(const struct spread *spread, const struct spread_seal *seal,
-                      struct error *error) CHECK_RESULT;
-/** spread_await_seal() - as long as the generation lasts; -ECANCELED, -EBADMSG, -ENOMEM */
-int spread_await_seal(struct spread *spread, struct spread_seal *ret_seal,
-                      struct error *error) CHECK_RESULT;
+/** replication_write_seal() - of a manifest that is durable beside it; the errors of file_replace()
+ */
+int replication_write_seal(const struct replication *spread, const struct replication_seal *seal,
+                           struct error *error) CHECK_RESULT;
+/** replication_await_seal() - as long as the generation lasts; -ECANCELED, -EBADMSG, -ENOMEM */
+int replication_await_seal(struct replication *spread, struct replication_seal *ret_seal,
+                           struct error *error) CHECK_RESULT;
 
-/** spread_place() - remove what only the making needed, and give the folder its final name */
-int spread_place(struct spread *spread, const struct spread_seal *seal, char ret_path[1024],
-                 struct error *error) CHECK_RESULT;
-/** spread_await_placed() - until the keeper of @store has done so; -ETIMEDOUT, -ECANCELED */
-int spread_await_placed(struct spread *spread, unsigned store, const struct spread_seal *seal,
-                        uint64_t deadline_ns, struct error *error) CHECK_RESULT;
+/** replication_place() - remove what only the making needed, and give the folder its final name */
+int replication_place(struct replication *spread, const struct replication_seal *seal,
+                      char ret_path[1024], struct error *error) CHECK_RESULT;
+/** replication_await_placed() - until the keeper of @store has done so; -ETIMEDOUT, -ECANCELED */
+int replication_await_placed(struct replication *spread, unsigned store,
+                             const struct replication_seal *seal, uint64_t deadline_ns,
+                             struct error *error) CHECK_RESULT;

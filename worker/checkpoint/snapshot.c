@@ -51,7 +51,7 @@ static struct io_tuning choose_tuning(const struct state *state, const struct io
                                       const char *folder)
 {
     struct io_tuning tuning =
-        state_bytes(state) < TUNE_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
+        state_bytes(state) < IO_TUNING_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
 
     if (is_small(state))
         tuning.block_bytes = SMALL_BLOCK_BYTES;
@@ -81,14 +81,14 @@ struct snapshot {
     uint64_t durable_step, failed_step, committed_step, abandoned_step;
     uint64_t committed_generation; /* another one's commit of the same step was not recorded */
     uint64_t began_ns, stall_ns;
-    struct commit *commit;
+    struct checkpoint_commit *commit;
     struct control_checkpoint *unsaid; /* a commit that was through when its generation ended */
     char warning[CONTROL_TEXT_SIZE];   /* of the last commit */
     /* With copies: */
     char node[NAME_SIZE];
     uint64_t timeout_ns, kept_step;
-    struct spread *spread;       /* of begun_step; NULL: one folder for all nodes */
-    struct keeper *keeper;       /* this node's part in it, unless this is rank 0 */
+    struct replication *spread;  /* of begun_step; NULL: one folder for all nodes */
+    struct copy_keeper *keeper;  /* this node's part in it, unless this is rank 0 */
     struct retention *retention; /* the last one; NULL before the first */
 };
 
@@ -173,10 +173,11 @@ static void warn_of_left_out(struct snapshot *snapshot)
 /* A commit's end, whatever it was; what went through is told at the next occasion. */
 static int end_commit(struct snapshot *snapshot, struct error *error)
 {
-    uint64_t step = commit_step(snapshot->commit);
-    uint64_t generation = commit_generation(snapshot->commit);
+    uint64_t step = checkpoint_commit_step(snapshot->commit);
+    uint64_t generation = checkpoint_commit_generation(snapshot->commit);
     struct control_checkpoint *result = calloc(1, sizeof(*result)), lost;
-    int status = commit_finish(snapshot->commit, result ? result : &lost, snapshot->warning, error);
+    int status = checkpoint_commit_finish(snapshot->commit, result ? result : &lost,
+                                          snapshot->warning, error);
 
     snapshot->commit = NULL;
     if (!status && !result) {
@@ -207,10 +208,11 @@ static void end_spread(struct snapshot *snapshot)
     atomic_store(&snapshot->spread->stop, true);
     if (snapshot->commit && end_commit(snapshot, &error) && error.code != -ECANCELED)
         log_warning("%s", error.text);
-    if (snapshot->keeper && keeper_finish(snapshot->keeper, &error) && error.code != -ECANCELED)
+    if (snapshot->keeper && copy_keeper_finish(snapshot->keeper, &error) &&
+        error.code != -ECANCELED)
         log_warning("%s", error.text);
     snapshot->keeper = NULL;
-    spread_free(snapshot->spread);
+    replication_free(snapshot->spread);
     snapshot->spread = NULL;
 }
 
@@ -331,7 +333,7 @@ void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step)
 
 static int begin_spread(struct snapshot *snapshot, const struct plan *plan, struct error *error)
 {
-    const struct spread_options options = {
+    const struct replication_options options = {
         .plan = plan,
         .left_out = snapshot->left_out,
         .node = snapshot->node,
@@ -343,7 +345,7 @@ static int begin_spread(struct snapshot *snapshot, const struct plan *plan, stru
 
     end_spread(snapshot);
     return plan->copies && !snapshot_sits_out(snapshot)
-               ? spread_new(&options, &snapshot->spread, error)
+               ? replication_new(&options, &snapshot->spread, error)
                : 0;
 }
 
@@ -485,9 +487,9 @@ static void note_failure(struct snapshot *snapshot, int code)
 /* This node's part in a checkpoint with copies has come to its end. */
 static int poll_keeper(struct snapshot *snapshot, struct error *error)
 {
-    if (!snapshot->keeper || !keeper_done(snapshot->keeper))
+    if (!snapshot->keeper || !copy_keeper_done(snapshot->keeper))
         return 0;
-    int status = keeper_finish(snapshot->keeper, error);
+    int status = copy_keeper_finish(snapshot->keeper, error);
     snapshot->keeper = NULL;
     if (status)
         note_failure(snapshot, status);
@@ -598,7 +600,7 @@ void snapshot_forget_abandoned(struct snapshot *snapshot)
 
 static bool start_commit(struct snapshot *snapshot)
 {
-    const struct commit_options options = {
+    const struct checkpoint_commit_options options = {
         .io = snapshot->io,
         .folder = snapshot->folder,
         .metrics_path = snapshot->metrics_path,
@@ -616,20 +618,20 @@ static bool start_commit(struct snapshot *snapshot)
         .spread = snapshot->spread,
     };
 
-    snapshot->commit = commit_start(&options);
+    snapshot->commit = checkpoint_commit_start(&options);
     return snapshot->commit != NULL;
 }
 
 /* Not on rank 0, whose commit does the same for its node. */
 static bool start_keeper(struct snapshot *snapshot)
 {
-    const struct spread *spread = snapshot->spread;
+    const struct replication *spread = snapshot->spread;
 
     if (!spread || copies_keeper(spread->plan, spread->self) != snapshot->rank ||
         snapshot->kept_step == snapshot->begun_step)
         return true;
     snapshot->kept_step = snapshot->begun_step;
-    snapshot->keeper = keeper_start(snapshot->spread);
+    snapshot->keeper = copy_keeper_start(snapshot->spread);
     return snapshot->keeper != NULL;
 }
 
@@ -651,7 +653,7 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
 {
     int status = 0;
 
-    if (snapshot->commit && commit_done(snapshot->commit))
+    if (snapshot->commit && checkpoint_commit_done(snapshot->commit))
         status = end_commit(snapshot, error);
     if (status)
         return status;

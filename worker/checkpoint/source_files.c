@@ -30,7 +30,7 @@ static int take_from(const struct source_files *files, const struct companion_so
 {
     AUTO_JSON json_t *config = NULL;
     const char *name = source->folder;
-    int status = companions_config(source, &config, error);
+    int status = model_files_config(source, &config, error);
 
     if (!status && source->manifest) {
         name = huggingface_adopted(config);
@@ -40,7 +40,7 @@ static int take_from(const struct source_files *files, const struct companion_so
     if (!status)
         status = check(files, config, error);
     if (!status)
-        status = companions_copy(source, files->part, manifest, ret_left_out, error);
+        status = model_files_copy(source, files->part, manifest, ret_left_out, error);
     if (status)
         return status;
     *ret_config = huggingface_adopt(config, files->own_config, name);

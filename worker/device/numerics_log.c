@@ -18,8 +18,8 @@ static bool has_line(const char *text, const char *line, size_t length)
     return false;
 }
 
-void algorithms_log(struct algorithms *algorithms, const struct kernel *kernel,
-                    struct kernel_device *device)
+void numerics_log_write(struct numerics_log *algorithms, const struct kernel *kernel,
+                        struct kernel_device *device)
 {
     char *text = malloc(DESCRIPTION_SIZE);
 
@@ -36,7 +36,7 @@ void algorithms_log(struct algorithms *algorithms, const struct kernel *kernel,
     algorithms->told = text;
 }
 
-void algorithms_done(struct algorithms *algorithms)
+void numerics_log_done(struct numerics_log *algorithms)
 {
     free(algorithms->told);
     algorithms->told = NULL;

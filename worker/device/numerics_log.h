@@ -7,12 +7,12 @@
 
 #include "kernels/kernel.h"
 
-struct algorithms {
+struct numerics_log {
     char *told; /* what the log has already, a line each; NULL: nothing */
 };
 
-/** algorithms_log() - a line of the log for each line of kernel->describe() that is new; where
+/** numerics_log_write() - a line of the log for each line of kernel->describe() that is new; where
  * there is no memory for it, nothing is written */
-void algorithms_log(struct algorithms *algorithms, const struct kernel *kernel,
-                    struct kernel_device *device);
-void algorithms_done(struct algorithms *algorithms);
+void numerics_log_write(struct numerics_log *algorithms, const struct kernel *kernel,
+                        struct kernel_device *device);
+void numerics_log_done(struct numerics_log *algorithms);

@@ -9,15 +9,15 @@ struct departure {
     unsigned index;
 };
 
-struct departures {
+struct send_queue {
     struct carrier *guard;
     unsigned most, first, count; /* a ring */
     struct departure ring[];
 };
 
-int departures_new(unsigned most, struct carrier *guard, struct departures **ret_departures)
+int send_queue_new(unsigned most, struct carrier *guard, struct send_queue **ret_departures)
 {
-    struct departures *departures =
+    struct send_queue *departures =
         calloc(1, sizeof(*departures) + most * sizeof(struct departure));
 
     if (!departures)
@@ -28,12 +28,12 @@ int departures_new(unsigned most, struct carrier *guard, struct departures **ret
     return 0;
 }
 
-void departures_free(struct departures *departures)
+void send_queue_free(struct send_queue *departures)
 {
     free(departures);
 }
 
-int departures_add(struct departures *departures, struct host_copy *copies, unsigned copy_count,
+int send_queue_add(struct send_queue *departures, struct host_copy *copies, unsigned copy_count,
                    depart_function depart, void *context, unsigned index)
 {
     assert(copy_count > 0);
@@ -47,7 +47,7 @@ int departures_add(struct departures *departures, struct host_copy *copies, unsi
     return 0;
 }
 
-static int let_first_go(struct departures *departures)
+static int let_first_go(struct send_queue *departures)
 {
     struct departure *departure = &departures->ring[departures->first];
     int status;
@@ -56,11 +56,11 @@ static int let_first_go(struct departures *departures)
     departures->count--;
     status = departure->depart(departure->context, departure->index);
     if (status)
-        departures_drop(departures);
+        send_queue_drop(departures);
     return status;
 }
 
-int departures_poll(struct departures *departures)
+int send_queue_poll(struct send_queue *departures)
 {
     int status = 0;
 
@@ -70,7 +70,7 @@ int departures_poll(struct departures *departures)
     return status;
 }
 
-int departures_await(const struct departures *departures, const struct host_copy *copy)
+int send_queue_await(const struct send_queue *departures, const struct host_copy *copy)
 {
     if (host_copy_passed(copy))
         return 0;
@@ -79,28 +79,28 @@ int departures_await(const struct departures *departures, const struct host_copy
     return carrier_unguard(departures->guard);
 }
 
-int departures_flush_past(struct departures *departures, const struct host_copy *copy)
+int send_queue_flush_past(struct send_queue *departures, const struct host_copy *copy)
 {
     const struct host_copy *last = NULL;
     int status = 0;
 
     while (!status && departures->count && (!last || last != copy)) {
         last = departures->ring[departures->first].last;
-        status = departures_await(departures, last);
+        status = send_queue_await(departures, last);
         if (status)
-            departures_drop(departures);
+            send_queue_drop(departures);
         else
             status = let_first_go(departures);
     }
     return status;
 }
 
-int departures_flush(struct departures *departures)
+int send_queue_flush(struct send_queue *departures)
 {
-    return departures_flush_past(departures, NULL);
+    return send_queue_flush_past(departures, NULL);
 }
 
-void departures_drop(struct departures *departures)
+void send_queue_drop(struct send_queue *departures)
 {
     departures->count = 0;
 }

@@ -17,13 +17,13 @@
 #define FREE_SHARE_MIN 0.9
 
 /* 256 MiB of bf16, twice that of f32. */
-static const struct rates_size whole = {.rows = 8192,
-                                        .in = 4096,
-                                        .out = 8192,
-                                        .copy_bytes = 256 << 20,
-                                        .host_bytes = 128 << 20,
-                                        .measure_ns = 50 * NS_PER_MS};
-static const struct rates_size of_cpu = {
+static const struct slot_benchmark_size whole = {.rows = 8192,
+                                                 .in = 4096,
+                                                 .out = 8192,
+                                                 .copy_bytes = 256 << 20,
+                                                 .host_bytes = 128 << 20,
+                                                 .measure_ns = 50 * NS_PER_MS};
+static const struct slot_benchmark_size of_cpu = {
     .rows = 256, .in = 1024, .out = 1024, .copy_bytes = 64 << 20, .measure_ns = 200 * NS_PER_MS};
 
 #define BUFFERS 3
@@ -32,7 +32,7 @@ static const struct rates_size of_cpu = {
 struct bench {
     const struct kernel *kernel;
     struct kernel_device *device;
-    const struct rates_size *size;
+    const struct slot_benchmark_size *size;
     double turns; /* of a core: above 1 where a slot has more threads than there are cores */
     void *buffers[BUFFERS], *host;
 };
@@ -156,9 +156,9 @@ static int seconds_of(const struct bench *bench, void (*call)(const struct bench
     return 0;
 }
 
-int rates_of_products(const struct kernel *kernel, const struct kernel_options *options,
-                      const struct rates_size *size, double *ret_flops_per_second,
-                      struct error *error)
+int slot_benchmark_of_products(const struct kernel *kernel, const struct kernel_options *options,
+                               const struct slot_benchmark_size *size, double *ret_flops_per_second,
+                               struct error *error)
 {
     CLEANUP(bench_done) struct bench bench = {.kernel = kernel, .size = size};
     size_t left = size->rows * size->in, right = size->in * size->out;
@@ -183,9 +183,9 @@ int rates_of_products(const struct kernel *kernel, const struct kernel_options *
     return status;
 }
 
-int rates_of_memory(const struct kernel *kernel, const struct kernel_options *options,
-                    const struct rates_size *size, double *ret_memory_bytes, double *ret_host_bytes,
-                    struct error *error)
+int slot_benchmark_of_memory(const struct kernel *kernel, const struct kernel_options *options,
+                             const struct slot_benchmark_size *size, double *ret_memory_bytes,
+                             double *ret_host_bytes, struct error *error)
 {
     CLEANUP(bench_done) struct bench bench = {.kernel = kernel, .size = size};
     double copied = 0, fetched = 0;
@@ -213,7 +213,7 @@ int rates_of_memory(const struct kernel *kernel, const struct kernel_options *op
 /* ---- the program ---- */
 
 static int print_products(enum kernel_backend backend, const struct kernel_options *options,
-                          const struct rates_size *size, struct error *error)
+                          const struct slot_benchmark_size *size, struct error *error)
 {
     static const struct {
         enum kernel_precision precision;
@@ -230,7 +230,7 @@ static int print_products(enum kernel_backend backend, const struct kernel_optio
             continue;
         status = kernel_backend(backend, precisions[i].precision, &kernel, error);
         if (!status)
-            status = rates_of_products(kernel, options, size, &flops, error);
+            status = slot_benchmark_of_products(kernel, options, size, &flops, error);
         if (!status)
             printf("%s %.1e ", precisions[i].name, flops);
     }
@@ -239,7 +239,7 @@ static int print_products(enum kernel_backend backend, const struct kernel_optio
 
 /* Where it is found, as a worker finds it. */
 static int print_memory(enum kernel_backend backend, const struct kernel_options *options,
-                        const struct rates_size *size, struct error *error)
+                        const struct slot_benchmark_size *size, struct error *error)
 {
     const struct kernel *kernel;
     struct nccl_library *nccl = NULL;
@@ -248,8 +248,8 @@ static int print_memory(enum kernel_backend backend, const struct kernel_options
     int status = kernel_backend(backend, KERNEL_PRECISION_F32, &kernel, error);
 
     if (!status)
-        status = rates_of_memory(kernel, options, size, &memory, kernel->host_memory ? NULL : &host,
-                                 error);
+        status = slot_benchmark_of_memory(kernel, options, size, &memory,
+                                          kernel->host_memory ? NULL : &host, error);
     if (status)
         return status;
     printf("memory %.1e", memory);
@@ -262,8 +262,8 @@ static int print_memory(enum kernel_backend backend, const struct kernel_options
     return 0;
 }
 
-int rates_device(const char *device, enum kernel_backend *ret_backend,
-                 struct kernel_options *ret_options, struct error *error)
+int slot_benchmark_device(const char *device, enum kernel_backend *ret_backend,
+                          struct kernel_options *ret_options, struct error *error)
 {
     unsigned long threads = 1;
     char *end;
@@ -286,13 +286,13 @@ int rates_device(const char *device, enum kernel_backend *ret_backend,
     return 0;
 }
 
-int rates_main(const char *device)
+int slot_benchmark_main(const char *device)
 {
     enum kernel_backend backend = KERNEL_BACKEND_CPU;
     struct kernel_options options;
     struct error error = {0};
-    int status = rates_device(device, &backend, &options, &error);
-    const struct rates_size *size = backend == KERNEL_BACKEND_CUDA ? &whole : &of_cpu;
+    int status = slot_benchmark_device(device, &backend, &options, &error);
+    const struct slot_benchmark_size *size = backend == KERNEL_BACKEND_CUDA ? &whole : &of_cpu;
 
     if (!status)
         status = print_products(backend, &options, size, &error);

@@ -2,15 +2,16 @@
 
 #include <string.h>
 
-int passage_init(struct passage *passage, const struct passage_options *options)
+int tensor_channel_init(struct tensor_channel *passage,
+                        const struct tensor_channel_options *options)
 {
-    *passage = (struct passage){
+    *passage = (struct tensor_channel){
         .departures = options->departures, .carrier = options->carrier, .peer = options->peer};
     return host_copy_init(&passage->copy, options->pinned, options->buffer, options->size_bytes,
                           options->carrier->operations->device_memory);
 }
 
-static int post(struct passage *passage, bool receive, uint64_t tag)
+static int post(struct tensor_channel *passage, bool receive, uint64_t tag)
 {
     const struct carrier_move move = {.peer = passage->peer,
                                       .receive = receive,
@@ -23,65 +24,65 @@ static int post(struct passage *passage, bool receive, uint64_t tag)
 
 static int depart(void *context, unsigned index)
 {
-    struct passage *passage = context;
+    struct tensor_channel *passage = context;
     (void)index;
 
     passage->leaving = false;
     return post(passage, false, passage->tag);
 }
 
-int passage_send(struct passage *passage, uint64_t tag)
+int tensor_channel_send(struct tensor_channel *passage, uint64_t tag)
 {
-    int status = passage_complete(passage);
+    int status = tensor_channel_complete(passage);
 
     if (status)
         return status;
     passage->tag = tag;
     passage->leaving = true;
-    return departures_add(passage->departures, &passage->copy, 1, depart, passage, 0);
+    return send_queue_add(passage->departures, &passage->copy, 1, depart, passage, 0);
 }
 
-static int wait_request(struct passage *passage)
+static int wait_request(struct tensor_channel *passage)
 {
     passage->receiving = false;
     return carrier_complete(passage->carrier, &passage->request);
 }
 
 /* Nobody waits for another worker before all has left that this one may be waiting for. */
-static int wait_received(struct passage *passage)
+static int wait_received(struct tensor_channel *passage)
 {
     int status = 0;
 
     if (!carrier_test(passage->carrier, passage->request))
-        status = departures_flush(passage->departures);
+        status = send_queue_flush(passage->departures);
     if (status) /* nobody may wait for what will not leave */
         carrier_abort(passage->carrier, "a message could not be sent");
     int received = wait_request(passage);
     return status ? status : received;
 }
 
-int passage_complete(struct passage *passage)
+int tensor_channel_complete(struct tensor_channel *passage)
 {
     if (passage->receiving)
         return wait_received(passage);
-    int status = passage->leaving ? departures_flush_past(passage->departures, &passage->copy) : 0;
+    int status = passage->leaving ? send_queue_flush_past(passage->departures, &passage->copy) : 0;
 
     return status || !passage->request ? status : wait_request(passage);
 }
 
-int passage_reuse(struct passage *passage)
+int tensor_channel_reuse(struct tensor_channel *passage)
 {
     if (passage->request && carrier_precede(passage->carrier, passage->request))
         return 0;
-    return passage_complete(passage);
+    return tensor_channel_complete(passage);
 }
 
-int passage_receive(struct passage *passage, uint64_t tag)
+int tensor_channel_receive(struct tensor_channel *passage, uint64_t tag)
 {
-    int status = passage_complete(passage);
+    int status = tensor_channel_complete(passage);
 
     if (!status) /* the message before this one may still be on its way up */
-        status = departures_await(passage->departures, &passage->copy);
+        status = send_queue_await(passage->departures, &passage->copy);
     if (status)
         return status;
     status = post(passage, true, tag);
@@ -89,7 +90,7 @@ int passage_receive(struct passage *passage, uint64_t tag)
     return status;
 }
 
-int passage_land(struct passage *passage)
+int tensor_channel_land(struct tensor_channel *passage)
 {
     if (!passage->request || carrier_precede(passage->carrier, passage->request))
         return 0;
@@ -100,12 +101,12 @@ int passage_land(struct passage *passage)
     return status;
 }
 
-void passage_used(struct passage *passage)
+void tensor_channel_used(struct tensor_channel *passage)
 {
     host_copy_used(&passage->copy);
 }
 
-void passage_close(struct passage *passage)
+void tensor_channel_close(struct tensor_channel *passage)
 {
     if (passage->request && passage->receiving)
         carrier_abort(passage->carrier, "a step was given up");

@@ -48,7 +48,7 @@ static bool is_newer(const struct trainer *trainer, const struct plan *plan)
     return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
 }
 
-void orders_observe(void *context, const struct control_message *message)
+void commands_observe(void *context, const struct control_message *message)
 {
     struct trainer *trainer = context;
 
@@ -73,7 +73,7 @@ void orders_observe(void *context, const struct control_message *message)
 
 /* ---- on the main thread ---- */
 
-bool orders_stopping(const struct trainer *trainer)
+bool commands_stopping(const struct trainer *trainer)
 {
     return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
 }
@@ -82,14 +82,15 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
 {
     struct error error = {0};
 
-    if (plan_kind_check(plan, trainer->options->device, &error)) {
+    if (plan_match_check(plan, trainer->options->device, &error)) {
         log_error("%s", error.text);
-        telling_status(trainer, WORKER_BAD, error.text); /* nothing that speaks against the job */
+        status_report_send(trainer, WORKER_BAD,
+                           error.text); /* nothing that speaks against the job */
         return;
     }
     reserve_memory(trainer, plan);
     trainer->prepared = plan->generation;
-    telling_status(trainer, WORKER_PREPARED, "");
+    status_report_send(trainer, WORKER_PREPARED, "");
 }
 
 /* Where a commit has announced the pending plan, all go there: what was made to take its place
@@ -136,7 +137,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
     control_message_done(message);
 }
 
-void orders_take(struct trainer *trainer, uint64_t deadline_ns)
+void commands_take(struct trainer *trainer, uint64_t deadline_ns)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -152,17 +153,17 @@ static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
     return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
 }
 
-void orders_await_stop(struct trainer *trainer)
+void commands_await_stop(struct trainer *trainer)
 {
-    while (!orders_stopping(trainer))
-        orders_take(trainer, deadline_after(trainer, 1));
+    while (!commands_stopping(trainer))
+        commands_take(trainer, deadline_after(trainer, 1));
 }
 
-struct plan *orders_next_plan(struct trainer *trainer, uint64_t deadline_ns)
+struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns)
 {
-    while (!orders_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
-        orders_take(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
-    struct plan *plan = orders_stopping(trainer) ? NULL : trainer->pending;
+    while (!commands_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
+        commands_take(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
+    struct plan *plan = commands_stopping(trainer) ? NULL : trainer->pending;
     if (plan)
         trainer->pending = NULL;
     return plan;
@@ -173,19 +174,19 @@ static bool has_plan_from(const struct trainer *trainer, uint64_t generation)
     return trainer->pending && trainer->pending->generation >= generation;
 }
 
-const struct plan *orders_announced_plan(struct trainer *trainer, uint64_t generation)
+const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation)
 {
     uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
 
     trainer->awaited = generation;
-    while (!orders_stopping(trainer) && !has_plan_from(trainer, generation) &&
+    while (!commands_stopping(trainer) && !has_plan_from(trainer, generation) &&
            clock_monotonic_ns() < deadline_ns)
-        orders_take(trainer, deadline_ns);
+        commands_take(trainer, deadline_ns);
     trainer->awaited = 0;
     return has_plan_from(trainer, generation) ? trainer->pending : NULL;
 }
 
-void orders_forget_planned(struct trainer *trainer)
+void commands_forget_planned(struct trainer *trainer)
 {
     if (!trainer->pending || !trainer->pending->planned)
         return;

@@ -56,7 +56,7 @@ uint64_t data_votes_outcome(const struct data_votes *votes)
 
 /* ---- messages ---- */
 
-static int send_up(const struct assembly *place, const struct data_votes *votes)
+static int send_up(const struct tree_exchange *place, const struct data_votes *votes)
 {
     uint64_t words[UP_WORDS] = {votes->known, votes->ranks, votes->count};
 
@@ -64,13 +64,14 @@ static int send_up(const struct assembly *place, const struct data_votes *votes)
         words[UP_HEAD + 2 * i] = votes->list[i].digest;
         words[UP_HEAD + 2 * i + 1] = votes->list[i].ranks;
     }
-    return assembly_send(place, place->parent, UP, words, UP_WORDS);
+    return tree_exchange_send(place, place->parent, UP, words, UP_WORDS);
 }
 
-static int receive_up(const struct assembly *place, unsigned child, struct data_votes *ret_votes)
+static int receive_up(const struct tree_exchange *place, unsigned child,
+                      struct data_votes *ret_votes)
 {
     uint64_t words[UP_WORDS];
-    int status = assembly_receive(place, child, UP, words, UP_WORDS);
+    int status = tree_exchange_receive(place, child, UP, words, UP_WORDS);
 
     if (!status && (words[1] > JOB_DEVICES_MAX || words[2] > DATA_VOTES_MAX))
         status = -EBADMSG;
@@ -112,7 +113,7 @@ static int judge(const struct plan *plan, unsigned rank, uint64_t digest, const 
 }
 
 /* What all below this rank have, and it. */
-static int gather(const struct assembly *place, struct data_votes *votes)
+static int gather(const struct tree_exchange *place, struct data_votes *votes)
 {
     int status = 0;
 
@@ -133,7 +134,8 @@ static void decide(const struct data_votes *votes, uint64_t *ret_down)
 }
 
 /* The outcome, from the root to all. */
-static int spread(const struct assembly *place, const struct data_votes *votes, uint64_t *ret_down)
+static int spread(const struct tree_exchange *place, const struct data_votes *votes,
+                  uint64_t *ret_down)
 {
     int status = 0;
 
@@ -141,21 +143,21 @@ static int spread(const struct assembly *place, const struct data_votes *votes, 
     if (place->rank) {
         status = send_up(place, votes);
         if (!status)
-            status = assembly_receive(place, place->parent, DOWN, ret_down, DOWN_WORDS);
+            status = tree_exchange_receive(place, place->parent, DOWN, ret_down, DOWN_WORDS);
     }
     for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = assembly_send(place, place->first_child + i, DOWN, ret_down, DOWN_WORDS);
+        status = tree_exchange_send(place, place->first_child + i, DOWN, ret_down, DOWN_WORDS);
     return status;
 }
 
 int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t digest,
                        uint64_t known, struct error *error)
 {
-    struct assembly place;
+    struct tree_exchange place;
     struct data_votes votes;
     uint64_t down[DOWN_WORDS];
 
-    assembly_init(&place, mesh, plan, rank, TAG_DATA, 0);
+    tree_exchange_init(&place, mesh, plan, rank, TAG_DATA, 0);
     data_votes_init(&votes, digest, known);
     int status = gather(&place, &votes);
     if (!status)
@@ -163,6 +165,6 @@ int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank
     if (status)
         return status;
     if (!down[DOWN_UNANIMOUS])
-        assembly_await_all(&place);
+        tree_exchange_await_all(&place);
     return judge(plan, rank, digest, down, error);
 }

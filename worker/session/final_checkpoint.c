@@ -26,12 +26,12 @@
 
 /* One round of the commit tree without a step: everybody's word on the checkpoint. @durable: this
  * rank's. */
-static int closing_round(struct trainer *trainer, uint64_t durable, struct exchange_down *down,
+static int closing_round(struct trainer *trainer, uint64_t durable, struct step_commit_down *down,
                          struct error *error)
 {
-    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
+    AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
 
-    const struct exchange_root root = {0};
+    const struct step_commit_root root = {0};
 
     if (!up)
         return -ENOMEM;
@@ -55,25 +55,25 @@ static void write_share(struct trainer *trainer)
     if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
         return;
     snapshot_give_up_copies(trainer->snapshot, state->applied_step);
-    telling_checkpoint(trainer); /* or one that was just through */
-    do {                         /* a share of an earlier boundary may still be on its way */
+    status_report_checkpoint(trainer); /* or one that was just through */
+    do {                               /* a share of an earlier boundary may still be on its way */
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status = session_begin_checkpoint(trainer, &error);
-    } while (status == -EBUSY && !orders_stopping(trainer));
+    } while (status == -EBUSY && !commands_stopping(trainer));
     while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
-           !orders_stopping(trainer))
+           !commands_stopping(trainer))
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
     if (status)
-        telling_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer, &error);
 }
 
-static bool has_failed(const struct trainer *trainer, const struct exchange_down *down)
+static bool has_failed(const struct trainer *trainer, const struct step_commit_down *down)
 {
     return down->checkpoint_failed == trainer->state->applied_step;
 }
 
-static bool is_durable(const struct trainer *trainer, const struct exchange_down *down)
+static bool is_durable(const struct trainer *trainer, const struct step_commit_down *down)
 {
     return down->checkpoint_durable == trainer->state->applied_step && !has_failed(trainer, down);
 }
@@ -86,11 +86,11 @@ static int look_after_commit(struct trainer *trainer)
     struct mesh_fault fault;
 
     snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
-    telling_checkpoint(trainer);
+    status_report_checkpoint(trainer);
     if (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step)
-        orders_take(trainer, clock_monotonic_ns() + ROUND_NS);
+        commands_take(trainer, clock_monotonic_ns() + ROUND_NS);
     mesh_fault(trainer->mesh, &fault);
-    if (orders_stopping(trainer) || fault.failed)
+    if (commands_stopping(trainer) || fault.failed)
         return -ECONNRESET;
     return trainer->refused_step == step ? -ESTALE : 0; /* a newer plan says where to go on */
 }
@@ -102,11 +102,11 @@ static void look_after_copies(struct trainer *trainer)
 
     snapshot_commit(trainer->snapshot, trainer->state->applied_step);
     if (snapshot_poll(trainer->snapshot, 0, &error))
-        telling_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer, &error);
 }
 
 /* All shares are durable: until rank 0 knows that it is recorded, or somebody that it cannot be. */
-static int record(struct trainer *trainer, struct exchange_down *down, struct error *error)
+static int record(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     uint64_t step = trainer->state->applied_step;
     bool commits = trainer->engine->rank == 0;
@@ -128,7 +128,7 @@ static int record(struct trainer *trainer, struct exchange_down *down, struct er
 /* Nobody writes again before everybody has removed what was written in vain. */
 static int give_up(struct trainer *trainer, struct error *error)
 {
-    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
     int status;
 
     if (!down)
@@ -144,14 +144,14 @@ static int give_up(struct trainer *trainer, struct error *error)
 static int finish_round(struct trainer *trainer, bool *ret_recorded, struct error *error)
 {
     const struct engine *engine = trainer->engine;
-    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
     int status;
 
     if (!down)
         return -ENOMEM;
-    writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
+    checkpoint_writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
     write_share(trainer);
-    state_check_run(engine->check, engine->plan, engine->rank, true);
+    state_digest_run(engine->check, engine->plan, engine->rank, true);
     status = trainer->kernel->synchronize(trainer->device, error);
     if (!status)
         status = closing_round(trainer, snapshot_durable_step(trainer->snapshot), down, error);
@@ -170,16 +170,16 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     /* An attempt at this very boundary, made in passing, may have failed. Its files are gone on the
        ranks that succeeded, too, and its division among writers is not that of the next one. */
     snapshot_forget_abandoned(trainer->snapshot);
-    while (!status && !orders_stopping(trainer)) {
+    while (!status && !commands_stopping(trainer)) {
         status = finish_round(trainer, &recorded, error);
         if (recorded) {
-            telling_alarm(trainer, ALARM_CHECKPOINT, "");
+            status_report_alarm(trainer, ALARM_CHECKPOINT, "");
             return then;
         }
         if (!status)
-            orders_take(trainer, clock_monotonic_ns() + RETRY_NS);
+            commands_take(trainer, clock_monotonic_ns() + RETRY_NS);
     }
-    if (orders_stopping(trainer))
+    if (commands_stopping(trainer))
         return SESSION_STOPPED;
     if (!error->code)
         error_set(error, status, "the links broke while the last checkpoint was written");

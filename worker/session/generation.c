@@ -37,8 +37,8 @@ int generation_settle(struct trainer *trainer, struct error *error)
         /* What was kept of the generation before has no gradients: it is a step behind now. */
         engine_drop_others(trainer->engine);
         trainer->final_known = false;
-        if (!scribe_waits(trainer))
-            scribe_record(trainer, 0, NULL);
+        if (!metrics_writer_waits(trainer))
+            metrics_writer_record(trainer, 0, NULL);
     }
     state->holds = false;
     return 0;
@@ -156,7 +156,7 @@ static int restore(struct trainer *trainer, unsigned first, unsigned count, stru
         return restore_units(trainer->state, plan->restore_path, first, count, error);
     checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, folder);
     int status =
-        spread_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
+        replication_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
     if (!status)
         status = restore_copies(trainer->state, &source, first, count, error);
     if (status == -EHOSTUNREACH && source.remote)
@@ -268,8 +268,8 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
                          plan->generation);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
-    orders_take(trainer, 0); /* what came before the eventfd was emptied */
-    if (orders_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
+    commands_take(trainer, 0); /* what came before the eventfd was emptied */
+    if (commands_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
         return -ECANCELED;
     status = mesh_open(&options, trainer->cancel, &mesh, error);
     if (!status)

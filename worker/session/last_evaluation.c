@@ -17,10 +17,10 @@
 
 /* A round without a step: what all ranks know of @record. */
 static int merge(struct trainer *trainer, const struct step_record *record,
-                 struct exchange_down *down, struct error *error)
+                 struct step_commit_down *down, struct error *error)
 {
-    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
-    const struct exchange_root root = {0};
+    AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
+    const struct step_commit_root root = {0};
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
@@ -30,7 +30,8 @@ static int merge(struct trainer *trainer, const struct step_record *record,
 }
 
 /* A worker that has joined since the last step does not know what that came to. */
-static int share_last_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+static int share_last_step(struct trainer *trainer, struct step_commit_down *down,
+                           struct error *error)
 {
     struct state *state = trainer->state;
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
@@ -50,11 +51,11 @@ static int share_last_step(struct trainer *trainer, struct exchange_down *down, 
 static int evaluate(struct trainer *trainer, struct error *error)
 {
     struct engine *engine = trainer->engine;
-    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+    AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
 
     if (!down)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
-    state_check_run(engine->check, engine->plan, engine->rank, true);
+    state_digest_run(engine->check, engine->plan, engine->rank, true);
     int status = engine_evaluate(engine, error);
     if (!status)
         status = share_last_step(trainer, down, error);
@@ -75,13 +76,13 @@ int session_evaluate_last(struct trainer *trainer, const struct straggler_stage 
     uint64_t step_ns = trainer->last_step_ns;
     int status = evaluate(trainer, error);
 
-    if (status && !orders_stopping(trainer))
+    if (status && !commands_stopping(trainer))
         return status;
     trainer->last_step_ns = 0;
     if (state->committed.step != state->applied_step) /* from a checkpoint, which has the line */
         return status;
-    scribe_record(trainer, step_ns, slowest);
+    metrics_writer_record(trainer, step_ns, slowest);
     if (!status)
-        telling_progress(trainer, MAX(step_ns, (uint64_t)1), true);
+        status_report_progress(trainer, MAX(step_ns, (uint64_t)1), true);
     return status;
 }

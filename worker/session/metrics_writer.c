@@ -12,13 +12,14 @@
 #include "worker/session/status_report.h"
 #include "worker/step/job_dataset.h"
 
-bool scribe_waits(const struct trainer *trainer)
+bool metrics_writer_waits(const struct trainer *trainer)
 {
     return trainer->spec.evaluate.every > 0 && !trainer->final_known &&
            trainer->state->committed.step == trainer->spec.train.steps;
 }
 
-void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct straggler_stage *slowest)
+void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
+                           const struct straggler_stage *slowest)
 {
     const struct state *state = trainer->state;
     const struct plan *plan = trainer->plan;
@@ -54,15 +55,15 @@ void scribe_record(struct trainer *trainer, uint64_t step_ns, const struct strag
         line.val_loss = step_record_validation_loss(
             record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
     int status = metrics_append(trainer->metrics, &line, &error);
-    telling_alarm(trainer, ALARM_METRICS, status ? error.text : "");
+    status_report_alarm(trainer, ALARM_METRICS, status ? error.text : "");
 }
 
-void scribe_rewind(struct trainer *trainer, uint64_t step)
+void metrics_writer_rewind(struct trainer *trainer, uint64_t step)
 {
     struct error error = {0};
 
     if (trainer->metrics && metrics_rewind(trainer->metrics, step, &error))
-        telling_alarm(trainer, ALARM_METRICS, error.text);
+        status_report_alarm(trainer, ALARM_METRICS, error.text);
 }
 
 /* ---- histories ---- */
@@ -105,7 +106,7 @@ static int take_history(struct trainer *trainer, unsigned from)
     return status;
 }
 
-int scribe_exchange_histories(struct trainer *trainer, unsigned rank, struct error *error)
+int metrics_writer_exchange_histories(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     int status = 0;
@@ -153,13 +154,13 @@ static void record_unwritten(struct trainer *trainer)
 {
     const struct state *state = trainer->state;
 
-    if (state->committed.step > 0 && !scribe_waits(trainer) &&
+    if (state->committed.step > 0 && !metrics_writer_waits(trainer) &&
         state->committed.step == state->applied_step &&
         state->committed.step > metrics_last_step(trainer->metrics))
-        scribe_record(trainer, 0, NULL);
+        metrics_writer_record(trainer, 0, NULL);
 }
 
-int scribe_open(struct trainer *trainer, unsigned rank, struct error *error)
+int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *error)
 {
     char path[OPTIONS_PATH_SIZE + 32];
 
@@ -175,6 +176,6 @@ int scribe_open(struct trainer *trainer, unsigned rank, struct error *error)
     take_kept_history(trainer);
     record_unwritten(trainer);
     if (trainer->plan->disputed) /* this node may not have heard of it, or by another process */
-        scribe_rewind(trainer, trainer->plan->resume_step);
+        metrics_writer_rewind(trainer, trainer->plan->resume_step);
     return 0;
 }

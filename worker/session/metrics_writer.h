@@ -7,22 +7,23 @@
 
 #include "worker/session/trainer.h"
 
-/** scribe_open() - at the begin of a generation: the file, if this is the node's scribe, and what
- * was not written when the last one died, without lines that are not to be believed since replicas
- * were found to differ; trainer->metrics is NULL elsewhere and after an error */
-int scribe_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
-/** scribe_exchange_histories() - metrics to nodes that have none, as the plan says. A donor takes
- * part too: its node may be the only one that has them. -ECONNRESET, -ETIMEDOUT: the links broke */
-int scribe_exchange_histories(struct trainer *trainer, unsigned rank,
-                              struct error *error) CHECK_RESULT;
-/** scribe_rewind() - what was written of the steps after @step is not to be believed */
-void scribe_rewind(struct trainer *trainer, uint64_t step);
-/** scribe_waits() - the line of state->committed is that of the last step, and waits for the
- * evaluation of the finished model (worker/session/last_evaluation.c) */
-bool scribe_waits(const struct trainer *trainer);
+/** metrics_writer_open() - at the begin of a generation: the file, if this is the node's scribe,
+ * and what was not written when the last one died, without lines that are not to be believed since
+ * replicas were found to differ; trainer->metrics is NULL elsewhere and after an error */
+int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
+/** metrics_writer_exchange_histories() - metrics to nodes that have none, as the plan says. A donor
+ * takes part too: its node may be the only one that has them. -ECONNRESET, -ETIMEDOUT: the links
+ * broke */
+int metrics_writer_exchange_histories(struct trainer *trainer, unsigned rank,
+                                      struct error *error) CHECK_RESULT;
+/** metrics_writer_rewind() - what was written of the steps after @step is not to be believed */
+void metrics_writer_rewind(struct trainer *trainer, uint64_t step);
+/** metrics_writer_waits() - the line of state->committed is that of the last step, and waits for
+ * the evaluation of the finished model (worker/session/last_evaluation.c) */
+bool metrics_writer_waits(const struct trainer *trainer);
 /**
- * scribe_record() - the line of state->committed, which took @step_ns
+ * metrics_writer_record() - the line of state->committed, which took @step_ns
  * @slowest: of each stage; NULL: not known
  */
-void scribe_record(struct trainer *trainer, uint64_t step_ns,
-                   const struct straggler_stage *slowest);
+void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
+                           const struct straggler_stage *slowest);

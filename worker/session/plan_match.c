@@ -14,7 +14,7 @@ static bool begins_with(const char *arithmetic, const char *identity)
            (arithmetic[length] == '\0' || arithmetic[length] == ',');
 }
 
-int plan_kind_check(const struct plan *plan, enum kernel_backend device, struct error *error)
+int plan_match_check(const struct plan *plan, enum kernel_backend device, struct error *error)
 {
     char identity[PLAN_ARITHMETIC_SIZE];
 

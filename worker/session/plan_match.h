@@ -9,9 +9,9 @@
 #include "kernels/backend.h"
 
 /**
- * plan_kind_check() - link protocol and arithmetic of @plan against this program's on @device
+ * plan_match_check() - link protocol and arithmetic of @plan against this program's on @device
  *
  * Return: 0; -EPROTONOSUPPORT: they differ, @error says in what; what backend identities return
  */
-int plan_kind_check(const struct plan *plan, enum kernel_backend device,
-                    struct error *error) CHECK_RESULT;
+int plan_match_check(const struct plan *plan, enum kernel_backend device,
+                     struct error *error) CHECK_RESULT;

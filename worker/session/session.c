@@ -56,11 +56,11 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     struct error metrics_error = {0};
     int status;
 
-    if (scribe_open(trainer, rank, &metrics_error))
-        telling_alarm(trainer, ALARM_METRICS, metrics_error.text);
+    if (metrics_writer_open(trainer, rank, &metrics_error))
+        status_report_alarm(trainer, ALARM_METRICS, metrics_error.text);
     status = agree_on_data(trainer, rank, error);
     if (!status)
-        status = scribe_exchange_histories(trainer, rank, error);
+        status = metrics_writer_exchange_histories(trainer, rank, error);
     if (!status)
         status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
     if (status)
@@ -90,23 +90,25 @@ void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
 {
     if (snapshot_abandon(trainer->snapshot, failed_step) && trainer->engine->rank == 0 &&
         !trainer->alarms.texts[ALARM_CHECKPOINT][0])
-        telling_alarm(trainer, ALARM_CHECKPOINT,
-                      "checkpoints are given up: a worker cannot write its share (firnctl job "
-                      "events says why)");
+        status_report_alarm(
+            trainer, ALARM_CHECKPOINT,
+            "checkpoints are given up: a worker cannot write its share (firnctl job "
+            "events says why)");
 }
 
-void session_word_on_checkpoint(const struct trainer *trainer, struct exchange_up *up)
+void session_word_on_checkpoint(const struct trainer *trainer, struct step_commit_up *up)
 {
     up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
-    up->unable = (struct writers_unable){0};
+    up->unable = (struct checkpoint_writers_unable){0};
     if (snapshot_unable(trainer->snapshot))
-        up->unable = (struct writers_unable){.count = 1, .ranks = {trainer->engine->rank}};
+        up->unable =
+            (struct checkpoint_writers_unable){.count = 1, .ranks = {trainer->engine->rank}};
 }
 
-void session_hear_of_checkpoint(struct trainer *trainer, const struct exchange_down *down)
+void session_hear_of_checkpoint(struct trainer *trainer, const struct step_commit_down *down)
 {
-    writers_hear(&trainer->writers, down->checkpoint_failed, &down->unable,
-                 down->checkpoint_durable);
+    checkpoint_writers_hear(&trainer->writers, down->checkpoint_failed, &down->unable,
+                            down->checkpoint_durable);
 }
 
 int session_begin_checkpoint(struct trainer *trainer, struct error *error)
@@ -115,7 +117,7 @@ int session_begin_checkpoint(struct trainer *trainer, struct error *error)
                           trainer->writers.left_out, error);
 }
 
-static void look_after_checkpoint(struct trainer *trainer, const struct exchange_down *down)
+static void look_after_checkpoint(struct trainer *trainer, const struct step_commit_down *down)
 {
     const struct state *state = trainer->state;
     struct error error = {0};
@@ -124,21 +126,21 @@ static void look_after_checkpoint(struct trainer *trainer, const struct exchange
     session_give_up_checkpoint(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->snapshot, down->checkpoint_durable);
     if (trainer->engine->rank == 0)
-        telling_checkpoint(trainer);
+        status_report_checkpoint(trainer);
     else if (down->checkpoint_durable > down->checkpoint_failed &&
              snapshot_settled(trainer->snapshot) && !snapshot_sits_out(trainer->snapshot))
-        telling_alarm(trainer, ALARM_CHECKPOINT, "");
+        status_report_alarm(trainer, ALARM_CHECKPOINT, "");
     if (!job_spec_checkpoint_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
     if (!down->checkpoint_busy)
-        writers_begin(&trainer->writers, trainer->plan, state->applied_step);
+        checkpoint_writers_begin(&trainer->writers, trainer->plan, state->applied_step);
     int status = down->checkpoint_busy ? -EBUSY : session_begin_checkpoint(trainer, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64
                     " is left out: the one before is still being written",
                     state->applied_step);
     else if (status)
-        telling_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer, &error);
 }
 
 static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
@@ -155,7 +157,7 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     else
         snprintf(text, sizeof(text), "layer %u frozen at step %" PRIu64 " (%u of %u)",
                  frozen_before, trainer->state->applied_step, frozen, trainer->spec.model.layers);
-    telling_event(trainer, text);
+    status_report_event(trainer, text);
 }
 
 /* Rank 0 tells, and all account for it: the next generation's rank 0 may be another one. */
@@ -163,7 +165,7 @@ static void tell_divergence(struct trainer *trainer)
 {
     const char *text = divergence_alarm(&trainer->divergence, &trainer->state->committed);
 
-    telling_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
+    status_report_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
 }
 
 /* All workers have read their parts, or there would be no commit: together that is all of it. */
@@ -191,7 +193,7 @@ static int settle_into_generation(struct trainer *trainer)
     snapshot_release(trainer->snapshot);
     engine_drop_others(trainer->engine);
     footprint_restart(&trainer->footprint);
-    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
+    numerics_log_write(&trainer->algorithms, trainer->kernel, trainer->device);
     return handover_release(trainer->plan, engine->rank, trainer->mesh);
 }
 
@@ -213,7 +215,7 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         snprintf(layout, sizeof(layout), "%s, ", words);
     snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
              plan->reason_text, layout, trainer->pause_seconds * 1e3);
-    telling_event(trainer, text);
+    status_report_event(trainer, text);
 }
 
 /* Rank 0: the generation that follows this step; 0: none yet. A plan that was made for another
@@ -223,7 +225,7 @@ static uint64_t choose_switch(const struct trainer *trainer)
     const struct plan *next = trainer->pending;
 
     return next && next->planned && next->follows == trainer->plan->generation &&
-                   exchange_ready(&trainer->readiness, trainer->plan, next)
+                   step_commit_ready(&trainer->readiness, trainer->plan, next)
                ? next->generation
                : 0;
 }
@@ -250,19 +252,19 @@ static void forget_unchecked(struct trainer *trainer)
     const struct state *state = trainer->state;
     uint64_t turn = MIN(state->applied_step, (uint64_t)state->unit_count);
 
-    scribe_rewind(trainer, MAX(state->applied_step - turn, trainer->agreed_step));
+    metrics_writer_rewind(trainer, MAX(state->applied_step - turn, trainer->agreed_step));
 }
 
-int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
-                  const struct exchange_root *root, struct exchange_down *ret_down,
+int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
+                  const struct step_commit_root *root, struct step_commit_down *ret_down,
                   struct error *error)
 {
     const struct plan *plan = trainer->plan;
     uint64_t boundary = trainer->state->applied_step;
     unsigned rank = trainer->engine->rank;
 
-    up->digests = *state_check_digests(trainer->engine->check);
-    int status = exchange_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
+    up->digests = *state_digest_of(trainer->engine->check);
+    int status = step_commit_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
     if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
         trainer->agreed_step = boundary;
     if (!ret_down->dispute)
@@ -275,27 +277,27 @@ int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
                           trainer->state, &up->digests, &trainer->disputes, error);
 }
 
-static int commit_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+static int commit_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     struct state *state = trainer->state;
-    AUTO_FREE struct exchange_up *up = malloc(sizeof(*up));
+    AUTO_FREE struct step_commit_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
     uint64_t announced = __atomic_load_n(&trainer->announced, __ATOMIC_ACQUIRE);
-    const struct exchange_root root = {.switch_generation = choose_switch(trainer),
-                                       .may_commit = await_permission,
-                                       .context = trainer};
+    const struct step_commit_root root = {.switch_generation = choose_switch(trainer),
+                                          .may_commit = await_permission,
+                                          .context = trainer};
     int status;
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for a commit");
     if (snapshot_poll(trainer->snapshot, 0, &share_error))
-        telling_checkpoint_alarm(trainer, &share_error);
+        status_report_checkpoint_alarm(trainer, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
     session_word_on_checkpoint(trainer, up);
     up->checkpoint_busy = snapshot_busy(trainer->snapshot);
-    exchange_readiness_init(&up->readiness, trainer->engine->rank,
-                            announced > trainer->generation ? announced : 0);
+    step_commit_readiness_init(&up->readiness, trainer->engine->rank,
+                               announced > trainer->generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = session_agree(trainer, false, up, &root, down, error);
@@ -313,13 +315,13 @@ static int commit_step(struct trainer *trainer, struct exchange_down *down, stru
 static int compare_all(struct trainer *trainer, struct error *error)
 {
     const struct engine *engine = trainer->engine;
-    const struct exchange_root root = {0};
-    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
-    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+    const struct step_commit_root root = {0};
+    AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
+    AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
 
     if (!up || !down)
         return -ENOMEM;
-    state_check_run(engine->check, engine->plan, engine->rank, true);
+    state_digest_run(engine->check, engine->plan, engine->rank, true);
     int status = trainer->kernel->synchronize(trainer->device, error);
     if (status)
         return status;
@@ -356,7 +358,7 @@ static int renew_engine(struct trainer *trainer, struct error *error)
     return status;
 }
 
-static int run_step(struct trainer *trainer, struct exchange_down *down, struct error *error)
+static int run_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     unsigned frozen_before = trainer->state->freeze.frozen_layers;
     uint64_t began_ns = clock_monotonic_ns();
@@ -378,11 +380,11 @@ static int run_step(struct trainer *trainer, struct exchange_down *down, struct 
     engine_apply(trainer->engine, &down->record);
     trainer->last_commit_ns = clock_monotonic_ns();
     trainer->last_step_ns = trainer->last_commit_ns - began_ns;
-    if (!scribe_waits(trainer))
-        scribe_record(trainer, trainer->last_step_ns, down->slowest);
-    telling_progress(trainer, trainer->last_commit_ns - began_ns,
-                     down->switch_generation != 0 ||
-                         trainer->state->applied_step == trainer->spec.train.steps);
+    if (!metrics_writer_waits(trainer))
+        metrics_writer_record(trainer, trainer->last_step_ns, down->slowest);
+    status_report_progress(trainer, trainer->last_commit_ns - began_ns,
+                           down->switch_generation != 0 ||
+                               trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
     tell_divergence(trainer);
     look_after_checkpoint(trainer, down);
@@ -403,9 +405,9 @@ static int evaluate_last(struct trainer *trainer, const struct straggler_stage *
 static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation,
                                         struct error *error)
 {
-    const struct plan *plan = orders_announced_plan(trainer, generation);
+    const struct plan *plan = commands_announced_plan(trainer, generation);
 
-    if (orders_stopping(trainer))
+    if (commands_stopping(trainer))
         return SESSION_STOPPED;
     if (!plan) {
         error_set(error, -ETIMEDOUT,
@@ -419,7 +421,7 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
 
 enum session_outcome session_train(struct trainer *trainer, struct error *error)
 {
-    AUTO_FREE struct exchange_down *down = malloc(sizeof(*down));
+    AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
 
     if (!down) {
         error_set(error, -ENOMEM, "no memory for a commit");
@@ -430,8 +432,8 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
     trainer->final_known = false;
     trainer->last_step_ns = 0;
     while (trainer->state->applied_step < trainer->spec.train.steps) {
-        orders_take(trainer, 0);
-        if (orders_stopping(trainer))
+        commands_take(trainer, 0);
+        if (commands_stopping(trainer))
             return SESSION_STOPPED;
         stepped = true;
         status = run_step(trainer, down, error);
@@ -439,13 +441,13 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             if (!error->code)
                 error_set(error, status, "step %" PRIu64 " failed: %s",
                           trainer->state->applied_step + 1, strerror(-status));
-            return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+            return commands_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
         }
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
             return switch_over(trainer, down->switch_generation, error);
     }
     status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
     if (status)
-        return orders_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+        return commands_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
     return session_finish(trainer, SESSION_FINISHED, error);
 }

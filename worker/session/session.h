@@ -19,16 +19,16 @@ enum session_outcome {
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - until the generation ends; SESSION_BROKEN leaves code and text in @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
-/** session_agree() - exchange_run() with what the engine's check of the state has found, and, where
- * replicas differ, the end of their dispute, also where the links broke before all heard of it:
- * never EXCHANGE_DISPUTED */
-int session_agree(struct trainer *trainer, bool closing, struct exchange_up *up,
-                  const struct exchange_root *root, struct exchange_down *ret_down,
+/** session_agree() - step_commit_run() with what the engine's check of the state has found, and,
+ * where replicas differ, the end of their dispute, also where the links broke before all heard of
+ * it: never STEP_COMMIT_DISPUTED */
+int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
+                  const struct step_commit_root *root, struct step_commit_down *ret_down,
                   struct error *error) CHECK_RESULT;
 /** session_word_on_checkpoint() - what this rank says of a share that failed */
-void session_word_on_checkpoint(const struct trainer *trainer, struct exchange_up *up);
+void session_word_on_checkpoint(const struct trainer *trainer, struct step_commit_up *up);
 /** session_hear_of_checkpoint() - of all ranks', every time that it comes */
-void session_hear_of_checkpoint(struct trainer *trainer, const struct exchange_down *down);
+void session_hear_of_checkpoint(struct trainer *trainer, const struct step_commit_down *down);
 /** session_begin_checkpoint() - snapshot_begin() by the writers that were chosen last; its errors
  */
 int session_begin_checkpoint(struct trainer *trainer, struct error *error) CHECK_RESULT;

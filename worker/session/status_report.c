@@ -86,8 +86,8 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
         describe_lost(trainer, ret_report);
 }
 
-void telling_cause(struct trainer *trainer, enum worker_phase phase, enum worker_cause cause,
-                   const char *text)
+void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
+                              enum worker_cause cause, const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -102,14 +102,14 @@ void telling_cause(struct trainer *trainer, enum worker_phase phase, enum worker
     control_server_send(trainer->control, message);
 }
 
-void telling_status(struct trainer *trainer, enum worker_phase phase, const char *text)
+void status_report_send(struct trainer *trainer, enum worker_phase phase, const char *text)
 {
-    telling_cause(trainer, phase, CAUSE_NONE, text);
+    status_report_send_cause(trainer, phase, CAUSE_NONE, text);
 }
 
 /* ---- the rest ---- */
 
-void telling_event(struct trainer *trainer, const char *text)
+void status_report_event(struct trainer *trainer, const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -125,7 +125,7 @@ void telling_event(struct trainer *trainer, const char *text)
     control_server_send(trainer->control, message);
 }
 
-void telling_alarm(struct trainer *trainer, enum alarm_about about, const char *text)
+void status_report_alarm(struct trainer *trainer, enum alarm_about about, const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
@@ -138,7 +138,7 @@ void telling_alarm(struct trainer *trainer, enum alarm_about about, const char *
     control_server_send(trainer->control, message);
 }
 
-void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error)
+void status_report_checkpoint_alarm(struct trainer *trainer, const struct error *error)
 {
     char text[CONTROL_TEXT_SIZE];
 
@@ -146,10 +146,10 @@ void telling_checkpoint_alarm(struct trainer *trainer, const struct error *error
     if (error->code == -ECANCELED)
         return; /* a peer gave the checkpoint up, and reports why */
     alarms_of_checkpoint(trainer->options->checkpoint_dir, error, text);
-    telling_alarm(trainer, ALARM_CHECKPOINT, text);
+    status_report_alarm(trainer, ALARM_CHECKPOINT, text);
 }
 
-void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
+void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
 {
     const struct state *state = trainer->state;
     AUTO_FREE struct control_message *message = NULL;
@@ -192,14 +192,14 @@ void telling_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
     control_server_send(trainer->control, message);
 }
 
-void telling_untold(struct trainer *trainer)
+void status_report_untold(struct trainer *trainer)
 {
     /* Its record is gone where the state came anew from a checkpoint or another worker. */
     if (trainer->untold_ns && trainer->engine && trainer->state->committed.step > 0)
-        telling_progress(trainer, trainer->untold_ns, true);
+        status_report_progress(trainer, trainer->untold_ns, true);
 }
 
-void telling_checkpoint(struct trainer *trainer)
+void status_report_checkpoint(struct trainer *trainer)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
     struct error error = {0};
@@ -209,11 +209,11 @@ void telling_checkpoint(struct trainer *trainer)
         return;
     status = snapshot_take_result(trainer->snapshot, &message->checkpoint, &error);
     if (status < 0)
-        telling_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer, &error);
     if (status != 1)
         return;
     message->type = CONTROL_CHECKPOINT;
     control_server_send(trainer->control, message);
     control_message_done(message);
-    telling_alarm(trainer, ALARM_CHECKPOINT, snapshot_warning(trainer->snapshot));
+    status_report_alarm(trainer, ALARM_CHECKPOINT, snapshot_warning(trainer->snapshot));
 }

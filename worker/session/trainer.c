@@ -42,7 +42,7 @@ static enum worker_cause cause_of(const struct plan *plan, int status)
 static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
-    telling_status(trainer, WORKER_REFUSED, error->text);
+    status_report_send(trainer, WORKER_REFUSED, error->text);
     return SESSION_STOPPED;
 }
 
@@ -61,13 +61,13 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
     const struct plan *plan = trainer->plan;
     const char *text = error->code ? error->text : strerror(-status);
 
-    if (orders_stopping(trainer))
+    if (commands_stopping(trainer))
         return SESSION_STOPPED;
     if (lacks_input(trainer, status))
         return refuse(trainer, error);
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
-    telling_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
-    orders_forget_planned(trainer);
+    status_report_send_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
+    commands_forget_planned(trainer);
     return SESSION_BROKEN;
 }
 
@@ -76,9 +76,9 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
 static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
-    telling_untold(trainer);
-    telling_cause(trainer, WORKER_REFUSED, CAUSE_DIVERGED, error->text);
-    orders_await_stop(trainer);
+    status_report_untold(trainer);
+    status_report_send_cause(trainer, WORKER_REFUSED, CAUSE_DIVERGED, error->text);
+    commands_await_stop(trainer);
     return SESSION_STOPPED;
 }
 
@@ -88,14 +88,14 @@ static enum session_outcome diverged(struct trainer *trainer, const struct error
 static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
-    telling_status(trainer, WORKER_BAD, error->text);
-    orders_await_stop(trainer);
+    status_report_send(trainer, WORKER_BAD, error->text);
+    commands_await_stop(trainer);
     return SESSION_STOPPED;
 }
 
 static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
 {
-    if (orders_stopping(trainer))
+    if (commands_stopping(trainer))
         return SESSION_STOPPED;
     if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
                                  on its way */
@@ -115,9 +115,10 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return leave_service(trainer, error);
     log_warning("generation %" PRIu64 " broke: %s", trainer->plan->generation,
                 error->code ? error->text : strerror(-status));
-    telling_cause(trainer, WORKER_STUCK, status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
-                  error->code ? error->text : "");
-    orders_forget_planned(trainer);
+    status_report_send_cause(trainer, WORKER_STUCK,
+                             status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
+                             error->code ? error->text : "");
+    commands_forget_planned(trainer);
     return SESSION_BROKEN;
 }
 
@@ -127,8 +128,8 @@ static enum session_outcome stepped_aside(struct trainer *trainer)
     log_info("generation %" PRIu64 " goes on without this worker, which keeps its state until that "
              "has begun",
              trainer->plan->generation);
-    telling_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
-    orders_forget_planned(trainer);
+    status_report_send_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
+    commands_forget_planned(trainer);
     return SESSION_BROKEN;
 }
 
@@ -138,8 +139,9 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
 
     if (status)
         return status;
-    return rank < trainer->plan->worker_count ? session_open(trainer, rank, error)
-                                              : scribe_exchange_histories(trainer, rank, error);
+    return rank < trainer->plan->worker_count
+               ? session_open(trainer, rank, error)
+               : metrics_writer_exchange_histories(trainer, rank, error);
 }
 
 /* One generation from its plan to its end; the plan has become trainer->plan. */
@@ -161,7 +163,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         return broken(trainer, error.code, &error);
     if (plan->planned) /* should the new generation never come up, this is what is known of this
                           worker */
-        telling_status(trainer, WORKER_PREPARED, "");
+        status_report_send(trainer, WORKER_PREPARED, "");
     if (generation_make_room(trainer, (unsigned)rank, &error))
         return refuse(trainer, &error);
     status = generation_obtain_state(trainer, (unsigned)rank, &error);
@@ -174,7 +176,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         status = handover_await_release(plan, (unsigned)rank, trainer->mesh);
         return status ? broken(trainer, status, &error) : SESSION_LEFT;
     }
-    telling_status(trainer, WORKER_RUNNING, "");
+    status_report_send(trainer, WORKER_RUNNING, "");
     enum session_outcome outcome = session_train(trainer, &error);
     return outcome == SESSION_BROKEN ? broken(trainer, error.code, &error) : outcome;
 }
@@ -182,7 +184,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
 static int train_generations(struct trainer *trainer)
 {
     for (;;) {
-        struct plan *plan = orders_next_plan(trainer, UINT64_MAX);
+        struct plan *plan = commands_next_plan(trainer, UINT64_MAX);
         if (!plan)
             return -ECANCELED;
         struct plan *old = trainer->plan;
@@ -195,10 +197,10 @@ static int train_generations(struct trainer *trainer)
         case SESSION_BROKEN:
             break;
         case SESSION_LEFT:
-            telling_status(trainer, WORKER_LEFT, "");
+            status_report_send(trainer, WORKER_LEFT, "");
             return 0;
         case SESSION_FINISHED:
-            telling_status(trainer, WORKER_FINISHED, "");
+            status_report_send(trainer, WORKER_FINISHED, "");
             return 0;
         case SESSION_STOPPED:
             return -ECANCELED;
@@ -271,7 +273,7 @@ static void try_checkpoints(struct trainer *trainer)
     struct error error = {0};
 
     if (snapshot_try(trainer->snapshot, &error))
-        telling_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer, &error);
 }
 
 /* ---- data ---- */
@@ -306,7 +308,7 @@ static void tell_reading(void *context, uint64_t done_bytes, uint64_t total_byte
     else
         snprintf(text, sizeof(text), "%s", REPORT_WAITS_FOR_READER);
     log_info("the training data: this worker %s", text);
-    telling_cause(reader->trainer, WORKER_STARTING, CAUSE_READING, text);
+    status_report_send_cause(reader->trainer, WORKER_STARTING, CAUSE_READING, text);
 }
 
 static int open_data(struct trainer *trainer, struct error *error)
@@ -318,7 +320,7 @@ static int open_data(struct trainer *trainer, struct error *error)
                                   &trainer->dataset, error);
 
     if (!status && reader.told_ns) /* it reads no more */
-        telling_status(trainer, WORKER_STARTING, "");
+        status_report_send(trainer, WORKER_STARTING, "");
     if (!status && dataset_was_known(trainer->dataset))
         log_info(
             "the training data has not changed since a worker of this node read it: its digest "
@@ -337,7 +339,7 @@ static int open_job(struct trainer *trainer, struct error *error)
     if (status)
         return status;
     try_checkpoints(trainer);
-    algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
+    numerics_log_write(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
     return open_data(trainer, error);
 }
@@ -345,7 +347,7 @@ static int open_job(struct trainer *trainer, struct error *error)
 static int refused(struct trainer *trainer, int status, const struct error *error)
 {
     if (status)
-        telling_status(trainer, WORKER_REFUSED, error->text);
+        status_report_send(trainer, WORKER_REFUSED, error->text);
     return status;
 }
 
@@ -357,7 +359,7 @@ static int open_all(struct trainer *trainer, struct error *error)
 
     if (status)
         return status;
-    telling_status(trainer, WORKER_STARTING, "");
+    status_report_send(trainer, WORKER_STARTING, "");
     status = refused(trainer, load_spec(trainer, error), error);
     if (!status)
         status = open_kernel(trainer, error);
@@ -376,7 +378,7 @@ static int trainer_init(struct trainer *trainer, const struct worker_options *op
     trainer->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (trainer->cancel < 0)
         return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
-    int status = control_server_start(options->socket_path, orders_observe, trainer,
+    int status = control_server_start(options->socket_path, commands_observe, trainer,
                                       &trainer->control, error);
     /* From now on another firnd would find it: it no longer goes when the one that started it does.
      */
@@ -395,7 +397,7 @@ static void trainer_done(struct trainer *trainer)
     metrics_close(trainer->metrics);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
-    algorithms_done(&trainer->algorithms);
+    numerics_log_done(&trainer->algorithms);
     nccl_use_done(&trainer->nccl);
     if (trainer->kernel)
         trainer->kernel->close(trainer->device);

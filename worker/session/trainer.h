@@ -45,7 +45,7 @@ struct trainer {
     struct kernel_device *device;
     struct footprint footprint;
     struct nccl_use nccl;
-    struct algorithms algorithms;
+    struct numerics_log algorithms;
     struct state *state;
     struct dataset *dataset;
     struct snapshot *snapshot;
@@ -59,11 +59,11 @@ struct trainer {
     struct plan *pending; /* newer than plan; NULL when none has come */
     uint64_t awaited;     /* the generation that a commit has announced; 0: none */
     struct engine *engine;
-    uint64_t prepared;                   /* generation of the last plan that PREPARE named */
-    bool first_commit;                   /* of this generation is still to come */
-    struct exchange_readiness readiness; /* rank 0: as of the last commit */
-    struct writers writers;              /* who can write checkpoints, the same at all ranks */
-    struct straggler *straggler;         /* rank 0, if stragglers are evicted; else NULL */
+    uint64_t prepared;                      /* generation of the last plan that PREPARE named */
+    bool first_commit;                      /* of this generation is still to come */
+    struct step_commit_readiness readiness; /* rank 0: as of the last commit */
+    struct checkpoint_writers writers;      /* who can write checkpoints, the same at all ranks */
+    struct straggler *straggler;            /* rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
     uint64_t agreed_step;   /* the last boundary at which all units were compared, and were equal */
     uint64_t recorded_step; /* of the newest checkpoint that firnd has recorded */

@@ -5,16 +5,16 @@
 
 #define TENSORS_OF_UNIT 3u /* parameters and two moments */
 
-struct state_check {
+struct state_digest {
     const struct state *state;
     struct kernel_flat_tensor *tensors; /* unit_count * TENSORS_OF_UNIT; the digests too */
     uint64_t *made;
     struct unit_digests digests;
 };
 
-int state_check_new(const struct state *state, struct state_check **ret_check)
+int state_digest_new(const struct state *state, struct state_digest **ret_check)
 {
-    struct state_check *check = calloc(1, sizeof(*check));
+    struct state_digest *check = calloc(1, sizeof(*check));
     size_t tensors_max = (size_t)state->unit_count * TENSORS_OF_UNIT;
 
     if (!check)
@@ -23,14 +23,14 @@ int state_check_new(const struct state *state, struct state_check **ret_check)
     check->tensors = calloc(tensors_max, sizeof(*check->tensors));
     check->made = calloc(tensors_max, sizeof(*check->made));
     if (!check->tensors || !check->made) {
-        state_check_free(check);
+        state_digest_free(check);
         return -ENOMEM;
     }
     *ret_check = check;
     return 0;
 }
 
-void state_check_free(struct state_check *check)
+void state_digest_free(struct state_digest *check)
 {
     if (!check)
         return;
@@ -39,7 +39,7 @@ void state_check_free(struct state_check *check)
     free(check);
 }
 
-static bool is_compared(const struct state_check *check, const struct plan *plan, unsigned rank,
+static bool is_compared(const struct state_digest *check, const struct plan *plan, unsigned rank,
                         unsigned unit, bool all)
 {
     const struct state *state = check->state;
@@ -70,7 +70,7 @@ static uint64_t combine(const uint64_t *made)
     return digest;
 }
 
-void state_check_run(struct state_check *check, const struct plan *plan, unsigned rank, bool all)
+void state_digest_run(struct state_digest *check, const struct plan *plan, unsigned rank, bool all)
 {
     const struct state *state = check->state;
     size_t count = 0;
@@ -93,7 +93,7 @@ void state_check_run(struct state_check *check, const struct plan *plan, unsigne
     }
 }
 
-const struct unit_digests *state_check_digests(const struct state_check *check)
+const struct unit_digests *state_digest_of(const struct state_digest *check)
 {
     return &check->digests;
 }

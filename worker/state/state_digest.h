@@ -22,19 +22,19 @@ struct unit_digests {
     uint64_t values[STEP_RECORD_UNITS_MAX]; /* of parameters and moments */
 };
 
-struct state_check; /* opaque: room for the tensors of the model */
+struct state_digest; /* opaque: room for the tensors of the model */
 
-/** state_check_new() - -ENOMEM; @state is borrowed */
-int state_check_new(const struct state *state, struct state_check **ret_check) CHECK_RESULT;
-void state_check_free(struct state_check *check); /* NULL allowed */
+/** state_digest_new() - -ENOMEM; @state is borrowed */
+int state_digest_new(const struct state *state, struct state_digest **ret_check) CHECK_RESULT;
+void state_digest_free(struct state_digest *check); /* NULL allowed */
 
 /**
- * state_check_run() - of the units that @rank of @plan keeps and others keep, too, as they are now
+ * state_digest_run() - of the units that @rank of @plan keeps and others keep, too, as they are now
  * @all: of each; else of the one whose turn it is at this boundary
  *
  * Waits for the device; anything after its failure, which synchronize() says.
  */
-void state_check_run(struct state_check *check, const struct plan *plan, unsigned rank, bool all);
+void state_digest_run(struct state_digest *check, const struct plan *plan, unsigned rank, bool all);
 
-/** state_check_digests() - of the last run; borrowed until the next one */
-const struct unit_digests *state_check_digests(const struct state_check *check);
+/** state_digest_of() - of the last run; borrowed until the next one */
+const struct unit_digests *state_digest_of(const struct state_digest *check);

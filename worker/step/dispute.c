@@ -36,7 +36,8 @@ static int claims_add(struct claims *claims, const uint64_t *words, size_t count
     return 0;
 }
 
-static int pack_claims(const struct verdict_claim *list, size_t count, struct claims *claims)
+static int pack_claims(const struct dispute_verdict_claim *list, size_t count,
+                       struct claims *claims)
 {
     int status = 0;
 
@@ -47,15 +48,15 @@ static int pack_claims(const struct verdict_claim *list, size_t count, struct cl
     return status;
 }
 
-static int gather(const struct assembly *place, struct claims *claims)
+static int gather(const struct tree_exchange *place, struct claims *claims)
 {
     int status = 0;
 
     for (unsigned i = 0; !status && i < place->child_count; i++) {
         AUTO_FREE uint64_t *words = NULL;
         size_t count = 0;
-        status = assembly_receive_some(place, place->first_child + i, UP, CLAIM_WORDS * CLAIMS_MAX,
-                                       &words, &count);
+        status = tree_exchange_receive_some(place, place->first_child + i, UP,
+                                            CLAIM_WORDS * CLAIMS_MAX, &words, &count);
         if (!status)
             status = claims_add(claims, words, count);
     }
@@ -64,10 +65,10 @@ static int gather(const struct assembly *place, struct claims *claims)
 
 /* What came from others is checked here, at the root. */
 static int judge_words(const struct claims *claims, const struct plan *plan,
-                       struct verdict *ret_verdict)
+                       struct dispute_verdict *ret_verdict)
 {
     size_t count = claims->count / CLAIM_WORDS;
-    AUTO_FREE struct verdict_claim *list = calloc(count + 1, sizeof(*list));
+    AUTO_FREE struct dispute_verdict_claim *list = calloc(count + 1, sizeof(*list));
 
     if (!list)
         return -ENOMEM;
@@ -77,13 +78,13 @@ static int judge_words(const struct claims *claims, const struct plan *plan,
         const uint64_t *words = claims->words + CLAIM_WORDS * i;
         if (words[0] >= plan->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
             return -EBADMSG;
-        list[i] = (struct verdict_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
+        list[i] = (struct dispute_verdict_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
     }
-    int status = verdict_judge(list, count, plan->worker_count, ret_verdict);
+    int status = dispute_verdict_judge(list, count, plan->worker_count, ret_verdict);
     return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
 }
 
-static int send_verdict(const struct assembly *place, const struct verdict *verdict)
+static int send_verdict(const struct tree_exchange *place, const struct dispute_verdict *verdict)
 {
     uint64_t words[DOWN_HEAD + JOB_DEVICES_MAX] = {verdict->settled, verdict->unit,
                                                    verdict->holders};
@@ -92,27 +93,27 @@ static int send_verdict(const struct assembly *place, const struct verdict *verd
     for (unsigned i = 0; i < verdict->accused_count; i++)
         words[DOWN_HEAD + i] = verdict->accused[i];
     for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = assembly_send(place, place->first_child + i, DOWN, words,
-                               DOWN_HEAD + verdict->accused_count);
+        status = tree_exchange_send(place, place->first_child + i, DOWN, words,
+                                    DOWN_HEAD + verdict->accused_count);
     return status;
 }
 
-static int receive_verdict(const struct assembly *place, const struct plan *plan,
-                           struct verdict *ret_verdict)
+static int receive_verdict(const struct tree_exchange *place, const struct plan *plan,
+                           struct dispute_verdict *ret_verdict)
 {
     AUTO_FREE uint64_t *words = NULL;
     size_t count = 0;
-    int status = assembly_receive_some(place, place->parent, DOWN, DOWN_HEAD + plan->worker_count,
-                                       &words, &count);
+    int status = tree_exchange_receive_some(place, place->parent, DOWN,
+                                            DOWN_HEAD + plan->worker_count, &words, &count);
 
     if (!status && count <= DOWN_HEAD)
         status = -EBADMSG;
     if (status)
         return status;
-    *ret_verdict = (struct verdict){.settled = words[DOWN_SETTLED] != 0,
-                                    .unit = (unsigned)words[DOWN_UNIT],
-                                    .holders = (unsigned)words[DOWN_HOLDERS],
-                                    .accused_count = (unsigned)(count - DOWN_HEAD)};
+    *ret_verdict = (struct dispute_verdict){.settled = words[DOWN_SETTLED] != 0,
+                                            .unit = (unsigned)words[DOWN_UNIT],
+                                            .holders = (unsigned)words[DOWN_HOLDERS],
+                                            .accused_count = (unsigned)(count - DOWN_HEAD)};
     for (unsigned i = 0; i < ret_verdict->accused_count; i++) {
         if (words[DOWN_HEAD + i] >= plan->worker_count)
             return -EBADMSG;
@@ -122,34 +123,35 @@ static int receive_verdict(const struct assembly *place, const struct plan *plan
 }
 
 int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
-                const struct verdict_claim *mine, size_t count, struct verdict *ret_verdict)
+                const struct dispute_verdict_claim *mine, size_t count,
+                struct dispute_verdict *ret_verdict)
 {
-    struct assembly place;
+    struct tree_exchange place;
     struct claims claims = {0};
 
-    assembly_init(&place, mesh, plan, rank, TAG_DISPUTE, step);
+    tree_exchange_init(&place, mesh, plan, rank, TAG_DISPUTE, step);
     int status = pack_claims(mine, count, &claims);
     if (!status)
         status = gather(&place, &claims);
     if (!status && rank == 0)
         status = judge_words(&claims, plan, ret_verdict);
     else if (!status)
-        status = assembly_send(&place, place.parent, UP, claims.words, claims.count);
+        status = tree_exchange_send(&place, place.parent, UP, claims.words, claims.count);
     free(claims.words);
     if (!status && rank != 0)
         status = receive_verdict(&place, plan, ret_verdict);
     if (!status)
         status = send_verdict(&place, ret_verdict);
     if (!status)
-        assembly_await_all(&place);
+        tree_exchange_await_all(&place);
     return status;
 }
 
 /* ---- what it means ---- */
 
 /* "node a, slot 0 and node b, slot 1" */
-static void name_accused(const struct plan *plan, const struct verdict *verdict, char *ret_names,
-                         size_t size)
+static void name_accused(const struct plan *plan, const struct dispute_verdict *verdict,
+                         char *ret_names, size_t size)
 {
     size_t used = 0;
 
@@ -163,7 +165,7 @@ static void name_accused(const struct plan *plan, const struct verdict *verdict,
         snprintf(ret_names + used, size - used, " and %u more", verdict->accused_count - 3);
 }
 
-static bool is_accused(const struct verdict *verdict, unsigned rank)
+static bool is_accused(const struct dispute_verdict *verdict, unsigned rank)
 {
     for (unsigned i = 0; i < verdict->accused_count; i++)
         if (verdict->accused[i] == rank)
@@ -182,7 +184,7 @@ static const char *what_follows(enum dispute_about about)
 }
 
 int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct verdict *verdict, bool again, struct error *error)
+                    const struct dispute_verdict *verdict, bool again, struct error *error)
 {
     char names[160];
     const char *what = what_differs(about);
@@ -218,13 +220,14 @@ void dispute_memory_rollback(struct dispute_memory *memory)
 }
 
 static size_t list_claims(const struct state *state, const struct unit_digests *digests,
-                          enum dispute_about about, unsigned rank, struct verdict_claim *claims)
+                          enum dispute_about about, unsigned rank,
+                          struct dispute_verdict_claim *claims)
 {
     const struct step_record *record = &state->hold;
     size_t count = 0;
 
     for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++) {
-        struct verdict_claim claim = {rank, unit, digests->values[unit]};
+        struct dispute_verdict_claim claim = {rank, unit, digests->values[unit]};
         bool known = digests->known[unit];
         if (about == DISPUTE_GRADIENTS) {
             known = unit < record->unit_count && step_record_is_known(record->unit_squares[unit]);
@@ -253,8 +256,8 @@ int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
                    struct error *error)
 {
     bool again = seen_before(state, about, step, memory);
-    AUTO_FREE struct verdict *verdict = malloc(sizeof(*verdict));
-    AUTO_FREE struct verdict_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
+    AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
+    AUTO_FREE struct dispute_verdict_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
 
     state->holds = false;
     int status = verdict && claims

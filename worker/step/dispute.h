@@ -42,8 +42,8 @@ enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };
  * mesh failed); -EBADMSG, also where the claims agree: then there was no reason to go; -ENOMEM
  */
 int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
-                const struct verdict_claim *mine, size_t count,
-                struct verdict *ret_verdict) CHECK_RESULT;
+                const struct dispute_verdict_claim *mine, size_t count,
+                struct dispute_verdict *ret_verdict) CHECK_RESULT;
 
 /**
  * dispute_outcome() - what the verdict on @step means for @rank
@@ -54,7 +54,8 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
  * must let go of what it has
  */
 int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct verdict *verdict, bool again, struct error *error) CHECK_RESULT;
+                    const struct dispute_verdict *verdict, bool again,
+                    struct error *error) CHECK_RESULT;
 
 /*
  * What a worker remembers of disputes without a majority; all zero: none. It is the worker's own: a

@@ -39,7 +39,7 @@ static void place(struct engine *engine)
     engine->lanes.count = plan->replica_first_lane[engine->replica + 1] - engine->lanes.first;
     engine->micro_batch_count = engine->lanes.count * spec->train.micro_batches_per_lane;
     engine->trained_from = state_frozen_units(engine->state);
-    engine->position = (struct schedule_position){
+    engine->position = (struct one_f_one_b_position){
         .stage = engine->stage_index,
         .stage_count = plan->stage_count,
         .micro_batch_count = engine->micro_batch_count,
@@ -67,14 +67,14 @@ static int make_buffers(struct engine *engine)
 /* Everything that travels in a step has its place among the departures at most once. */
 static int make_links(struct engine *engine)
 {
-    int status = departures_new(schedule_slots(&engine->position) + 2 * engine->unit_count + 2,
+    int status = send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->unit_count + 2,
                                 engine->routes->guard, &engine->departures);
 
     if (!status)
         status = pipeline_open(engine);
     if (!status)
         status = reduction_new(engine, &engine->reduction);
-    return status ? status : tie_new(engine, &engine->tie);
+    return status ? status : tied_embedding_new(engine, &engine->tie);
 }
 
 /* What a commit applies: the stage's own gradients and those of the copies that are kept here. */
@@ -105,7 +105,7 @@ static int make_stage(struct engine *engine, struct error *error)
         .first_unit = engine->first_unit,
         .unit_count = engine->unit_count,
         .batch = engine->state->spec->train.micro_batch,
-        .slots = schedule_slots(&engine->position),
+        .slots = one_f_one_b_slots(&engine->position),
         .recompute = memory_recompute(engine->plan),
     };
     size_t size_bytes = stage_memory_bytes(&options);
@@ -152,9 +152,9 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
     if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
     if (!status)
-        status = squares_new(state, &engine->squares);
+        status = gradient_norm_new(state, &engine->squares);
     if (!status)
-        status = state_check_new(state, &engine->check);
+        status = state_digest_new(state, &engine->check);
     if (status) {
         engine_free(engine);
         return error && error->code
@@ -170,14 +170,14 @@ void engine_free(struct engine *engine)
     if (!engine)
         return;
     if (engine->departures)
-        departures_drop(engine->departures);
+        send_queue_drop(engine->departures);
     pipeline_close(engine);
     reduction_free(engine->reduction);
-    tie_free(engine->tie);
+    tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
-    departures_free(engine->departures);
-    squares_free(engine->squares);
-    state_check_free(engine->check);
+    send_queue_free(engine->departures);
+    gradient_norm_free(engine->squares);
+    state_digest_free(engine->check);
     free(engine->weights);
     free(engine->tokens);
     free(engine->targets);
@@ -235,17 +235,17 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = reduction_finish(engine->reduction);
     if (!status)
-        status = tie_exchange(engine->tie);
+        status = tied_embedding_exchange(engine->tie);
     if (!status)
         status = shadow_reduced(engine->shadow);
     if (!status)
         status = shadow_await(engine->shadow);
     if (status)
         return links_broke(engine, status, error);
-    squares_record(engine->squares, engine->plan, engine->rank, engine->applied,
-                   &engine->state->hold);
-    state_check_run(engine->check, engine->plan, engine->rank,
-                    job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
+    gradient_norm_record(engine->squares, engine->plan, engine->rank, engine->applied,
+                         &engine->state->hold);
+    state_digest_run(engine->check, engine->plan, engine->rank,
+                     job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;

@@ -19,8 +19,8 @@
 
 struct reduction;
 struct shadow;
-struct state_check;
-struct tie;
+struct state_digest;
+struct tied_embedding;
 
 struct engine_timing {
     uint64_t compute_ns, wait_ns; /* of the last step: own work, and waiting for others */
@@ -36,22 +36,23 @@ struct engine {
     unsigned rank, replica, stage_index;
     unsigned first_unit, unit_count;
     unsigned trained_from; /* first trained unit of the whole model, when the engine was made */
-    struct tree_span lanes;
+    struct lane_tree_span lanes;
     unsigned micro_batch_count; /* of this replica in one step */
 
-    struct schedule_position position;
+    struct one_f_one_b_position position;
     struct stage *stage;
     struct gradients *gradients;
     void **weights;        /* unit_count, device */
     struct shadow *shadow; /* copies that it feeds or keeps; NULL: none */
     float **applied;       /* a unit of the model: the gradient that a commit applies; NULL: none */
-    struct squares *squares;          /* what the norm is made of */
-    struct state_check *check;        /* of what replicas hold alike */
-    struct reduction *reduction;      /* across the replicas of the stage */
-    struct departures *departures;    /* what leaves over the links of this engine */
-    struct passage *inputs, *outputs; /* a slot: from the stage before, to the next one */
-    struct passage output_gradient, input_gradient; /* from the next stage, to the one before */
-    struct tie *tie;                                /* NULL: no tied table here */
+    struct gradient_norm *squares;           /* what the norm is made of */
+    struct state_digest *check;              /* of what replicas hold alike */
+    struct reduction *reduction;             /* across the replicas of the stage */
+    struct send_queue *departures;           /* what leaves over the links of this engine */
+    struct tensor_channel *inputs, *outputs; /* a slot: from the stage before, to the next one */
+    struct tensor_channel output_gradient,
+        input_gradient;         /* from the next stage, to the one before */
+    struct tied_embedding *tie; /* NULL: no tied table here */
     int32_t *tokens, *targets;
     float loss_scale; /* of the step: makes the sum of its token losses their mean */
     struct engine_timing timing;

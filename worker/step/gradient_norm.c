@@ -2,16 +2,16 @@
 
 #include <errno.h>
 
-struct squares {
+struct gradient_norm {
     const struct state *state; /* borrowed */
     struct kernel_flat_tensor *tensors;
     double *sums;   /* of the tensors */
     size_t *firsts; /* of each unit: its first tensor in the list */
 };
 
-int squares_new(const struct state *state, struct squares **ret_squares)
+int gradient_norm_new(const struct state *state, struct gradient_norm **ret_squares)
 {
-    struct squares *squares = calloc(1, sizeof(*squares));
+    struct gradient_norm *squares = calloc(1, sizeof(*squares));
     size_t tensors_max = (size_t)state->unit_count * UNIT_TENSORS_MAX;
 
     if (!squares)
@@ -21,14 +21,14 @@ int squares_new(const struct state *state, struct squares **ret_squares)
     squares->sums = calloc(tensors_max, sizeof(*squares->sums));
     squares->firsts = calloc(state->unit_count + 1, sizeof(*squares->firsts));
     if (!squares->tensors || !squares->sums || !squares->firsts) {
-        squares_free(squares);
+        gradient_norm_free(squares);
         return -ENOMEM;
     }
     *ret_squares = squares;
     return 0;
 }
 
-void squares_free(struct squares *squares)
+void gradient_norm_free(struct gradient_norm *squares)
 {
     if (!squares)
         return;
@@ -39,7 +39,7 @@ void squares_free(struct squares *squares)
 }
 
 /* The tensors of all units in order; units without a gradient have none. Returns how many. */
-static size_t list_tensors(struct squares *squares, float *const *gradients)
+static size_t list_tensors(struct gradient_norm *squares, float *const *gradients)
 {
     const struct state *state = squares->state;
     size_t count = 0;
@@ -56,8 +56,8 @@ static size_t list_tensors(struct squares *squares, float *const *gradients)
     return count;
 }
 
-void squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
-                    float *const *gradients, struct step_record *record)
+void gradient_norm_record(struct gradient_norm *squares, const struct plan *plan, unsigned rank,
+                          float *const *gradients, struct step_record *record)
 {
     const struct state *state = squares->state;
     size_t count = list_tensors(squares, gradients);

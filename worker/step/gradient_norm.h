@@ -10,19 +10,19 @@
 #include "elastic/plan/plan.h"
 #include "worker/state/state.h"
 
-struct squares; /* opaque: room for the tensors of the model */
+struct gradient_norm; /* opaque: room for the tensors of the model */
 
-/** squares_new() - -ENOMEM */
-int squares_new(const struct state *state, struct squares **ret_squares) CHECK_RESULT;
-void squares_free(struct squares *squares);
+/** gradient_norm_new() - -ENOMEM */
+int gradient_norm_new(const struct state *state, struct gradient_norm **ret_squares) CHECK_RESULT;
+void gradient_norm_free(struct gradient_norm *squares);
 
 /**
- * squares_record() - enters the sums of all units that @rank of @plan keeps into @record
+ * gradient_norm_record() - enters the sums of all units that @rank of @plan keeps into @record
  * @gradients: of each unit of the model the reduced gradient, on the device; NULL: it is frozen,
  * and its sum is 0
  *
  * Mirrors of a tied table do not count: the table does. Waits for the device; NAN after its
  * failure.
  */
-void squares_record(struct squares *squares, const struct plan *plan, unsigned rank,
-                    float *const *gradients, struct step_record *record);
+void gradient_norm_record(struct gradient_norm *squares, const struct plan *plan, unsigned rank,
+                          float *const *gradients, struct step_record *record);

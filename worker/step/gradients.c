@@ -15,18 +15,18 @@ struct gradients {
 
 /* Play the lanes once without data: where each one lands on the stack, and how many merges it
  * completes (NULL: not asked). Returns how deep the stack gets. */
-static unsigned play_stack(unsigned lanes, struct tree_span range, unsigned *ret_positions,
+static unsigned play_stack(unsigned lanes, struct lane_tree_span range, unsigned *ret_positions,
                            unsigned *ret_merges)
 {
-    struct tree_span stack[TREE_SUBTREES_MAX + 2], parent;
+    struct lane_tree_span stack[LANE_TREE_SUBTREES_MAX + 2], parent;
     unsigned height = 0, depth = 0;
 
     for (unsigned i = 0; i < range.count; i++) {
         unsigned merges = 0, position = height;
-        stack[height++] = (struct tree_span){range.first + i, 1};
+        stack[height++] = (struct lane_tree_span){range.first + i, 1};
         depth = MAX(depth, height);
         for (; height >= 2 &&
-               tree_parent_of_pair(lanes, stack[height - 2], stack[height - 1], &parent);
+               lane_tree_parent_of_pair(lanes, stack[height - 2], stack[height - 1], &parent);
              merges++)
             stack[--height - 1] = parent;
         if (ret_positions)
@@ -37,7 +37,7 @@ static unsigned play_stack(unsigned lanes, struct tree_span range, unsigned *ret
     return depth;
 }
 
-unsigned gradients_depth(unsigned lanes, struct tree_span lane_range)
+unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range)
 {
     return play_stack(lanes, lane_range, NULL, NULL);
 }
@@ -62,8 +62,8 @@ static int allocate_buffers(struct gradients *gradients)
 }
 
 int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
-                  unsigned lanes, struct tree_span lane_range, struct gradients **ret_gradients,
-                  struct error *error)
+                  unsigned lanes, struct lane_tree_span lane_range,
+                  struct gradients **ret_gradients, struct error *error)
 {
     struct gradients *gradients = calloc(1, sizeof(*gradients));
 

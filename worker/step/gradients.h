@@ -15,7 +15,7 @@
 struct gradients;
 
 /** gradients_depth() - buffers a unit that gradients_new() takes */
-unsigned gradients_depth(unsigned lanes, struct tree_span lane_range);
+unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range);
 
 /**
  * gradients_new() - buffers for units [first_unit, first_unit + unit_count) of @state, which it
@@ -24,8 +24,8 @@ unsigned gradients_depth(unsigned lanes, struct tree_span lane_range);
  * Return: 0; -ENOMEM
  */
 int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
-                  unsigned lanes, struct tree_span lane_range, struct gradients **ret_gradients,
-                  struct error *error) CHECK_RESULT;
+                  unsigned lanes, struct lane_tree_span lane_range,
+                  struct gradients **ret_gradients, struct error *error) CHECK_RESULT;
 void gradients_free(struct gradients *gradients);
 
 /** gradients_buffer() - where @lane's micro-batches of @unit accumulate; zeroed at the lane's first

@@ -39,7 +39,7 @@ static size_t gradients_bytes(const struct state *state, const struct plan *plan
 {
     unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
     unsigned first_lane = plan->replica_first_lane[replica];
-    struct tree_span lanes = {first_lane, plan->replica_first_lane[replica + 1] - first_lane};
+    struct lane_tree_span lanes = {first_lane, plan->replica_first_lane[replica + 1] - first_lane};
     size_t depth = gradients_depth(state->spec->train.lanes, lanes), sum = 0;
 
     for (unsigned unit = frozen_units(state, plan); unit < state->unit_count; unit++) {
@@ -78,7 +78,7 @@ static size_t activations_bytes(const struct state *state, const struct plan *pl
 {
     unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
     unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
-    const struct schedule_position position = {
+    const struct one_f_one_b_position position = {
         .stage = stage,
         .stage_count = plan->stage_count,
         .micro_batch_count = lanes * state->spec->train.micro_batches_per_lane,
@@ -91,7 +91,7 @@ static size_t activations_bytes(const struct state *state, const struct plan *pl
         .first_unit = plan->stage_first_unit[stage],
         .unit_count = plan->stage_first_unit[stage + 1] - plan->stage_first_unit[stage],
         .batch = state->spec->train.micro_batch,
-        .slots = schedule_slots(&position),
+        .slots = one_f_one_b_slots(&position),
         .recompute = memory_recompute(plan),
     };
 

@@ -40,15 +40,15 @@ static bool last_stage(const struct engine *engine)
  * is ahead by one message of each direction and no further: so what a failure leaves undone, and
  * what the device's queues have to hold, is little.
  */
-static int receive(struct passage *direction, unsigned count, unsigned index, uint64_t tag)
+static int receive(struct tensor_channel *direction, unsigned count, unsigned index, uint64_t tag)
 {
     int status = 0;
 
     for (unsigned i = 0; i < count && !status; i++)
-        status = passage_complete(&direction[i]);
+        status = tensor_channel_complete(&direction[i]);
     if (!status)
-        status = passage_receive(&direction[index], tag);
-    return status ? status : passage_land(&direction[index]);
+        status = tensor_channel_receive(&direction[index], tag);
+    return status ? status : tensor_channel_land(&direction[index]);
 }
 
 static void load_training_samples(struct engine *engine, unsigned index)
@@ -68,27 +68,27 @@ static void load_training_samples(struct engine *engine, unsigned index)
  */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
-    int status = passage_reuse(&engine->outputs[slot]);
+    int status = tensor_channel_reuse(&engine->outputs[slot]);
 
     if (!status && !first_stage(engine))
-        status = receive(engine->inputs, schedule_slots(&engine->position), slot, tag);
+        status = receive(engine->inputs, one_f_one_b_slots(&engine->position), slot, tag);
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   engine->loss_scale);
     if (!first_stage(engine))
-        passage_used(&engine->inputs[slot]);
+        tensor_channel_used(&engine->inputs[slot]);
     status = carrier_unguard(engine->routes->guard);
     if (status)
         return status;
-    return last_stage(engine) ? 0 : passage_send(&engine->outputs[slot], tag);
+    return last_stage(engine) ? 0 : tensor_channel_send(&engine->outputs[slot], tag);
 }
 
 /* Of the last stage. Reading it waits for the device, which may be waiting for its input. */
 static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
 {
-    int status = passage_complete(&engine->inputs[slot]);
+    int status = tensor_channel_complete(&engine->inputs[slot]);
 
     if (status)
         return status;
@@ -113,7 +113,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
         *lane_loss = 0;
     unsigned count = job_dataset_validation_batches(spec, engine->dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
-        unsigned slot = *turn % schedule_slots(&engine->position);
+        unsigned slot = *turn % one_f_one_b_slots(&engine->position);
         dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
                                  spec->train.micro_batch, engine->tokens, engine->targets);
         double loss = 0;
@@ -139,7 +139,7 @@ static int evaluate(struct engine *engine)
     return status;
 }
 
-static int train_forward(struct engine *engine, const struct schedule_operation *operation)
+static int train_forward(struct engine *engine, const struct one_f_one_b_operation *operation)
 {
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
     double loss = 0;
@@ -158,7 +158,7 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
     return status;
 }
 
-static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
+static int backward_unit(struct engine *engine, const struct one_f_one_b_operation *operation,
                          unsigned unit)
 {
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
@@ -177,7 +177,7 @@ static int backward_unit(struct engine *engine, const struct schedule_operation 
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
-static int train_backward(struct engine *engine, const struct schedule_operation *operation)
+static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
 {
     uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
     unsigned lowest = MAX(engine->first_unit, engine->trained_from);
@@ -186,19 +186,20 @@ static int train_backward(struct engine *engine, const struct schedule_operation
     if (!last_stage(engine))
         status = receive(&engine->output_gradient, 1, 0, tag);
     if (!status)
-        status = passage_reuse(&engine->input_gradient); /* the buffer that is written below */
+        status =
+            tensor_channel_reuse(&engine->input_gradient); /* the buffer that is written below */
     for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
         if (!status)
-            status = departures_poll(engine->departures);
+            status = send_queue_poll(engine->departures);
     }
     if (!last_stage(engine))
-        passage_used(&engine->output_gradient);
+        tensor_channel_used(&engine->output_gradient);
     if (!first_stage(engine))
-        passage_used(&engine->inputs[operation->slot]);
+        tensor_channel_used(&engine->inputs[operation->slot]);
     if (status || engine->first_unit <= engine->trained_from)
         return status;
-    return passage_send(&engine->input_gradient, tag);
+    return tensor_channel_send(&engine->input_gradient, tag);
 }
 
 static uint64_t waited_ns(const struct engine *engine)
@@ -212,24 +213,24 @@ static uint64_t waited_ns(const struct engine *engine)
 /* Nothing is believed of a step before every message of it was moved. */
 static int complete_all(struct engine *engine)
 {
-    int status = passage_complete(&engine->input_gradient);
+    int status = tensor_channel_complete(&engine->input_gradient);
 
-    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++) {
-        status = passage_complete(&engine->outputs[slot]);
+    for (unsigned slot = 0; !status && slot < one_f_one_b_slots(&engine->position); slot++) {
+        status = tensor_channel_complete(&engine->outputs[slot]);
         if (!status)
-            status = passage_complete(&engine->inputs[slot]);
+            status = tensor_channel_complete(&engine->inputs[slot]);
     }
-    return status ? status : passage_complete(&engine->output_gradient);
+    return status ? status : tensor_channel_complete(&engine->output_gradient);
 }
 
 int pipeline_run(struct engine *engine)
 {
-    unsigned count = schedule_operation_count(&engine->position);
+    unsigned count = one_f_one_b_operation_count(&engine->position);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
 
     for (unsigned i = 0; !status && i < count; i++) {
-        struct schedule_operation operation = schedule_operation(&engine->position, i);
+        struct one_f_one_b_operation operation = one_f_one_b_operation(&engine->position, i);
         status = operation.backward ? train_backward(engine, &operation)
                                     : train_forward(engine, &operation);
     }
@@ -245,10 +246,10 @@ int pipeline_evaluate(struct engine *engine)
     return status ? status : complete_all(engine);
 }
 
-static int make_passage(struct engine *engine, struct passage *passage, enum route route,
+static int make_passage(struct engine *engine, struct tensor_channel *passage, enum route route,
                         void *buffer, unsigned peer)
 {
-    const struct passage_options options = {
+    const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->carriers[route],
         .departures = engine->departures,
@@ -257,12 +258,12 @@ static int make_passage(struct engine *engine, struct passage *passage, enum rou
         .size_bytes = stage_boundary_bytes(engine->stage),
     };
 
-    return passage_init(passage, &options);
+    return tensor_channel_init(passage, &options);
 }
 
 int pipeline_open(struct engine *engine)
 {
-    unsigned slots = schedule_slots(&engine->position), before = engine->rank - 1;
+    unsigned slots = one_f_one_b_slots(&engine->position), before = engine->rank - 1;
     int status = 0;
 
     engine->inputs = calloc(slots, sizeof(*engine->inputs));
@@ -286,14 +287,14 @@ int pipeline_open(struct engine *engine)
 
 void pipeline_close(struct engine *engine)
 {
-    unsigned slots = schedule_slots(&engine->position);
+    unsigned slots = one_f_one_b_slots(&engine->position);
 
     for (unsigned i = 0; engine->inputs && i < slots; i++)
-        passage_close(&engine->inputs[i]);
+        tensor_channel_close(&engine->inputs[i]);
     for (unsigned i = 0; engine->outputs && i < slots; i++)
-        passage_close(&engine->outputs[i]);
-    passage_close(&engine->output_gradient);
-    passage_close(&engine->input_gradient);
+        tensor_channel_close(&engine->outputs[i]);
+    tensor_channel_close(&engine->output_gradient);
+    tensor_channel_close(&engine->input_gradient);
     free(engine->inputs);
     free(engine->outputs);
 }

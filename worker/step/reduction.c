@@ -10,7 +10,7 @@
 struct unit_sums {
     struct reduce_bucket *bucket;
     struct host_copy *copies; /* own_count; NULL: the sums are made where the gradients lie */
-    float *places[TREE_SUBTREES_MAX]; /* own_count: what is added */
+    float *places[LANE_TREE_SUBTREES_MAX]; /* own_count: what is added */
 };
 
 struct reduction {
@@ -71,7 +71,7 @@ static int group_init(const struct state *state, const struct plan *plan, unsign
                       struct reduce_group *ret_group)
 {
     unsigned *ranks = calloc(plan->replica_count, sizeof(*ranks));
-    struct tree_span *lanes = calloc(plan->replica_count, sizeof(*lanes));
+    struct lane_tree_span *lanes = calloc(plan->replica_count, sizeof(*lanes));
 
     *ret_group = (struct reduce_group){
         .lanes = state->spec->train.lanes,
@@ -85,7 +85,8 @@ static int group_init(const struct state *state, const struct plan *plan, unsign
     for (unsigned replica = 0; replica < plan->replica_count; replica++) {
         unsigned first = plan->replica_first_lane[replica];
         ranks[replica] = plan_rank(plan, replica, rank % plan->stage_count);
-        lanes[replica] = (struct tree_span){first, plan->replica_first_lane[replica + 1] - first};
+        lanes[replica] =
+            (struct lane_tree_span){first, plan->replica_first_lane[replica + 1] - first};
     }
     return 0;
 }
@@ -151,7 +152,7 @@ static int make_units(struct reduction *reduction)
     CLEANUP(group_done) struct reduce_group group;
     struct engine *engine = reduction->engine;
     unsigned end = engine->first_unit + engine->unit_count;
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     bool on_device = reduction_on_device(engine);
     int status = group_init(engine->state, engine->plan, engine->rank, &group);
 
@@ -164,7 +165,7 @@ static int make_units(struct reduction *reduction)
     reduction->units = calloc(engine->unit_count, sizeof(*reduction->units));
     if (!reduction->units)
         return -ENOMEM;
-    reduction->own_count = tree_subtrees(group.lanes, engine->lanes, subtrees);
+    reduction->own_count = lane_tree_subtrees(group.lanes, engine->lanes, subtrees);
     for (unsigned unit = MAX(engine->first_unit, engine->trained_from); !status && unit < end;
          unit++)
         status = make_unit(reduction, &group, unit);
@@ -236,7 +237,7 @@ int reduction_begin(struct reduction *reduction, unsigned unit)
     const struct engine *engine = reduction->engine;
     struct host_copy *copies = reduction->units[unit - engine->first_unit].copies;
 
-    return copies ? departures_add(engine->departures, copies, reduction->own_count, begin_unit,
+    return copies ? send_queue_add(engine->departures, copies, reduction->own_count, begin_unit,
                                    reduction, unit)
                   : begin_unit(reduction, unit);
 }
@@ -244,7 +245,7 @@ int reduction_begin(struct reduction *reduction, unsigned unit)
 int reduction_finish(struct reduction *reduction)
 {
     const struct engine *engine = reduction->engine;
-    int status = departures_flush(engine->departures);
+    int status = send_queue_flush(engine->departures);
 
     for (unsigned i = engine->unit_count; !status && i-- > 0;)
         if (reduction->units[i].bucket)

@@ -7,11 +7,11 @@
 
 struct shadow {
     const struct engine *engine;
-    int keeper;               /* who shadows this worker's stage, if this worker feeds it; or -1 */
-    struct passage *sends;    /* a unit of this stage */
-    bool *fed;                /* a unit of this stage: sent in this step */
-    float **gradients;        /* a unit of the model; NULL: no copy, or frozen */
-    struct passage *receives; /* a unit of the model */
+    int keeper; /* who shadows this worker's stage, if this worker feeds it; or -1 */
+    struct tensor_channel *sends;    /* a unit of this stage */
+    bool *fed;                       /* a unit of this stage: sent in this step */
+    float **gradients;               /* a unit of the model; NULL: no copy, or frozen */
+    struct tensor_channel *receives; /* a unit of the model */
 };
 
 static bool keeps(const struct engine *engine, unsigned stage)
@@ -29,11 +29,11 @@ static uint64_t unit_tag(const struct engine *engine, unsigned unit)
     return tag_make(TAG_SHADOW, engine->state->hold.step, unit);
 }
 
-static int open_passage(const struct shadow *shadow, struct passage *passage, unsigned unit,
+static int open_passage(const struct shadow *shadow, struct tensor_channel *passage, unsigned unit,
                         float *gradient, unsigned peer)
 {
     const struct engine *engine = shadow->engine;
-    const struct passage_options options = {
+    const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
         .departures = engine->departures,
@@ -42,7 +42,7 @@ static int open_passage(const struct shadow *shadow, struct passage *passage, un
         .size_bytes = unit_bytes(engine, unit),
     };
 
-    return passage_init(passage, &options);
+    return tensor_channel_init(passage, &options);
 }
 
 /* What comes from the worker of @stage that feeds this one. */
@@ -123,7 +123,7 @@ static int complete_sends(struct shadow *shadow)
     int status = 0;
 
     for (unsigned i = 0; i < shadow->engine->unit_count; i++) {
-        int one = passage_complete(&shadow->sends[i]);
+        int one = tensor_channel_complete(&shadow->sends[i]);
         status = status ? status : one;
     }
     return status;
@@ -136,9 +136,9 @@ void shadow_free(struct shadow *shadow)
     const struct state *state = shadow->engine->state;
 
     for (unsigned unit = 0; shadow->receives && unit < state->unit_count; unit++)
-        passage_close(&shadow->receives[unit]);
+        tensor_channel_close(&shadow->receives[unit]);
     for (unsigned i = 0; shadow->sends && i < shadow->engine->unit_count; i++)
-        passage_close(&shadow->sends[i]);
+        tensor_channel_close(&shadow->sends[i]);
     free(shadow->sends);
     free(shadow->fed);
     free(shadow->gradients);
@@ -154,8 +154,9 @@ static int receive_stage(struct shadow *shadow, unsigned stage)
     for (unsigned unit = plan->stage_first_unit[stage];
          !status && unit < plan->stage_first_unit[stage + 1]; unit++)
         if (shadow->gradients[unit]) {
-            passage_used(&shadow->receives[unit]); /* by the last step's optimizer */
-            status = passage_receive(&shadow->receives[unit], unit_tag(shadow->engine, unit));
+            tensor_channel_used(&shadow->receives[unit]); /* by the last step's optimizer */
+            status =
+                tensor_channel_receive(&shadow->receives[unit], unit_tag(shadow->engine, unit));
         }
     return status;
 }
@@ -180,7 +181,7 @@ static int feed(struct shadow *shadow, unsigned unit)
     unsigned index = unit - engine->first_unit;
 
     shadow->fed[index] = true;
-    return passage_send(&shadow->sends[index], unit_tag(engine, unit));
+    return tensor_channel_send(&shadow->sends[index], unit_tag(engine, unit));
 }
 
 /* One replica's sum over its lanes is the sum, unless the other end of a tied table adds to it. */
@@ -218,7 +219,7 @@ int shadow_await(struct shadow *shadow)
     if (!shadow)
         return 0;
     for (unsigned unit = 0; unit < shadow->engine->state->unit_count; unit++) {
-        int one = passage_land(&shadow->receives[unit]);
+        int one = tensor_channel_land(&shadow->receives[unit]);
         status = status ? status : one;
     }
     return status;

@@ -13,9 +13,9 @@
  * times, downwards (rank, its time, the fastest's) for each stage.
  */
 #define UNABLE     5u /* where their count and ranks are */
-#define DOWN_WORDS (UNABLE + 1u + WRITERS_UNABLE_MAX)
+#define DOWN_WORDS (UNABLE + 1u + CHECKPOINT_WRITERS_UNABLE_MAX)
 #define READINESS  DOWN_WORDS
-#define UP_WORDS   (READINESS + 4u + EXCHANGE_LACKING_MAX)
+#define UP_WORDS   (READINESS + 4u + STEP_COMMIT_LACKING_MAX)
 #define UP_DIGESTS (UP_WORDS - 1u) /* where their count is */
 #define UP_ROW     2u
 #define DOWN_ROW   3u
@@ -31,32 +31,33 @@ struct round {
     unsigned room;
 };
 
-void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank,
-                             uint64_t announced)
+void step_commit_readiness_init(struct step_commit_readiness *readiness, unsigned rank,
+                                uint64_t announced)
 {
     *readiness =
-        (struct exchange_readiness){.announced_min = announced, .announced_max = announced};
+        (struct step_commit_readiness){.announced_min = announced, .announced_max = announced};
     if (!announced)
         readiness->lacking[readiness->lacking_count++] = rank;
 }
 
-static void merge_readiness(struct exchange_readiness *sum, const struct exchange_readiness *part)
+static void merge_readiness(struct step_commit_readiness *sum,
+                            const struct step_commit_readiness *part)
 {
     if (part->announced_min)
         sum->announced_min =
             sum->announced_min ? MIN(sum->announced_min, part->announced_min) : part->announced_min;
     sum->announced_max = MAX(sum->announced_max, part->announced_max);
     for (uint64_t i = 0; i < part->lacking_count; i++, sum->lacking_count++)
-        if (i < EXCHANGE_LACKING_MAX && sum->lacking_count < EXCHANGE_LACKING_MAX)
+        if (i < STEP_COMMIT_LACKING_MAX && sum->lacking_count < STEP_COMMIT_LACKING_MAX)
             sum->lacking[sum->lacking_count] = part->lacking[i];
 }
 
-bool exchange_ready(const struct exchange_readiness *readiness, const struct plan *plan,
-                    const struct plan *next)
+bool step_commit_ready(const struct step_commit_readiness *readiness, const struct plan *plan,
+                       const struct plan *next)
 {
     if (readiness->announced_min != next->generation ||
         readiness->announced_max != next->generation ||
-        readiness->lacking_count > EXCHANGE_LACKING_MAX)
+        readiness->lacking_count > STEP_COMMIT_LACKING_MAX)
         return false;
     if (next->worker_count == 0) /* all write the last checkpoint together */
         return readiness->lacking_count == 0;
@@ -110,14 +111,14 @@ static int receive_message(const struct round *round, unsigned peer, uint64_t ta
     return step_record_unpack(data + 8 * (count + 1), size_bytes - 8 * (count + 1), ret_record);
 }
 
-static void pack_unable(const struct writers_unable *unable, uint64_t *words)
+static void pack_unable(const struct checkpoint_writers_unable *unable, uint64_t *words)
 {
     words[UNABLE] = unable->count;
     memcpy(words + UNABLE + 1, unable->ranks, sizeof(unable->ranks));
 }
 
 /* -EBADMSG: it names a rank that there is not. */
-static int unpack_unable(const struct round *round, struct writers_unable *ret_unable)
+static int unpack_unable(const struct round *round, struct checkpoint_writers_unable *ret_unable)
 {
     const uint64_t *words = round->words + UNABLE;
 
@@ -125,7 +126,7 @@ static int unpack_unable(const struct round *round, struct writers_unable *ret_u
         return -EBADMSG;
     ret_unable->count = words[0];
     memcpy(ret_unable->ranks, words + 1, sizeof(ret_unable->ranks));
-    for (uint64_t i = 0; i < MIN(words[0], (uint64_t)WRITERS_UNABLE_MAX); i++)
+    for (uint64_t i = 0; i < MIN(words[0], (uint64_t)CHECKPOINT_WRITERS_UNABLE_MAX); i++)
         if (words[1 + i] >= round->plan->worker_count)
             return -EBADMSG;
     return 0;
@@ -137,12 +138,12 @@ static const char *worker_name(const struct plan *plan, unsigned rank)
 }
 
 /* Into the words of the round; how many. */
-static unsigned pack_up(const struct round *round, const struct exchange_up *up,
+static unsigned pack_up(const struct round *round, const struct step_commit_up *up,
                         const uint64_t *busy_ns)
 {
     uint64_t *head = round->words;
     unsigned count = UP_WORDS;
-    const struct exchange_readiness *readiness = &up->readiness;
+    const struct step_commit_readiness *readiness = &up->readiness;
 
     head[0] = up->data_digest;
     head[1] = up->checkpoint_durable;
@@ -204,7 +205,7 @@ static int unpack_times(const struct round *round, unsigned count, uint64_t *bus
 }
 
 /* The same. */
-static int unpack_readiness(const struct round *round, struct exchange_readiness *ret_readiness)
+static int unpack_readiness(const struct round *round, struct step_commit_readiness *ret_readiness)
 {
     const uint64_t *words = round->words + READINESS;
 
@@ -214,30 +215,30 @@ static int unpack_readiness(const struct round *round, struct exchange_readiness
     memcpy(ret_readiness->lacking, words + 3, sizeof(ret_readiness->lacking));
     if (words[2] > round->plan->worker_count)
         return -EBADMSG;
-    for (uint64_t i = 0; i < MIN(words[2], (uint64_t)EXCHANGE_LACKING_MAX); i++)
+    for (uint64_t i = 0; i < MIN(words[2], (uint64_t)STEP_COMMIT_LACKING_MAX); i++)
         if (ret_readiness->lacking[i] >= round->plan->worker_count)
             return -EBADMSG;
     return 0;
 }
 
 /* Of the newest step that failed. */
-static void merge_failed(struct exchange_up *sum, uint64_t failed_step,
-                         const struct writers_unable *unable)
+static void merge_failed(struct step_commit_up *sum, uint64_t failed_step,
+                         const struct checkpoint_writers_unable *unable)
 {
     if (failed_step > sum->checkpoint_failed) {
         sum->checkpoint_failed = failed_step;
         sum->unable = *unable;
     } else if (failed_step == sum->checkpoint_failed) {
-        writers_merge(&sum->unable, unable);
+        checkpoint_writers_merge(&sum->unable, unable);
     }
 }
 
-static int merge_child(struct round *round, unsigned child, struct exchange_up *sum,
+static int merge_child(struct round *round, unsigned child, struct step_commit_up *sum,
                        uint64_t *busy_ns, struct error *error)
 {
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
-    struct exchange_readiness readiness;
-    struct writers_unable unable;
+    struct step_commit_readiness readiness;
+    struct checkpoint_writers_unable unable;
     const uint64_t *head = round->words;
     unsigned count;
     int status =
@@ -277,7 +278,7 @@ static unsigned slowest_count(const struct round *round)
     return round->closing ? 0 : round->plan->stage_count;
 }
 
-static unsigned pack_down(const struct round *round, const struct exchange_down *down)
+static unsigned pack_down(const struct round *round, const struct step_commit_down *down)
 {
     uint64_t *words = round->words;
     unsigned count = DOWN_WORDS;
@@ -296,7 +297,7 @@ static unsigned pack_down(const struct round *round, const struct exchange_down 
     return count;
 }
 
-static int unpack_down(const struct round *round, unsigned count, struct exchange_down *ret_down)
+static int unpack_down(const struct round *round, unsigned count, struct step_commit_down *ret_down)
 {
     const uint64_t *words = round->words;
 
@@ -317,7 +318,7 @@ static int unpack_down(const struct round *round, unsigned count, struct exchang
     return 0;
 }
 
-static int send_down(const struct round *round, const struct exchange_down *down)
+static int send_down(const struct round *round, const struct step_commit_down *down)
 {
     unsigned count = pack_down(round, down);
     unsigned first = round->rank * PLAN_TREE_FAN + 1;
@@ -331,7 +332,7 @@ static int send_down(const struct round *round, const struct exchange_down *down
     return 0;
 }
 
-static int gather(struct round *round, struct exchange_up *sum, uint64_t *busy_ns,
+static int gather(struct round *round, struct step_commit_up *sum, uint64_t *busy_ns,
                   struct error *error)
 {
     unsigned first = round->rank * PLAN_TREE_FAN + 1;
@@ -345,8 +346,8 @@ static int gather(struct round *round, struct exchange_up *sum, uint64_t *busy_n
     return 0;
 }
 
-static int ask_parent(const struct round *round, const struct exchange_up *sum,
-                      struct exchange_down *ret_down)
+static int ask_parent(const struct round *round, const struct step_commit_up *sum,
+                      struct step_commit_down *ret_down)
 {
     unsigned parent = (round->rank - 1) / PLAN_TREE_FAN;
     unsigned count = pack_up(round, sum, ret_down->busy_ns);
@@ -359,8 +360,8 @@ static int ask_parent(const struct round *round, const struct exchange_up *sum,
 }
 
 /* What the root says to all. */
-static int conclude(const struct round *round, const struct exchange_up *sum,
-                    const struct exchange_root *root, struct exchange_down *ret_down,
+static int conclude(const struct round *round, const struct step_commit_up *sum,
+                    const struct step_commit_root *root, struct step_commit_down *ret_down,
                     struct error *error)
 {
     ret_down->dispute = round->dispute;
@@ -386,9 +387,9 @@ static int conclude(const struct round *round, const struct exchange_up *sum,
     return 0;
 }
 
-int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
-                 const struct exchange_up *mine, const struct exchange_root *root,
-                 struct exchange_down *ret_down, struct error *error)
+int step_commit_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
+                    const struct step_commit_up *mine, const struct step_commit_root *root,
+                    struct step_commit_down *ret_down, struct error *error)
 {
     struct round round = {
         .mesh = mesh,
@@ -401,7 +402,7 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
                     DOWN_WORDS + DOWN_ROW * plan->stage_count),
     };
     AUTO_FREE uint64_t *words = calloc(round.room, sizeof(*words));
-    AUTO_FREE struct exchange_up *sum = malloc(sizeof(*sum));
+    AUTO_FREE struct step_commit_up *sum = malloc(sizeof(*sum));
     int status;
 
     ret_down->dispute = DISPUTE_NOTHING;
@@ -419,5 +420,5 @@ int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool
     if (!status)
         status = send_down(&round, ret_down);
     ret_down->dispute = MAX(ret_down->dispute, round.dispute);
-    return !status && ret_down->dispute ? EXCHANGE_DISPUTED : status;
+    return !status && ret_down->dispute ? STEP_COMMIT_DISPUTED : status;
 }

@@ -26,68 +26,69 @@
  * Who has the plan that comes next. A rank without it cannot follow a switch: its firnd is away, so
  * the switch waits while training goes on.
  */
-#define EXCHANGE_LACKING_MAX 8
-struct exchange_readiness {
+#define STEP_COMMIT_LACKING_MAX 8
+struct step_commit_readiness {
     uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
     uint64_t lacking_count;                /* ranks that have none; over the maximum: many */
-    uint64_t lacking[EXCHANGE_LACKING_MAX];
+    uint64_t lacking[STEP_COMMIT_LACKING_MAX];
 };
 
-struct exchange_up {
-    uint64_t data_digest;         /* low word of dataset_digest() */
-    uint64_t checkpoint_durable;  /* the newest step whose share is durable on all ranks below */
-    uint64_t checkpoint_failed;   /* the newest step whose share failed on any of them; 0: none */
-    struct writers_unable unable; /* to write that step */
-    bool checkpoint_busy;         /* one of them cannot begin another checkpoint yet */
-    struct exchange_readiness readiness;
+struct step_commit_up {
+    uint64_t data_digest;        /* low word of dataset_digest() */
+    uint64_t checkpoint_durable; /* the newest step whose share is durable on all ranks below */
+    uint64_t checkpoint_failed;  /* the newest step whose share failed on any of them; 0: none */
+    struct checkpoint_writers_unable unable; /* to write that step */
+    bool checkpoint_busy;                    /* one of them cannot begin another checkpoint yet */
+    struct step_commit_readiness readiness;
     uint64_t busy_ns; /* what this rank computed by itself in the step; 0: not known */
     struct unit_digests
         digests; /* of the state before the step; when closing, after the last one */
     struct step_record record;
 };
 
-struct exchange_down {
+struct step_commit_down {
     enum dispute_about dispute;                            /* then nothing else counts */
     uint64_t switch_generation;                            /* 0: go on */
     uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
-    struct writers_unable unable;                          /* the same */
+    struct checkpoint_writers_unable unable;               /* the same */
     bool checkpoint_busy;                                  /* the same */
-    struct exchange_readiness readiness;                   /* over all ranks; at the root only */
+    struct step_commit_readiness readiness;                /* over all ranks; at the root only */
     uint64_t busy_ns[JOB_DEVICES_MAX];                     /* of each rank; at the root only */
     struct straggler_stage slowest[STEP_RECORD_UNITS_MAX]; /* of each stage; not when closing */
     struct step_record record;
 };
 
 /* What the root decides; ignored elsewhere. */
-struct exchange_root {
+struct step_commit_root {
     uint64_t switch_generation; /* to begin after this step; 0: go on */
     /* Asked when all hold and nobody has been told of it; negative ends the round. NULL: nobody */
     int (*may_commit)(void *context);
     void *context;
 };
 
-/** exchange_readiness_init() - of one rank: @announced is the newest plan that it has heard of, 0:
- * none is newer than the one in force */
-void exchange_readiness_init(struct exchange_readiness *readiness, unsigned rank,
-                             uint64_t announced);
-/** exchange_ready() - everybody whom @next needs of @plan, whose workers the ranks are, has @next
+/** step_commit_readiness_init() - of one rank: @announced is the newest plan that it has heard of,
+ * 0: none is newer than the one in force */
+void step_commit_readiness_init(struct step_commit_readiness *readiness, unsigned rank,
+                                uint64_t announced);
+/** step_commit_ready() - everybody whom @next needs of @plan, whose workers the ranks are, has
+ * @next
  */
-bool exchange_ready(const struct exchange_readiness *readiness, const struct plan *plan,
-                    const struct plan *next);
+bool step_commit_ready(const struct step_commit_readiness *readiness, const struct plan *plan,
+                       const struct plan *next);
 
-#define EXCHANGE_DISPUTED 1
+#define STEP_COMMIT_DISPUTED 1
 
 /**
- * exchange_run() - one round among the workers of @plan
+ * step_commit_run() - one round among the workers of @plan
  * @closing: a round after the last step: records are empty, only the small facts count
  *
- * Return: 0; EXCHANGE_DISPUTED, the same at all ranks: replicas differ in what @ret_down says;
+ * Return: 0; STEP_COMMIT_DISPUTED, the same at all ranks: replicas differ in what @ret_down says;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed), what may_commit() returned; -EILSEQ: two ranks read
  * different data (@error says which); -EBADMSG
  *
  * Where that is negative nothing of @ret_down counts but its dispute, which was seen here, or
  * further down the tree: not all will hear of it.
  */
-int exchange_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
-                 const struct exchange_up *mine, const struct exchange_root *root,
-                 struct exchange_down *ret_down, struct error *error) CHECK_RESULT;
+int step_commit_run(struct mesh *mesh, const struct plan *plan, unsigned rank, bool closing,
+                    const struct step_commit_up *mine, const struct step_commit_root *root,
+                    struct step_commit_down *ret_down, struct error *error) CHECK_RESULT;

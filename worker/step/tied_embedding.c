@@ -4,10 +4,10 @@
 
 #include "worker/device/tags.h"
 
-struct tie {
+struct tied_embedding {
     const struct engine *engine; /* borrowed */
     float *theirs; /* the other end's gradient, in the arena; NULL when both ends are here */
-    struct passage send, receive;
+    struct tensor_channel send, receive;
 };
 
 static bool has_embedding(const struct engine *engine)
@@ -55,11 +55,11 @@ static unsigned own_unit(const struct engine *engine)
     return has_head(engine) ? engine->state->unit_count - 1 : 0;
 }
 
-static int open_passages(struct tie *tie)
+static int open_passages(struct tied_embedding *tie)
 {
     const struct engine *engine = tie->engine;
     unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
-    struct passage_options options = {
+    struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
         .departures = engine->departures,
@@ -70,14 +70,14 @@ static int open_passages(struct tie *tie)
 
     options.buffer = tie->theirs;
     if (!status)
-        status = passage_init(&tie->receive, &options);
+        status = tensor_channel_init(&tie->receive, &options);
     options.buffer = table_gradient(engine, own_unit(engine));
-    return status ? status : passage_init(&tie->send, &options);
+    return status ? status : tensor_channel_init(&tie->send, &options);
 }
 
-int tie_new(struct engine *engine, struct tie **ret_tie)
+int tied_embedding_new(struct engine *engine, struct tied_embedding **ret_tie)
 {
-    struct tie *tie;
+    struct tied_embedding *tie;
     int status = 0;
 
     *ret_tie = NULL;
@@ -90,18 +90,18 @@ int tie_new(struct engine *engine, struct tie **ret_tie)
     if (!both_ends(engine))
         status = open_passages(tie);
     if (status)
-        tie_free(tie);
+        tied_embedding_free(tie);
     else
         *ret_tie = tie;
     return status;
 }
 
-void tie_free(struct tie *tie)
+void tied_embedding_free(struct tied_embedding *tie)
 {
     if (!tie)
         return;
-    passage_close(&tie->send);
-    passage_close(&tie->receive);
+    tensor_channel_close(&tie->send);
+    tensor_channel_close(&tie->receive);
     free(tie);
 }
 
@@ -118,32 +118,32 @@ static int tie_local(const struct engine *engine)
     return 0;
 }
 
-static int tie_remote(struct tie *tie)
+static int tie_remote(struct tied_embedding *tie)
 {
     const struct engine *engine = tie->engine;
     const struct state *state = engine->state;
     size_t count = table_of(engine, own_unit(engine))->count;
     uint64_t tag = tag_make(TAG_TIE, state->hold.step, 0);
     float *mine = table_gradient(engine, own_unit(engine));
-    int status = passage_receive(&tie->receive, tag);
+    int status = tensor_channel_receive(&tie->receive, tag);
 
     if (!status)
-        status = passage_send(&tie->send, tag);
+        status = tensor_channel_send(&tie->send, tag);
     if (!status)
-        status = passage_complete(&tie->send);
+        status = tensor_channel_complete(&tie->send);
     if (!status)
-        status = passage_land(&tie->receive);
+        status = tensor_channel_land(&tie->receive);
     if (status)
         return status;
     if (has_head(engine))
         state->kernel->tree_add(state->device, mine, tie->theirs, mine, count);
     else
         state->kernel->tree_add(state->device, mine, mine, tie->theirs, count);
-    passage_used(&tie->receive);
+    tensor_channel_used(&tie->receive);
     return 0;
 }
 
-int tie_exchange(struct tie *tie)
+int tied_embedding_exchange(struct tied_embedding *tie)
 {
     if (!tie)
         return 0;

@@ -9,12 +9,12 @@
 
 #include "worker/step/engine.h"
 
-struct tie; /* one stage's part in it */
+struct tied_embedding; /* one stage's part in it */
 
-/** tie_new() - NULL into *ret_tie when this stage has no tied table; the engine's gradients and
- * departures are there. -ENOMEM */
-int tie_new(struct engine *engine, struct tie **ret_tie) CHECK_RESULT;
-void tie_free(struct tie *tie); /* NULL allowed */
-/** tie_exchange() - make both reduced gradients the sum; 0 (also without a tie), -ECONNRESET,
- * -ETIMEDOUT */
-int tie_exchange(struct tie *tie) CHECK_RESULT;
+/** tied_embedding_new() - NULL into *ret_tie when this stage has no tied table; the engine's
+ * gradients and departures are there. -ENOMEM */
+int tied_embedding_new(struct engine *engine, struct tied_embedding **ret_tie) CHECK_RESULT;
+void tied_embedding_free(struct tied_embedding *tie); /* NULL allowed */
+/** tied_embedding_exchange() - make both reduced gradients the sum; 0 (also without a tie),
+ * -ECONNRESET, -ETIMEDOUT */
+int tied_embedding_exchange(struct tied_embedding *tie) CHECK_RESULT;

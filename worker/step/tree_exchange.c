@@ -4,19 +4,19 @@
 
 #include "base/bytes.h"
 
-/* Of assembly_await_all(), behind those of the question. */
-enum { HEARD = ASSEMBLY_INDEX_MAX, ALL_HEARD };
+/* Of tree_exchange_await_all(), behind those of the question. */
+enum { HEARD = TREE_EXCHANGE_INDEX_MAX, ALL_HEARD };
 
-void assembly_init(struct assembly *assembly, struct mesh *mesh, const struct plan *plan,
-                   unsigned rank, enum tag_kind kind, uint64_t step)
+void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const struct plan *plan,
+                        unsigned rank, enum tag_kind kind, uint64_t step)
 {
-    *assembly = (struct assembly){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
+    *assembly = (struct tree_exchange){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
     assembly->child_count = plan_tree_children(plan, rank, &assembly->first_child);
     assembly->parent = rank ? plan_tree_parent(rank) : 0;
 }
 
-int assembly_send(const struct assembly *assembly, unsigned peer, unsigned index,
-                  const uint64_t *words, size_t count)
+int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                       const uint64_t *words, size_t count)
 {
     AUTO_FREE uint8_t *message = malloc(8 * count + 1);
 
@@ -28,8 +28,8 @@ int assembly_send(const struct assembly *assembly, unsigned peer, unsigned index
                      8 * count, NULL);
 }
 
-int assembly_receive_some(const struct assembly *assembly, unsigned peer, unsigned index,
-                          size_t count_max, uint64_t **ret_words, size_t *ret_count)
+int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                               size_t count_max, uint64_t **ret_words, size_t *ret_count)
 {
     AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
@@ -52,12 +52,12 @@ int assembly_receive_some(const struct assembly *assembly, unsigned peer, unsign
     return 0;
 }
 
-int assembly_receive(const struct assembly *assembly, unsigned peer, unsigned index,
-                     uint64_t *ret_words, size_t count)
+int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                          uint64_t *ret_words, size_t count)
 {
     AUTO_FREE uint64_t *words = NULL;
     size_t received = 0;
-    int status = assembly_receive_some(assembly, peer, index, count, &words, &received);
+    int status = tree_exchange_receive_some(assembly, peer, index, count, &words, &received);
 
     if (!status && received != count)
         status = -EBADMSG;
@@ -66,17 +66,17 @@ int assembly_receive(const struct assembly *assembly, unsigned peer, unsigned in
     return status;
 }
 
-void assembly_await_all(const struct assembly *assembly)
+void tree_exchange_await_all(const struct tree_exchange *assembly)
 {
     int status = 0;
 
     for (unsigned i = 0; !status && i < assembly->child_count; i++)
-        status = assembly_receive(assembly, assembly->first_child + i, HEARD, NULL, 0);
+        status = tree_exchange_receive(assembly, assembly->first_child + i, HEARD, NULL, 0);
     if (!status && assembly->rank) {
-        status = assembly_send(assembly, assembly->parent, HEARD, NULL, 0);
+        status = tree_exchange_send(assembly, assembly->parent, HEARD, NULL, 0);
         if (!status)
-            status = assembly_receive(assembly, assembly->parent, ALL_HEARD, NULL, 0);
+            status = tree_exchange_receive(assembly, assembly->parent, ALL_HEARD, NULL, 0);
     }
     for (unsigned i = 0; !status && i < assembly->child_count; i++)
-        status = assembly_send(assembly, assembly->first_child + i, ALL_HEARD, NULL, 0);
+        status = tree_exchange_send(assembly, assembly->first_child + i, ALL_HEARD, NULL, 0);
 }

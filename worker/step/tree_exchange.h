@@ -9,36 +9,37 @@
 #include "worker/device/tags.h"
 
 /* One rank's place in the tree. */
-struct assembly {
+struct tree_exchange {
     struct mesh *mesh;
     enum tag_kind kind; /* of the question */
     uint64_t step;
     unsigned rank, parent, first_child, child_count; /* parent: not of rank 0 */
 };
 
-void assembly_init(struct assembly *assembly, struct mesh *mesh, const struct plan *plan,
-                   unsigned rank, enum tag_kind kind, uint64_t step);
+void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const struct plan *plan,
+                        unsigned rank, enum tag_kind kind, uint64_t step);
 
 /**
- * assembly_send(), assembly_receive() - @count words, little-endian; @index tells the messages of
- * one question apart, below ASSEMBLY_INDEX_MAX
+ * tree_exchange_send(), tree_exchange_receive() - @count words, little-endian; @index tells the
+ * messages of one question apart, below TREE_EXCHANGE_INDEX_MAX
  *
  * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG (not so many words); -ENOMEM
  */
-#define ASSEMBLY_INDEX_MAX 256
-int assembly_send(const struct assembly *assembly, unsigned peer, unsigned index,
-                  const uint64_t *words, size_t count) CHECK_RESULT;
-int assembly_receive(const struct assembly *assembly, unsigned peer, unsigned index,
-                     uint64_t *ret_words, size_t count) CHECK_RESULT;
+#define TREE_EXCHANGE_INDEX_MAX 256
+int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                       const uint64_t *words, size_t count) CHECK_RESULT;
+int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                          uint64_t *ret_words, size_t count) CHECK_RESULT;
 
-/** assembly_receive_some() - however many, at most @count_max, malloc'ed; the same errors */
-int assembly_receive_some(const struct assembly *assembly, unsigned peer, unsigned index,
-                          size_t count_max, uint64_t **ret_words, size_t *ret_count) CHECK_RESULT;
+/** tree_exchange_receive_some() - however many, at most @count_max, malloc'ed; the same errors */
+int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+                               size_t count_max, uint64_t **ret_words,
+                               size_t *ret_count) CHECK_RESULT;
 
 /**
- * assembly_await_all() - until all know the outcome: said up the tree, and down again
+ * tree_exchange_await_all() - until all know the outcome: said up the tree, and down again
  *
  * To be called by all, when each has the outcome and somebody is about to go because of it. A link
  * that breaks now is no news; it ends the waiting.
  */
-void assembly_await_all(const struct assembly *assembly);
+void tree_exchange_await_all(const struct tree_exchange *assembly);

@@ -130,7 +130,7 @@ static inline int sample_commit(const struct io *io, const char *folder, unsigne
     json_t *config = json_pack("{s:s}", "model_type", "gpt2");
     int r = manifest_seal(manifest, tensor_count, error);
     if (r == 0)
-        r = checkpoint_commit(io, folder, manifest, config, path, sha256, error);
+        r = folder_commit(io, folder, manifest, config, path, sha256, error);
     json_decref(config);
     return r;
 }

@@ -114,7 +114,7 @@ static inline int two_nodes_save(struct two_nodes *nodes, const struct io *io, u
     if (r == 0)
         r = two_nodes_manifest(parts, true, step, &manifest, error);
     if (r == 0)
-        r = checkpoint_seal(&a, &manifest, config, nodes->sha256, error);
+        r = folder_commit_copies(&a, &manifest, config, nodes->sha256, error);
     if (r == 0)
         r = checkpoint_take_manifest(&b, "a", nodes->sha256, error);
     if (r == 0)

@@ -160,14 +160,14 @@ static inline void world_close(struct world *world)
 
 /* Of the link on each descriptor, once its handshake is through. */
 static struct {
-    struct seal *out, *in;
+    struct frame_seal *out, *in;
 } raw_seals[1024];
 
 static inline void raw_forget_seals(int descriptor)
 {
     assert_true(descriptor < (int)ARRAY_COUNT(raw_seals));
-    seal_free(raw_seals[descriptor].out);
-    seal_free(raw_seals[descriptor].in);
+    frame_seal_free(raw_seals[descriptor].out);
+    frame_seal_free(raw_seals[descriptor].in);
     raw_seals[descriptor].out = raw_seals[descriptor].in = NULL;
 }
 
@@ -211,11 +211,11 @@ static inline bool raw_read(int descriptor, void *data, size_t size)
 /* @data and, on a link whose handshake is through, its tag, to the end of @wire. */
 static inline void raw_append(int descriptor, struct bytes *wire, const void *data, size_t size)
 {
-    uint8_t tag[SEAL_TAG_SIZE];
-    struct seal *seal = raw_seals[descriptor].out;
+    uint8_t tag[FRAME_SEAL_TAG_SIZE];
+    struct frame_seal *seal = raw_seals[descriptor].out;
     assert_int_equal(bytes_append(wire, data, size), 0);
     if (seal) {
-        assert_int_equal(seal_make(seal, data, size, tag), 0);
+        assert_int_equal(frame_seal_make(seal, data, size, tag), 0);
         assert_int_equal(bytes_append(wire, tag, sizeof(tag)), 0);
     }
 }
@@ -241,15 +241,15 @@ static inline void raw_put(int descriptor, struct frame frame, const void *paylo
 
 static inline bool raw_read_sealed(int descriptor, void *data, size_t size)
 {
-    uint8_t tag[SEAL_TAG_SIZE];
-    struct seal *seal = raw_seals[descriptor].in;
+    uint8_t tag[FRAME_SEAL_TAG_SIZE];
+    struct frame_seal *seal = raw_seals[descriptor].in;
     if (!raw_read(descriptor, data, size))
         return false;
     if (!seal)
         return true;
     if (!raw_read(descriptor, tag, sizeof(tag)))
         return false;
-    assert_int_equal(seal_check(seal, data, size, tag), 0);
+    assert_int_equal(frame_seal_check(seal, data, size, tag), 0);
     return true;
 }
 
@@ -267,10 +267,12 @@ static inline bool raw_get(int descriptor, struct frame *ret_frame, uint8_t *ret
 
 static inline void raw_seal(int descriptor, const struct handshake *handshake)
 {
-    uint8_t key_out[SEAL_KEY_SIZE], key_in[SEAL_KEY_SIZE];
+    uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
     handshake_keys(handshake, key_out, key_in);
-    assert_int_equal(seal_new(handshake_seals(handshake), key_out, &raw_seals[descriptor].out), 0);
-    assert_int_equal(seal_new(handshake_seals(handshake), key_in, &raw_seals[descriptor].in), 0);
+    assert_int_equal(
+        frame_seal_new(handshake_seals(handshake), key_out, &raw_seals[descriptor].out), 0);
+    assert_int_equal(frame_seal_new(handshake_seals(handshake), key_in, &raw_seals[descriptor].in),
+                     0);
 }
 
 /* Skips heartbeats and credit; false at the end of the stream. */

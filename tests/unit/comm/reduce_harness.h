@@ -20,7 +20,7 @@ static const size_t counts[] = {0, 1, 15, 16, 17, 100, 191, 192, 193, COUNT_MAX}
 struct job {
     unsigned lanes, members;
     unsigned ranks[MEMBERS_MAX]; /* member -> rank: not in order, not always the same */
-    struct tree_span ranges[MEMBERS_MAX];
+    struct lane_tree_span ranges[MEMBERS_MAX];
     uint64_t number;
 };
 
@@ -51,16 +51,16 @@ static inline void make_lane(float *values, uint64_t job, unsigned bucket, unsig
     }
 }
 
-static inline void sum_subtree(float *result, uint64_t job, unsigned bucket, struct tree_span node,
-                               size_t count)
+static inline void sum_subtree(float *result, uint64_t job, unsigned bucket,
+                               struct lane_tree_span node, size_t count)
 {
     if (node.count == 1) {
         make_lane(result, job, bucket, node.first, count);
         return;
     }
     float right_values[COUNT_MAX];
-    struct tree_span left, right;
-    tree_children(node, &left, &right);
+    struct lane_tree_span left, right;
+    lane_tree_children(node, &left, &right);
     sum_subtree(result, job, bucket, left, count);
     sum_subtree(right_values, job, bucket, right, count);
     add(NULL, result, result, right_values, count);
@@ -76,7 +76,7 @@ static inline void job_make(struct job *job, uint64_t number, unsigned lanes, un
     for (unsigned i = 0; i < members; i++) {
         unsigned spare = lanes - first - (members - i); /* beyond one lane for each of the rest */
         unsigned count = 1 + (i + 1 == members ? spare : draw(number, 10 + i) % (spare + 1));
-        job->ranges[i] = (struct tree_span){.first = first, .count = count};
+        job->ranges[i] = (struct lane_tree_span){.first = first, .count = count};
         first += count;
         job->ranks[i] = (i * 5 + draw(number, 9)) % ranks; /* 5 has no common divisor with it */
     }
@@ -84,15 +84,15 @@ static inline void job_make(struct job *job, uint64_t number, unsigned lanes, un
 
 struct own_sums {
     unsigned count;
-    float values[TREE_SUBTREES_MAX][COUNT_MAX];
-    float *pointers[TREE_SUBTREES_MAX];
+    float values[LANE_TREE_SUBTREES_MAX][COUNT_MAX];
+    float *pointers[LANE_TREE_SUBTREES_MAX];
 };
 
 static inline void own_sums_make(struct own_sums *sums, const struct job *job, unsigned self,
                                  unsigned bucket, size_t count)
 {
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
-    sums->count = tree_subtrees(job->lanes, job->ranges[self], subtrees);
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
+    sums->count = lane_tree_subtrees(job->lanes, job->ranges[self], subtrees);
     for (unsigned k = 0; k < sums->count; k++) {
         sum_subtree(sums->values[k], job->number, bucket, subtrees[k], count);
         sums->pointers[k] = sums->values[k];
@@ -112,7 +112,7 @@ static inline unsigned check_result(const float *result, const struct job *job, 
                                     size_t count)
 {
     float expected[COUNT_MAX];
-    struct tree_span root = {.first = 0, .count = job->lanes};
+    struct lane_tree_span root = {.first = 0, .count = job->lanes};
     sum_subtree(expected, job->number, bucket, root, count);
     return memcmp(result, expected, count * sizeof(float)) != 0;
 }

@@ -78,7 +78,7 @@ static int save(void)
     if (r == 0)
         r = manifest_seal(&manifest, sample.count, NULL);
     if (r == 0)
-        r = checkpoint_commit(io_threads_table(), folder, &manifest, config, path, sha256, NULL);
+        r = folder_commit(io_threads_table(), folder, &manifest, config, path, sha256, NULL);
     manifest_done(&part);
     manifest_done(&manifest);
     return r;

@@ -63,7 +63,7 @@ static int find(uint64_t seed, char ret_path[1024], char ret_sha256[65], struct 
 {
     struct manifest manifest;
     manifest_of(seed, &manifest);
-    int r = checkpoint_find_equal(folder, &manifest, ret_path, ret_sha256, error);
+    int r = folder_compare(folder, &manifest, ret_path, ret_sha256, error);
     manifest_done(&manifest);
     return r;
 }
@@ -85,7 +85,7 @@ static void the_same_state_stands(void **state)
     char path[1024], sha256[65];
     struct error error = {0};
     struct manifest manifest;
-    assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_STANDS);
+    assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_STANDS);
     assert_string_equal(path, step_path);
     assert_int_equal(manifest_load(path, sha256, &manifest, &error), 0);
     manifest_done(&manifest);
@@ -98,7 +98,7 @@ static void nothing_there(void **state)
     char path[1024], sha256[65];
     struct error error = {0};
     sample_remove(step_path);
-    assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_ABSENT);
+    assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
 }
 
 static void another_state_is_refused(void **state)
@@ -129,7 +129,7 @@ static void a_damaged_one_makes_room(void **state)
         char path[1024], sha256[65];
         struct error error = {0};
         flip_byte(names[i], 11);
-        assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_ABSENT);
+        assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
         assert_false(there("step-0000000007"));
         assert_true(there("step-0000000007.damaged")); /* the newest of them */
         sample_write(folder, STEP, 2);
@@ -144,7 +144,7 @@ static void damage_deep_inside_is_found(void **state)
     char path[1024], sha256[65];
     struct error error = {0};
     flip_byte("optimizer-00001-of-00002.safetensors", 4096 + 100);
-    assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_ABSENT);
+    assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
     assert_true(there("step-0000000007.damaged"));
 }
 
@@ -154,7 +154,7 @@ static void damaged_ones_go_with_their_age(void **state)
     char path[1024], sha256[65];
     struct error error = {0};
     flip_byte("config.json", 3);
-    assert_int_equal(find(STEP, path, sha256, &error), CHECKPOINT_ABSENT);
+    assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
     sample_write(folder, STEP, 1);
     sample_write(folder, STEP + 1, 1);
     assert_int_equal(checkpoint_retain(folder, 2, STEP + 1, 0, &error), 0);

@@ -55,7 +55,7 @@ static void make_checkpoints(void)
     write_file("demo/step-0000000020/manifest.json", "{}", 2);
     write_file("demo/step-0000000030.g2.part/rank-0.safetensors", "x", 1);
     write_file("demo/" CHECKPOINT_OWNER_NAME, "{}", 2);
-    write_file("demo/" TUNE_FILE_NAME, "{}", 2);
+    write_file("demo/" IO_TUNING_FILE_NAME, "{}", 2);
 }
 
 static void purging_leaves_nothing(void **state)

@@ -21,7 +21,7 @@ static int set_up(void **state)
     fault.inner = io_threads_table();
     fault_disarm();
     sample_folder(folder);
-    snprintf(remembered, sizeof(remembered), "%s/" TUNE_FILE_NAME, folder);
+    snprintf(remembered, sizeof(remembered), "%s/" IO_TUNING_FILE_NAME, folder);
     return 0;
 }
 

@@ -144,7 +144,7 @@ static void a_share_larger_than_the_arena(void **state)
     assert_int_equal(manifest.files[0].chunk_count, 11);
     assert_int_equal(manifest_seal(&manifest, 2, &error), 0);
     json_t *config = json_object();
-    assert_int_equal(checkpoint_commit(io, folder, &manifest, config, path, sha256, &error), 0);
+    assert_int_equal(folder_commit(io, folder, &manifest, config, path, sha256, &error), 0);
     json_decref(config);
 
     struct checkpoint_reader *reader;
@@ -306,7 +306,7 @@ static void commit_looks_before_it_leaps(void **state)
             assert_int_equal(unlink(file), 0);
         if (expected[i] == -EBADMSG)
             assert_int_equal(truncate(file, 4096), 0);
-        assert_int_equal(checkpoint_commit(io, folder, &part, config, path, sha256, &error),
+        assert_int_equal(folder_commit(io, folder, &part, config, path, sha256, &error),
                          expected[i]);
         manifest_done(&part);
     }

@@ -164,7 +164,7 @@ static void play_end(struct play *play)
 static int reduce_once(struct rank *rank, bool combine)
 {
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct tree_span ranges[] = {{0, 1}, {1, 2}, {3, 1}};
+    static const struct lane_tree_span ranges[] = {{0, 1}, {1, 2}, {3, 1}};
     const struct reduce_group group = {
         .carrier = rank->member.carrier,
         .lanes = 4,

@@ -15,50 +15,51 @@
 static void a_silent_peer_is_found_after_the_timeout(void **state)
 {
     (void)state;
-    struct watch watch;
-    watch_init(&watch, TIMEOUT, BEGIN);
-    uint64_t heard = watch_poll(&watch, BEGIN);
+    struct failure_detector watch;
+    failure_detector_init(&watch, TIMEOUT, BEGIN);
+    uint64_t heard = failure_detector_poll(&watch, BEGIN);
     uint64_t now = BEGIN;
-    while (!watch_silent(&watch, heard)) {
-        now += watch_poll_ns(&watch);
-        watch_poll(&watch, now);
+    while (!failure_detector_silent(&watch, heard)) {
+        now += failure_detector_poll_ns(&watch);
+        failure_detector_poll(&watch, now);
     }
     assert_true(now - BEGIN > TIMEOUT);
-    assert_true(now - BEGIN <= TIMEOUT + watch_poll_ns(&watch));
+    assert_true(now - BEGIN <= TIMEOUT + failure_detector_poll_ns(&watch));
 }
 
 static void our_own_sleep_is_nobody_s_silence(void **state)
 {
     (void)state;
-    struct watch watch;
-    watch_init(&watch, TIMEOUT, BEGIN);
-    uint64_t heard = watch_poll(&watch, BEGIN);
+    struct failure_detector watch;
+    failure_detector_init(&watch, TIMEOUT, BEGIN);
+    uint64_t heard = failure_detector_poll(&watch, BEGIN);
     for (unsigned looks = 1; looks <= 4; looks++) {
-        watch_poll(&watch, BEGIN + looks * 100 * TIMEOUT); /* stopped for hours, four times */
-        assert_false(watch_silent(&watch, heard));
+        failure_detector_poll(&watch,
+                              BEGIN + looks * 100 * TIMEOUT); /* stopped for hours, four times */
+        assert_false(failure_detector_silent(&watch, heard));
     }
-    watch_poll(&watch, BEGIN + 500 * TIMEOUT);
-    assert_true(watch_silent(&watch, heard));
+    failure_detector_poll(&watch, BEGIN + 500 * TIMEOUT);
+    assert_true(failure_detector_silent(&watch, heard));
 }
 
 static void a_clock_that_stands_still_does_no_harm(void **state)
 {
     (void)state;
-    struct watch watch;
-    watch_init(&watch, TIMEOUT, BEGIN);
-    assert_int_equal(watch_poll(&watch, BEGIN - NS_PER_SECOND), 0);
-    assert_int_equal(watch_poll(&watch, BEGIN + 5), 5);
+    struct failure_detector watch;
+    failure_detector_init(&watch, TIMEOUT, BEGIN);
+    assert_int_equal(failure_detector_poll(&watch, BEGIN - NS_PER_SECOND), 0);
+    assert_int_equal(failure_detector_poll(&watch, BEGIN + 5), 5);
 }
 
 static void heartbeats_come_every_quarter(void **state)
 {
     (void)state;
-    struct watch watch;
-    watch_init(&watch, TIMEOUT, BEGIN);
+    struct failure_detector watch;
+    failure_detector_init(&watch, TIMEOUT, BEGIN);
     unsigned beats = 0;
     for (uint64_t now = BEGIN; now < BEGIN + TIMEOUT; now += TIMEOUT / 100) {
-        watch_poll(&watch, now);
-        beats += watch_beat(&watch);
+        failure_detector_poll(&watch, now);
+        beats += failure_detector_beat(&watch);
     }
     assert_int_equal(beats, 4);
 }

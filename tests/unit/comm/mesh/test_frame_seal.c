@@ -9,10 +9,10 @@
 
 #include "comm/mesh/frame_seal.h"
 
-static const uint8_t key[SEAL_KEY_SIZE] = {3, 1, 4};
+static const uint8_t key[FRAME_SEAL_KEY_SIZE] = {3, 1, 4};
 static const char text[] = "the gradient of a unit";
 
-static enum seal_kind kind;
+static enum frame_seal_kind kind;
 
 static int use_authentication(void **state)
 {
@@ -28,80 +28,85 @@ static int use_checksums(void **state)
     return 0;
 }
 
-static struct seal *open_seal(const uint8_t *its_key)
+static struct frame_seal *open_seal(const uint8_t *its_key)
 {
-    struct seal *seal;
-    assert_int_equal(seal_new(kind, its_key, &seal), 0);
+    struct frame_seal *seal;
+    assert_int_equal(frame_seal_new(kind, its_key, &seal), 0);
     return seal;
 }
 
 static void test_parts_in_order_are_right(void **state)
 {
     (void)state;
-    struct seal *sender = open_seal(key), *receiver = open_seal(key);
-    uint8_t tag[SEAL_TAG_SIZE];
+    struct frame_seal *sender = open_seal(key), *receiver = open_seal(key);
+    uint8_t tag[FRAME_SEAL_TAG_SIZE];
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(seal_make(sender, text, sizeof(text), tag), 0);
-        assert_int_equal(seal_begin(receiver), 0); /* as they arrive */
-        assert_int_equal(seal_add(receiver, text, 5), 0);
-        assert_int_equal(seal_add(receiver, text + 5, sizeof(text) - 5), 0);
-        assert_int_equal(seal_check_end(receiver, tag), 0);
+        assert_int_equal(frame_seal_make(sender, text, sizeof(text), tag), 0);
+        assert_int_equal(frame_seal_begin(receiver), 0); /* as they arrive */
+        assert_int_equal(frame_seal_add(receiver, text, 5), 0);
+        assert_int_equal(frame_seal_add(receiver, text + 5, sizeof(text) - 5), 0);
+        assert_int_equal(frame_seal_check_end(receiver, tag), 0);
     }
-    seal_free(sender);
-    seal_free(receiver);
-    seal_free(NULL);
+    frame_seal_free(sender);
+    frame_seal_free(receiver);
+    frame_seal_free(NULL);
 }
 
 /* GMAC has a published answer: test case 13 of McGrew and Viega's GCM (a key of zeros, no data). */
 static void test_the_known_answer(void **state)
 {
     (void)state;
-    static const uint8_t zeros[SEAL_KEY_SIZE] = {0};
-    static const uint8_t answer[SEAL_TAG_SIZE] = {0x53, 0x0f, 0x8a, 0xfb, 0xc7, 0x45, 0x36, 0xb9,
-                                                  0xa9, 0x63, 0xb4, 0xf1, 0xc4, 0xcb, 0x73, 0x8b};
-    struct seal *seal = open_seal(zeros);
-    assert_int_equal(seal_check(seal, "", 0, answer), 0);
-    seal_free(seal);
+    static const uint8_t zeros[FRAME_SEAL_KEY_SIZE] = {0};
+    static const uint8_t answer[FRAME_SEAL_TAG_SIZE] = {0x53, 0x0f, 0x8a, 0xfb, 0xc7, 0x45,
+                                                        0x36, 0xb9, 0xa9, 0x63, 0xb4, 0xf1,
+                                                        0xc4, 0xcb, 0x73, 0x8b};
+    struct frame_seal *seal = open_seal(zeros);
+    assert_int_equal(frame_seal_check(seal, "", 0, answer), 0);
+    frame_seal_free(seal);
 }
 
 static void test_repeated_dropped_and_foreign_ones_are_wrong(void **state)
 {
     (void)state;
-    static const uint8_t other_key[SEAL_KEY_SIZE] = {3, 1, 5};
-    uint8_t first[SEAL_TAG_SIZE], second[SEAL_TAG_SIZE];
-    struct seal *sender = open_seal(key);
-    assert_int_equal(seal_make(sender, text, sizeof(text), first), 0);
-    assert_int_equal(seal_make(sender, text, sizeof(text), second), 0);
-    assert_memory_not_equal(first, second, SEAL_TAG_SIZE);
-    struct seal *receiver = open_seal(key);
-    assert_int_equal(seal_check(receiver, text, sizeof(text), second), -EBADMSG); /* dropped */
-    assert_int_equal(seal_check(receiver, text, sizeof(text), first), -EBADMSG);  /* too late */
-    seal_free(receiver);
+    static const uint8_t other_key[FRAME_SEAL_KEY_SIZE] = {3, 1, 5};
+    uint8_t first[FRAME_SEAL_TAG_SIZE], second[FRAME_SEAL_TAG_SIZE];
+    struct frame_seal *sender = open_seal(key);
+    assert_int_equal(frame_seal_make(sender, text, sizeof(text), first), 0);
+    assert_int_equal(frame_seal_make(sender, text, sizeof(text), second), 0);
+    assert_memory_not_equal(first, second, FRAME_SEAL_TAG_SIZE);
+    struct frame_seal *receiver = open_seal(key);
+    assert_int_equal(frame_seal_check(receiver, text, sizeof(text), second),
+                     -EBADMSG); /* dropped */
+    assert_int_equal(frame_seal_check(receiver, text, sizeof(text), first),
+                     -EBADMSG); /* too late */
+    frame_seal_free(receiver);
     receiver = open_seal(key);
-    assert_int_equal(seal_check(receiver, text, sizeof(text), first), 0);
-    assert_int_equal(seal_check(receiver, text, sizeof(text), first), -EBADMSG); /* repeated */
-    seal_free(receiver);
+    assert_int_equal(frame_seal_check(receiver, text, sizeof(text), first), 0);
+    assert_int_equal(frame_seal_check(receiver, text, sizeof(text), first),
+                     -EBADMSG); /* repeated */
+    frame_seal_free(receiver);
     receiver = open_seal(other_key);
-    assert_int_equal(seal_check(receiver, text, sizeof(text), first), -EBADMSG);
-    seal_free(receiver);
-    seal_free(sender);
+    assert_int_equal(frame_seal_check(receiver, text, sizeof(text), first), -EBADMSG);
+    frame_seal_free(receiver);
+    frame_seal_free(sender);
 }
 
 static void test_no_bit_of_text_or_tag_may_change(void **state)
 {
     (void)state;
-    uint8_t bytes[sizeof(text) + SEAL_TAG_SIZE];
-    struct seal *sender = open_seal(key);
+    uint8_t bytes[sizeof(text) + FRAME_SEAL_TAG_SIZE];
+    struct frame_seal *sender = open_seal(key);
     memcpy(bytes, text, sizeof(text));
-    assert_int_equal(seal_make(sender, text, sizeof(text), bytes + sizeof(text)), 0);
+    assert_int_equal(frame_seal_make(sender, text, sizeof(text), bytes + sizeof(text)), 0);
     for (unsigned bit = 0; bit < 8 * sizeof(bytes); bit++) {
-        struct seal *receiver = open_seal(key);
+        struct frame_seal *receiver = open_seal(key);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_int_equal(seal_check(receiver, bytes, sizeof(text), bytes + sizeof(text)), -EBADMSG);
+        assert_int_equal(frame_seal_check(receiver, bytes, sizeof(text), bytes + sizeof(text)),
+                         -EBADMSG);
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        seal_free(receiver);
+        frame_seal_free(receiver);
     }
-    seal_free(sender);
+    frame_seal_free(sender);
 }
 
 #define BOTH(test)                                                                                 \

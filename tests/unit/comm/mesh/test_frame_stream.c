@@ -103,19 +103,20 @@ static int small_frame(void *context, const struct frame *frame, const uint8_t *
                                                               : "?");
 }
 
-static void item_sent(void *context, struct stream_item *item)
+static void item_sent(void *context, struct frame_stream_item *item)
 {
     struct seen *seen = context;
     (void)item;
     seen->items_sent++;
 }
 
-static const struct stream_events events = {message_begins, message_ends, small_frame, item_sent};
+static const struct frame_stream_events events = {message_begins, message_ends, small_frame,
+                                                  item_sent};
 
 struct fixture {
     struct pipe_link pipe;
     struct seen seen;
-    struct stream sender, receiver;
+    struct frame_stream sender, receiver;
 };
 
 static bool sealed; /* as after a handshake */
@@ -136,25 +137,25 @@ static int without_seals(void **state)
 
 static struct fixture *fixture_new(size_t chunk_max)
 {
-    static const uint8_t there[SEAL_KEY_SIZE] = {1}, back[SEAL_KEY_SIZE] = {2};
+    static const uint8_t there[FRAME_SEAL_KEY_SIZE] = {1}, back[FRAME_SEAL_KEY_SIZE] = {2};
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     assert_non_null(fixture);
     fixture->pipe = (struct pipe_link){
         .link.operations = &pipe_operations, .chunk = 1, .chunk_max = chunk_max, .room = SIZE_MAX};
     fixture->seen.contents_right = true;
-    stream_init(&fixture->sender, &fixture->pipe.link, &events, &fixture->seen, 3, 1);
-    stream_init(&fixture->receiver, &fixture->pipe.link, &events, &fixture->seen, 3, 2);
+    frame_stream_init(&fixture->sender, &fixture->pipe.link, &events, &fixture->seen, 3, 1);
+    frame_stream_init(&fixture->receiver, &fixture->pipe.link, &events, &fixture->seen, 3, 2);
     if (sealed) {
-        assert_int_equal(stream_seal(&fixture->sender, SEAL_AUTHENTICATED, there, back), 0);
-        assert_int_equal(stream_seal(&fixture->receiver, SEAL_AUTHENTICATED, back, there), 0);
+        assert_int_equal(frame_stream_seal(&fixture->sender, SEAL_AUTHENTICATED, there, back), 0);
+        assert_int_equal(frame_stream_seal(&fixture->receiver, SEAL_AUTHENTICATED, back, there), 0);
     }
     return fixture;
 }
 
 static void fixture_free(struct fixture *fixture)
 {
-    stream_done(&fixture->sender);
-    stream_done(&fixture->receiver);
+    frame_stream_done(&fixture->sender);
+    frame_stream_done(&fixture->receiver);
     bytes_done(&fixture->pipe.held);
     bytes_done(&fixture->seen.log);
     free(fixture->seen.destination);
@@ -181,24 +182,24 @@ static void any_cut_of_the_bytes_gives_the_same_frames(void **state)
 {
     (void)state;
     static const size_t chunks[] = {1, 7, 41, 100, 5000};
-    static const size_t sizes[] = {0, 1, 40, 300, STREAM_STAGING_BYTES, 40000};
+    static const size_t sizes[] = {0, 1, 40, 300, FRAME_STREAM_STAGING_BYTES, 40000};
     for (size_t c = 0; c < ARRAY_COUNT(chunks); c++) {
         struct fixture *fixture = fixture_new(chunks[c]);
-        struct stream_item items[ARRAY_COUNT(sizes)];
+        struct frame_stream_item items[ARRAY_COUNT(sizes)];
         uint8_t *data[ARRAY_COUNT(sizes)];
         for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
             data[i] = data_of(i, sizes[i]);
-            items[i] = (struct stream_item){
+            items[i] = (struct frame_stream_item){
                 .type = FRAME_DATA, .tag = i, .data = data[i], .size_bytes = sizes[i]};
-            stream_queue(&fixture->sender, &items[i]);
+            frame_stream_queue(&fixture->sender, &items[i]);
         }
-        struct stream_item offer = {.type = FRAME_OFFER, .tag = 9, .size_bytes = 1000};
-        stream_queue(&fixture->sender, &offer);
-        assert_int_equal(stream_put(&fixture->sender, FRAME_HEARTBEAT, 0, 0, NULL, 0), 0);
-        assert_int_equal(stream_send(&fixture->sender), 0);
-        assert_true(stream_idle(&fixture->sender));
+        struct frame_stream_item offer = {.type = FRAME_OFFER, .tag = 9, .size_bytes = 1000};
+        frame_stream_queue(&fixture->sender, &offer);
+        assert_int_equal(frame_stream_put(&fixture->sender, FRAME_HEARTBEAT, 0, 0, NULL, 0), 0);
+        assert_int_equal(frame_stream_send(&fixture->sender), 0);
+        assert_true(frame_stream_idle(&fixture->sender));
         assert_int_equal(fixture->seen.items_sent, ARRAY_COUNT(sizes) + 1);
-        assert_true(stream_receive(&fixture->receiver, SIZE_MAX) > 0);
+        assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) > 0);
         expect_log(fixture, "H D0:0 D1:1 D2:40 D3:300 D4:16384 D5:40000 O ");
         for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
             free(data[i]);
@@ -212,15 +213,16 @@ static void a_small_frame_goes_between_two_segments(void **state)
     const size_t size = 3 * FRAME_SEGMENT_MAX;
     struct fixture *fixture = fixture_new(1 << 16);
     uint8_t *data = data_of(4, size);
-    struct stream_item item = {.type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
+    struct frame_stream_item item = {
+        .type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
     fixture->pipe.chunk = 1 << 16;
     fixture->pipe.room = 70000; /* in the first segment */
-    stream_queue(&fixture->sender, &item);
-    assert_int_equal(stream_send(&fixture->sender), 0);
-    assert_int_equal(stream_put(&fixture->sender, FRAME_HEARTBEAT, 0, 0, NULL, 0), 0);
+    frame_stream_queue(&fixture->sender, &item);
+    assert_int_equal(frame_stream_send(&fixture->sender), 0);
+    assert_int_equal(frame_stream_put(&fixture->sender, FRAME_HEARTBEAT, 0, 0, NULL, 0), 0);
     fixture->pipe.room = SIZE_MAX;
-    assert_int_equal(stream_send(&fixture->sender), 0);
-    assert_true(stream_receive(&fixture->receiver, SIZE_MAX) > 0);
+    assert_int_equal(frame_stream_send(&fixture->sender), 0);
+    assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) > 0);
     expect_log(fixture, "H D4:3145728 ");
     free(data);
     fixture_free(fixture);
@@ -234,26 +236,29 @@ static void a_fault_can_follow_an_abandoned_message(void **state)
                                    1,
                                    FRAME_HEADER_SIZE,
                                    5000,
-                                   FRAME_HEADER_SIZE + SEAL_TAG_SIZE + FRAME_SEGMENT_MAX + 7,
-                                   FRAME_SEGMENT_MAX + 2 * FRAME_HEADER_SIZE + 2 * SEAL_TAG_SIZE};
+                                   FRAME_HEADER_SIZE + FRAME_SEAL_TAG_SIZE + FRAME_SEGMENT_MAX + 7,
+                                   FRAME_SEGMENT_MAX + 2 * FRAME_HEADER_SIZE +
+                                       2 * FRAME_SEAL_TAG_SIZE};
     for (size_t r = 0; r < ARRAY_COUNT(rooms); r++) {
         const size_t size = 2 * FRAME_SEGMENT_MAX + 5;
         struct fixture *fixture = fixture_new(1 << 16);
         uint8_t *data = data_of(4, size);
-        struct stream_item item = {.type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
-        struct stream_item next = {.type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = 10};
+        struct frame_stream_item item = {
+            .type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
+        struct frame_stream_item next = {
+            .type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = 10};
         fixture->pipe.room = rooms[r];
-        stream_queue(&fixture->sender, &item);
-        stream_queue(&fixture->sender, &next);
-        assert_int_equal(stream_send(&fixture->sender), 0);
-        assert_int_equal(stream_abandon(&fixture->sender), 0);
+        frame_stream_queue(&fixture->sender, &item);
+        frame_stream_queue(&fixture->sender, &next);
+        assert_int_equal(frame_stream_send(&fixture->sender), 0);
+        assert_int_equal(frame_stream_abandon(&fixture->sender), 0);
         memset(data, 0xee, size);
         free(data);
-        assert_int_equal(stream_put(&fixture->sender, FRAME_FAULT, 0, 0, "why", 3), 0);
+        assert_int_equal(frame_stream_put(&fixture->sender, FRAME_FAULT, 0, 0, "why", 3), 0);
         fixture->pipe.room = SIZE_MAX;
-        assert_int_equal(stream_send(&fixture->sender), 0);
-        assert_true(stream_idle(&fixture->sender));
-        assert_true(stream_receive(&fixture->receiver, SIZE_MAX) > 0);
+        assert_int_equal(frame_stream_send(&fixture->sender), 0);
+        assert_true(frame_stream_idle(&fixture->sender));
+        assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) > 0);
         expect_log(fixture, "F:why ");
         assert_int_equal(fixture->seen.items_sent, 0);
         fixture_free(fixture);
@@ -266,14 +271,16 @@ static void what_was_changed_on_the_way_is_no_message(void **state)
     (void)state;
     const size_t size = 300;
     uint8_t *data = data_of(4, size);
-    const size_t wire = FRAME_HEADER_SIZE + size + 2 * SEAL_TAG_SIZE;
+    const size_t wire = FRAME_HEADER_SIZE + size + 2 * FRAME_SEAL_TAG_SIZE;
     for (size_t byte = 0; byte < wire; byte++) {
         struct fixture *fixture = fixture_new(1 << 16);
-        struct stream_item item = {.type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
-        struct stream_item next = {.type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = size};
-        stream_queue(&fixture->sender, &item);
-        stream_queue(&fixture->sender, &next);
-        assert_int_equal(stream_send(&fixture->sender), 0);
+        struct frame_stream_item item = {
+            .type = FRAME_DATA, .tag = 4, .data = data, .size_bytes = size};
+        struct frame_stream_item next = {
+            .type = FRAME_DATA, .tag = 5, .data = data, .size_bytes = size};
+        frame_stream_queue(&fixture->sender, &item);
+        frame_stream_queue(&fixture->sender, &next);
+        assert_int_equal(frame_stream_send(&fixture->sender), 0);
         assert_int_equal(fixture->pipe.held.size_bytes, 2 * wire);
         if (byte % 2 == 0) {
             fixture->pipe.held.data[byte] ^= (uint8_t)(1u << byte % 8);
@@ -282,7 +289,7 @@ static void what_was_changed_on_the_way_is_no_message(void **state)
                     2 * wire - byte - 1);
             fixture->pipe.held.size_bytes--;
         }
-        assert_true(stream_receive(&fixture->receiver, SIZE_MAX) < 0);
+        assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) < 0);
         expect_log(fixture, "");
         fixture_free(fixture);
     }
@@ -315,7 +322,7 @@ static void segments_out_of_order_are_refused(void **state)
         put_raw(fixture, cases[i][0]);
         if (cases[i][1].type != 0)
             put_raw(fixture, cases[i][1]);
-        assert_int_equal(stream_receive(&fixture->receiver, SIZE_MAX), -EPROTO);
+        assert_int_equal(frame_stream_receive(&fixture->receiver, SIZE_MAX), -EPROTO);
         fixture_free(fixture);
     }
 }
@@ -325,10 +332,10 @@ static void the_end_of_the_stream_is_told(void **state)
     (void)state;
     struct fixture *fixture = fixture_new(100);
     put_raw(fixture, (struct frame){.type = FRAME_HEARTBEAT});
-    assert_true(stream_receive(&fixture->receiver, SIZE_MAX) > 0);
-    assert_int_equal(stream_receive(&fixture->receiver, SIZE_MAX), 0);
+    assert_true(frame_stream_receive(&fixture->receiver, SIZE_MAX) > 0);
+    assert_int_equal(frame_stream_receive(&fixture->receiver, SIZE_MAX), 0);
     fixture->pipe.closed = true;
-    assert_int_equal(stream_receive(&fixture->receiver, SIZE_MAX), -ESHUTDOWN);
+    assert_int_equal(frame_stream_receive(&fixture->receiver, SIZE_MAX), -ESHUTDOWN);
     fixture_free(fixture);
 }
 

@@ -89,23 +89,23 @@ static void each_direction_has_a_key_of_this_conversation(void **state)
     (void)state;
     struct both both;
     struct handshake_reply none;
-    uint8_t keys[2][2][SEAL_KEY_SIZE], again[2][SEAL_KEY_SIZE];
+    uint8_t keys[2][2][FRAME_SEAL_KEY_SIZE], again[2][FRAME_SEAL_KEY_SIZE];
     both_init(&both);
     up_to_proof(&both);
     assert_int_equal(feed(&both.acceptor, &both.proof, &both.answer), 0);
     assert_int_equal(feed(&both.connector, &both.answer, &none), 0);
     handshake_keys(&both.acceptor, keys[0][0], keys[0][1]);
     handshake_keys(&both.connector, keys[1][0], keys[1][1]);
-    assert_memory_equal(keys[0][0], keys[1][1], SEAL_KEY_SIZE);
-    assert_memory_equal(keys[0][1], keys[1][0], SEAL_KEY_SIZE);
-    assert_memory_not_equal(keys[0][0], keys[0][1], SEAL_KEY_SIZE);
+    assert_memory_equal(keys[0][0], keys[1][1], FRAME_SEAL_KEY_SIZE);
+    assert_memory_equal(keys[0][1], keys[1][0], FRAME_SEAL_KEY_SIZE);
+    assert_memory_not_equal(keys[0][0], keys[0][1], FRAME_SEAL_KEY_SIZE);
     both.acceptor.connector_challenge[31] ^= 1; /* another conversation */
     handshake_keys(&both.acceptor, again[0], again[1]);
-    assert_memory_not_equal(again[0], keys[0][0], SEAL_KEY_SIZE);
+    assert_memory_not_equal(again[0], keys[0][0], FRAME_SEAL_KEY_SIZE);
 }
 
 /* What both agree on; @offers: of the connector and the acceptor. */
-static enum seal_kind seals_of(bool connector, bool acceptor)
+static enum frame_seal_kind seals_of(bool connector, bool acceptor)
 {
     struct both both;
     struct handshake_reply none;

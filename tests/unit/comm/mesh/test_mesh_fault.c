@@ -410,21 +410,21 @@ enum damage { FLIP_HEADER, FLIP_HEADER_TAG, FLIP_PAYLOAD, FLIP_PAYLOAD_TAG, DROP
 static void put_damaged(struct pair *pair, struct frame frame, const uint8_t *payload,
                         enum damage damage, unsigned bit)
 {
-    uint8_t wire[FRAME_HEADER_SIZE + FRAME_SMALL_MAX + 2 * SEAL_TAG_SIZE];
-    struct seal *seal = raw_seals[pair->raw].out;
+    uint8_t wire[FRAME_HEADER_SIZE + FRAME_SMALL_MAX + 2 * FRAME_SEAL_TAG_SIZE];
+    struct frame_seal *seal = raw_seals[pair->raw].out;
     uint8_t *at = wire, *places[DAMAGES] = {[FLIP_HEADER] = wire};
     frame_encode(&frame, at);
     at += FRAME_HEADER_SIZE;
-    assert_int_equal(seal_make(seal, wire, FRAME_HEADER_SIZE, at), 0);
+    assert_int_equal(frame_seal_make(seal, wire, FRAME_HEADER_SIZE, at), 0);
     places[FLIP_HEADER_TAG] = at;
-    at += SEAL_TAG_SIZE;
+    at += FRAME_SEAL_TAG_SIZE;
     if (frame.length > 0) {
         places[FLIP_PAYLOAD] = at;
         memcpy(at, payload, frame.length);
         at += frame.length;
-        assert_int_equal(seal_make(seal, at - frame.length, frame.length, at), 0);
+        assert_int_equal(frame_seal_make(seal, at - frame.length, frame.length, at), 0);
         places[FLIP_PAYLOAD_TAG] = at;
-        at += SEAL_TAG_SIZE;
+        at += FRAME_SEAL_TAG_SIZE;
     }
     if (damage < DROP)
         places[damage][bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -483,7 +483,7 @@ static void no_changed_dropped_or_repeated_byte_arrives(void **state)
             bool of_payload = damage == FLIP_PAYLOAD || damage == FLIP_PAYLOAD_TAG;
             unsigned bits = damage == FLIP_HEADER    ? 8 * FRAME_HEADER_SIZE
                             : damage == FLIP_PAYLOAD ? 8 * sizeof(payload)
-                                                     : 8 * SEAL_TAG_SIZE;
+                                                     : 8 * FRAME_SEAL_TAG_SIZE;
             if (of_payload && frames[i].length == 0)
                 continue;
             for (unsigned bit = (unsigned)i; bit < bits; bit += damage < DROP ? 29 : bits)

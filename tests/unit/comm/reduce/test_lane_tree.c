@@ -14,8 +14,9 @@ static void children_split_at_the_largest_power_of_two_below(void **state)
         unsigned count, left;
     } cases[] = {{2, 1}, {3, 2}, {4, 2}, {5, 4}, {8, 4}, {9, 8}, {12, 8}, {13, 8}, {1024, 512}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct tree_span left, right;
-        tree_children((struct tree_span){.first = 3, .count = cases[i].count}, &left, &right);
+        struct lane_tree_span left, right;
+        lane_tree_children((struct lane_tree_span){.first = 3, .count = cases[i].count}, &left,
+                           &right);
         assert_int_equal(left.first, 3);
         assert_int_equal(left.count, cases[i].left);
         assert_int_equal(right.first, 3 + cases[i].left);
@@ -24,19 +25,19 @@ static void children_split_at_the_largest_power_of_two_below(void **state)
 }
 
 /* Every node of the tree, by the definition. */
-static unsigned all_nodes(struct tree_span node, struct tree_span *nodes, unsigned count)
+static unsigned all_nodes(struct lane_tree_span node, struct lane_tree_span *nodes, unsigned count)
 {
     nodes[count++] = node;
     if (node.count >= 2) {
-        struct tree_span left, right;
-        tree_children(node, &left, &right);
+        struct lane_tree_span left, right;
+        lane_tree_children(node, &left, &right);
         count = all_nodes(left, nodes, count);
         count = all_nodes(right, nodes, count);
     }
     return count;
 }
 
-static bool is_node(const struct tree_span *nodes, unsigned count, struct tree_span span)
+static bool is_node(const struct lane_tree_span *nodes, unsigned count, struct lane_tree_span span)
 {
     for (unsigned i = 0; i < count; i++)
         if (nodes[i].first == span.first && nodes[i].count == span.count)
@@ -44,11 +45,11 @@ static bool is_node(const struct tree_span *nodes, unsigned count, struct tree_s
     return false;
 }
 
-static void check_range(unsigned lanes, struct tree_span range, const struct tree_span *nodes,
-                        unsigned node_count)
+static void check_range(unsigned lanes, struct lane_tree_span range,
+                        const struct lane_tree_span *nodes, unsigned node_count)
 {
-    struct tree_span subtrees[TREE_SUBTREES_MAX], parent;
-    unsigned count = tree_subtrees(lanes, range, subtrees);
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX], parent;
+    unsigned count = lane_tree_subtrees(lanes, range, subtrees);
     unsigned next = range.first;
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(subtrees[i].first, next);
@@ -56,7 +57,7 @@ static void check_range(unsigned lanes, struct tree_span range, const struct tre
         next += subtrees[i].count;
         /* maximal: no two neighbours make a node */
         if (i > 0)
-            assert_false(tree_parent_of_pair(lanes, subtrees[i - 1], subtrees[i], &parent));
+            assert_false(lane_tree_parent_of_pair(lanes, subtrees[i - 1], subtrees[i], &parent));
     }
     assert_int_equal(next, range.first + range.count);
 }
@@ -65,11 +66,11 @@ static void subtrees_of_every_range_are_nodes_and_maximal(void **state)
 {
     (void)state;
     for (unsigned lanes = 1; lanes <= 40; lanes++) {
-        struct tree_span nodes[80];
-        unsigned node_count = all_nodes((struct tree_span){.count = lanes}, nodes, 0);
+        struct lane_tree_span nodes[80];
+        unsigned node_count = all_nodes((struct lane_tree_span){.count = lanes}, nodes, 0);
         for (unsigned first = 0; first < lanes; first++)
             for (unsigned count = 0; count <= lanes - first; count++)
-                check_range(lanes, (struct tree_span){.first = first, .count = count}, nodes,
+                check_range(lanes, (struct lane_tree_span){.first = first, .count = count}, nodes,
                             node_count);
     }
 }
@@ -77,28 +78,29 @@ static void subtrees_of_every_range_are_nodes_and_maximal(void **state)
 static void the_most_subtrees_of_a_range_fit(void **state)
 {
     (void)state;
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
-    struct tree_span range = {.first = 1, .count = TREE_LANES_MAX - 2};
-    assert_int_equal(tree_subtrees(TREE_LANES_MAX, range, subtrees), 18);
-    range = (struct tree_span){.first = 0, .count = TREE_LANES_MAX};
-    assert_int_equal(tree_subtrees(TREE_LANES_MAX, range, subtrees), 1);
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
+    struct lane_tree_span range = {.first = 1, .count = LANE_TREE_LANES_MAX - 2};
+    assert_int_equal(lane_tree_subtrees(LANE_TREE_LANES_MAX, range, subtrees), 18);
+    range = (struct lane_tree_span){.first = 0, .count = LANE_TREE_LANES_MAX};
+    assert_int_equal(lane_tree_subtrees(LANE_TREE_LANES_MAX, range, subtrees), 1);
 }
 
 static void pairs_are_parents_exactly_when_they_are_children(void **state)
 {
     (void)state;
     for (unsigned lanes = 1; lanes <= 20; lanes++) {
-        struct tree_span nodes[40];
-        unsigned node_count = all_nodes((struct tree_span){.count = lanes}, nodes, 0);
+        struct lane_tree_span nodes[40];
+        unsigned node_count = all_nodes((struct lane_tree_span){.count = lanes}, nodes, 0);
         for (unsigned a = 0; a < node_count; a++) {
             for (unsigned b = 0; b < node_count; b++) {
-                struct tree_span joined = {nodes[a].first, nodes[a].count + nodes[b].count};
-                struct tree_span left = {0, 0}, right = {0, 0}, parent;
+                struct lane_tree_span joined = {nodes[a].first, nodes[a].count + nodes[b].count};
+                struct lane_tree_span left = {0, 0}, right = {0, 0}, parent;
                 if (is_node(nodes, node_count, joined) && joined.count >= 2)
-                    tree_children(joined, &left, &right);
+                    lane_tree_children(joined, &left, &right);
                 bool children = left.first == nodes[a].first && left.count == nodes[a].count &&
                                 right.first == nodes[b].first && right.count == nodes[b].count;
-                assert_int_equal(tree_parent_of_pair(lanes, nodes[a], nodes[b], &parent), children);
+                assert_int_equal(lane_tree_parent_of_pair(lanes, nodes[a], nodes[b], &parent),
+                                 children);
                 if (children)
                     assert_true(parent.first == joined.first && parent.count == joined.count);
             }

@@ -68,7 +68,7 @@ static void another_order_gives_other_bits(void **state)
     (void)state;
     float tree[COUNT_MAX], naive[COUNT_MAX] = {0}, lane_values[COUNT_MAX];
     for (unsigned lanes = 4; lanes <= LANES_MAX; lanes++) {
-        struct tree_span root = {.first = 0, .count = lanes};
+        struct lane_tree_span root = {.first = 0, .count = lanes};
         sum_subtree(tree, lanes, 0, root, COUNT_MAX);
         memset(naive, 0, sizeof(naive));
         for (unsigned lane = 0; lane < lanes; lane++) {
@@ -87,7 +87,7 @@ static void groups_that_do_not_cover_the_lanes_are_refused(void **state)
     const unsigned ranks[] = {0, 1};
     static const struct {
         unsigned lanes, self;
-        struct tree_span ranges[2];
+        struct lane_tree_span ranges[2];
     } cases[] = {
         {0, 0, {{0, 0}, {0, 0}}}, {4, 0, {{0, 2}, {2, 1}}}, {4, 0, {{0, 2}, {2, 3}}},
         {4, 0, {{0, 2}, {3, 1}}}, {4, 0, {{0, 4}, {4, 0}}}, {4, 2, {{0, 2}, {2, 2}}},
@@ -111,7 +111,7 @@ static void one_replica_needs_no_mesh(void **state)
 {
     (void)state;
     const unsigned rank = 0;
-    const struct tree_span range = {.first = 0, .count = 5};
+    const struct lane_tree_span range = {.first = 0, .count = 5};
     struct reduce_group group = {
         .lanes = 5, .member_count = 1, .ranks = &rank, .lane_ranges = &range, .add = add};
     struct reduce_bucket *bucket;
@@ -161,7 +161,7 @@ static void assert_posted(struct counting *counting, unsigned received, unsigned
 static struct reduce_bucket *counted_bucket(struct counting *counting)
 {
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct tree_span ranges[] = {{0, 2}, {2, 1}, {3, 3}};
+    static const struct lane_tree_span ranges[] = {{0, 2}, {2, 1}, {3, 3}};
     struct reduce_group group = {.carrier = &counting->carrier,
                                  .lanes = 6,
                                  .member_count = 3,
@@ -170,10 +170,10 @@ static struct reduce_bucket *counted_bucket(struct counting *counting)
                                  .lane_ranges = ranges,
                                  .add = add};
     struct reduce_bucket *bucket;
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
-    assert_int_equal(tree_subtrees(6, ranges[0], subtrees) + tree_subtrees(6, ranges[2], subtrees),
-                     3);
-    assert_int_equal(tree_subtrees(6, ranges[1], subtrees), 1);
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
+    assert_int_equal(
+        lane_tree_subtrees(6, ranges[0], subtrees) + lane_tree_subtrees(6, ranges[2], subtrees), 3);
+    assert_int_equal(lane_tree_subtrees(6, ranges[1], subtrees), 1);
     assert_int_equal(reduce_bucket_new(&group, 100, &bucket), 0);
     return bucket;
 }
@@ -230,7 +230,7 @@ static void *member_give_up(void *context)
 {
     struct member *member = context;
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct tree_span ranges[] = {{0, 2}, {2, 1}, {3, 1}};
+    static const struct lane_tree_span ranges[] = {{0, 2}, {2, 1}, {3, 1}};
     struct reduce_group group = {
         .carrier = member->carrier,
         .lanes = 4,

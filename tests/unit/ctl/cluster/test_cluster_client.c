@@ -19,7 +19,7 @@
 
 struct mute {
     int listener;
-    struct store store;
+    struct cluster_client store;
     uint64_t begun_ns;
 };
 
@@ -30,7 +30,7 @@ static void begin(struct mute *mute)
     struct error error = {0};
     mute->listener = listener_open(&port);
     snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u", port);
-    assert_int_equal(store_open_at(endpoint, "c", TIMEOUT_NS, &mute->store, &error), 0);
+    assert_int_equal(cluster_client_open_at(endpoint, "c", TIMEOUT_NS, &mute->store, &error), 0);
     mute->store.quiet = true;
     mute->begun_ns = clock_monotonic_ns();
 }
@@ -40,7 +40,7 @@ static void expect(struct mute *mute, int status, const struct error *error, con
     assert_int_equal(status, -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - mute->begun_ns < LATE_NS);
     assert_non_null(strstr(error->text, words));
-    store_close(&mute->store);
+    cluster_client_close(&mute->store);
     close(mute->listener);
 }
 
@@ -50,7 +50,7 @@ static void test_reading(void **state)
     struct mute mute;
     struct error error = {0};
     begin(&mute);
-    int status = store_range(&mute.store, "/x", false, NULL, NULL, &error);
+    int status = cluster_client_range(&mute.store, "/x", false, NULL, NULL, &error);
     expect(&mute, status, &error, "no answer within 0 s.\nIs it running at http://127.0.0.1:");
 }
 
@@ -62,7 +62,7 @@ static void test_writing(void **state)
     bool succeeded;
     const struct kv_operation put = {.type = KV_PUT, .key = "/x", .value = "1"};
     begin(&mute);
-    int status = store_txn(&mute.store, NULL, 0, &put, 1, &succeeded, &error);
+    int status = cluster_client_txn(&mute.store, NULL, 0, &put, 1, &succeeded, &error);
     expect(&mute, status, &error, "so it may have been done or not");
 }
 
@@ -82,9 +82,9 @@ static void test_no_answer_is_none_of_no_keys(void **state)
     bool taken = false;
     begin(&mute);
     close(mute.listener); /* refused now */
-    assert_true(store_range(&mute.store, "/x", false, take_nothing, &taken, NULL) < 0);
+    assert_true(cluster_client_range(&mute.store, "/x", false, take_nothing, &taken, NULL) < 0);
     assert_false(taken);
-    store_close(&mute.store);
+    cluster_client_close(&mute.store);
 }
 
 int main(void)

@@ -56,7 +56,7 @@ static void write_checkpoint(char folder[64], const struct job_spec *remembered)
     manifest.spec = job_spec_encode(remembered);
     manifest.state = json_pack("{s:{}}", "freeze");
     assert_int_equal(manifest_seal(&manifest, sample.count, &error), 0);
-    assert_int_equal(checkpoint_commit(io, folder, &manifest, config, path, sha256, &error), 0);
+    assert_int_equal(folder_commit(io, folder, &manifest, config, path, sha256, &error), 0);
     manifest_done(&part);
     manifest_done(&manifest);
     sample_done(&sample);

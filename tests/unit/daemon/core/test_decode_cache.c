@@ -46,13 +46,13 @@ static void test_plans(void **state)
     (void)state;
     put_plan(&mirror, "plan", 7);
     put(&mirror, "broken", "{}");
-    assert_int_equal(meaning_of_plan(&mirror, mirror_find(&mirror, "plan"), &first, &error), 0);
-    assert_int_equal(meaning_of_plan(&mirror, mirror_find(&mirror, "plan"), &second, &error), 0);
+    assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "plan"), &first, &error), 0);
+    assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "plan"), &second, &error), 0);
     assert_ptr_equal(first, second);
     plan_free(second);
     put_plan(&mirror, "plan", 8);
-    assert_int_equal(meaning_of_plan(&mirror, mirror_find(&mirror, "plan"), &newer, &error), 0);
-    assert_int_equal(meaning_of_plan(&mirror, mirror_find(&mirror, "broken"), &second, &error),
+    assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "plan"), &newer, &error), 0);
+    assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "broken"), &second, &error),
                      -EINVAL);
     assert_non_null(strstr(error.text, "job"));
     mirror_done(&mirror);
@@ -70,15 +70,15 @@ static void test_reports(void **state)
     (void)state;
     put_report(&mirror, "report", 11);
     put(&mirror, "broken", "{}");
-    first = meaning_of_report(&mirror, mirror_find(&mirror, "report"));
+    first = decode_cache_report(&mirror, mirror_find(&mirror, "report"));
     assert_non_null(first);
     assert_int_equal(first->workers[0].instance, 11);
-    assert_ptr_equal(meaning_of_report(&mirror, mirror_find(&mirror, "report")), first);
+    assert_ptr_equal(decode_cache_report(&mirror, mirror_find(&mirror, "report")), first);
     put_report(&mirror, "report", 12);
-    first = meaning_of_report(&mirror, mirror_find(&mirror, "report"));
+    first = decode_cache_report(&mirror, mirror_find(&mirror, "report"));
     assert_non_null(first);
     assert_int_equal(first->workers[0].instance, 12);
-    assert_null(meaning_of_report(&mirror, mirror_find(&mirror, "broken")));
+    assert_null(decode_cache_report(&mirror, mirror_find(&mirror, "broken")));
     mirror_done(&mirror);
 }
 
@@ -97,13 +97,13 @@ static void test_states(void **state)
     (void)state;
     put_state(&mirror, "state", "running");
     put(&mirror, "broken", "{");
-    const struct state_record *first = meaning_of_state(&mirror, mirror_find(&mirror, "state"));
+    const struct state_record *first = decode_cache_state(&mirror, mirror_find(&mirror, "state"));
     assert_non_null(first);
     assert_string_equal(first->state, "running");
-    assert_ptr_equal(meaning_of_state(&mirror, mirror_find(&mirror, "state")), first);
-    assert_null(meaning_of_state(&mirror, mirror_find(&mirror, "broken")));
+    assert_ptr_equal(decode_cache_state(&mirror, mirror_find(&mirror, "state")), first);
+    assert_null(decode_cache_state(&mirror, mirror_find(&mirror, "broken")));
     put_state(&mirror, "state", "completed");
-    first = meaning_of_state(&mirror, mirror_find(&mirror, "state"));
+    first = decode_cache_state(&mirror, mirror_find(&mirror, "state"));
     assert_string_equal(first->state, "completed");
     mirror_done(&mirror);
 }

@@ -67,7 +67,7 @@ static const char *page_of(struct node *node)
 {
     bytes_done(&node->body);
     node->body = (struct bytes){0};
-    assert_int_equal(exposition_append(&node->daemon, &node->body), 0);
+    assert_int_equal(prometheus_append(&node->daemon, &node->body), 0);
     assert_int_equal(bytes_append(&node->body, "", 1), 0);
     return (const char *)node->body.data;
 }

@@ -10,7 +10,7 @@
 #include "unit/daemon/keys.h"
 
 #define TIMEOUT_NS (1500 * NS_PER_MS)
-#define PAUSE_NS   (PROBATION_TIMEOUTS_MIN * TIMEOUT_NS)
+#define PAUSE_NS   (SLOT_BACKOFF_TIMEOUTS_MIN * TIMEOUT_NS)
 
 static struct config config = {.cluster = "c", .node = "a", .failure_timeout_ns = TIMEOUT_NS};
 static struct fake_store store;

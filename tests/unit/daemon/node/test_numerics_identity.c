@@ -43,10 +43,10 @@ static void the_workers_word_and_the_threads(void **state)
 {
     (void)state;
     make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
-    arithmetic_describe_cpu(&config, &self);
+    numerics_identity_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 2 threads");
     config.threads = 1;
-    arithmetic_describe_cpu(&config, &self);
+    numerics_identity_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 1 thread");
     unlink(program);
 }
@@ -59,7 +59,7 @@ static void a_gpu_needs_no_more_than_the_workers_word(void **state)
 #define LONGEST                                                                                    \
     "NVIDIA RTX PRO 6000 Blackwell Server Edition, cuBLASLt 130100, kernels 10, cuDNN 91900"
     make_worker("test \"$2\" = cuda:GPU-1 && echo '" LONGEST "'");
-    arithmetic_describe_gpus(&config, &list, &self);
+    numerics_identity_describe_gpus(&config, &list, &self);
     assert_string_equal(self.arithmetic, LONGEST);
     assert_int_equal(self.slots[0].computes, 0);
     assert_string_equal(self.slots[0].bad, "");
@@ -80,7 +80,7 @@ static void each_kind_of_gpu_is_asked_for(void **state)
         snprintf(list.gpus[i].name, sizeof(list.gpus[i].name), "%s", names[i]);
         snprintf(list.gpus[i].uuid, sizeof(list.gpus[i].uuid), "%s-%u", names[i], i);
     }
-    arithmetic_describe_gpus(&config, &list, &self);
+    numerics_identity_describe_gpus(&config, &list, &self);
     static const unsigned computes[] = {0, 1, 4, 0, 1, 2, 3, 4};
     for (unsigned i = 0; i < list.count; i++)
         assert_int_equal(self.slots[i].computes, computes[i]);
@@ -131,13 +131,13 @@ static void no_whole_line_is_no_word(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
         make_worker(scripts[i]);
-        arithmetic_describe_cpu(&config, &self);
+        numerics_identity_describe_cpu(&config, &self);
         assert_string_equal(self.arithmetic, "");
         unlink(program);
     }
     make_worker("true");
     unlink(program);
-    arithmetic_describe_cpu(&config, &self);
+    numerics_identity_describe_cpu(&config, &self);
     assert_string_equal(self.arithmetic, "");
 }
 

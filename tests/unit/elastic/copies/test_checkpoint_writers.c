@@ -14,7 +14,7 @@
 /* Two replicas of two stages: ranks 0 and 1 are on a; rank 2 on b; rank 3 on c. */
 static struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}, {.node = "c"}};
 static struct plan plan;
-static struct writers writers;
+static struct checkpoint_writers writers;
 static uint64_t step;
 
 static int set_up(void **state)
@@ -34,7 +34,7 @@ static const char *begin(void)
     static char text[8];
     char *end = text;
     step += 10;
-    writers_begin(&writers, &plan, step);
+    checkpoint_writers_begin(&writers, &plan, step);
     for (unsigned rank = 0; rank < plan.worker_count; rank++)
         if (writers.left_out[rank])
             *end++ = (char)('0' + rank);
@@ -44,15 +44,16 @@ static const char *begin(void)
 
 static void fails(unsigned rank)
 {
-    const struct writers_unable unable = {.count = 1, .ranks = {rank}};
-    writers_hear(&writers, step, &unable, step - 10);
-    writers_hear(&writers, step, &unable, step - 10); /* every commit says it again */
+    const struct checkpoint_writers_unable unable = {.count = 1, .ranks = {rank}};
+    checkpoint_writers_hear(&writers, step, &unable, step - 10);
+    checkpoint_writers_hear(&writers, step, &unable, step - 10); /* every commit says it again */
 }
 
 static void succeeds(void)
 {
-    const struct writers_unable before = {.count = 1, .ranks = {3}};
-    writers_hear(&writers, step - 10, &before, step); /* of which one failed, not this one */
+    const struct checkpoint_writers_unable before = {.count = 1, .ranks = {3}};
+    checkpoint_writers_hear(&writers, step - 10, &before,
+                            step); /* of which one failed, not this one */
 }
 
 static void nobody_sits_out_at_first(void **state)
@@ -68,7 +69,7 @@ static void who_fails_sits_out_for_ever_longer(void **state)
     (void)state;
     begin();
     fails(3);
-    for (unsigned pause = 1; pause <= WRITERS_REST_MAX; pause *= 2) {
+    for (unsigned pause = 1; pause <= CHECKPOINT_WRITERS_REST_MAX; pause *= 2) {
         for (unsigned i = 0; i < pause; i++) {
             assert_string_equal(begin(), "3");
             succeeds();
@@ -76,7 +77,7 @@ static void who_fails_sits_out_for_ever_longer(void **state)
         assert_string_equal(begin(), ""); /* tried again */
         fails(3);
     }
-    for (unsigned i = 0; i < WRITERS_REST_MAX; i++)
+    for (unsigned i = 0; i < CHECKPOINT_WRITERS_REST_MAX; i++)
         assert_string_equal(begin(), "3");
     assert_string_equal(begin(), "");
 }
@@ -102,12 +103,12 @@ static void who_has_recovered_is_as_new(void **state)
 /* With copies the shares are durable first; what is noted of the others' may fail then. */
 static void who_fails_after_all_have_written(void **state)
 {
-    const struct writers_unable unable = {.count = 1, .ranks = {3}};
+    const struct checkpoint_writers_unable unable = {.count = 1, .ranks = {3}};
     (void)state;
     begin();
-    for (unsigned pause = 1; pause <= WRITERS_REST_MAX; pause *= 2) {
+    for (unsigned pause = 1; pause <= CHECKPOINT_WRITERS_REST_MAX; pause *= 2) {
         succeeds();
-        writers_hear(&writers, step, &unable, step);
+        checkpoint_writers_hear(&writers, step, &unable, step);
         for (unsigned i = 0; i < pause; i++)
             assert_string_equal(begin(), "3");
         assert_string_equal(begin(), "");
@@ -188,16 +189,16 @@ static void a_step_that_is_written_again(void **state)
 
 static void too_many_are_no_matter_of_their_disks(void **state)
 {
-    struct writers_unable sum = {0};
-    const struct writers_unable some = {.count = 5, .ranks = {1, 1, 1, 1, 3}};
+    struct checkpoint_writers_unable sum = {0};
+    const struct checkpoint_writers_unable some = {.count = 5, .ranks = {1, 1, 1, 1, 3}};
     (void)state;
     begin();
-    writers_merge(&sum, &some);
+    checkpoint_writers_merge(&sum, &some);
     assert_int_equal(sum.count, 5);
     assert_int_equal(sum.ranks[4], 3);
-    writers_merge(&sum, &some);
+    checkpoint_writers_merge(&sum, &some);
     assert_int_equal(sum.count, 10);
-    writers_hear(&writers, step, &sum, 0);
+    checkpoint_writers_hear(&writers, step, &sum, 0);
     assert_string_equal(begin(), "");
 }
 

@@ -21,30 +21,30 @@ static void test_known_distances(void **state)
         {"ca", "abc", 3},      {"lanes", "planes", 1},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        assert_int_equal(nearest_distance(cases[i].a, cases[i].b), cases[i].distance);
-        assert_int_equal(nearest_distance(cases[i].b, cases[i].a), cases[i].distance);
+        assert_int_equal(edit_distance(cases[i].a, cases[i].b), cases[i].distance);
+        assert_int_equal(edit_distance(cases[i].b, cases[i].a), cases[i].distance);
     }
 }
 
 static void test_long_words_are_far_apart(void **state)
 {
     (void)state;
-    char longest[NEAREST_WORD_MAX + 1] = {0}, longer[NEAREST_WORD_MAX + 2] = {0};
-    memset(longest, 'a', NEAREST_WORD_MAX);
-    memset(longer, 'a', NEAREST_WORD_MAX + 1);
-    assert_int_equal(nearest_distance(longest, longest), 0);
-    assert_int_equal(nearest_distance(longest, longer), NEAREST_WORD_MAX);
-    assert_false(nearest_is_close(longer, longest));
+    char longest[EDIT_DISTANCE_WORD_MAX + 1] = {0}, longer[EDIT_DISTANCE_WORD_MAX + 2] = {0};
+    memset(longest, 'a', EDIT_DISTANCE_WORD_MAX);
+    memset(longer, 'a', EDIT_DISTANCE_WORD_MAX + 1);
+    assert_int_equal(edit_distance(longest, longest), 0);
+    assert_int_equal(edit_distance(longest, longer), EDIT_DISTANCE_WORD_MAX);
+    assert_false(edit_distance_is_close(longer, longest));
 }
 
 static void test_close(void **state)
 {
     (void)state;
-    assert_true(nearest_is_close("layer", "layers"));
-    assert_true(nearest_is_close("optimiser", "optimizer"));
-    assert_true(nearest_is_close("lrr", "lr"));
-    assert_false(nearest_is_close("quokka", "freeze"));
-    assert_false(nearest_is_close("ab", "cd"));
+    assert_true(edit_distance_is_close("layer", "layers"));
+    assert_true(edit_distance_is_close("optimiser", "optimizer"));
+    assert_true(edit_distance_is_close("lrr", "lr"));
+    assert_false(edit_distance_is_close("quokka", "freeze"));
+    assert_false(edit_distance_is_close("ab", "cd"));
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static void let_another_wait(unsigned gives)
 {
     for (unsigned i = 0; i < NODES; i++)
         say(i, WORKER_RUNNING, 6, 9);
-    view.queue = (struct queue_place){.kept = gives, .gives = gives, .first = "late"};
+    view.queue = (struct slot_queue_place){.kept = gives, .gives = gives, .first = "late"};
 }
 
 static void it_gives_way_to_a_job_that_waits(void **state)
@@ -56,7 +56,7 @@ static void it_keeps_what_it_cannot_do_without(void **state)
     assert_null(strstr(decision.text, "waits for slots"));
     assert_non_null(strstr(decision.text, "keeps its 3 slots, of which job late waits for 2: "
                                           "no layout of fewer works"));
-    view.queue = (struct queue_place){.kept = 0};
+    view.queue = (struct slot_queue_place){.kept = 0};
     decide();
     assert_null(strstr(decision.text, "keeps"));
 }
@@ -78,7 +78,7 @@ static void it_names_those_before_it(void **state)
     (void)state;
     view.plan = NULL;
     view.spec = &spec;
-    view.queue = (struct queue_place){.before = 1, .kept_before = NODES, .first = "early"};
+    view.queue = (struct slot_queue_place){.before = 1, .kept_before = NODES, .first = "early"};
     decide();
     assert_non_null(strstr(decision.text, "3 of the next free slots are for job early, submitted"));
     view.queue.before = 3;

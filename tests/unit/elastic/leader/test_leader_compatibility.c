@@ -180,9 +180,9 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 {
     (void)state;
     struct member node = {.name = "d"};
-    struct leader_kind kind = {.arithmetic = "one", .links = 2};
+    struct leader_compatibility kind = {.arithmetic = "one", .links = 2};
     char words[200] = "something";
-    leader_kind_words(&kind, &node, words, sizeof(words));
+    leader_compatibility_words(&kind, &node, words, sizeof(words));
     assert_string_equal(words, "");
 }
 
@@ -191,14 +191,14 @@ static void what_is_not_said_is_said_to_be_so(void **state)
 {
     (void)state;
     struct member node = {.name = "d", .arithmetic = "one", .slot_count = 1};
-    struct leader_kind kind = {.arithmetic = "one", .links = 2};
+    struct leader_compatibility kind = {.arithmetic = "one", .links = 2};
     char words[200];
-    leader_kind_words(&kind, &node, words, sizeof(words));
+    leader_compatibility_words(&kind, &node, words, sizeof(words));
     assert_string_equal(words, "node d does not say which link protocol its workers speak: see its "
                                "log, restart its firnd");
     node.protocol.links = 3;
     kind.links = 0;
-    leader_kind_words(&kind, &node, words, sizeof(words));
+    leader_compatibility_words(&kind, &node, words, sizeof(words));
     assert_string_equal(words, "node d starts workers of link protocol 3, nobody said what this "
                                "job's speak: upgrade all nodes");
 }

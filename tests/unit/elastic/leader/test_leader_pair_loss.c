@@ -41,7 +41,7 @@ static int end(void **state)
 static bool is_over(void)
 {
     look();
-    return leader_standoff_is_over(&context);
+    return leader_pair_loss_is_over(&context);
 }
 
 static void it_is_over_when_its_time_is(void **state)
@@ -55,7 +55,7 @@ static void it_is_over_when_its_time_is(void **state)
 static void it_is_not_asked_again_at_once(void **state)
 {
     (void)state;
-    leader_standoff_goes_on(&context);
+    leader_pair_loss_goes_on(&context);
     assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
     assert_false(is_over());
     view.now_ns += TERM_NS - 1;
@@ -104,7 +104,7 @@ static void it_begins_with_the_first_patient_plan(void **state)
     next->patient = false;
     memory.standoff_seen_ns = 0;
     memory.standoff_refused_ns = 77;
-    leader_standoff_enter(&context, next, 9);
+    leader_pair_loss_enter(&context, next, 9);
     assert_true(next->patient);
     assert_int_equal(memory.standoff_seen_ns, view.now_ns);
     assert_int_equal(memory.standoff_until_ns, view.now_ns + TERM_NS);
@@ -113,11 +113,11 @@ static void it_begins_with_the_first_patient_plan(void **state)
     view.now_ns += 5;
     memory.standoff_refused_ns = 77;
     look();
-    leader_standoff_enter(&context, next, 9);
+    leader_pair_loss_enter(&context, next, 9);
     assert_int_equal(memory.standoff_seen_ns, seen_ns);
     assert_int_equal(memory.standoff_refused_ns, 77);
     next->worker_count = next->replica_count = 2; /* without c */
-    leader_standoff_enter(&context, next, 9);
+    leader_pair_loss_enter(&context, next, 9);
     assert_false(next->patient);
     assert_int_equal(memory.standoff_seen_ns, 0);
     plan_free(next);
@@ -127,7 +127,7 @@ static void words_say_for_how_long(void **state)
 {
     (void)state;
     memory.standoff_refused_ns = view.now_ns + TERM_NS;
-    leader_standoff_say(&context);
+    leader_pair_loss_say(&context);
     assert_string_equal(decision.text,
                         "; the network between them is waited for: after 40 s, or when one of "
                         "them is drained, the job goes back to step 4 without it, if there are "
@@ -135,7 +135,7 @@ static void words_say_for_how_long(void **state)
     assert_int_equal(decision.wake_at_ns, memory.standoff_refused_ns);
     memory.standoff_until_ns = memory.standoff_refused_ns + 1;
     look();
-    leader_standoff_say(&context);
+    leader_pair_loss_say(&context);
     assert_int_equal(decision.wake_at_ns, memory.standoff_until_ns);
 }
 
@@ -144,12 +144,12 @@ static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
     (void)state;
     memory.standoff_seen_ns = 0;
     look();
-    leader_standoff_say(&context);
+    leader_pair_loss_say(&context);
     assert_string_equal(decision.text, "; the network between them is waited for");
     assert_true(decision.wake_at_ns == UINT64_MAX);
     plan->patient = false;
     look();
-    leader_standoff_say(&context);
+    leader_pair_loss_say(&context);
     assert_string_equal(decision.text, "");
 }
 

@@ -35,14 +35,14 @@ static void cut(unsigned a, unsigned b)
 static void nothing_is_left_out_where_all_reach_each_other(void **state)
 {
     (void)state;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), 0);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), 0);
 }
 
 static void of_a_pair_the_second_goes(void **state)
 {
     (void)state;
     cut(A, B);
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), B);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), B);
 }
 
 static void the_end_with_fewer_slots_goes(void **state)
@@ -50,7 +50,7 @@ static void the_end_with_fewer_slots_goes(void **state)
     (void)state;
     cut(A, B);
     nodes[1].slot_count = 4;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), A);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A);
 }
 
 /* One node that nobody reaches, however many slots it has. */
@@ -59,14 +59,14 @@ static void the_middle_of_a_star_goes(void **state)
     (void)state;
     cut(A, B | C | D);
     nodes[0].slot_count = 8;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), A);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A);
 }
 
 static void of_two_halves_the_larger_stays(void **state)
 {
     (void)state;
     cut(A | B, C | D | E);
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), A | B);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A | B);
 }
 
 static void one_that_stays_costs_its_neighbours(void **state)
@@ -74,9 +74,9 @@ static void one_that_stays_costs_its_neighbours(void **state)
     (void)state;
     cut(A, B | C);
     nodes[0].stays = true;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), B | C);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), B | C);
     nodes[1].stays = true;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, NULL, NULL), 0);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), 0);
 }
 
 static bool without_these(const void *context, uint32_t set)
@@ -90,9 +90,9 @@ static void a_set_that_may_not_go_is_passed_over(void **state)
     (void)state;
     uint32_t needed = B;
     cut(A, B);
-    assert_int_equal(cut_graph_leave_out(nodes, 5, without_these, &needed), A);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, without_these, &needed), A);
     needed = A | B;
-    assert_int_equal(cut_graph_leave_out(nodes, 5, without_these, &needed), 0);
+    assert_int_equal(netsplit_graph_leave_out(nodes, 5, without_these, &needed), 0);
 }
 
 static void the_largest_graph_has_an_answer(void **state)
@@ -100,7 +100,7 @@ static void the_largest_graph_has_an_answer(void **state)
     (void)state;
     for (unsigned i = 0; i < CUT_NODES_MAX; i += 2)
         cut(1u << i, 1u << (i + 1));
-    assert_int_equal(cut_graph_leave_out(nodes, CUT_NODES_MAX, NULL, NULL), 0xaaaa);
+    assert_int_equal(netsplit_graph_leave_out(nodes, CUT_NODES_MAX, NULL, NULL), 0xaaaa);
 }
 
 int main(void)

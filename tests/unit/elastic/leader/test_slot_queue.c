@@ -11,7 +11,7 @@
 
 #define JOBS_MAX 4
 
-static struct queue_job jobs[JOBS_MAX];
+static struct slot_queue_job jobs[JOBS_MAX];
 static unsigned job_count, total, free_slots;
 
 static void begin(unsigned all, unsigned unused)
@@ -21,10 +21,10 @@ static void begin(unsigned all, unsigned unused)
     free_slots = unused;
 }
 
-static struct queue_job *add(const char *name, unsigned least, unsigned workers)
+static struct slot_queue_job *add(const char *name, unsigned least, unsigned workers)
 {
-    struct queue_job *job = &jobs[job_count++];
-    *job = (struct queue_job){
+    struct slot_queue_job *job = &jobs[job_count++];
+    *job = (struct slot_queue_job){
         .submitted = 10 * (int64_t)job_count, .least = least, .workers = workers};
     job->waits = workers == 0;
     snprintf(job->name, sizeof(job->name), "%s", name);
@@ -33,7 +33,7 @@ static struct queue_job *add(const char *name, unsigned least, unsigned workers)
 
 static void expect(unsigned index, unsigned kept_before, unsigned kept, unsigned gives)
 {
-    struct queue_place place = queue_place(jobs, job_count, index, total, free_slots);
+    struct slot_queue_place place = slot_queue_place(jobs, job_count, index, total, free_slots);
     assert_int_equal(place.kept_before, kept_before);
     assert_int_equal(place.kept, kept);
     assert_int_equal(place.gives, gives);
@@ -45,7 +45,7 @@ static void without_anybody_waiting_all_is_free(void **state)
     begin(8, 4);
     add("a", 1, 4);
     expect(0, 0, 0, 0);
-    assert_null(queue_place(jobs, 1, 0, total, free_slots).first);
+    assert_null(slot_queue_place(jobs, 1, 0, total, free_slots).first);
 }
 
 static void the_first_submitted_is_served_first(void **state)
@@ -56,9 +56,9 @@ static void the_first_submitted_is_served_first(void **state)
     add("a", 1, 0);
     expect(0, 0, 1, 0);
     expect(1, 1, 1, 0);
-    assert_int_equal(queue_place(jobs, 2, 0, total, free_slots).before, 0);
-    assert_int_equal(queue_place(jobs, 2, 1, total, free_slots).before, 1);
-    assert_string_equal(queue_place(jobs, 2, 1, total, free_slots).first, "z");
+    assert_int_equal(slot_queue_place(jobs, 2, 0, total, free_slots).before, 0);
+    assert_int_equal(slot_queue_place(jobs, 2, 1, total, free_slots).before, 1);
+    assert_string_equal(slot_queue_place(jobs, 2, 1, total, free_slots).first, "z");
     jobs[1].submitted = 5; /* the order of submission counts, not that of the list */
     expect(0, 1, 1, 0);
     expect(1, 0, 1, 0);
@@ -71,7 +71,7 @@ static void who_has_more_than_it_needs_gives_way(void **state)
     add("greedy", 1, 4);
     add("late", 2, 0);
     expect(0, 0, 2, 2);
-    assert_string_equal(queue_place(jobs, 2, 0, total, free_slots).first, "late");
+    assert_string_equal(slot_queue_place(jobs, 2, 0, total, free_slots).first, "late");
     free_slots = 1;
     jobs[0].workers = 3;
     expect(0, 0, 2, 1);

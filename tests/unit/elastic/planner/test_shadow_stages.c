@@ -52,19 +52,19 @@ static void assign(struct plan *plan)
                                         .slots = slots,
                                         .slot_count = plan->worker_count,
                                         .lanes = plan->replica_count};
-    assert_int_equal(shadow_assign(&input, plan), 0);
+    assert_int_equal(shadow_stages_assign(&input, plan), 0);
 }
 
 static void test_two_nodes_keep_each_other(void **state)
 {
     (void)state;
     struct plan *plan = layout("ab", 2, (const size_t[]){10, 20});
-    assert_int_equal(shadow_bare_stages(plan), 2);
+    assert_int_equal(shadow_stages_bare_stages(plan), 2);
     assign(plan);
     assert_int_equal(plan->shadow_count, 2);
     assert_int_equal(plan_shadow_of(plan, 0), 1);
     assert_int_equal(plan_shadow_of(plan, 1), 0);
-    assert_int_equal(shadow_bare_stages(plan), 0);
+    assert_int_equal(shadow_stages_bare_stages(plan), 0);
     plan_free(plan);
 }
 
@@ -74,7 +74,7 @@ static void test_replicas_on_two_nodes_need_none(void **state)
     struct plan *plan = layout("aabb", 2, (const size_t[]){10, 20});
     assign(plan);
     assert_int_equal(plan->shadow_count, 0);
-    assert_int_equal(shadow_bare_stages(plan), 0);
+    assert_int_equal(shadow_stages_bare_stages(plan), 0);
     plan_free(plan);
     /* Stage 0 has both replicas on a, stage 1 is on a and b. */
     plan = layout("aaab", 2, (const size_t[]){10, 20});
@@ -121,7 +121,7 @@ static void test_memory_is_a_limit(void **state)
     assert_int_equal(plan->shadow_count, 2);
     assert_int_equal(plan_shadow_of(plan, 1), 0);
     assert_int_equal(plan_shadow_of(plan, 2), -1);
-    assert_int_equal(shadow_bare_stages(plan), 1);
+    assert_int_equal(shadow_stages_bare_stages(plan), 1);
     plan_free(plan);
 }
 
@@ -142,7 +142,7 @@ static void test_one_node_has_nobody(void **state)
     struct plan *plan = layout("aaa", 3, (const size_t[]){1, 1, 1});
     assign(plan);
     assert_int_equal(plan->shadow_count, 0);
-    assert_int_equal(shadow_bare_stages(plan), 3);
+    assert_int_equal(shadow_stages_bare_stages(plan), 3);
     plan_free(plan);
 }
 
@@ -153,7 +153,7 @@ static void test_one_worker_keeps_only_so_many(void **state)
         layout("aaaaaaaaaaab", 12, (const size_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
     assign(plan);
     assert_int_equal(plan->shadow_count, PLAN_SHADOWS_MAX + 1); /* and b's own */
-    assert_int_equal(shadow_bare_stages(plan), 11 - PLAN_SHADOWS_MAX);
+    assert_int_equal(shadow_stages_bare_stages(plan), 11 - PLAN_SHADOWS_MAX);
     plan_free(plan);
 }
 
@@ -187,7 +187,7 @@ static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
                                         .link_latency_seconds = 1e-4,
                                         .stages_wanted = 4,
                                         .replicas_wanted = 1};
-    if (shadow_layout(&input, plan, NULL, NULL, &error))
+    if (shadow_stages_layout(&input, plan, NULL, NULL, &error))
         fail_msg("%s", error.text);
 }
 
@@ -197,14 +197,14 @@ static void test_a_layout_is_spread_for_its_copies(void **state)
     struct plan *plan = plan_new();
     plan_pinned(4, 4, plan);
     assert_int_equal(plan->worker_count, 4);
-    assert_int_equal(shadow_bare_stages(plan), 0);
+    assert_int_equal(shadow_stages_bare_stages(plan), 0);
     assert_int_equal(plan->shadow_count, 4);
     plan_free(plan);
     /* One slot elsewhere is not enough for half of them: it stays as it was. */
     plan = plan_new();
     plan_pinned(4, 1, plan);
     assert_int_equal(plan->worker_count, 4);
-    assert_int_equal(shadow_bare_stages(plan), 4);
+    assert_int_equal(shadow_stages_bare_stages(plan), 4);
     plan_free(plan);
 }
 

@@ -46,33 +46,34 @@ static void seat(struct plan *plan, unsigned rank, const char *node, unsigned sl
     plan->workers[rank].instance = instance;
 }
 
-static struct transfer_holder holder(const char *node, unsigned slot, uint64_t instance,
-                                     unsigned first, unsigned count)
+static struct state_moves_holder holder(const char *node, unsigned slot, uint64_t instance,
+                                        unsigned first, unsigned count)
 {
-    struct transfer_holder holder = {.slot = slot, .instance = instance, .held = {{first, count}}};
+    struct state_moves_holder holder = {
+        .slot = slot, .instance = instance, .held = {{first, count}}};
     snprintf(holder.node, NAME_SIZE, "%s", node);
     snprintf(holder.address, ADDRESS_SIZE, "127.0.0.1:%u", slot);
     return holder;
 }
 
-static bool held_by(const struct transfer_holder *holders, unsigned count,
+static bool held_by(const struct state_moves_holder *holders, unsigned count,
                     const struct plan_worker *worker, unsigned unit)
 {
     for (unsigned i = 0; i < count; i++)
         if (holders[i].slot == worker->slot && holders[i].instance == worker->instance &&
             strcmp(holders[i].node, worker->node) == 0)
-            for (unsigned r = 0; r < TRANSFER_RANGES_MAX; r++)
+            for (unsigned r = 0; r < STATE_MOVES_RANGES_MAX; r++)
                 if (unit >= holders[i].held[r].first &&
                     unit < holders[i].held[r].first + holders[i].held[r].count)
                     return true;
     return false;
 }
 
-static bool someone_near_holds(const struct transfer_holder *holders, unsigned count,
+static bool someone_near_holds(const struct state_moves_holder *holders, unsigned count,
                                const char *node, unsigned unit)
 {
     for (unsigned i = 0; i < count; i++)
-        for (unsigned r = 0; r < TRANSFER_RANGES_MAX; r++)
+        for (unsigned r = 0; r < STATE_MOVES_RANGES_MAX; r++)
             if (strcmp(holders[i].node, node) == 0 && unit >= holders[i].held[r].first &&
                 unit < holders[i].held[r].first + holders[i].held[r].count)
                 return true;
@@ -80,7 +81,7 @@ static bool someone_near_holds(const struct transfer_holder *holders, unsigned c
 }
 
 /* Every unit arrives exactly once where it was lacking, from one that has it, near if possible. */
-static void check_moves(const struct plan *plan, const struct transfer_holder *holders,
+static void check_moves(const struct plan *plan, const struct state_moves_holder *holders,
                         unsigned count)
 {
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
@@ -115,7 +116,7 @@ static void random_worlds_end_complete(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 500; round++) {
-        struct transfer_holder holders[HOLDERS_MAX];
+        struct state_moves_holder holders[HOLDERS_MAX];
         unsigned count = 2 + next_random(HOLDERS_MAX - 1);
         for (unsigned i = 0; i < count; i++) {
             char node[NAME_SIZE];
@@ -124,22 +125,22 @@ static void random_worlds_end_complete(void **state)
             holders[i] = holder(node, i % 3, 100 + i, first, 1 + next_random(UNITS - first));
             if (next_random(3) == 0)
                 holders[i].held[1] =
-                    (struct transfer_range){second, 1 + next_random(UNITS - second)};
+                    (struct state_moves_range){second, 1 + next_random(UNITS - second)};
         }
-        holders[0].held[0] = (struct transfer_range){0, UNITS / 2};
-        holders[1].held[0] = (struct transfer_range){UNITS / 2, UNITS - UNITS / 2};
+        holders[0].held[0] = (struct state_moves_range){0, UNITS / 2};
+        holders[1].held[0] = (struct state_moves_range){UNITS / 2, UNITS - UNITS / 2};
         struct plan *plan = new_plan(1 + next_random(4), 1 + next_random(3));
         /* Workers are holders (from a random one on), or fresh on nodes of their own. */
         unsigned begin = next_random(count);
         for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-            const struct transfer_holder *old = &holders[(begin + rank) % count];
+            const struct state_moves_holder *old = &holders[(begin + rank) % count];
             if (rank < count && next_random(3) > 0)
                 seat(plan, rank, old->node, old->slot, old->instance);
             else
                 seat(plan, rank, next_random(2) ? "n0" : "x", 10 + rank, 0);
         }
         struct error error;
-        assert_int_equal(transfer_fill(plan, holders, count, NULL, &error), 0);
+        assert_int_equal(state_moves_fill(plan, holders, count, NULL, &error), 0);
         check_moves(plan, holders, count);
         plan_free(plan);
     }
@@ -148,13 +149,13 @@ static void random_worlds_end_complete(void **state)
 static void nobody_pushes_much_more_than_the_others(void **state)
 {
     (void)state;
-    struct transfer_holder holders[3] = {holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, UNITS),
-                                         holder("c", 0, 3, 0, UNITS)};
+    struct state_moves_holder holders[3] = {
+        holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, UNITS), holder("c", 0, 3, 0, UNITS)};
     struct plan *plan = new_plan(1, 3);
     for (unsigned rank = 0; rank < 3; rank++)
         seat(plan, rank, "fresh", rank, 0);
     struct error error;
-    assert_int_equal(transfer_fill(plan, holders, 3, NULL, &error), 0);
+    assert_int_equal(state_moves_fill(plan, holders, 3, NULL, &error), 0);
     assert_int_equal(plan->donor_count, 3);
     for (unsigned donor = 3; donor < 6; donor++) {
         unsigned pushes = 0;
@@ -168,13 +169,13 @@ static void nobody_pushes_much_more_than_the_others(void **state)
 static void doubtful_holders_are_the_last_resort(void **state)
 {
     (void)state;
-    struct transfer_holder holders[2] = {holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, 5)};
+    struct state_moves_holder holders[2] = {holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, 5)};
     holders[0].avoid = true;
     struct plan *plan = new_plan(2, 1);
     seat(plan, 0, "a", 5, 0);
     seat(plan, 1, "a", 6, 0);
     struct error error;
-    assert_int_equal(transfer_fill(plan, holders, 2, NULL, &error), 0);
+    assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
     assert_int_equal(plan->move_count, UNITS);
     for (unsigned m = 0; m < plan->move_count; m++)
         assert_string_equal(plan->workers[plan->moves[m].from_rank].node,
@@ -185,12 +186,12 @@ static void doubtful_holders_are_the_last_resort(void **state)
 static void a_missing_unit_is_named(void **state)
 {
     (void)state;
-    struct transfer_holder holders[1] = {holder("a", 0, 1, 0, 7)};
+    struct state_moves_holder holders[1] = {holder("a", 0, 1, 0, 7)};
     struct plan *plan = new_plan(2, 1);
     seat(plan, 0, "a", 0, 1);
     seat(plan, 1, "a", 1, 0);
     struct error error;
-    assert_int_equal(transfer_fill(plan, holders, 1, NULL, &error), -ENODATA);
+    assert_int_equal(state_moves_fill(plan, holders, 1, NULL, &error), -ENODATA);
     assert_non_null(strstr(error.text, "unit 7"));
     assert_int_equal(plan->move_count, 0);
     assert_int_equal(plan->donor_count, 0);
@@ -201,25 +202,26 @@ static void a_missing_unit_is_named(void **state)
 static void a_replaced_process_is_no_source(void **state)
 {
     (void)state;
-    struct transfer_holder holders[1] = {holder("a", 0, 1, 0, UNITS)};
+    struct state_moves_holder holders[1] = {holder("a", 0, 1, 0, UNITS)};
     struct plan *plan = new_plan(1, 1);
     seat(plan, 0, "a", 0, 2);
     struct error error;
-    assert_int_equal(transfer_fill(plan, holders, 1, NULL, &error), -ENODATA);
+    assert_int_equal(state_moves_fill(plan, holders, 1, NULL, &error), -ENODATA);
     plan_free(plan);
 }
 
 static void new_nodes_get_the_history_once(void **state)
 {
     (void)state;
-    struct transfer_holder holders[2] = {holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, UNITS)};
+    struct state_moves_holder holders[2] = {holder("a", 0, 1, 0, UNITS),
+                                            holder("b", 0, 2, 0, UNITS)};
     struct plan *plan = new_plan(1, 4);
     seat(plan, 0, "new", 0, 0);
     seat(plan, 1, "new", 1, 0);
     seat(plan, 2, "b", 0, 2);
     seat(plan, 3, "other", 1, 0);
     struct error error;
-    assert_int_equal(transfer_fill(plan, holders, 2, NULL, &error), 0);
+    assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
     assert_int_equal(plan->history_count, 2);
     assert_int_equal(plan->histories[0].from_rank, 2);
     assert_int_equal(plan->histories[0].to_rank, 0);
@@ -227,7 +229,7 @@ static void new_nodes_get_the_history_once(void **state)
     plan_free(plan);
     plan = new_plan(1, 1);
     seat(plan, 0, "new", 0, 0);
-    assert_int_equal(transfer_fill(plan, holders, 2, NULL, &error), 0);
+    assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
     assert_int_equal(plan->histories[0].from_rank, 1); /* only a donor has it */
     plan_free(plan);
 }

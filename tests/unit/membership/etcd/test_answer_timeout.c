@@ -11,41 +11,41 @@
 static void test_a_calm_server_is_left_soon(void **state)
 {
     (void)state;
-    struct patience patience;
-    patience_init(&patience, NS_PER_SECOND);
+    struct answer_timeout patience;
+    answer_timeout_init(&patience, NS_PER_SECOND);
     assert_int_equal(patience.limit_ns, 4 * NS_PER_SECOND); /* a thousand may start at once */
     for (unsigned i = 0; i < 10; i++)
-        patience_answered(&patience, NS_PER_MS);
+        answer_timeout_answered(&patience, NS_PER_MS);
     assert_int_equal(patience.limit_ns, NS_PER_SECOND);
 }
 
 static void test_waiting_in_vain_doubles_it_once(void **state)
 {
     (void)state;
-    struct patience patience;
-    patience_init(&patience, NS_PER_SECOND);
+    struct answer_timeout patience;
+    answer_timeout_init(&patience, NS_PER_SECOND);
     for (unsigned i = 0; i < 300; i++) /* that began together */
-        patience_lost(&patience, 4 * NS_PER_SECOND);
+        answer_timeout_lost(&patience, 4 * NS_PER_SECOND);
     assert_int_equal(patience.limit_ns, 8 * NS_PER_SECOND);
-    patience_lost(&patience, NS_PER_SECOND); /* one that began before */
+    answer_timeout_lost(&patience, NS_PER_SECOND); /* one that began before */
     assert_int_equal(patience.limit_ns, 8 * NS_PER_SECOND);
     for (unsigned i = 0; i < 10; i++)
-        patience_lost(&patience, patience.limit_ns);
+        answer_timeout_lost(&patience, patience.limit_ns);
     assert_int_equal(patience.limit_ns, 32 * NS_PER_SECOND);
-    patience_lost(&patience, UINT64_MAX);
+    answer_timeout_lost(&patience, UINT64_MAX);
     assert_int_equal(patience.limit_ns, 32 * NS_PER_SECOND);
 }
 
 static void test_slow_answers_make_room(void **state)
 {
     (void)state;
-    struct patience patience;
-    patience_init(&patience, NS_PER_SECOND);
-    patience_answered(&patience, 3 * NS_PER_SECOND);
+    struct answer_timeout patience;
+    answer_timeout_init(&patience, NS_PER_SECOND);
+    answer_timeout_answered(&patience, 3 * NS_PER_SECOND);
     assert_int_equal(patience.limit_ns, 12 * NS_PER_SECOND);
-    patience_answered(&patience, NS_PER_MS); /* that one may have had luck */
+    answer_timeout_answered(&patience, NS_PER_MS); /* that one may have had luck */
     assert_int_equal(patience.limit_ns, 9 * NS_PER_SECOND);
-    patience_answered(&patience, UINT64_MAX);
+    answer_timeout_answered(&patience, UINT64_MAX);
     assert_int_equal(patience.limit_ns, 32 * NS_PER_SECOND);
 }
 

@@ -197,7 +197,8 @@ static void make_call(const struct act *script, bool stream, struct exchange *ex
                                      .message_bytes = 4,
                                      .timeout_ns = stream ? 0 : WAIT_NS,
                                      .message_bytes_max = stream ? STREAMED_MAX : MESSAGE_MAX};
-    assert_int_equal(http2_client_new(poll_loop_table(loop), &(struct wire_security){0}, &http), 0);
+    assert_int_equal(
+        http2_client_new(poll_loop_table(loop), &(struct byte_stream_security){0}, &http), 0);
     assert_int_equal(
         grpc_start(http, &order, stream ? message_came : NULL, finished, exchange, &exchange->call),
         0);

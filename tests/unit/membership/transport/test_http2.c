@@ -52,9 +52,9 @@ static void start_test(struct test *test, const struct act *script)
     test->server.listener = listener_open(&test->server.port);
     assert_int_equal(pthread_create(&test->server.thread, NULL, serve, &test->server), 0);
     snprintf(test->url, sizeof(test->url), "http://127.0.0.1:%u/x", test->server.port);
-    assert_int_equal(
-        http2_client_new(poll_loop_table(test->loop), &(struct wire_security){0}, &test->client),
-        0);
+    assert_int_equal(http2_client_new(poll_loop_table(test->loop),
+                                      &(struct byte_stream_security){0}, &test->client),
+                     0);
 }
 
 static void end_test(struct test *test)
@@ -459,7 +459,7 @@ static void test_a_server_that_does_not_greet(void **state)
     test.server.listener = listener_open(&test.server.port);
     assert_int_equal(sem_init(&test.server.hung_up, 0, 0), 0);
     snprintf(test.url, sizeof(test.url), "http://127.0.0.1:%u/x", test.server.port);
-    const struct wire_security none = {0};
+    const struct byte_stream_security none = {0};
     assert_int_equal(http2_client_new(poll_loop_table(test.loop), &none, &test.client), 0);
     struct http2_order order = order_of(&test, WAIT_NS);
     order.reach_ns = SHORT_NS;
@@ -481,7 +481,7 @@ static void test_a_server_that_never_greets(void **state)
     struct exchange exchange = {0};
     test.server.listener = listener_open(&test.server.port);
     snprintf(test.url, sizeof(test.url), "http://127.0.0.1:%u/x", test.server.port);
-    const struct wire_security none = {0};
+    const struct byte_stream_security none = {0};
     assert_int_equal(http2_client_new(poll_loop_table(test.loop), &none, &test.client), 0);
     ask(&test, &exchange, SHORT_NS);
     expect_failure(&test, &exchange, -EHOSTUNREACH, false);

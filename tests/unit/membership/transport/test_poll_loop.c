@@ -17,7 +17,7 @@
 struct probe {
     const struct loop *loop;
     struct loop_io *io;
-    struct alarm alarm, other;
+    struct timer alarm, other;
     unsigned calls;
     unsigned events;
     bool done, again;
@@ -88,7 +88,7 @@ static void first_fired(void *user)
     strcat(probe->order, "1");
     if (probe->again) {
         probe->again = false;
-        alarm_set_in(&probe->alarm, 0);
+        timer_set_in(&probe->alarm, 0);
     }
 }
 
@@ -96,7 +96,7 @@ static void second_fired(void *user)
 {
     struct probe *probe = user;
     strcat(probe->order, "2");
-    alarm_done(&probe->other); /* inside its own callback */
+    timer_done(&probe->other); /* inside its own callback */
     probe->done = true;
 }
 
@@ -106,20 +106,20 @@ static void test_alarms(void **state)
     struct poll_loop *loop = poll_loop_new();
     struct probe probe = {.again = true};
     const struct loop *table = poll_loop_table(loop);
-    assert_int_equal(alarm_init(&probe.alarm, table, first_fired, &probe), 0);
-    assert_int_equal(alarm_init(&probe.other, table, second_fired, &probe), 0);
+    assert_int_equal(timer_init(&probe.alarm, table, first_fired, &probe), 0);
+    assert_int_equal(timer_init(&probe.other, table, second_fired, &probe), 0);
     bool never = false; /* neither is set */
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "");
-    alarm_set_in(&probe.alarm, 0);
-    alarm_set_in(&probe.other, 20 * NS_PER_MS);
+    timer_set_in(&probe.alarm, 0);
+    timer_set_in(&probe.other, 20 * NS_PER_MS);
     assert_int_equal(poll_loop_run(loop, &probe.done, SOON), 0);
     assert_string_equal(probe.order, "112"); /* once per setting */
-    alarm_set_in(&probe.alarm, 0);
-    alarm_clear(&probe.alarm);
+    timer_set_in(&probe.alarm, 0);
+    timer_clear(&probe.alarm);
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "112");
-    alarm_set_in(&probe.alarm, UINT64_MAX); /* never, not long ago */
+    timer_set_in(&probe.alarm, UINT64_MAX); /* never, not long ago */
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "112");
     poll_loop_free(loop); /* with an alarm still there */

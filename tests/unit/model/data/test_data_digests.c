@@ -173,14 +173,14 @@ static void test_young_files_are_not_trusted(void **state)
 
 static void find_entry(const struct dataset_options *options, char ret_path[512])
 {
-    struct data_memo memo;
+    struct data_digests memo;
     struct error error;
     char name[HASH128_TEXT_SIZE];
 
-    assert_int_equal(data_memo_begin(options, &memo, &error), 0);
+    assert_int_equal(data_digests_begin(options, &memo, &error), 0);
     hash128_text(memo.key, name);
     snprintf(ret_path, 512, "%s/%s", options->memo_folder, name);
-    data_memo_done(&memo);
+    data_digests_done(&memo);
 }
 
 static void test_damaged_entries_are_made_anew(void **state)
@@ -227,18 +227,18 @@ static void test_a_folder_that_cannot_be_written(void **state)
 
 static void test_a_change_while_it_is_read(void **state)
 {
-    struct data_memo memo;
+    struct data_digests memo;
     struct error error = {0};
 
     (void)state;
     write_tokens("tokens", "abcdefghijkl");
     struct dataset_options options = remembered();
-    assert_int_equal(data_memo_begin(&options, &memo, &error), 0);
+    assert_int_equal(data_digests_begin(&options, &memo, &error), 0);
     assert_false(memo.known);
     set_modified("tokens", 1001, 0);
-    assert_int_equal(data_memo_end(&memo, &options, (struct hash128){1, 2}, &error), -EIO);
+    assert_int_equal(data_digests_end(&memo, &options, (struct hash128){1, 2}, &error), -EIO);
     assert_non_null(strstr(error.text, "changed while it was read"));
-    data_memo_done(&memo);
+    data_digests_done(&memo);
     assert_true(is_read(&options));
 }
 
@@ -288,7 +288,7 @@ static void test_workers_that_start_together_read_once(void **state)
 /* The next one reads in its place. */
 static void test_a_reader_that_dies(void **state)
 {
-    struct data_memo memo;
+    struct data_digests memo;
     struct error error;
 
     (void)state;
@@ -297,7 +297,7 @@ static void test_a_reader_that_dies(void **state)
     pid_t reader = fork();
     assert_true(reader >= 0);
     if (reader == 0)
-        _exit(data_memo_begin(&options, &memo, &error) < 0 || memo.lock < 0);
+        _exit(data_digests_begin(&options, &memo, &error) < 0 || memo.lock < 0);
     int status;
     assert_int_equal(waitpid(reader, &status, 0), reader);
     assert_int_equal(status, 0);
@@ -351,7 +351,7 @@ static void pass_on(void *context, uint64_t done_bytes, uint64_t total_bytes)
 
 static void test_waiting_is_told_of(void **state)
 {
-    struct data_memo memo;
+    struct data_digests memo;
     struct error error;
     int words[2], status;
     char byte;
@@ -360,11 +360,12 @@ static void test_waiting_is_told_of(void **state)
     write_tokens("tokens", "abcdefghijkl");
     struct dataset_options options = remembered();
     assert_int_equal(pipe(words), 0);
-    assert_int_equal(data_memo_begin(&options, &memo, &error), 0);
+    assert_int_equal(data_digests_begin(&options, &memo, &error), 0);
     pid_t reader = fork();
     assert_true(reader >= 0);
     if (reader == 0) {
-        data_memo_done(&memo); /* its copy of the descriptor keeps the lock no longer than ours */
+        data_digests_done(
+            &memo); /* its copy of the descriptor keeps the lock no longer than ours */
         options.listener = (struct dataset_listener){pass_on, &words[1]};
         struct dataset *dataset;
         _exit(dataset_open(&options, &dataset, &error) < 0 || !dataset_was_known(dataset));
@@ -372,13 +373,13 @@ static void test_waiting_is_told_of(void **state)
     close(words[1]);
     assert_int_equal(read(words[0], &byte, 1), 1);
     close(words[0]);
-    CLEANUP(data_memo_done) struct data_memo ours = memo;
+    CLEANUP(data_digests_done) struct data_digests ours = memo;
     struct dataset_options plain = options;
     plain.memo_folder = NULL;
     struct dataset *dataset = open_dataset(&plain);
-    assert_int_equal(data_memo_end(&ours, &options, dataset_digest(dataset), &error), 0);
+    assert_int_equal(data_digests_end(&ours, &options, dataset_digest(dataset), &error), 0);
     dataset_close(dataset);
-    data_memo_done(&ours);
+    data_digests_done(&ours);
     assert_int_equal(waitpid(reader, &status, 0), reader);
     assert_int_equal(status, 0);
 }

@@ -125,7 +125,7 @@ static void write_checkpoint(uint64_t step, char ret_path[1024])
 {
     struct manifest manifest;
     struct error error = {0};
-    char left_out[COMPANIONS_WORDS], path[FOLDER_FILE_SIZE];
+    char left_out[MODEL_FILES_WORDS], path[FOLDER_FILE_SIZE];
     json_t *config = NULL;
     CLEANUP(bytes_done) struct bytes text = {0};
     sample_write(checkpoints, step, 2);
@@ -149,7 +149,7 @@ static void the_folders_files_go_with_a_checkpoint(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
-    char left_out[COMPANIONS_WORDS];
+    char left_out[MODEL_FILES_WORDS];
     json_t *config = NULL;
     (void)state;
     if (take(3, "", part, &manifest, &config, left_out, &error))
@@ -165,7 +165,7 @@ static void they_stay_when_the_folder_has_gone(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
-    char left_out[COMPANIONS_WORDS], path[1024], moved[128];
+    char left_out[MODEL_FILES_WORDS], path[1024], moved[128];
     json_t *config = NULL;
     (void)state;
     write_checkpoint(3, path);
@@ -196,7 +196,7 @@ static void damage_is_not_handed_on(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
-    char left_out[COMPANIONS_WORDS], path[1024];
+    char left_out[MODEL_FILES_WORDS], path[1024];
     json_t *config = NULL;
     (void)state;
     write_checkpoint(3, path);
@@ -212,7 +212,7 @@ static void a_folder_of_another_model_is_none(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
-    char left_out[COMPANIONS_WORDS];
+    char left_out[MODEL_FILES_WORDS];
     json_t *config = NULL;
     (void)state;
     spec.model.hidden = 64;
@@ -224,7 +224,7 @@ static void a_folder_of_another_model_is_none(void **state)
 
 static void what_is_too_large_is_named(void **state)
 {
-    struct companions companions;
+    struct model_files companions;
     struct error error = {0};
     char path[128];
     (void)state;
@@ -232,7 +232,7 @@ static void what_is_too_large_is_named(void **state)
     FILE *file = fopen(path, "w");
     assert_int_equal(ftruncate(fileno(file), COMPANION_BYTES_MAX + 1), 0);
     fclose(file);
-    assert_int_equal(companions_find(source, &companions, &error), 0);
+    assert_int_equal(model_files_find(source, &companions, &error), 0);
     assert_int_equal(companions.count, 2);
     assert_string_equal(companions.left_out,
                         "vocab.txt has 32.0 MiB; a file beside a model may have 32 MiB");

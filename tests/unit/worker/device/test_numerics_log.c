@@ -25,13 +25,13 @@ static void hear(enum log_level level, const char *message, const struct log_fie
     snprintf(heard + used, sizeof(heard) - used, "%s|", message);
 }
 
-static const char *said(struct algorithms *algorithms, const char *now)
+static const char *said(struct numerics_log *algorithms, const char *now)
 {
     const struct kernel kernel = {.describe = describe};
 
     description = now;
     heard[0] = '\0';
-    algorithms_log(algorithms, &kernel, NULL);
+    numerics_log_write(algorithms, &kernel, NULL);
     return heard;
 }
 
@@ -39,7 +39,7 @@ static const char *said(struct algorithms *algorithms, const char *now)
 static void test_each_line_once(void **state)
 {
     (void)state;
-    struct algorithms algorithms = {0};
+    struct numerics_log algorithms = {0};
 
     log_set_sink(hear, NULL);
     assert_string_equal(said(&algorithms, "a GPU\n8x8: plain\n"),
@@ -48,7 +48,7 @@ static void test_each_line_once(void **state)
     assert_string_equal(said(&algorithms, "a GPU\n8x8\nnew\n8x8: plain"),
                         "computes with: 8x8|computes with: new|");
     assert_string_equal(said(&algorithms, ""), "");
-    algorithms_done(&algorithms);
+    numerics_log_done(&algorithms);
     log_set_sink(NULL, NULL);
 }
 

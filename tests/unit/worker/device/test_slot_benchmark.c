@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "worker/device/slot_benchmark.h"
 
-static const struct rates_size small = {
+static const struct slot_benchmark_size small = {
     .rows = 64, .in = 48, .out = 80, .copy_bytes = 1 << 20, .host_bytes = 1 << 19};
 static const struct kernel_options options = {.thread_count = 1};
 static struct kernel counting;
@@ -77,8 +77,9 @@ static void test_rates(void **state)
     double flops = 0, copied = 0, fetched = 0;
 
     (void)state;
-    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), 0);
-    assert_int_equal(rates_of_memory(&counting, &options, &small, &copied, &fetched, &error), 0);
+    assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error), 0);
+    assert_int_equal(
+        slot_benchmark_of_memory(&counting, &options, &small, &copied, &fetched, &error), 0);
     assert_true(flops > 1e6 && flops < 1e16);
     assert_true(copied > 1e6 && copied < 1e16);
     assert_true(fetched > 1e6 && fetched < 1e16);
@@ -93,7 +94,8 @@ static void test_a_device_in_use_is_not_measured(void **state)
 
     (void)state;
     free_bytes = 800;
-    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), -EBUSY);
+    assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error),
+                     -EBUSY);
     assert_true(flops == 7.0);
     assert_non_null(strstr(error.text, "somebody uses it"));
 }
@@ -107,7 +109,7 @@ static void test_each_allocation_fails_once(void **state)
     (void)state;
     for (;; allowed++) {
         left = allowed;
-        if (rates_of_products(&counting, &options, &small, &one, &error) == 0)
+        if (slot_benchmark_of_products(&counting, &options, &small, &one, &error) == 0)
             break;
         assert_int_equal(error.code, -ENOMEM);
         assert_int_equal(held, 0);
@@ -115,7 +117,7 @@ static void test_each_allocation_fails_once(void **state)
     assert_true(allowed >= 3);
     for (allowed = 0;; allowed++) {
         left = allowed;
-        if (rates_of_memory(&counting, &options, &small, &one, &other, &error) == 0)
+        if (slot_benchmark_of_memory(&counting, &options, &small, &one, &other, &error) == 0)
             break;
         assert_int_equal(error.code, -ENOMEM);
         assert_int_equal(held, 0);
@@ -152,10 +154,10 @@ static void test_what_a_processor_does_for_others_does_not_count(void **state)
 
     (void)state;
     counting.linear_forward = interrupted;
-    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), 0);
+    assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error), 0);
     assert_true(flops > product * 1e9 / TAKEN_NS);
     counting.host_memory = false; /* a device beside the processor: its time is the clock's */
-    assert_int_equal(rates_of_products(&counting, &options, &small, &flops, &error), 0);
+    assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error), 0);
     assert_true(flops < product * 1e9 / TAKEN_NS);
 }
 
@@ -169,13 +171,13 @@ static void test_devices(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++)
-        assert_int_equal(rates_device(wrong[i], &backend, &read, &error), -EINVAL);
-    assert_int_equal(rates_device("cpu", &backend, &read, &error), 0);
+        assert_int_equal(slot_benchmark_device(wrong[i], &backend, &read, &error), -EINVAL);
+    assert_int_equal(slot_benchmark_device("cpu", &backend, &read, &error), 0);
     assert_int_equal(read.thread_count, 1);
-    assert_int_equal(rates_device("cpu:12", &backend, &read, &error), 0);
+    assert_int_equal(slot_benchmark_device("cpu:12", &backend, &read, &error), 0);
     assert_int_equal(read.thread_count, 12);
     assert_int_equal(backend, KERNEL_BACKEND_CPU);
-    assert_int_equal(rates_device("cuda", &backend, &read, &error), 0);
+    assert_int_equal(slot_benchmark_device("cuda", &backend, &read, &error), 0);
     assert_int_equal(backend, KERNEL_BACKEND_CUDA);
 }
 

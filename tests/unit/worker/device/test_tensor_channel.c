@@ -85,36 +85,36 @@ static const struct kernel near_kernel = {.name = "near", .host_memory = true};
 struct worker {
     struct scribe scribe;
     struct pinned *pinned;
-    struct departures *departures;
-    struct passage in, out;
+    struct send_queue *departures;
+    struct tensor_channel in, out;
     uint64_t buffers[2];
 };
 
-static void open_passage(struct worker *worker, struct passage *passage, uint64_t *buffer)
+static void open_passage(struct worker *worker, struct tensor_channel *passage, uint64_t *buffer)
 {
-    const struct passage_options options = {.pinned = worker->pinned,
-                                            .carrier = &worker->scribe.carrier,
-                                            .departures = worker->departures,
-                                            .buffer = buffer,
-                                            .size_bytes = sizeof(*buffer)};
+    const struct tensor_channel_options options = {.pinned = worker->pinned,
+                                                   .carrier = &worker->scribe.carrier,
+                                                   .departures = worker->departures,
+                                                   .buffer = buffer,
+                                                   .size_bytes = sizeof(*buffer)};
 
-    assert_int_equal(passage_init(passage, &options), 0);
+    assert_int_equal(tensor_channel_init(passage, &options), 0);
 }
 
 static void open_worker(struct worker *worker, const struct carrier_operations *operations)
 {
     *worker = (struct worker){.scribe.carrier.operations = operations};
     assert_int_equal(pinned_new(&near_kernel, NULL, &worker->pinned), 0);
-    assert_int_equal(departures_new(MESSAGES, &worker->scribe.carrier, &worker->departures), 0);
+    assert_int_equal(send_queue_new(MESSAGES, &worker->scribe.carrier, &worker->departures), 0);
     open_passage(worker, &worker->in, &worker->buffers[0]);
     open_passage(worker, &worker->out, &worker->buffers[1]);
 }
 
 static void close_worker(struct worker *worker)
 {
-    passage_close(&worker->in);
-    passage_close(&worker->out);
-    departures_free(worker->departures);
+    tensor_channel_close(&worker->in);
+    tensor_channel_close(&worker->out);
+    send_queue_free(worker->departures);
     pinned_free(worker->pinned);
 }
 
@@ -126,12 +126,12 @@ static void compute(struct worker *worker)
 /* One micro-batch: in, computed, out. */
 static void pass(struct worker *worker, uint64_t tag)
 {
-    assert_int_equal(passage_receive(&worker->in, tag), 0);
-    assert_int_equal(passage_land(&worker->in), 0);
-    assert_int_equal(passage_reuse(&worker->out), 0);
+    assert_int_equal(tensor_channel_receive(&worker->in, tag), 0);
+    assert_int_equal(tensor_channel_land(&worker->in), 0);
+    assert_int_equal(tensor_channel_reuse(&worker->out), 0);
     compute(worker);
-    passage_used(&worker->in);
-    assert_int_equal(passage_send(&worker->out, tag + 1), 0);
+    tensor_channel_used(&worker->in);
+    assert_int_equal(tensor_channel_send(&worker->out, tag + 1), 0);
 }
 
 static void test_the_device_waits_and_not_the_host(void **state)
@@ -146,8 +146,8 @@ static void test_the_device_waits_and_not_the_host(void **state)
      * only the message before the last has to be over. */
     pass(&worker, 2);
     assert_string_equal(worker.scribe.journal, "+a|a* +b.a+c|c|b* .b+d");
-    assert_int_equal(passage_complete(&worker.in), 0);
-    assert_int_equal(passage_complete(&worker.out), 0);
+    assert_int_equal(tensor_channel_complete(&worker.in), 0);
+    assert_int_equal(tensor_channel_complete(&worker.out), 0);
     assert_string_equal(worker.scribe.journal, "+a|a* +b.a+c|c|b* .b+d.c.d");
     close_worker(&worker);
 }
@@ -160,9 +160,9 @@ static void test_what_was_not_moved_is_told_before_it_is_believed(void **state)
     open_worker(&worker, &over_device);
     pass(&worker, 0);
     worker.scribe.result = -ETIMEDOUT;
-    assert_int_equal(passage_complete(&worker.in), -ETIMEDOUT);
-    assert_int_equal(passage_complete(&worker.out), -ETIMEDOUT);
-    assert_int_equal(passage_complete(&worker.in), 0); /* told once */
+    assert_int_equal(tensor_channel_complete(&worker.in), -ETIMEDOUT);
+    assert_int_equal(tensor_channel_complete(&worker.out), -ETIMEDOUT);
+    assert_int_equal(tensor_channel_complete(&worker.in), 0); /* told once */
     close_worker(&worker);
 }
 
@@ -172,9 +172,9 @@ static void test_a_message_that_does_not_come_fails_the_carrier(void **state)
 
     (void)state;
     open_worker(&worker, &over_device);
-    assert_int_equal(passage_receive(&worker.in, 0), 0);
-    assert_int_equal(passage_land(&worker.in), 0);
-    passage_close(&worker.in);
+    assert_int_equal(tensor_channel_receive(&worker.in, 0), 0);
+    assert_int_equal(tensor_channel_land(&worker.in), 0);
+    tensor_channel_close(&worker.in);
     assert_string_equal(worker.scribe.journal, "+a|a.a");
     assert_int_equal(worker.scribe.result, -ECONNRESET);
     close_worker(&worker);

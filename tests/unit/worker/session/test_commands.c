@@ -48,9 +48,9 @@ static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned 
     memcpy(coming, told, count * sizeof(*told));
     come_count = 0;
     coming_count = taken_before;
-    orders_take(&trainer, 0); /* as every step begins */
+    commands_take(&trainer, 0); /* as every step begins */
     coming_count = count;
-    const struct plan *plan = orders_announced_plan(&trainer, FOLLOWING);
+    const struct plan *plan = commands_announced_plan(&trainer, FOLLOWING);
     uint64_t generation = plan ? plan->generation : 0;
     plan_free(trainer.pending);
     return generation;

@@ -49,7 +49,7 @@ static uint64_t last_step_when_opened(void)
 {
     struct error error = {0};
 
-    assert_int_equal(scribe_open(&trainer, 0, &error), 0);
+    assert_int_equal(metrics_writer_open(&trainer, 0, &error), 0);
     return metrics_last_step(trainer.metrics);
 }
 

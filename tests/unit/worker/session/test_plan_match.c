@@ -18,7 +18,7 @@ static char identity[64];
 static void check(struct plan *plan, const char *words)
 {
     struct error error = {0};
-    int status = plan_kind_check(plan, KERNEL_BACKEND_CPU, &error);
+    int status = plan_match_check(plan, KERNEL_BACKEND_CPU, &error);
 
     assert_int_equal(status, words ? -EPROTONOSUPPORT : 0);
     if (words && !strstr(error.text, words))

@@ -17,8 +17,8 @@ struct crew_member {
     struct tiny_state tiny;
     struct engine engine;
     struct trainer trainer;
-    struct exchange_up up;
-    struct exchange_down down;
+    struct step_commit_up up;
+    struct step_commit_down down;
     struct error error;
     int status;
     pthread_t thread;
@@ -58,21 +58,21 @@ static void member_init(struct crew_member *member, unsigned rank)
     member->engine.rank = rank;
     member->trainer =
         (struct trainer){.spec = member->tiny.spec, .state = state, .engine = &member->engine};
-    assert_int_equal(state_check_new(state, &member->engine.check), 0);
+    assert_int_equal(state_digest_new(state, &member->engine.check), 0);
 }
 
 static void member_done(struct crew_member *member)
 {
-    state_check_free(member->engine.check);
+    state_digest_free(member->engine.check);
     tiny_state_done(&member->tiny);
 }
 
 static void *run_member(void *context)
 {
     struct crew_member *member = context;
-    static const struct exchange_root root = {0};
+    static const struct step_commit_root root = {0};
 
-    state_check_run(member->engine.check, member->trainer.plan, member->engine.rank, false);
+    state_digest_run(member->engine.check, member->trainer.plan, member->engine.rank, false);
     member->status =
         session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
     if (member->status < 0)

@@ -9,7 +9,7 @@
 struct checked {
     struct tiny_state tiny;
     struct plan *plan;
-    struct state_check *check;
+    struct state_digest *check;
 };
 
 static void open_checked(struct checked *checked, unsigned replicas)
@@ -21,20 +21,20 @@ static void open_checked(struct checked *checked, unsigned replicas)
     assert_int_equal(state_initialize(state, 0, state->unit_count, &error), 0);
     checked->plan = plan_of_one(state->unit_count, replicas);
     checked->plan->replica_count = checked->plan->worker_count = replicas;
-    assert_int_equal(state_check_new(state, &checked->check), 0);
+    assert_int_equal(state_digest_new(state, &checked->check), 0);
 }
 
 static void close_checked(struct checked *checked)
 {
-    state_check_free(checked->check);
+    state_digest_free(checked->check);
     plan_free(checked->plan);
     tiny_state_done(&checked->tiny);
 }
 
 static const struct unit_digests *run(struct checked *checked, bool all)
 {
-    state_check_run(checked->check, checked->plan, 0, all);
-    return state_check_digests(checked->check);
+    state_digest_run(checked->check, checked->plan, 0, all);
+    return state_digest_of(checked->check);
 }
 
 static unsigned known_units(const struct unit_digests *digests)

@@ -12,7 +12,7 @@
 #define UNITS 4
 #define STEP  41
 
-static void expect(const struct verdict *verdict, bool settled, unsigned accused)
+static void expect(const struct dispute_verdict *verdict, bool settled, unsigned accused)
 {
     unsigned seen = 0;
 
@@ -26,8 +26,8 @@ struct rank {
     struct world *world;
     const struct plan *plan;
     unsigned rank;
-    struct verdict_claim claim;
-    struct verdict verdict;
+    struct dispute_verdict_claim claim;
+    struct dispute_verdict verdict;
     int status;
     pthread_t thread;
 };
@@ -101,7 +101,7 @@ static void test_all_hear_the_verdict(void **state)
 
 /* ---- what follows ---- */
 
-static void outcome(enum dispute_about about, const struct verdict *verdict, unsigned rank,
+static void outcome(enum dispute_about about, const struct dispute_verdict *verdict, unsigned rank,
                     bool again, int status, const char *words)
 {
     struct plan *plan = ranked_plan(3);
@@ -116,9 +116,9 @@ static void outcome(enum dispute_about about, const struct verdict *verdict, uns
 
 static void test_what_a_verdict_means(void **state)
 {
-    static const struct verdict settled = {
+    static const struct dispute_verdict settled = {
         .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
-    static const struct verdict open = {
+    static const struct dispute_verdict open = {
         .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
     static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
 

@@ -39,16 +39,16 @@ static void naive_lane(unsigned unit, unsigned lane, float *sum, size_t count)
     }
 }
 
-static void naive_sum(unsigned unit, struct tree_span span, float *sum, size_t count)
+static void naive_sum(unsigned unit, struct lane_tree_span span, float *sum, size_t count)
 {
-    struct tree_span left, right;
+    struct lane_tree_span left, right;
     float other[ELEMENTS_MAX];
 
     if (span.count == 1) {
         naive_lane(unit, span.first, sum, count);
         return;
     }
-    tree_children(span, &left, &right);
+    lane_tree_children(span, &left, &right);
     naive_sum(unit, left, sum, count);
     naive_sum(unit, right, other, count);
     for (size_t i = 0; i < count; i++)
@@ -56,7 +56,7 @@ static void naive_sum(unsigned unit, struct tree_span span, float *sum, size_t c
 }
 
 /* What the pipeline does with one unit: lane after lane, each accumulating its micro-batches. */
-static void run_lanes(struct gradients *gradients, unsigned unit, struct tree_span lanes,
+static void run_lanes(struct gradients *gradients, unsigned unit, struct lane_tree_span lanes,
                       size_t count)
 {
     float values[ELEMENTS_MAX];
@@ -72,10 +72,10 @@ static void run_lanes(struct gradients *gradients, unsigned unit, struct tree_sp
     }
 }
 
-static void check_range(const struct state *state, unsigned lanes, struct tree_span range)
+static void check_range(const struct state *state, unsigned lanes, struct lane_tree_span range)
 {
     const unsigned first_unit = 2, unit_count = 2;
-    struct tree_span subtrees[TREE_SUBTREES_MAX];
+    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     struct gradients *gradients = NULL;
     struct error error = {0};
     float expected[ELEMENTS_MAX];
@@ -87,7 +87,7 @@ static void check_range(const struct state *state, unsigned lanes, struct tree_s
             size_t count = state->units[unit].layout.count;
             assert_true(count <= ELEMENTS_MAX);
             run_lanes(gradients, unit, range, count);
-            unsigned subtree_count = tree_subtrees(lanes, range, subtrees);
+            unsigned subtree_count = lane_tree_subtrees(lanes, range, subtrees);
             float *const *sums = gradients_subtrees(gradients, unit);
             for (unsigned i = 0; i < subtree_count; i++) {
                 naive_sum(unit, subtrees[i], expected, count);
@@ -107,14 +107,14 @@ static void test_all_ranges(void **state)
     for (unsigned lanes = 1; lanes <= LANES_MAX; lanes++)
         for (unsigned first = 0; first < lanes; first++)
             for (unsigned count = 1; first + count <= lanes; count++)
-                check_range(tiny.state, lanes, (struct tree_span){first, count});
+                check_range(tiny.state, lanes, (struct lane_tree_span){first, count});
     tiny_state_done(&tiny);
 }
 
 /* Lanes of two units interleave in a pipeline: one unit's stack is none of the other's. */
 static void test_units_do_not_mix(void **state)
 {
-    const struct tree_span all = {0, 5};
+    const struct lane_tree_span all = {0, 5};
     struct gradients *gradients = NULL;
     struct tiny_state tiny;
     struct error error = {0};
@@ -155,7 +155,7 @@ static void test_frozen_units_take_nothing(void **state)
     tiny_state_init(&tiny, true);
     tiny.state->freeze.frozen_layers = 1; /* units 0, 1 and 2 */
     assert_int_equal(
-        gradients_new(tiny.state, 1, 4, 8, (struct tree_span){0, 8}, &gradients, &error), 0);
+        gradients_new(tiny.state, 1, 4, 8, (struct lane_tree_span){0, 8}, &gradients, &error), 0);
     assert_null(gradients_reduced(gradients)[0]);
     assert_null(gradients_reduced(gradients)[1]);
     assert_non_null(gradients_reduced(gradients)[2]);

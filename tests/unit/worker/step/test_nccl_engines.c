@@ -202,18 +202,18 @@ struct worker {
     struct error error;
 };
 
-static int step(struct worker *worker, struct engine *engine, struct exchange_up *up,
-                struct exchange_down *down)
+static int step(struct worker *worker, struct engine *engine, struct step_commit_up *up,
+                struct step_commit_down *down)
 {
     int status = engine_compute(engine, &worker->error);
 
     if (status)
         return status;
-    *up = (struct exchange_up){.data_digest = dataset_digest(worker->dataset).low,
-                               .record = worker->state->hold};
-    exchange_readiness_init(&up->readiness, worker->rank, 0);
-    status = exchange_run(worker->mesh, worker->plan, worker->rank, false, up,
-                          &(struct exchange_root){0}, down, &worker->error);
+    *up = (struct step_commit_up){.data_digest = dataset_digest(worker->dataset).low,
+                                  .record = worker->state->hold};
+    step_commit_readiness_init(&up->readiness, worker->rank, 0);
+    status = step_commit_run(worker->mesh, worker->plan, worker->rank, false, up,
+                             &(struct step_commit_root){0}, down, &worker->error);
     if (!status)
         engine_apply(engine, &down->record);
     return status;
@@ -221,8 +221,8 @@ static int step(struct worker *worker, struct engine *engine, struct exchange_up
 
 static int train(struct worker *worker, const struct routes *routes)
 {
-    AUTO_FREE struct exchange_up *up = calloc(1, sizeof(*up));
-    AUTO_FREE struct exchange_down *down = calloc(1, sizeof(*down));
+    AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
+    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
     struct engine *engine = NULL;
     int status = !up || !down ? -ENOMEM
                               : engine_new(worker->state, worker->dataset, worker->plan,

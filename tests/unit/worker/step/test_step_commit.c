@@ -16,9 +16,9 @@ struct rank {
     const struct plan *plan;
     unsigned rank;
     bool closing;
-    struct exchange_root root;
-    struct exchange_up up;
-    struct exchange_down down;
+    struct step_commit_root root;
+    struct step_commit_up up;
+    struct step_commit_down down;
     int status;
     struct error error;
     pthread_t thread;
@@ -28,8 +28,9 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
 
-    rank->status = exchange_run(rank->world->meshes[rank->rank], rank->plan, rank->rank,
-                                rank->closing, &rank->up, &rank->root, &rank->down, &rank->error);
+    rank->status =
+        step_commit_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
+                        &rank->up, &rank->root, &rank->down, &rank->error);
     if (rank->status < 0) /* as the worker does: nobody waits for a rank that has given up */
         mesh_abort(rank->world->meshes[rank->rank], "the exchange failed");
     return NULL;
@@ -85,7 +86,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.data_digest = 77;
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
-        ranks[i].up.unable = (struct writers_unable){.count = 1, .ranks = {i}};
+        ranks[i].up.unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {i}};
         ranks[i].up.checkpoint_busy = step % 2 == 0 && i + 1 == world->count;
         ranks[i].up.busy_ns = busy_ns(i);
         ranks[i].up.digests.known[i % 3] = true; /* several know it, and agree */
@@ -190,7 +191,7 @@ static void test_leave_to_commit(void **state)
         set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
         for (unsigned i = 0; i < 3; i++)
             fixture.ranks[i].root =
-                (struct exchange_root){.may_commit = refuse_first, .context = &asked[i]};
+                (struct step_commit_root){.may_commit = refuse_first, .context = &asked[i]};
         run_all(fixture.ranks, 3);
         assert_int_equal(fixture.ranks[0].status, try == 0 ? -EPERM : 0);
         for (unsigned i = 1; i < 3; i++)
@@ -287,10 +288,10 @@ static void test_other_gradients(void **state)
             fixture.ranks[i].up.record.unit_squares[2] = unit_square(2);
         flip(&fixture.ranks[odd].up.record.unit_squares[2]);
         fixture.ranks[0].root =
-            (struct exchange_root){.may_commit = refuse_first, .context = &asked};
+            (struct step_commit_root){.may_commit = refuse_first, .context = &asked};
         run_all(fixture.ranks, RANKS);
         for (unsigned i = 0; i < RANKS; i++) {
-            assert_int_equal(fixture.ranks[i].status, EXCHANGE_DISPUTED);
+            assert_int_equal(fixture.ranks[i].status, STEP_COMMIT_DISPUTED);
             assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_GRADIENTS);
         }
         fixture_done(&fixture);
@@ -315,7 +316,7 @@ static void test_other_state(void **state)
         }
         run_all(fixture.ranks, RANKS);
         for (unsigned i = 0; i < RANKS; i++) {
-            assert_int_equal(fixture.ranks[i].status, EXCHANGE_DISPUTED);
+            assert_int_equal(fixture.ranks[i].status, STEP_COMMIT_DISPUTED);
             assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_STATE);
         }
         fixture_done(&fixture);
@@ -339,11 +340,11 @@ static void test_other_losses(void **state)
 
 /* What the root learns when ranks [0, announced) have heard of generation 9, and the rest of none.
  */
-static struct exchange_readiness learn(struct fixture *fixture, unsigned announced)
+static struct step_commit_readiness learn(struct fixture *fixture, unsigned announced)
 {
     set_up(fixture->ranks, &fixture->world, fixture->plan, 5 + announced);
     for (unsigned i = 0; i < RANKS; i++)
-        exchange_readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
+        step_commit_readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
     run_all(fixture->ranks, RANKS);
     return fixture->ranks[0].down.readiness;
 }
@@ -360,17 +361,17 @@ static void test_who_has_the_next_plan(void **state)
     empty->worker_count = 0; /* the first of its list only leaves */
     empty->donor_count = 1;
     for (unsigned announced = 0; announced <= RANKS; announced++) {
-        struct exchange_readiness readiness = learn(&fixture, announced);
+        struct step_commit_readiness readiness = learn(&fixture, announced);
         assert_int_equal(readiness.lacking_count, RANKS - announced);
-        assert_int_equal(exchange_ready(&readiness, fixture.plan, fixture.plan),
+        assert_int_equal(step_commit_ready(&readiness, fixture.plan, fixture.plan),
                          announced == RANKS);
-        assert_int_equal(exchange_ready(&readiness, fixture.plan, without_last),
+        assert_int_equal(step_commit_ready(&readiness, fixture.plan, without_last),
                          announced >= RANKS - 1);
-        assert_int_equal(exchange_ready(&readiness, fixture.plan, empty), announced == RANKS);
+        assert_int_equal(step_commit_ready(&readiness, fixture.plan, empty), announced == RANKS);
     }
-    struct exchange_readiness newer = learn(&fixture, RANKS);
+    struct step_commit_readiness newer = learn(&fixture, RANKS);
     newer.announced_max = 10; /* somebody knows more than the root */
-    assert_false(exchange_ready(&newer, fixture.plan, without_last));
+    assert_false(step_commit_ready(&newer, fixture.plan, without_last));
     plan_free(without_last);
     plan_free(empty);
     fixture_done(&fixture);
