@@ -68,6 +68,7 @@ enum {
     KEY_DRAIN_TIMEOUT,
     KEY_KEEP_FINISHED,
     KEY_LINK_SEALS,
+    KEY_LINK_ADDRESSES,
     KEY_LOG,
     KEY_COUNT
 };
@@ -140,6 +141,10 @@ static const struct key keys[KEY_COUNT] = {
         {"link_seals", TEXT, 0, 0,
          "authenticated or checksums: what every frame between workers carries; checksums, on a "
          "network that you trust, find damage alone (default: authenticated)"},
+    [KEY_LINK_ADDRESSES] =
+        {"link_addresses", TEXT, 0, 0,
+         "plan or any: whose connections workers accept; any, where addresses between nodes are "
+         "translated, takes others that prove to know the key (default: plan)"},
     [KEY_LOG] = {"log", TEXT, 0, 0,
                  "journal or stderr (default: the journal when systemd started firnd)"},
 };
@@ -181,6 +186,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
     FILE_FIELD("keep_finished_days", KEY_KEEP_FINISHED),
     FILE_FIELD("link_seals", KEY_LINK_SEALS),
+    FILE_FIELD("link_addresses", KEY_LINK_ADDRESSES),
     FILE_FIELD("log", KEY_LOG),
     CYAML_FIELD_END,
 };
@@ -583,17 +589,18 @@ static int take_numbers(const struct source *source, struct config *config, stru
     return status;
 }
 
-static int take_link_seals(const struct source *source, struct config *config, struct error *error)
+/* A key with two words, of which the second one sets @ret_set. */
+static int take_word(const struct source *source, int key, const char *unset, const char *set,
+                     bool *ret_set, struct error *error)
 {
-    const char *said = source->said->values[KEY_LINK_SEALS];
+    const char *said = source->said->values[key];
 
     if (!said)
         return 0;
-    config->link_checksums = !strcmp(said, "checksums");
-    return config->link_checksums || !strcmp(said, "authenticated")
-               ? 0
-               : refuse(source, KEY_LINK_SEALS, error,
-                        "\"%.64s\" is neither authenticated nor checksums", said);
+    if (strcmp(said, set) != 0 && strcmp(said, unset) != 0)
+        return refuse(source, key, error, "\"%.64s\" is neither %s nor %s", said, unset, set);
+    *ret_set = !strcmp(said, set);
+    return 0;
 }
 
 static int take_device(const struct source *source, struct config *config, struct error *error)
@@ -620,7 +627,10 @@ static int take_all(const struct source *source, struct config *config, struct e
 
     status = MIN(status, take_numbers(source, config, error));
     status = MIN(status, take_device(source, config, error));
-    status = MIN(status, take_link_seals(source, config, error));
+    status = MIN(status, take_word(source, KEY_LINK_SEALS, "authenticated", "checksums",
+                                   &config->link_checksums, error));
+    status = MIN(status, take_word(source, KEY_LINK_ADDRESSES, "plan", "any",
+                                   &config->link_any_address, error));
     if (log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)

@@ -241,6 +241,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
         .patient = plan->patient,
         .checksums = trainer->options->link_checksums,
+        .any_address = trainer->options->link_any_address,
         .unreached = &trainer->unreached,
         .unexpected_max_bytes = PROCESS_LINK_BYTES,
         .connect_deadline_ns =

@@ -26,7 +26,8 @@ struct worker_options {
     char digests_dir[OPTIONS_PATH_SIZE];    /* what this node knows of data (model/data_memo.h);
                                                "": nothing is kept */
     uint64_t failure_timeout_ns;
-    bool link_checksums; /* will do for links (comm/seal.h) */
+    bool link_checksums;   /* will do for links (comm/seal.h) */
+    bool link_any_address; /* links from addresses that are not of the plan, too (comm/mesh.h) */
 };
 
 /** worker_options_parse() - 0; 1: help or the version was asked for and printed; -EINVAL (@error

@@ -269,6 +269,7 @@ static void test_mistakes_in_the_file(void **state)
         {"log: syslog\n", "firnd.yaml:1: log: \"syslog\" is neither journal nor stderr"},
         {"link_seals: none\n",
          "firnd.yaml:1: link_seals: \"none\" is neither authenticated nor checksums"},
+        {"link_addresses: nat\n", "firnd.yaml:1: link_addresses: \"nat\" is neither plan nor any"},
         {"link_port: 65530\nslots: 8\n", "link_port: 65530 and 8 slots go past port 65535"},
         {"- slots\n", "firnd.yaml:"},
         {"slots: 1\n\tthreads: 2\nslot: 3\n", "firnd.yaml:2: the line begins with a tab"},
@@ -421,7 +422,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 31); /* all keys there are */
+    assert_int_equal(settings, 32); /* all keys there are */
     write_file((const char *)text.data);
     make_token(token); /* the files of the example are not there */
     if (load(&config, &error,

@@ -176,12 +176,31 @@ static void test_help_and_version(void **state)
     assert_int_equal(parse(NULL, MORE("--version"), &options, &error), 1);
 }
 
+static void links_are_as_strict_as_they_can_be_unless_said_otherwise(void **state)
+{
+    static const char *const lax[] = {"--link-checksums", "--link-any-address", NULL};
+    struct worker_options options;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(parse(NULL, NULL, &options, &error), 0);
+    assert_false(options.link_checksums);
+    assert_false(options.link_any_address);
+    assert_int_equal(parse(NULL, lax, &options, &error), 0);
+    assert_true(options.link_checksums);
+    assert_true(options.link_any_address);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complete), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_devices),  cmocka_unit_test(test_each_missing_flag_is_named),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_each_missing_flag_is_named),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(links_are_as_strict_as_they_can_be_unless_said_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
