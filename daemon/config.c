@@ -69,6 +69,7 @@ enum {
     KEY_KEEP_FINISHED,
     KEY_LINK_SEALS,
     KEY_LINK_ADDRESSES,
+    KEY_DEVICE_SEALS,
     KEY_LOG,
     KEY_COUNT
 };
@@ -145,6 +146,10 @@ static const struct key keys[KEY_COUNT] = {
         {"link_addresses", TEXT, 0, 0,
          "plan or any: whose connections workers accept; any, where addresses between nodes are "
          "translated, takes others that prove to know the key (default: plan)"},
+    [KEY_DEVICE_SEALS] =
+        {"device_seals", TEXT, 0, 0,
+         "none or digests: whether both ends of what NCCL moves from GPU to GPU compare digests of "
+         "it before a step counts (default: none)"},
     [KEY_LOG] = {"log", TEXT, 0, 0,
                  "journal or stderr (default: the journal when systemd started firnd)"},
 };
@@ -187,6 +192,7 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("keep_finished_days", KEY_KEEP_FINISHED),
     FILE_FIELD("link_seals", KEY_LINK_SEALS),
     FILE_FIELD("link_addresses", KEY_LINK_ADDRESSES),
+    FILE_FIELD("device_seals", KEY_DEVICE_SEALS),
     FILE_FIELD("log", KEY_LOG),
     CYAML_FIELD_END,
 };
@@ -631,6 +637,8 @@ static int take_all(const struct source *source, struct config *config, struct e
                                    &config->link_checksums, error));
     status = MIN(status, take_word(source, KEY_LINK_ADDRESSES, "plan", "any",
                                    &config->link_any_address, error));
+    status = MIN(status, take_word(source, KEY_DEVICE_SEALS, "none", "digests",
+                                   &config->device_digests, error));
     if (log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)

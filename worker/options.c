@@ -23,6 +23,7 @@ enum flag {
     FLAG_FAILURE_TIMEOUT,
     FLAG_LINK_CHECKSUMS,
     FLAG_LINK_ANY_ADDRESS,
+    FLAG_DEVICE_DIGESTS,
     FLAG_HELP,
     FLAG_VERSION,
 };
@@ -42,6 +43,7 @@ static const struct option flags[] = {
     {"failure-timeout-ms", required_argument, NULL, FLAG_FAILURE_TIMEOUT},
     {"link-checksums", no_argument, NULL, FLAG_LINK_CHECKSUMS},
     {"link-any-address", no_argument, NULL, FLAG_LINK_ANY_ADDRESS},
+    {"device-digests", no_argument, NULL, FLAG_DEVICE_DIGESTS},
     {"help", no_argument, NULL, FLAG_HELP},
     {"version", no_argument, NULL, FLAG_VERSION},
     {NULL, 0, NULL, 0},
@@ -125,6 +127,9 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         return 0;
     case FLAG_LINK_ANY_ADDRESS:
         options->link_any_address = true;
+        return 0;
+    case FLAG_DEVICE_DIGESTS:
+        options->device_digests = true;
         return 0;
     default:
         assert(false && "a flag of the table");

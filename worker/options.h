@@ -27,6 +27,7 @@ struct worker_options {
                                                "": nothing is kept */
     uint64_t failure_timeout_ns;
     bool link_checksums;   /* will do for links (comm/seal.h) */
+    bool device_digests;   /* of what NCCL moves are compared (comm/carrier_digest.h) */
     bool link_any_address; /* links from addresses that are not of the plan, too (comm/mesh.h) */
 };
 

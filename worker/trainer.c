@@ -339,6 +339,7 @@ static int open_job(struct trainer *trainer, struct error *error)
     try_checkpoints(trainer);
     algorithms_log(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
+    trainer->nccl.offer.digests = trainer->options->device_digests;
     return open_data(trainer, error);
 }
 

@@ -270,6 +270,8 @@ static void test_mistakes_in_the_file(void **state)
         {"link_seals: none\n",
          "firnd.yaml:1: link_seals: \"none\" is neither authenticated nor checksums"},
         {"link_addresses: nat\n", "firnd.yaml:1: link_addresses: \"nat\" is neither plan nor any"},
+        {"device_seals: authenticated\n",
+         "firnd.yaml:1: device_seals: \"authenticated\" is neither none nor digests"},
         {"link_port: 65530\nslots: 8\n", "link_port: 65530 and 8 slots go past port 65535"},
         {"- slots\n", "firnd.yaml:"},
         {"slots: 1\n\tthreads: 2\nslot: 3\n", "firnd.yaml:2: the line begins with a tab"},
@@ -422,7 +424,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 32); /* all keys there are */
+    assert_int_equal(settings, 33); /* all keys there are */
     write_file((const char *)text.data);
     make_token(token); /* the files of the example are not there */
     if (load(&config, &error,

@@ -176,9 +176,10 @@ static void test_help_and_version(void **state)
     assert_int_equal(parse(NULL, MORE("--version"), &options, &error), 1);
 }
 
-static void links_are_as_strict_as_they_can_be_unless_said_otherwise(void **state)
+static void links_and_devices_are_as_they_are_said_to_be(void **state)
 {
-    static const char *const lax[] = {"--link-checksums", "--link-any-address", NULL};
+    static const char *const more[] = {"--link-checksums", "--link-any-address", "--device-digests",
+                                       NULL};
     struct worker_options options;
     struct error error;
 
@@ -186,9 +187,11 @@ static void links_are_as_strict_as_they_can_be_unless_said_otherwise(void **stat
     assert_int_equal(parse(NULL, NULL, &options, &error), 0);
     assert_false(options.link_checksums);
     assert_false(options.link_any_address);
-    assert_int_equal(parse(NULL, lax, &options, &error), 0);
+    assert_false(options.device_digests);
+    assert_int_equal(parse(NULL, more, &options, &error), 0);
     assert_true(options.link_checksums);
     assert_true(options.link_any_address);
+    assert_true(options.device_digests);
 }
 
 int main(void)
@@ -200,7 +203,7 @@ int main(void)
         cmocka_unit_test(test_each_missing_flag_is_named),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(links_are_as_strict_as_they_can_be_unless_said_otherwise),
+        cmocka_unit_test(links_and_devices_are_as_they_are_said_to_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
