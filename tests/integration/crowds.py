@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import http.client
+import itertools
 import multiprocessing
 import random
 import socket
@@ -57,12 +58,14 @@ def read(hosts, job):
     die_with_parent()
     for turn in range(READERS):
         threading.Thread(target=read_on, args=(hosts[turn % len(hosts)], job, turn), daemon=True).start()
-    halves = collections.deque(maxlen=HALF_REQUESTS)
-    while True:
-        name, _, port = hosts[len(halves) % len(hosts)].rpartition(":")
+    halves = collections.deque()
+    for turn in itertools.count():
+        name, _, port = hosts[turn % len(hosts)].rpartition(":")
         with contextlib.suppress(OSError):
             client = socket.create_connection((name, int(port)), 1)
             halves.append(client)
+            if len(halves) > HALF_REQUESTS:
+                halves.popleft().close()
             client.sendall(b"GET /v1/node HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
         pause()
 
