@@ -29,6 +29,10 @@ const struct state_record *meaning_of_state(const struct mirror *mirror,
 const struct desired_record *meaning_of_desired(const struct mirror *mirror,
                                                 const struct mirror_entry *entry);
 
+/** meaning_of_checkpoint() - the record at @entry; as meaning_of_state() */
+const struct checkpoint_record *meaning_of_checkpoint(const struct mirror *mirror,
+                                                      const struct mirror_entry *entry);
+
 /** meaning_of_devices_min() - elastic.devices.min of the job at @entry; 0: it is not understood, or
  * memory is short. A specification is large, so no more of it is kept */
 unsigned meaning_of_devices_min(const struct mirror *mirror, const struct mirror_entry *entry);

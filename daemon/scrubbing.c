@@ -21,7 +21,7 @@
 #include "daemon/peers.h"
 #include "daemon/scrubbing_choice.h"
 
-#define LOOK_NS     (4 * NS_PER_SECOND) /* each look decodes the records of all jobs */
+#define LOOK_NS     (4 * NS_PER_SECOND) /* a look goes through the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)
 #define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* of one that could not be read, for now */
 #define NICENESS    19
