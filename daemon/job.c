@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/copying.h"
 #include "daemon/events.h"
+#include "daemon/expiring.h"
 #include "daemon/fencing.h"
 #include "daemon/job_folder.h"
 #include "daemon/meanings.h"
@@ -562,6 +563,7 @@ void job_sync(struct job *job)
     sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
     sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
     recording_sync(job);
+    expiring_sync(job);
     sweeping_sync(job);
     copying_sync(job);
     rest(job);
@@ -751,6 +753,7 @@ void job_close(struct job *job)
         return;
     recording_forget(job);
     fencing_forget(job->daemon->fencing, job);
+    expiring_stop(job);
     sweeping_stop(job);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)

@@ -305,6 +305,7 @@ static void finish(struct scrubbing *scrubbing)
     } else if (scrubbing->repaired) {
         tell_repair(scrubbing);
     }
+    daemon_wake(daemon); /* one that is older may go now (daemon/expiring.h) */
 }
 
 /* ---- looking ---- */
