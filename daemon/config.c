@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "base/flag_value.h"
 #include "checkpoint/object_settings.h"
+#include "daemon/config_lines.h"
 #include "daemon/http_certificate.h"
 #include "daemon/http_host.h"
 #include "daemon/node_address.h"
-#include "elastic/nearest.h"
 #include "membership/endpoints.h"
 #include "membership/http_token.h"
 
@@ -218,120 +218,42 @@ static void collect_words(cyaml_log_t level, void *context, const char *format, 
             *at = ' ';
 }
 
-/* The line that @key stands on, from 1; 0 when it is not at the beginning of any. */
-static unsigned line_of(const char *text, const char *key)
+static const char *name_at(size_t index)
 {
-    size_t length = strlen(key);
-
-    for (unsigned line = 1; text; line++) {
-        const char *at = text + strspn(text, " \t{,\"'");
-        if (!strncmp(at, key, length) && strchr(" \t:\"'", at[length]))
-            return line;
-        text = strchr(text, '\n');
-        text = text ? text + 1 : NULL;
-    }
-    return 0;
+    return index < KEY_COUNT ? keys[index].name : NULL;
 }
 
-static int add_problem(struct error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* One more line: who mends a file wants to see all that is wrong with it. */
-static int add_problem(struct error *error, const char *format, ...)
+static cyaml_err_t parse(const struct bytes *text, bool ignores_unknown, struct spoken **ret_spoken,
+                         struct error *words)
 {
-    char line[CONFIG_TEXT_SIZE + 256];
-    va_list arguments;
+    const cyaml_config_t options = {
+        .log_fn = collect_words,
+        .log_ctx = words,
+        .log_level = CYAML_LOG_ERROR,
+        .mem_fn = cyaml_mem,
+        .flags = CYAML_CFG_NO_ALIAS | (ignores_unknown ? CYAML_CFG_IGNORE_UNKNOWN_KEYS : 0),
+    };
 
-    va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    if (!error || error->code != -EINVAL)
-        return error_set(error, -EINVAL, "%s", line);
-    size_t used = strlen(error->text);
-    snprintf(error->text + used, sizeof(error->text) - used, "\n%s", line);
-    return -EINVAL;
+    return cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
+                           (cyaml_data_t **)ret_spoken, NULL);
 }
 
-/* The key that was probably meant, or NULL. */
-static const char *nearest_key(const char *written)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (nearest_is_close(written, keys[i].name))
-            return keys[i].name;
-    return NULL;
-}
-
-/* What the parser would say of itself, or of the first mistake only. */
-static int check_line(const char *path, const char *text, unsigned line, const char *at,
-                      struct error *error)
-{
-    char key[64];
-
-    if (*at == '\t')
-        return add_problem(error, "%s:%u: the line begins with a tab; YAML is indented with spaces",
-                           path, line);
-    if (sscanf(at, "%63[A-Za-z0-9_-]", key) != 1 || !strchr(" \t:", at[strlen(key)]))
-        return 0;
-    const char *value = at + strlen(key);
-    value += strspn(value, " \t:");
-    bool known = false;
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        known |= !strcmp(key, keys[i].name);
-    const char *near = known ? NULL : nearest_key(key);
-    if (!known)
-        return add_problem(error, "%s:%u: %s: no such key; %s%s%s", path, line, key,
-                           near ? "did you mean " : "firnd --help lists them", near ? near : "",
-                           near ? "?" : "");
-    if (line_of(text, key) < line)
-        return add_problem(error, "%s:%u: %s stands here a second time, first on line %u", path,
-                           line, key, line_of(text, key));
-    if (*value == '[' || *value == '{')
-        return add_problem(error,
-                           "%s:%u: %s: needs one value; %c begins a list or a map unless quoted",
-                           path, line, key, *value);
-    return 0;
-}
-
-static int check_lines(const char *path, const char *text, struct error *error)
-{
-    unsigned line = 1;
-    int status = 0;
-
-    for (const char *at = text; at && *at; line++) {
-        int found = check_line(path, text, line, at, error);
-        status = found ? found : status;
-        at = strchr(at, '\n');
-        at = at ? at + 1 : NULL;
-    }
-    return status;
-}
-
+/* @text: what was parsed in the end, line by line as in the file */
 static int load_file(const char *path, struct bytes *text, struct spoken **ret_spoken,
                      struct error *error)
 {
-    struct error words = {0};
-    cyaml_config_t options = {
-        .log_fn = collect_words,
-        .log_ctx = &words,
-        .log_level = CYAML_LOG_ERROR,
-        .mem_fn = cyaml_mem,
-        .flags = CYAML_CFG_NO_ALIAS,
-    };
+    struct error words = {0}, unread = {0};
     int status = file_read(path, CONFIG_FILE_MAX, text, error);
 
     if (status)
         return status;
-    cyaml_err_t result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
-                                         (cyaml_data_t **)ret_spoken, NULL);
-    if (result != CYAML_OK && check_lines(path, (const char *)text->data, error)) {
-        options.flags |= CYAML_CFG_IGNORE_UNKNOWN_KEYS; /* and what is wrong with the others */
-        result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
-                                 (cyaml_data_t **)ret_spoken, NULL);
-        return -EINVAL;
-    }
-    return result == CYAML_OK
-               ? 0
-               : error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
+    cyaml_err_t result = parse(text, false, ret_spoken, &words);
+    if (result == CYAML_OK)
+        return 0;
+    if (!config_lines_check(path, (char *)text->data, name_at, error))
+        return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
+    (void)parse(text, true, ret_spoken, &unread); /* and what is wrong with the other keys */
+    return -EINVAL;
 }
 
 /* ---- the flags ---- */
@@ -381,7 +303,7 @@ static int refuse_flag(int flag, const char *word, struct error *error)
         return error_set(error, -EINVAL, "%s: needs a value; firnd --help lists the flags", word);
     respell(word + strspn(word, "-"), '-', '_', key, sizeof(key));
     key[strcspn(key, "=")] = '\0';
-    const char *near = nearest_key(key);
+    const char *near = config_lines_nearest(key, name_at);
     if (!near)
         return error_set(error, -EINVAL, "%s: no such flag; firnd --help lists the flags", word);
     respell(near, '_', '-', flag_meant, sizeof(flag_meant));
@@ -451,9 +373,10 @@ static int refuse(const struct source *source, int key, struct error *error, con
     vsnprintf(words, sizeof(words), format, arguments);
     va_end(arguments);
     if (source->path)
-        return add_problem(error, "%s:%u: %s: %s", source->path,
-                           line_of(source->text, keys[key].name), keys[key].name, words);
-    return add_problem(error, "%s: %s", keys[key].name, words);
+        return config_lines_add(error, "%s:%u: %s: %s", source->path,
+                                config_lines_find(source->text, keys[key].name), keys[key].name,
+                                words);
+    return config_lines_add(error, "%s: %s", keys[key].name, words);
 }
 
 static int take_number(const struct source *source, int key, unsigned *ret_value,

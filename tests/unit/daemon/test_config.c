@@ -359,6 +359,37 @@ static void test_all_mistakes_at_once(void **state)
     assert_int_equal(load(&config, &error, FLAGS("--check-config")), 1);
 }
 
+/* What the parser stumbles over hides no wrong value of another key. */
+static void test_a_wrong_shape_hides_nothing(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"slots: 1\nslots: 2\nthreads: 0\n",
+         ":2: slots stands here a second time, first on line 1\n:3: threads: \"0\" is not"},
+        {"slots: [1,\n  2]\nthreads: 0\n", ":1: slots: needs one value; [ begins\n"
+                                           ":3: threads: \"0\" is not"},
+        {"slots:\n  - 1\n  - 2\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                               ":4: threads: \"0\" is not"},
+        {"slots:\n- 1\n- 2\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                           ":4: threads: \"0\" is not"},
+        {"slots:\n  many: 3\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                            ":3: threads: \"0\" is not"},
+        {"- slots: 0\n- threads: 0\n", ":1: the file is a list; write its keys without '-'\n"
+                                       ":1: slots: \"0\" is not\n:2: threads: \"0\" is not"},
+        {"slots: 1\n\tlog: x\nthreads: 0\n", ":2: the line begins with a tab\n"
+                                             ":3: threads: \"0\" is not"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char words[256];
+        snprintf(words, sizeof(words), "%s", cases[i].words);
+        for (char *rest = words, *line; (line = strsep(&rest, "\n"));)
+            check_refused(cases[i].text, NULL, line);
+    }
+}
+
 static void test_too_long(void **state)
 {
     char text[CONFIG_TEXT_SIZE + 64] = "data_dir: /";
@@ -462,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_a_certificate_without_its_key),
         cmocka_unit_test(test_mistakes_in_flags),
         cmocka_unit_test(test_all_mistakes_at_once),
+        cmocka_unit_test(test_a_wrong_shape_hides_nothing),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_missing_programs_and_files),
         cmocka_unit_test(test_example_as_it_is),
