@@ -181,10 +181,11 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     struct event_facts facts =
         facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
 
-    enum slot_alarms_news news = slot_alarms_set(&job->alarms, slot, text);
-    if (news == SLOT_ALARMS_NOTHING_NEW)
+    char event[RECORD_TEXT_SIZE];
+
+    if (!slot_alarms_set(&job->alarms, slot, text, event))
         return;
-    events_append(job->dir, &facts, "alarm", news == SLOT_ALARMS_NEW ? text : "the alarm is over");
+    events_append(job->dir, &facts, "alarm", event);
     if (has_rank_zero(job, slot) && job->progress[slot].step) /* no later step may carry it */
         job_write_progress(job, slot);
 }
