@@ -10,10 +10,11 @@ SEED    ?=
 MINUTES ?= 2
 WITH    ?=
 RATE    ?= 20
+FAULTS  ?=
 
 .DEFAULT_GOAL := build
 .NOTPARALLEL: # what is made runs in parallel by itself
-.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan fuzz tsan chaos demo bench gpu-check gpu-kit lint format install uninstall deb clean help
+.PHONY: build build-asan packages test test-parts test-clusters sim-soak mutants asan fuzz tsan chaos chaos-sanitizers demo bench gpu-check gpu-kit lint format install uninstall deb clean help
 
 packages:
 	@cmake/install-packages.sh
@@ -69,10 +70,21 @@ tsan: packages ## run the unit tests of threaded code under the thread sanitizer
 	$(call compile,tsan,build/tsan,firn_test_programs)
 	ctest --test-dir build/tsan --output-on-failure -j$(TESTS_AT_ONCE) -R '^unit_(base|kernels|comm|checkpoint|worker|daemon)_'
 
-chaos: build ## slow tests of faults, then random faults: SEED=, MINUTES=, RATE= (a minute), WITH="shadow disks members store"
+# $(call clusters_under,sanitizer): a change of layout and kills, with the programs of that build.
+define clusters_under
+	$(call compile,$(1),build/$(1),firnd firn-worker firnctl)
+	FIRN_BIN=$(CURDIR)/build/$(1)/bin FIRN_SLOWNESS=4 PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_exact.py \
+	    Exact.test_shrinks_and_forks Exact.test_kills_and_scales
+endef
+
+chaos-sanitizers: packages ## whole clusters under the address and undefined sanitizers, then under the thread sanitizer
+	$(call clusters_under,asan)
+	$(call clusters_under,tsan)
+
+chaos: build chaos-sanitizers ## slow tests of faults, clusters under sanitizers, then random faults: SEED=, MINUTES=, RATE= (a minute), WITH="shadow disks members store", FAULTS="flip_file crowd"
 	ctest --test-dir build --output-on-failure -L slow
 	FIRN_BIN=$(CURDIR)/build/bin FIRN_SEED=$(SEED) FIRN_CHAOS_SECONDS=$$(($(MINUTES) * 60)) \
-	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_WITH="$(WITH)" PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
+	    FIRN_CHAOS_RATE=$(RATE) FIRN_CHAOS_WITH="$(WITH)" FIRN_CHAOS_FAULTS="$(FAULTS)" PYTHONDONTWRITEBYTECODE=1 python3 tests/integration/test_chaos.py
 
 demo: build ## train a small model, kill a worker, and compare with the undisturbed run
 	examples/demo.sh

@@ -82,7 +82,8 @@ static const struct flag exact = {
     FLAG_SWITCH,
     0,
     0,
-    "only \"step loss_bits grad_norm_bits frozen_layers\": two equal runs are equal by cmp"};
+    "only \"step loss_bits grad_norm_bits frozen_layers\": two equal runs are equal by cmp; with "
+    "--json as objects"};
 static const struct flag from = {"from", "STEP", FLAG_NUMBER, 0, 9e15, "begin at this step"};
 static const struct flag step = {"step", "N",  FLAG_NUMBER,
                                  0,      9e15, "the checkpoint of this step (else the newest)"};

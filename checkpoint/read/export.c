@@ -203,6 +203,17 @@ static int read_config(struct exporting *exporting, json_t **ret_tree)
     return r != 0 ? r : json_parse(text, size, file->path, ret_tree, exporting->error);
 }
 
+/* Checkpoints of earlier builds note the path of model.from: its last part is the model's name. */
+static int shorten_name(json_t *config)
+{
+    const char *name = json_string_value(json_object_get(config, "_name_or_path"));
+    const char *slash = name != NULL && name[0] == '/' ? strrchr(name, '/') : NULL;
+    if (slash == NULL)
+        return 0;
+    return json_object_set_new(config, "_name_or_path",
+                               json_string(slash[1] != '\0' ? slash + 1 : "model"));
+}
+
 /* The checkpoint's own, with the dtype of what is written here. */
 static int write_config(struct exporting *exporting)
 {
@@ -213,7 +224,8 @@ static int write_config(struct exporting *exporting)
     if (r != 0)
         return r;
     const char *dtype = exporting->options->dtype == SAFETENSORS_F32 ? "float32" : "bfloat16";
-    if (json_object_set_new(tree, "torch_dtype", json_string(dtype)) != 0)
+    if (json_object_set_new(tree, "torch_dtype", json_string(dtype)) != 0 ||
+        shorten_name(tree) != 0)
         return fail(exporting, -ENOMEM, "encode", to);
     AUTO_FREE char *text = json_text_indented(tree);
     if (text == NULL)

@@ -8,6 +8,9 @@
 #include "base/bytes.h"
 
 #define OFFER_SIZE (4 + CARRIER_GPU_SIZE)
+/* Beside the version: workers that know no digests take it for another version, and then tensors go
+ * over the links, which are sealed. */
+#define OFFER_DIGESTS (1u << 31)
 
 bool carrier_choose(const struct carrier_offer *offers, unsigned member_count,
                     char ret_why[CARRIER_WHY_SIZE])
@@ -28,13 +31,15 @@ bool carrier_choose(const struct carrier_offer *offers, unsigned member_count,
 
 static void pack(const struct carrier_offer *offer, uint8_t ret_bytes[OFFER_SIZE])
 {
-    bytes_put_u32(ret_bytes, offer->nccl_version);
+    bytes_put_u32(ret_bytes, offer->nccl_version |
+                                 (offer->digests && offer->nccl_version ? OFFER_DIGESTS : 0));
     memcpy(ret_bytes + 4, offer->gpu, CARRIER_GPU_SIZE);
 }
 
 static void unpack(const uint8_t bytes[OFFER_SIZE], struct carrier_offer *ret_offer)
 {
-    ret_offer->nccl_version = bytes_get_u32(bytes);
+    ret_offer->nccl_version = bytes_get_u32(bytes) & ~OFFER_DIGESTS;
+    ret_offer->digests = bytes_get_u32(bytes) & OFFER_DIGESTS;
     memcpy(ret_offer->gpu, bytes + 4, CARRIER_GPU_SIZE);
 }
 
@@ -66,7 +71,7 @@ static int hear(const struct carrier_group *group, unsigned member, struct carri
 }
 
 int carrier_agree(const struct carrier_group *group, const struct carrier_offer *mine,
-                  char ret_why[CARRIER_WHY_SIZE])
+                  bool *ret_digests, char ret_why[CARRIER_WHY_SIZE])
 {
     struct carrier_offer *offers = calloc(group->member_count, sizeof(*offers));
     int status = offers ? tell(group, mine) : -ENOMEM;
@@ -78,6 +83,9 @@ int carrier_agree(const struct carrier_group *group, const struct carrier_offer 
             status = hear(group, i, &offers[i]);
     if (!status)
         status = carrier_choose(offers, group->member_count, ret_why);
+    *ret_digests = false;
+    for (unsigned i = 0; i < group->member_count && status > 0; i++)
+        *ret_digests |= offers[i].digests;
     free(offers);
     return status;
 }

@@ -17,6 +17,7 @@
 struct carrier_offer {
     unsigned nccl_version;         /* 0: it cannot use NCCL */
     uint8_t gpu[CARRIER_GPU_SIZE]; /* UUID */
+    bool digests;                  /* it wants what NCCL moves compared (carrier_digest.h) */
 };
 
 /* Who is on a route; the same on all of them, but for @self. */
@@ -37,8 +38,10 @@ bool carrier_choose(const struct carrier_offer *offers, unsigned member_count,
 /**
  * carrier_agree() - tell the others of @mine and hear theirs: is it NCCL?
  *
+ * @ret_digests: whether a member wants digests; every member hears the same
+ *
  * Waits for members that come late as long as the mesh is whole. When it returns all have called
  * it. Return: 1: NCCL; 0: the mesh, and why; -ECONNRESET, -ENOMEM
  */
 int carrier_agree(const struct carrier_group *group, const struct carrier_offer *mine,
-                  char ret_why[CARRIER_WHY_SIZE]) CHECK_RESULT;
+                  bool *ret_digests, char ret_why[CARRIER_WHY_SIZE]) CHECK_RESULT;

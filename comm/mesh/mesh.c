@@ -217,6 +217,7 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     mesh->failure_timeout_ns = options->failure_timeout_ns;
     mesh->connect_deadline_ns = options->connect_deadline_ns;
     mesh->patient = options->patient;
+    mesh->any_address = options->any_address;
     mesh->epoll = mesh->wake = -1;
     TAILQ_INIT(&mesh->connections);
     init_locks(mesh);
@@ -592,5 +593,6 @@ void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics)
         .messages_sent = atomic_load_explicit(&mesh->messages_sent, memory_order_relaxed),
         .messages_received = atomic_load_explicit(&mesh->messages_received, memory_order_relaxed),
         .wait_ns = atomic_load_explicit(&mesh->wait_ns, memory_order_relaxed),
+        .turned_away = atomic_load_explicit(&mesh->turned_away, memory_order_relaxed),
     };
 }

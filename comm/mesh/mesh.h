@@ -71,8 +71,9 @@ struct mesh_options {
                                       of their own; 0: 256 MiB */
     uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
                                       missing; sooner when a host is unreached */
-    bool checksums; /* will do for links to peers of the same mind (comm/mesh/frame_seal.h) */
-    bool patient;   /* hosts that are unreached do not end it: they may come to be reached */
+    bool checksums;   /* will do for links to peers of the same mind (comm/mesh/frame_seal.h) */
+    bool any_address; /* accept connections from addresses that no peer has (translated ones) */
+    bool patient;     /* hosts that are unreached do not end it: they may come to be reached */
     struct mesh_unreached *unreached; /* filled when opening fails; NULL: nobody asks */
 };
 
@@ -91,7 +92,8 @@ int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RE
  * mesh_cancel from another thread through @cancel (an eventfd that becomes readable; -1: none)
  *
  * Connections of another job or generation and of strangers are refused and do not end the wait,
- * and all in the same way: a peer that refuses is tried again.
+ * and all in the same way: a peer that refuses is tried again. A connection from an address that no
+ * peer has is closed before a byte of it is read, unless @any_address.
  *
  * A host that is unreached ends the wait before the deadline, unless this one is patient: it is
  * dead, or cut off from here, and who plans must know.
@@ -180,5 +182,6 @@ void mesh_ask_again(struct mesh *mesh);
 
 struct mesh_statistics {
     uint64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
+    uint64_t turned_away; /* connections from addresses that no peer has */
 };
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics);

@@ -96,7 +96,7 @@ struct mesh {
     struct peer *peers; /* by rank, ascending */
     unsigned peer_count;
     int listener, cancel; /* borrowed */
-    bool patient;
+    bool patient, any_address;
     uint64_t failure_timeout_ns, connect_deadline_ns;
 
     int epoll, wake;
@@ -110,6 +110,8 @@ struct mesh {
     unsigned up_count, stranger_count;
     bool listening;
     uint64_t listen_retry_ns;
+    struct tcp_host newest_stranger;
+    uint64_t strangers_told, strangers_told_ns; /* what the log has of `turned_away`, and when */
     uint64_t farewell_deadline_ns;
 
     pthread_mutex_t lock;
@@ -127,6 +129,7 @@ struct mesh {
     uint64_t copied_bytes;  /* lock */
 
     atomic_uint_fast64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
+    atomic_uint_fast64_t turned_away;
 };
 
 /* mesh.c */

@@ -11,9 +11,13 @@
  * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
  * breaks before all are up is made again.
  *
- * Strangers may connect as often as they like: handshakes that are under way are few for each
- * address of the plan, and few for all other addresses together, so that neither takes the place
- * of a peer's. (Others are not refused outright: a translated address is no address of the plan.)
+ * A connection from an address that no peer has is closed unread. Peers bind the connections that
+ * they make to the address that the plan has of them, so a node with several addresses is known.
+ * Addresses of a plan are numbers: they are compared as bytes, and no name server is asked.
+ *
+ * Strangers at an address of a peer may connect as often as they like: handshakes that are under
+ * way are few for each address. Where translated addresses must be let in (`any_address`), the
+ * addresses that no peer has share as few, so that they do not take the place of a peer's.
  * A connection whose HELLO names this generation and a rank that is missed is never dropped for
  * another, but for a newer one of the same rank. While a mesh is open the backlog is kept short, so
  * that the next generation's connectors find room in it.
@@ -41,7 +45,8 @@
 #define LISTEN_PAUSE_NS  (100 * NS_PER_MS) /* after accept() failed for want of descriptors */
 #define STRANGERS_MAX    16 /* of one address of the plan, plus its peers; of all other addresses */
 #define ACCEPTS_PER_TURN 64
-#define BACKLOG_LONG     256 /* while a mesh is open */
+#define STRANGERS_LOG_NS (10 * NS_PER_SECOND) /* between two lines about addresses of strangers */
+#define BACKLOG_LONG     256                  /* while a mesh is open */
 #define BACKLOG_SHORT    128
 
 static bool expects(void *context, unsigned rank)
@@ -116,9 +121,27 @@ static void drop_strangers(struct mesh *mesh)
     }
 }
 
+static void log_strangers(struct mesh *mesh)
+{
+    uint64_t count = atomic_load(&mesh->turned_away);
+    char text[TCP_HOST_TEXT_SIZE];
+
+    if (count == mesh->strangers_told)
+        return;
+    tcp_host_text(&mesh->newest_stranger, text);
+    log_warning("closed %llu connection(s) to the links of generation %llu from addresses that no "
+                "peer has, the newest from %s: if this is a node behind a translated address, set "
+                "link_addresses: any in firnd.yaml of every node",
+                (unsigned long long)(count - mesh->strangers_told),
+                (unsigned long long)mesh->identity.generation, text);
+    mesh->strangers_told = count;
+    mesh->strangers_told_ns = mesh->now_ns;
+}
+
 void rendezvous_end(struct mesh *mesh, int result, const char *text)
 {
     listen_pause(mesh);
+    log_strangers(mesh);
     if (mesh->cancel >= 0)
         epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
     drop_strangers(mesh);
@@ -209,10 +232,29 @@ static void drop_older_attempt(const struct connection *newest)
     }
 }
 
+/* Count it, and say it: the first one at once, the others together. */
+static void turn_away(struct mesh *mesh, struct link *link, const struct tcp_host *host)
+{
+    link_free(link);
+    atomic_fetch_add(&mesh->turned_away, 1);
+    mesh->newest_stranger = *host;
+    if (mesh->strangers_told == 0 || mesh->now_ns >= mesh->strangers_told_ns + STRANGERS_LOG_NS)
+        log_strangers(mesh);
+}
+
+static bool may_connect(const struct mesh *mesh, const struct tcp_host *host)
+{
+    return mesh->any_address || peers_at(mesh, host) > 0;
+}
+
 static void accept_link(struct mesh *mesh, struct link *link)
 {
     uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE];
     struct tcp_host host = tcp_host_of_peer(link);
+    if (!may_connect(mesh, &host)) {
+        turn_away(mesh, link, &host);
+        return;
+    }
     evict_stranger(mesh, &host);
     struct connection *connection = connection_new(mesh, link, NULL);
     if (!connection) {

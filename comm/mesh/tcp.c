@@ -1,5 +1,6 @@
 #include "comm/mesh/tcp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -195,24 +196,50 @@ static bool is_loopback(const struct tcp_host *host)
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && host->bytes[12] == 127);
 }
 
-/* It need not succeed: then the kernel chooses. */
+static bool is_four(const struct tcp_host *host)
+{
+    struct in6_addr six;
+    memcpy(&six, host->bytes, sizeof(six));
+    return IN6_IS_ADDR_V4MAPPED(&six);
+}
+
+/* Write @host with port 0 as an address of @family. Return: its size; 0: it has none there. */
+static socklen_t source_of(const struct tcp_host *host, int family, uint32_t scope,
+                           struct sockaddr_storage *ret_source)
+{
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_scope_id = scope};
+
+    if (family == AF_INET && !is_four(host))
+        return 0;
+    memcpy(&four.sin_addr, host->bytes + 12, sizeof(four.sin_addr));
+    memcpy(&six.sin6_addr, host->bytes, sizeof(six.sin6_addr));
+    if (family == AF_INET)
+        memcpy(ret_source, &four, sizeof(four));
+    else
+        memcpy(ret_source, &six, sizeof(six));
+    return family == AF_INET ? sizeof(four) : sizeof(six);
+}
+
+/* Where the bind fails, the kernel chooses the source: the other side may refuse that one. */
 static void bind_beside(int descriptor, int listener, const struct addrinfo *to)
 {
-    struct sockaddr_storage from = {0};
+    struct sockaddr_storage from = {0}, source = {0};
     socklen_t size = sizeof(from);
     const int on = 1;
-    if (listener < 0 || getsockname(listener, (struct sockaddr *)&from, &size) < 0 ||
-        from.ss_family != to->ai_family)
+    if (listener < 0 || getsockname(listener, (struct sockaddr *)&from, &size) < 0)
         return;
     struct tcp_host own = host_of((struct sockaddr *)&from), other = host_of(to->ai_addr);
-    if (is_loopback(&own) && !is_loopback(&other))
+    uint32_t scope = 0;
+    if (from.ss_family == AF_INET6)
+        scope = ((struct sockaddr_in6 *)&from)->sin6_scope_id;
+    if (is_four(&own) != is_four(&other) || (is_loopback(&own) && !is_loopback(&other)))
         return;
-    if (from.ss_family == AF_INET)
-        ((struct sockaddr_in *)&from)->sin_port = 0;
-    else
-        ((struct sockaddr_in6 *)&from)->sin6_port = 0;
+    size = source_of(&own, to->ai_family, scope, &source);
+    if (size == 0)
+        return;
     setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    int ignored = bind(descriptor, (struct sockaddr *)&from, size);
+    int ignored = bind(descriptor, (struct sockaddr *)&source, size);
     (void)ignored;
 }
 
@@ -274,6 +301,14 @@ struct tcp_host tcp_host_of_peer(const struct link *link)
     if (getpeername(link->descriptor, (struct sockaddr *)&peer, &size) < 0)
         return (struct tcp_host){0};
     return host_of((struct sockaddr *)&peer);
+}
+
+void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE])
+{
+    bool four = is_four(host);
+    if (!inet_ntop(four ? AF_INET : AF_INET6, host->bytes + (four ? 12 : 0), ret_text,
+                   TCP_HOST_TEXT_SIZE))
+        ret_text[0] = '\0';
 }
 
 unsigned tcp_waiting(int listener)

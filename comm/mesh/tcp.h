@@ -22,7 +22,7 @@ int tcp_address_valid(const char *address, struct error *error) CHECK_RESULT;
 
 /** tcp_connect() - begin; link_connected() says how it went once the link is writable
  * @listener: the connection comes from the address that this one is bound to, where that is
- * possible, so that the other side knows it for one of the plan's; -1: from any */
+ * possible (the other side accepts addresses of the plan alone); -1: from any */
 int tcp_connect(const char *address, int listener, struct link **ret_link) CHECK_RESULT;
 
 /** tcp_accept() - Return: 0, -EAGAIN when nobody waits, or errno of accept or of memory */
@@ -37,6 +37,9 @@ bool tcp_host_equal(const struct tcp_host *one, const struct tcp_host *other);
 struct tcp_host tcp_host_of(const char *address);
 /** tcp_host_of_peer() - of the other end of a link */
 struct tcp_host tcp_host_of_peer(const struct link *link);
+#define TCP_HOST_TEXT_SIZE 48
+/** tcp_host_text() - write "10.0.0.1" or "fd00::1" */
+void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE]);
 
 /** tcp_waiting() - how many connections wait to be accepted */
 unsigned tcp_waiting(int listener);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -231,6 +232,22 @@ static void job_done(struct cluster_job *job)
     free(job->objects);
 }
 
+/* A job that went back to a checkpoint and has computed no step since is where it went back to:
+ * what it had reached before says nothing any more. */
+static void take_back_progress(struct cluster_job *job)
+{
+    struct progress_record *progress = &job->progress;
+    const struct plan *plan = job->plan;
+
+    if (!job->has_progress || !plan || progress->step <= plan->resume_step ||
+        progress->generation >=
+            (plan->source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation))
+        return;
+    progress->step = plan->resume_step;
+    progress->frozen_layers = plan->frozen_layers;
+    progress->loss = progress->grad_norm = progress->validation_loss = NAN;
+}
+
 /* A job is what has a spec; other keys without one are left over from a job that was removed. */
 static void sort_out(struct cluster *cluster)
 {
@@ -245,6 +262,7 @@ static void sort_out(struct cluster *cluster)
     cluster->job_count = kept;
     for (size_t i = 0; i < kept; i++) {
         struct cluster_job *job = &cluster->jobs[i];
+        take_back_progress(job);
         if (job->checkpoint_count > 1)
             qsort(job->checkpoints, job->checkpoint_count, sizeof(*job->checkpoints),
                   compare_checkpoints);

@@ -102,6 +102,13 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
     return status;
 }
 
+/* An earlier firnd's words for the end of one do not say which. */
+static bool is_raised(const struct event *event)
+{
+    return !strcmp(event->kind, "alarm") && strncmp(event->text, "alarm over: ", 12) != 0 &&
+           strcmp(event->text, "the alarm is over") != 0;
+}
+
 static enum terminal_color color_of(const struct event *event)
 {
     static const struct {
@@ -112,16 +119,12 @@ static enum terminal_color color_of(const struct event *event)
                   {"refused", TERMINAL_RED}, {"checkpoint", TERMINAL_DIM},
                   {"prepare", TERMINAL_DIM}, {"training", TERMINAL_CYAN}};
 
+    if (!strcmp(event->kind, "alarm") && !is_raised(event))
+        return TERMINAL_GREEN;
     for (size_t i = 0; i < ARRAY_COUNT(colors); i++)
         if (!strcmp(event->kind, colors[i].kind))
             return colors[i].color;
     return TERMINAL_BOLD;
-}
-
-/* "the alarm is over" is said with the kind, too. */
-static bool is_raised(const struct event *event)
-{
-    return !strcmp(event->kind, "alarm") && strcmp(event->text, "the alarm is over") != 0;
 }
 
 int event_append_text(const struct event *event, bool dated, struct bytes *into)

@@ -238,3 +238,12 @@ const char *history_exact(const struct history_step *step, char text[HISTORY_EXA
              step->grad_norm_bits, step->frozen_layers);
     return text;
 }
+
+const char *history_exact_json(const struct history_step *step, char text[HISTORY_EXACT_SIZE])
+{
+    snprintf(text, HISTORY_EXACT_SIZE,
+             "{\"step\": %" PRIu64
+             ", \"loss_bits\": \"%s\", \"grad_norm_bits\": \"%s\", \"frozen_layers\": %u}",
+             step->step, step->loss_bits, step->grad_norm_bits, step->frozen_layers);
+    return text;
+}

@@ -54,6 +54,8 @@ size_t history_find(const struct history *history, uint64_t step);
 /** history_gap() - the first step from @from on that is missing before the last one; 0: none */
 uint64_t history_gap(const struct history *history, uint64_t from);
 
-#define HISTORY_EXACT_SIZE 96
+#define HISTORY_EXACT_SIZE 160
 /** history_exact() - "step loss_bits grad_norm_bits frozen_layers" */
 const char *history_exact(const struct history_step *step, char text[HISTORY_EXACT_SIZE]);
+/** history_exact_json() - the same four as an object, whole numbers as numbers and bits as texts */
+const char *history_exact_json(const struct history_step *step, char text[HISTORY_EXACT_SIZE]);

@@ -32,7 +32,7 @@ static void print_step(const struct printer *printer, const struct history_step 
     char took[FORMAT_SIZE];
 
     if (printer->exact) {
-        puts(history_exact(step, exact));
+        puts(printer->json ? history_exact_json(step, exact) : history_exact(step, exact));
     } else if (printer->json) {
         puts(step->line);
     } else {

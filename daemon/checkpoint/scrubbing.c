@@ -22,7 +22,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
 
-#define LOOK_NS     (4 * NS_PER_SECOND) /* each look decodes the records of all jobs */
+#define LOOK_NS     (4 * NS_PER_SECOND) /* a look goes through the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)
 #define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* of one that could not be read, for now */
 #define NICENESS    19
@@ -306,6 +306,7 @@ static void finish(struct scrubbing *scrubbing)
     } else if (scrubbing->repaired) {
         tell_repair(scrubbing);
     }
+    daemon_wake(daemon); /* one that is older may go now (daemon/jobs/expiring.h) */
 }
 
 /* ---- looking ---- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/decode_cache.h"
 #include "elastic/copies/copies.h"
 #include "membership/kv/keys.h"
 
@@ -56,10 +56,10 @@ void scrubbing_doubt(struct scrubbing_memory *memory, const struct mirror *mirro
     size_t count = mirror_range(mirror, keys_job(prefix, cluster, job, "checkpoints/"), &entries);
 
     for (size_t i = 0; i < count; i++) {
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!checkpoint_entry_read(&entries[i], &record) || record.damaged[0])
+        const struct checkpoint_record *record = decode_cache_checkpoint(mirror, &entries[i]);
+        if (!record || record->damaged[0])
             continue;
-        struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
+        struct scrubbing_known *known = take_place(memory, record->manifest_sha256);
         known->verified_ns = 0;
         known->doubted = true;
     }
@@ -74,10 +74,10 @@ void scrubbing_notice(struct scrubbing_memory *memory, const struct mirror *mirr
     bool news = false;
 
     for (size_t i = 0; i < count; i++) {
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!checkpoint_entry_read(&entries[i], &record) || !record.damaged[0])
+        const struct checkpoint_record *record = decode_cache_checkpoint(mirror, &entries[i]);
+        if (!record || !record->damaged[0])
             continue;
-        struct scrubbing_known *known = take_place(memory, record.manifest_sha256);
+        struct scrubbing_known *known = take_place(memory, record->manifest_sha256);
         news = news || !known->damaged;
         known->damaged = true;
     }
@@ -110,21 +110,41 @@ static enum scrubbing_urgency urgency_of(const struct scrubbing_view *view,
                : SCRUBBING_NOTHING;
 }
 
-static double interval_of(const struct checkpoint_record *record, const struct mirror_entry *before)
+/* @before: NULL: there is none */
+static double interval_of(const struct checkpoint_record *record,
+                          const struct checkpoint_record *before)
 {
-    CLEANUP(checkpoint_record_done) struct checkpoint_record earlier = {0};
-
-    if (!checkpoint_entry_read(before, &earlier) || earlier.unix_ns >= record->unix_ns)
+    if (!before || before->unix_ns >= record->unix_ns)
         return USUAL_SECONDS;
-    return (double)(record->unix_ns - earlier.unix_ns) / 1e9;
+    return (double)(record->unix_ns - before->unix_ns) / 1e9;
 }
 
 /* Through before the next comes, and a small one at once. */
-static double seconds_of(const struct checkpoint_record *record, const struct mirror_entry *before)
+static double seconds_of(const struct checkpoint_record *record,
+                         const struct checkpoint_record *before)
 {
     double most = MIN(interval_of(record, before) / 2, MOST_SECONDS);
 
     return MIN(most, (double)record->size_bytes / LEAST_BYTES_PER_SECOND);
+}
+
+/* false: memory is short */
+static bool take_task(const struct scrubbing_view *view, const struct mirror_entry *entries,
+                      size_t place, struct scrubbing_task *ret_task)
+{
+    const struct checkpoint_record *record = decode_cache_checkpoint(view->mirror, &entries[place]);
+    const struct checkpoint_record *before =
+        place > 0 ? decode_cache_checkpoint(view->mirror, &entries[place - 1]) : NULL;
+    char *shares = record && record->shares ? strdup(record->shares) : NULL;
+
+    if (!record || (record->shares && !shares))
+        return false;
+    const struct scrubbing_known *known = find(view->memory, record->manifest_sha256);
+    *ret_task = (struct scrubbing_task){.record = *record,
+                                        .doubted = known && known->doubted,
+                                        .seconds = seconds_of(record, before)};
+    ret_task->record.shares = shares;
+    return true;
 }
 
 enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const char *job,
@@ -135,25 +155,20 @@ enum scrubbing_urgency scrubbing_choose(const struct scrubbing_view *view, const
     char prefix[KV_KEY_MAX];
     size_t count =
         mirror_range(view->mirror, keys_job(prefix, view->cluster, job, "checkpoints/"), &entries);
+    size_t chosen = 0;
 
     for (size_t i = 0; i < count && most != SCRUBBING_NEW; i++) {
         /* Keys sort by step: the newest is the last. */
         size_t place = view->oldest_first ? i : count - 1 - i;
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!checkpoint_entry_read(&entries[place], &record))
-            continue;
-        enum scrubbing_urgency urgency = urgency_of(view, &record);
+        const struct checkpoint_record *record =
+            decode_cache_checkpoint(view->mirror, &entries[place]);
+        enum scrubbing_urgency urgency = record ? urgency_of(view, record) : SCRUBBING_NOTHING;
         if (urgency <= most)
             continue;
-        const struct scrubbing_known *known = find(view->memory, record.manifest_sha256);
-        if (most != SCRUBBING_NOTHING)
-            checkpoint_record_done(&ret_task->record);
         most = urgency;
-        *ret_task = (struct scrubbing_task){
-            .record = record,
-            .doubted = known && known->doubted,
-            .seconds = seconds_of(&record, place > 0 ? &entries[place - 1] : NULL)};
-        record.shares = NULL; /* the task's now */
+        chosen = place;
     }
-    return most;
+    return most == SCRUBBING_NOTHING || take_task(view, entries, chosen, ret_task)
+               ? most
+               : SCRUBBING_NOTHING;
 }

@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "base/flag_value.h"
 #include "checkpoint/object/object_settings.h"
+#include "daemon/config/config_lines.h"
 #include "daemon/config/http_certificate.h"
 #include "daemon/config/http_host.h"
 #include "daemon/config/node_address.h"
-#include "elastic/job/edit_distance.h"
 #include "membership/etcd/endpoints.h"
 #include "membership/transport/http_token.h"
 
@@ -68,6 +68,8 @@ enum {
     KEY_DRAIN_TIMEOUT,
     KEY_KEEP_FINISHED,
     KEY_LINK_SEALS,
+    KEY_LINK_ADDRESSES,
+    KEY_DEVICE_SEALS,
     KEY_LOG,
     KEY_COUNT
 };
@@ -140,6 +142,14 @@ static const struct key keys[KEY_COUNT] = {
         {"link_seals", TEXT, 0, 0,
          "authenticated or checksums: what every frame between workers carries; checksums, on a "
          "network that you trust, find damage alone (default: authenticated)"},
+    [KEY_LINK_ADDRESSES] =
+        {"link_addresses", TEXT, 0, 0,
+         "plan or any: whose connections workers accept; any, where addresses between nodes are "
+         "translated, takes others that prove to know the key (default: plan)"},
+    [KEY_DEVICE_SEALS] =
+        {"device_seals", TEXT, 0, 0,
+         "none or digests: whether both ends of what NCCL moves from GPU to GPU compare digests of "
+         "it before a step counts (default: none)"},
     [KEY_LOG] = {"log", TEXT, 0, 0,
                  "journal or stderr (default: the journal when systemd started firnd)"},
 };
@@ -181,6 +191,8 @@ static const cyaml_schema_field_t file_fields[] = {
     FILE_FIELD("drain_timeout_s", KEY_DRAIN_TIMEOUT),
     FILE_FIELD("keep_finished_days", KEY_KEEP_FINISHED),
     FILE_FIELD("link_seals", KEY_LINK_SEALS),
+    FILE_FIELD("link_addresses", KEY_LINK_ADDRESSES),
+    FILE_FIELD("device_seals", KEY_DEVICE_SEALS),
     FILE_FIELD("log", KEY_LOG),
     CYAML_FIELD_END,
 };
@@ -206,120 +218,42 @@ static void collect_words(cyaml_log_t level, void *context, const char *format, 
             *at = ' ';
 }
 
-/* The line that @key stands on, from 1; 0 when it is not at the beginning of any. */
-static unsigned line_of(const char *text, const char *key)
+static const char *name_at(size_t index)
 {
-    size_t length = strlen(key);
-
-    for (unsigned line = 1; text; line++) {
-        const char *at = text + strspn(text, " \t{,\"'");
-        if (!strncmp(at, key, length) && strchr(" \t:\"'", at[length]))
-            return line;
-        text = strchr(text, '\n');
-        text = text ? text + 1 : NULL;
-    }
-    return 0;
+    return index < KEY_COUNT ? keys[index].name : NULL;
 }
 
-static int add_problem(struct error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* One more line: who mends a file wants to see all that is wrong with it. */
-static int add_problem(struct error *error, const char *format, ...)
+static cyaml_err_t parse(const struct bytes *text, bool ignores_unknown, struct spoken **ret_spoken,
+                         struct error *words)
 {
-    char line[CONFIG_TEXT_SIZE + 256];
-    va_list arguments;
+    const cyaml_config_t options = {
+        .log_fn = collect_words,
+        .log_ctx = words,
+        .log_level = CYAML_LOG_ERROR,
+        .mem_fn = cyaml_mem,
+        .flags = CYAML_CFG_NO_ALIAS | (ignores_unknown ? CYAML_CFG_IGNORE_UNKNOWN_KEYS : 0),
+    };
 
-    va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    if (!error || error->code != -EINVAL)
-        return error_set(error, -EINVAL, "%s", line);
-    size_t used = strlen(error->text);
-    snprintf(error->text + used, sizeof(error->text) - used, "\n%s", line);
-    return -EINVAL;
+    return cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
+                           (cyaml_data_t **)ret_spoken, NULL);
 }
 
-/* The key that was probably meant, or NULL. */
-static const char *nearest_key(const char *written)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        if (edit_distance_is_close(written, keys[i].name))
-            return keys[i].name;
-    return NULL;
-}
-
-/* What the parser would say of itself, or of the first mistake only. */
-static int check_line(const char *path, const char *text, unsigned line, const char *at,
-                      struct error *error)
-{
-    char key[64];
-
-    if (*at == '\t')
-        return add_problem(error, "%s:%u: the line begins with a tab; YAML is indented with spaces",
-                           path, line);
-    if (sscanf(at, "%63[A-Za-z0-9_-]", key) != 1 || !strchr(" \t:", at[strlen(key)]))
-        return 0;
-    const char *value = at + strlen(key);
-    value += strspn(value, " \t:");
-    bool known = false;
-    for (size_t i = 0; i < KEY_COUNT; i++)
-        known |= !strcmp(key, keys[i].name);
-    const char *near = known ? NULL : nearest_key(key);
-    if (!known)
-        return add_problem(error, "%s:%u: %s: no such key; %s%s%s", path, line, key,
-                           near ? "did you mean " : "firnd --help lists them", near ? near : "",
-                           near ? "?" : "");
-    if (line_of(text, key) < line)
-        return add_problem(error, "%s:%u: %s stands here a second time, first on line %u", path,
-                           line, key, line_of(text, key));
-    if (*value == '[' || *value == '{')
-        return add_problem(error,
-                           "%s:%u: %s: needs one value; %c begins a list or a map unless quoted",
-                           path, line, key, *value);
-    return 0;
-}
-
-static int check_lines(const char *path, const char *text, struct error *error)
-{
-    unsigned line = 1;
-    int status = 0;
-
-    for (const char *at = text; at && *at; line++) {
-        int found = check_line(path, text, line, at, error);
-        status = found ? found : status;
-        at = strchr(at, '\n');
-        at = at ? at + 1 : NULL;
-    }
-    return status;
-}
-
+/* @text: what was parsed in the end, line by line as in the file */
 static int load_file(const char *path, struct bytes *text, struct spoken **ret_spoken,
                      struct error *error)
 {
-    struct error words = {0};
-    cyaml_config_t options = {
-        .log_fn = collect_words,
-        .log_ctx = &words,
-        .log_level = CYAML_LOG_ERROR,
-        .mem_fn = cyaml_mem,
-        .flags = CYAML_CFG_NO_ALIAS,
-    };
+    struct error words = {0}, unread = {0};
     int status = file_read(path, CONFIG_FILE_MAX, text, error);
 
     if (status)
         return status;
-    cyaml_err_t result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
-                                         (cyaml_data_t **)ret_spoken, NULL);
-    if (result != CYAML_OK && check_lines(path, (const char *)text->data, error)) {
-        options.flags |= CYAML_CFG_IGNORE_UNKNOWN_KEYS; /* and what is wrong with the others */
-        result = cyaml_load_data(text->data, text->size_bytes, &options, &file_schema,
-                                 (cyaml_data_t **)ret_spoken, NULL);
-        return -EINVAL;
-    }
-    return result == CYAML_OK
-               ? 0
-               : error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
+    cyaml_err_t result = parse(text, false, ret_spoken, &words);
+    if (result == CYAML_OK)
+        return 0;
+    if (!config_lines_check(path, (char *)text->data, name_at, error))
+        return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
+    (void)parse(text, true, ret_spoken, &unread); /* and what is wrong with the other keys */
+    return -EINVAL;
 }
 
 /* ---- the flags ---- */
@@ -369,7 +303,7 @@ static int refuse_flag(int flag, const char *word, struct error *error)
         return error_set(error, -EINVAL, "%s: needs a value; firnd --help lists the flags", word);
     respell(word + strspn(word, "-"), '-', '_', key, sizeof(key));
     key[strcspn(key, "=")] = '\0';
-    const char *near = nearest_key(key);
+    const char *near = config_lines_nearest(key, name_at);
     if (!near)
         return error_set(error, -EINVAL, "%s: no such flag; firnd --help lists the flags", word);
     respell(near, '_', '-', flag_meant, sizeof(flag_meant));
@@ -439,9 +373,10 @@ static int refuse(const struct source *source, int key, struct error *error, con
     vsnprintf(words, sizeof(words), format, arguments);
     va_end(arguments);
     if (source->path)
-        return add_problem(error, "%s:%u: %s: %s", source->path,
-                           line_of(source->text, keys[key].name), keys[key].name, words);
-    return add_problem(error, "%s: %s", keys[key].name, words);
+        return config_lines_add(error, "%s:%u: %s: %s", source->path,
+                                config_lines_find(source->text, keys[key].name), keys[key].name,
+                                words);
+    return config_lines_add(error, "%s: %s", keys[key].name, words);
 }
 
 static int take_number(const struct source *source, int key, unsigned *ret_value,
@@ -583,17 +518,18 @@ static int take_numbers(const struct source *source, struct config *config, stru
     return status;
 }
 
-static int take_link_seals(const struct source *source, struct config *config, struct error *error)
+/* A key with two words, of which the second one sets @ret_set. */
+static int take_word(const struct source *source, int key, const char *unset, const char *set,
+                     bool *ret_set, struct error *error)
 {
-    const char *said = source->said->values[KEY_LINK_SEALS];
+    const char *said = source->said->values[key];
 
     if (!said)
         return 0;
-    config->link_checksums = !strcmp(said, "checksums");
-    return config->link_checksums || !strcmp(said, "authenticated")
-               ? 0
-               : refuse(source, KEY_LINK_SEALS, error,
-                        "\"%.64s\" is neither authenticated nor checksums", said);
+    if (strcmp(said, set) != 0 && strcmp(said, unset) != 0)
+        return refuse(source, key, error, "\"%.64s\" is neither %s nor %s", said, unset, set);
+    *ret_set = !strcmp(said, set);
+    return 0;
 }
 
 static int take_device(const struct source *source, struct config *config, struct error *error)
@@ -620,7 +556,12 @@ static int take_all(const struct source *source, struct config *config, struct e
 
     status = MIN(status, take_numbers(source, config, error));
     status = MIN(status, take_device(source, config, error));
-    status = MIN(status, take_link_seals(source, config, error));
+    status = MIN(status, take_word(source, KEY_LINK_SEALS, "authenticated", "checksums",
+                                   &config->link_checksums, error));
+    status = MIN(status, take_word(source, KEY_LINK_ADDRESSES, "plan", "any",
+                                   &config->link_any_address, error));
+    status = MIN(status, take_word(source, KEY_DEVICE_SEALS, "none", "digests",
+                                   &config->device_digests, error));
     if (log && strcmp(log, "journal") && strcmp(log, "stderr"))
         status = refuse(source, KEY_LOG, error, "\"%.64s\" is neither journal nor stderr", log);
     if (!status && log)

@@ -44,6 +44,8 @@ struct config {
     unsigned slots, threads;
     unsigned slot_memory_mb;     /* 0: the slot's share of the machine */
     bool link_checksums;         /* link_seals: authenticated | checksums */
+    bool link_any_address;       /* link_addresses: plan | any */
+    bool device_digests;         /* device_seals: none | digests */
     uint64_t failure_timeout_ns; /* file and flag: failure_timeout_ms */
     uint64_t drain_timeout_ns;   /* file and flag: drain_timeout_s */
     uint64_t keep_finished_ns;   /* file and flag: keep_finished_days; 0: for ever */

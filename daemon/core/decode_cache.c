@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/json.h"
+#include "daemon/core/checkpoint_entry.h"
 #include "elastic/job/job_spec.h"
 
 static void forget_plan(void *meaning)
@@ -105,6 +106,28 @@ const struct desired_record *decode_cache_desired(const struct mirror *mirror,
     }
     mirror_keep(mirror, entry, desired, free);
     return desired;
+}
+
+static void forget_checkpoint(void *meaning)
+{
+    checkpoint_record_done(meaning);
+    free(meaning);
+}
+
+const struct checkpoint_record *decode_cache_checkpoint(const struct mirror *mirror,
+                                                        const struct mirror_entry *entry)
+{
+    struct checkpoint_record *record = entry->meaning;
+
+    if (record)
+        return record;
+    record = calloc(1, sizeof(*record));
+    if (!record || !checkpoint_entry_read(entry, record)) {
+        free(record);
+        return NULL;
+    }
+    mirror_keep(mirror, entry, record, forget_checkpoint);
+    return record;
 }
 
 unsigned decode_cache_devices_min(const struct mirror *mirror, const struct mirror_entry *entry)

@@ -29,6 +29,10 @@ const struct state_record *decode_cache_state(const struct mirror *mirror,
 const struct desired_record *decode_cache_desired(const struct mirror *mirror,
                                                   const struct mirror_entry *entry);
 
+/** decode_cache_checkpoint() - the record at @entry; as decode_cache_state() */
+const struct checkpoint_record *decode_cache_checkpoint(const struct mirror *mirror,
+                                                        const struct mirror_entry *entry);
+
 /** decode_cache_devices_min() - elastic.devices.min of the job at @entry; 0: it is not understood,
  * or memory is short. A specification is large, so no more of it is kept */
 unsigned decode_cache_devices_min(const struct mirror *mirror, const struct mirror_entry *entry);

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size_words.h"
-#include "checkpoint/format/folder_marks.h"
 #include "checkpoint/write/folder_owner.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/events.h"
+#include "daemon/jobs/expiring.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
@@ -126,40 +126,17 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
-    size_t count, expired = 0;
-    struct keep_rule rule = {.keep = job->spec.checkpoint.keep};
+    struct expiring expiring = {.below_step = job->unrecorded.step,
+                                .rule = {.keep = job->spec.checkpoint.keep},
+                                .kept_from = job->unrecorded.step};
 
-    keep_verdict(&rule, job->unrecorded.path); /* it is the newest: it stays */
-    job->unrecorded.kept_from = job->unrecorded.step;
-    job->unrecorded.spared_step = 0;
+    keep_verdict(&expiring.rule, job->unrecorded.path); /* it is the newest: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    count = mirror_range(&job->daemon->mirror, prefix, &entries);
-    while (count-- > 0 && expired < capacity) {
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!checkpoint_entry_read(&entries[count], &record) ||
-            record.step >= job->unrecorded.step || record.pinned)
-            continue;
-        if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
-            if (rule.kept >= MAX(rule.keep, 1u))
-                operations[expired++] =
-                    (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
-            continue;
-        }
-        switch (keep_verdict(&rule, record.path)) {
-        case KEEP_NUMBERED:
-            job->unrecorded.kept_from = record.step;
-            break;
-        case KEEP_GOES:
-            operations[expired++] =
-                (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
-            break;
-        case KEEP_SPARED:
-            job->unrecorded.spared_step = record.step;
-            break;
-        }
-    }
-    if (expired == capacity) /* not all at once: no files go before their records */
-        job->unrecorded.kept_from = 0;
+    size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    size_t expired = expiring_choose(&expiring, entries, count, operations, capacity);
+    /* Where not all go at once, no files go before their records. */
+    job->unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
+    job->unrecorded.spared_step = expiring.spared_step;
     return expired;
 }
 

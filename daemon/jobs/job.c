@@ -15,6 +15,7 @@
 #include "daemon/core/view.h"
 #include "daemon/jobs/checkpoint_record.h"
 #include "daemon/jobs/copying.h"
+#include "daemon/jobs/expiring.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job_folder.h"
 #include "daemon/jobs/retention.h"
@@ -180,10 +181,11 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     struct event_facts facts =
         facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
 
-    enum slot_alarms_news news = slot_alarms_set(&job->alarms, slot, text);
-    if (news == SLOT_ALARMS_NOTHING_NEW)
+    char event[RECORD_TEXT_SIZE];
+
+    if (!slot_alarms_set(&job->alarms, slot, text, event))
         return;
-    events_append(job->dir, &facts, "alarm", news == SLOT_ALARMS_NEW ? text : "the alarm is over");
+    events_append(job->dir, &facts, "alarm", event);
     if (has_rank_zero(job, slot) && job->progress[slot].step) /* no later step may carry it */
         job_write_progress(job, slot);
 }
@@ -562,6 +564,7 @@ void job_sync(struct job *job)
     sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
     sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
     checkpoint_record_sync(job);
+    expiring_sync(job);
     retention_sync(job);
     copying_sync(job);
     rest(job);
@@ -751,6 +754,7 @@ void job_close(struct job *job)
         return;
     checkpoint_record_forget(job);
     fencing_forget(job->daemon->fencing, job);
+    expiring_stop(job);
     retention_stop(job);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)

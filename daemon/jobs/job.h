@@ -9,6 +9,12 @@
 #include "daemon/jobs/worker_process.h"
 #include "elastic/agent/agent.h"
 
+/* What the last look for checkpoints that are too many went by (daemon/jobs/expiring.h). */
+struct expiring_seen {
+    uint64_t count, readings;
+    int64_t revision, plan_revision;
+};
+
 /* May the root of a generation that is on this node alone commit (daemon/jobs/fencing.h)? */
 enum job_standing { JOB_UNKNOWN, JOB_GOES_ON, JOB_HELD };
 
@@ -55,8 +61,10 @@ struct job {
     struct sweeping *sweeping; /* of this node's part of checkpoints with copies; NULL: none yet */
     struct copying *copying;   /* of copies that are missing; NULL: none yet */
     size_t swept_count;
-    int64_t swept_revision; /* of the records that the last sweep went by */
-    bool store_tried;       /* whether its checkpoints can go to the object store */
+    int64_t swept_revision;      /* of the records that the last sweep went by */
+    struct kv_request *expiring; /* the deletion of records that are too many, in flight */
+    struct expiring_seen expiring_seen;
+    bool store_tried; /* whether its checkpoints can go to the object store */
 };
 
 /** job_open() - @spec: decoded, @created: the store's revision of its submission; finds workers of

@@ -19,13 +19,17 @@ const char *slot_alarms_told(const struct slot_alarms *alarms)
     return "";
 }
 
-enum slot_alarms_news slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text)
+bool slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text,
+                     char ret_event[RECORD_TEXT_SIZE])
 {
-    bool were_out = slot_alarms_told(alarms)[0] != '\0';
+    char ended[RECORD_TEXT_SIZE];
     bool known = text[0] && is_out(alarms, text);
 
+    memcpy(ended, alarms->texts[slot], sizeof(ended));
     snprintf(alarms->texts[slot], RECORD_TEXT_SIZE, "%s", text);
     if (text[0])
-        return known ? SLOT_ALARMS_NOTHING_NEW : SLOT_ALARMS_NEW;
-    return were_out && !slot_alarms_told(alarms)[0] ? SLOT_ALARMS_OVER : SLOT_ALARMS_NOTHING_NEW;
+        snprintf(ret_event, RECORD_TEXT_SIZE, "%s", text);
+    else
+        snprintf(ret_event, RECORD_TEXT_SIZE, "alarm over: %.*s", RECORD_TEXT_SIZE - 16, ended);
+    return text[0] ? !known : ended[0] && !slot_alarms_told(alarms)[0];
 }

@@ -11,11 +11,12 @@ struct slot_alarms {
     char texts[REPORT_WORKERS_MAX][RECORD_TEXT_SIZE]; /* by slot; "": none */
 };
 
-enum slot_alarms_news { SLOT_ALARMS_NOTHING_NEW, SLOT_ALARMS_NEW, SLOT_ALARMS_OVER };
-
-/** slot_alarms_set() - what the worker on @slot says, "" when its alarm is over; returns what is
- * to be told of it */
-enum slot_alarms_news slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text);
+/** slot_alarms_set() - what the worker on @slot says, "" when its alarm is over
+ * @ret_event: the event's text: the alarm, or "alarm over: " and which one was the last
+ *
+ * Return: whether that is news */
+bool slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text,
+                     char ret_event[RECORD_TEXT_SIZE]);
 
 /** slot_alarms_told() - an alarm that is out, or "" */
 const char *slot_alarms_told(const struct slot_alarms *alarms);

@@ -428,12 +428,18 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         NULL,
         NULL,
         NULL,
+        NULL,
+        NULL,
     };
     size_t count = 0;
     while (arguments[count])
         count++;
     if (config->link_checksums)
         arguments[count++] = "--link-checksums";
+    if (config->link_any_address)
+        arguments[count++] = "--link-any-address";
+    if (config->device_digests)
+        arguments[count++] = "--device-digests";
     if (options->device[0]) {
         arguments[count++] = "--device";
         arguments[count++] = "cuda";

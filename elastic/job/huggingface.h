@@ -22,7 +22,7 @@ json_t *huggingface_config(const struct job_spec *spec, bool tied);
  * @source: the folder's config.json, of the same model as the job's
  * @own: huggingface_config() of the job, which decides what describes the files: their dtype, and
  * whether the head has a table of its own
- * @name: of the folder, noted as "_name_or_path"
+ * @name: the folder's path, whose last part is noted as "_name_or_path"
  *
  * A new reference; NULL when memory is short.
  */

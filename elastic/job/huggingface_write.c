@@ -107,6 +107,18 @@ static const char *class_of(const json_t *source)
     return NULL;
 }
 
+/* Where the folder lies on a machine of the job is told to nobody who gets the model. */
+static json_t *last_part(const char *path)
+{
+    size_t end = strlen(path), begin;
+
+    while (end > 0 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/'; begin--)
+        ;
+    return end > begin ? json_stringn(path + begin, end - begin) : json_string("model");
+}
+
 json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name)
 {
     /* They speak of the source's files: of their types, and of code that lies beside them. */
@@ -122,8 +134,8 @@ json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *n
             return NULL;
     if (!config || (class && json_object_set_new(config, "architectures", json_pack("[s]", class))))
         return NULL;
-    return json_object_set_new(config, "_name_or_path", json_string(name)) ? NULL
-                                                                           : json_incref(config);
+    return json_object_set_new(config, "_name_or_path", last_part(name)) ? NULL
+                                                                         : json_incref(config);
 }
 
 const char *huggingface_adopted(const json_t *config)

@@ -176,12 +176,14 @@ unsigned sums_room_even(unsigned lanes, unsigned replicas)
 void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
                         enum plan_recompute recompute)
 {
-    bool keeps = !is_computed_again(unit, recompute);
+    /* Of frozen sublayers in a stage that trains, too: a stage does not tell them apart. */
+    bool keeps = unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again;
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
     stage->link = MAX(stage->link, unit->link_bytes);
     stage->tied = MAX(stage->tied, unit->tied_bytes);
     stage->tied_ends += unit->tied_bytes > 0;
     stage->scratch = MAX(stage->scratch, unit->scratch_bytes);
+    stage->trained |= unit->trained;
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
@@ -193,11 +195,13 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
 size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
 {
     size_t bytes = stage->state + stage->scratch;
+    /* schedule_slots(): two where nothing is trained, which the last stage always has */
+    unsigned slots = stage->trained ? stages_left : MIN(stages_left, 2u);
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];
     if (stage->tied_ends == 1)
         bytes += stage->tied;
-    return bytes + (stage->in_flight + stage->boundary) * stages_left +
+    return bytes + (stage->in_flight + stage->boundary) * slots +
            stage->link * process_messages(stages_left);
 }
 

@@ -77,6 +77,7 @@ static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
 /* The memory of a stage that grows unit by unit: what of it does not depend on where it stands. */
 struct planned_stage {
     size_t state, in_flight, boundary, scratch, link, tied;
+    bool trained;                  /* some unit of it is */
     unsigned tied_ends;            /* of the one table that a model may have tied */
     size_t again[PLAN_RECOMPUTES]; /* by kind: one set that all units of it work in */
 };

@@ -128,7 +128,7 @@ void planner_units(const struct job_spec *spec, unsigned frozen_layers,
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,
             .parameter_bytes = planner_parameter_bytes(spec, unit),
-            .activation_bytes = trained ? (size_t)activation_bytes(spec, unit, tokens, size) : 0,
+            .activation_bytes = (size_t)activation_bytes(spec, unit, tokens, size),
             .boundary_bytes = (size_t)(tokens * spec->model.width) * rates->activation_size,
             .weight_bytes = rates->activation_size == sizeof(float)
                                 ? 0

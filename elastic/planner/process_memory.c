@@ -2,10 +2,19 @@
 
 #include "elastic/planner/planner.h"
 
-/* Text and libraries, heaps, the plan and the record of a step; of each thread its stack, its tile
- * of scores and what OpenBLAS packs. */
-#define BASE_BYTES   ((size_t)36 << 20)
-#define THREAD_BYTES ((size_t)8 << 20)
+/*
+ * Text and libraries, heaps, the plan and the record of a step; of each thread its stack, its tile
+ * of scores and what OpenBLAS packs, of which a small product takes little. What grows with the
+ * model is a share of its parameters, up to the size where it grows no more. Measured on
+ * processes: docs/measurements.md, "Memory: planned and taken".
+ */
+#define BASE_BYTES          ((size_t)21 << 20)
+#define BASE_GROWTH_BYTES   ((size_t)15 << 20)
+#define BASE_SHARE          32
+#define THREAD_BYTES        ((size_t)1 << 20)
+#define THREAD_GROWTH_BYTES ((size_t)7 << 20)
+#define THREAD_SHARE        32
+#define LINK_SHARE          16
 
 static size_t parameter_bytes(const struct job_spec *spec)
 {
@@ -16,14 +25,22 @@ static size_t parameter_bytes(const struct job_spec *spec)
     return sum;
 }
 
+size_t process_link_bytes(const struct job_spec *spec)
+{
+    return MIN(PROCESS_LINK_BYTES_MOST,
+               MAX(PROCESS_LINK_BYTES_LEAST, parameter_bytes(spec) / LINK_SHARE));
+}
+
 size_t process_bytes(const struct job_spec *spec, unsigned threads)
 {
     size_t parameters = parameter_bytes(spec);
     size_t staging = 3 * parameters <= PROCESS_SMALL_STAGING_BYTES ? PROCESS_SMALL_STAGING_BYTES
                                                                    : PROCESS_STAGING_BYTES;
+    size_t base = BASE_BYTES + MIN(BASE_GROWTH_BYTES, parameters / BASE_SHARE);
+    size_t thread = THREAD_BYTES + MIN(THREAD_GROWTH_BYTES, parameters / THREAD_SHARE);
 
-    return BASE_BYTES + MAX(threads, 1u) * THREAD_BYTES + staging +
-           MIN(PROCESS_LINK_BYTES + 2 * PROCESS_NEIGHBOUR_BYTES, parameters);
+    return base + MAX(threads, 1u) * thread + staging +
+           MIN(process_link_bytes(spec) + 2 * PROCESS_NEIGHBOUR_BYTES, parameters);
 }
 
 size_t process_room(size_t memory_bytes, size_t process_bytes)

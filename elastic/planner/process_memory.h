@@ -4,8 +4,9 @@
  * On a CPU slot tensors lie in the memory of the machine, and so does all that a process has: its
  * programs and heaps, the staging of checkpoints, messages that came before they were asked for.
  * Each of these has a bound, and plans count the bounds, so that a plan is never less than what its
- * workers take. On a device of its own memory only tensors are counted; firnd leaves out of a GPU's
- * memory what a process takes there (daemon/node/gpu_slots.c).
+ * workers take. Where a small model does not come near a bound, the bound follows from its size. On
+ * a device of its own memory only tensors are counted; firnd leaves out of a GPU's memory what a
+ * process takes there (daemon/node/gpu_slots.c).
  *
  * Training data is not counted: files of up to 512 MiB are copied into memory, larger ones are
  * mapped (model/data/token_row.h), and how large they are a plan does not know.
@@ -21,12 +22,20 @@
 #define PROCESS_STAGING_BYTES       ((size_t)64 << 20)
 #define PROCESS_SMALL_STAGING_BYTES ((size_t)16 << 20)
 
-/* Messages that nobody has asked for yet: of all peers that are no neighbours in the pipeline. */
-#define PROCESS_LINK_BYTES ((size_t)32 << 20)
+/*
+ * Messages that nobody has asked for yet, of all peers that are no neighbours in the pipeline: a
+ * sixteenth of the parameters, whose sums and copies they are, within these. A peer that has more
+ * to send offers it first (comm/mesh/inbox.h).
+ */
+#define PROCESS_LINK_BYTES_LEAST ((size_t)1 << 20)
+#define PROCESS_LINK_BYTES_MOST  ((size_t)32 << 20)
 
-/* And of those that are, in activations of one micro-batch: the stage before is ahead by what 1F1B
- * lets it be, the stage after by a gradient. One more of each covers what the link has not given
- * back yet. */
+/** process_link_bytes() - that room, for a job's model */
+size_t process_link_bytes(const struct job_spec *spec);
+
+/* And of those that are neighbours, in activations of one micro-batch: the stage before is ahead by
+ * what 1F1B lets it be, the stage after by a gradient. One more of each covers what the link has
+ * not given back yet. */
 #define PROCESS_MESSAGES_FORWARD(stages_left) ((stages_left) + 2)
 #define PROCESS_MESSAGES_BACKWARD             2
 

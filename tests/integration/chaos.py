@@ -10,6 +10,7 @@ import sys
 import time
 
 from cluster import FAILURE_TIMEOUT_MS, REPOSITORY, SLOWNESS, pause
+from crowds import crowd
 from doom import CHECKPOINT, STEP, SWITCH, Flip, Order, disk_fault, slow_disk
 from processes import kill
 
@@ -21,6 +22,8 @@ LEASE = 13.0  # seconds, longer than any
 DEVICES = 6
 AT_ONCE = 2
 POLL = 0.2
+HEALED_SECONDS = 120  # until nothing that counts has a rotten block
+ROTS = ("manifest.json", "metrics-", "model-frozen-", "model-0", "optimizer-")  # files of a checkpoint, by kind
 
 
 def rest_until(when):
@@ -41,9 +44,11 @@ class Chaos:
     def __init__(self, cluster, job, seed, seconds, store=None):
         self.cluster, self.job, self.seed, self.store, self.count = cluster, job, seed, store, {}
         self.claimed, self.began = set(), 0
+        self.rotten = {}  # kind of file -> bits flipped
         self.spans = BLINKS if seconds < 60 else BLINKS * 2 + (LEASE,)
         self.faults = [self.kill_worker, self.kill_worker, self.kill_two_workers, self.kill_in_a_place,
-                       self.stop_worker, self.slow_worker, self.flip_bit, self.kill_node, self.stop_node,
+                       self.stop_worker, self.slow_worker, self.flip_bit, self.flip_wire, self.flip_file, self.crowd,
+                       self.kill_node, self.stop_node,
                        self.kill_daemon, self.kill_leading_daemon, self.stop_daemon, self.reload_daemon,
                        self.hand_over, self.drain, self.kill_etcd, self.compact_etcd, self.scale, self.pause,
                        self.fail_disks, self.slow_disks, self.join_and_die]
@@ -58,6 +63,8 @@ class Chaos:
             self.faults += [self.lose_disk]
         if store:
             self.faults += [self.kill_store, self.stop_store]
+        asked = os.environ.get("FIRN_CHAOS_FAULTS", "").split()
+        self.faults = [fault for fault in self.faults if not asked or fault.__name__ in asked]
 
     # ---- when ----
 
@@ -184,6 +191,72 @@ class Chaos:
                 record = self.record(host)
                 if record and any(slot["bad"] for slot in record["slots"]):
                     yield from self.excuse(host)
+
+    def flip_wire(self, numbers):
+        """Of a tensor on its way to a peer: the link breaks, and nobody is accused."""
+        with self.claim("wire"):
+            flip = Flip(self.job, self.node(numbers), numbers.randrange(2), "wire")
+            yield numbers.uniform(0, 1)
+            flip.withdraw()
+
+    def crowd(self, numbers):
+        """Strangers and readers, and a worker that dies among them."""
+        with self.claim("crowd"), crowd(self.hosts(), self.job.name):
+            self.cluster.note("a crowd comes to the links and to HTTP")
+            yield numbers.uniform(0.2, 1)
+            self.kill_worker(numbers)
+            yield numbers.uniform(1, 4)
+            self.cluster.note("the crowd goes")
+
+    # ---- files of checkpoints ----
+
+    def files(self):
+        """(path, inode) of what counts: files of recorded checkpoints that are not known to be damaged."""
+        found = []
+        for record in self.job.checkpoints():
+            folders = self.job.folders(record["step"]).values() if self.cluster.own_disks else [record["path"]]
+            for folder in folders if not record.get("damaged") else ():
+                with contextlib.suppress(FileNotFoundError):  # it has had its day
+                    found += [(entry.path, entry.inode()) for entry in os.scandir(folder)]
+        return found
+
+    def counts(self, inode, offset, byte):
+        """Whether a checkpoint that counts has the rotten byte."""
+        try:
+            for path, other in self.files():
+                if other == inode:
+                    with open(path, "rb") as file:
+                        file.seek(offset)
+                        return file.read(1) == byte
+        except FileNotFoundError:
+            return True  # it goes just now
+        except (OSError, http.client.HTTPException):
+            return True  # etcd is away
+        return False
+
+    def flip_file(self, numbers):
+        """One bit of a checkpoint, of every kind of file. No second one before nothing that counts has it."""
+        with self.claim("disk", "rot"):
+            try:
+                kind = numbers.choice(ROTS)
+                path, inode = numbers.choice([(path, inode) for path, inode in self.files()
+                                              if os.path.basename(path).startswith(kind)])
+                with open(path, "r+b") as file:
+                    offset = numbers.randrange(os.fstat(file.fileno()).st_size)
+                    file.seek(offset)
+                    byte = bytes([file.read(1)[0] ^ 1 << numbers.randrange(8)])
+                    file.seek(offset)
+                    file.write(byte)
+            except (IndexError, OSError, http.client.HTTPException) as error:
+                raise Busy from error
+            self.cluster.note(f"a bit of {path} is flipped")
+            self.rotten[kind] = self.rotten.get(kind, 0) + 1
+            deadline = time.monotonic() + HEALED_SECONDS * SLOWNESS
+            while self.counts(inode, offset, byte):
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"a checkpoint that counts still has the flipped bit of {path}")
+                yield POLL
+            self.cluster.note("nothing that counts has it any more")
 
     def record(self, node):
         """What it says of itself; None while it is not registered."""

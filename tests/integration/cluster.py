@@ -5,6 +5,7 @@ that is shown when it fails, with the ends of the logs. Processes are ended by t
 those that name this cluster's folder, so several clusters and other people's can run beside it.
 """
 import functools
+import glob
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ BIN = os.environ.get("FIRN_BIN", REPOSITORY + "/build/bin")
 SLOWNESS = float(os.environ.get("FIRN_SLOWNESS", "1"))  # of this build: 4 for one with sanitizers, say
 CACHE = tempfile.TemporaryDirectory(prefix="firn-cache-")  # firnctl remembers clusters in the user's
 os.environ["XDG_CACHE_HOME"] = CACHE.name
+SUPPRESSIONS = os.path.dirname(os.path.abspath(__file__)) + "/tsan.suppressions"
 FAILURE_TIMEOUT_MS = int(1500 * SLOWNESS)
 PIPELINE = ("--slot-memory-mb", "1")  # less than a replica of job.SPEC needs: two stages at first
 POLL_SECONDS = 0.02
@@ -202,9 +204,21 @@ class Cluster:
             self.headers["Authorization"] = f"Bearer {token}"
             flags = [*flags, "--http-token", make_secret(self.token_file, token)]
         self.clock, self.network, self.own_disks, self.ports = clock, network, own_disks, Ports()
-        self.environment = clock.environment if clock else {}
+        self.environment = {**self.sanitizing(), **(clock.environment if clock else {})}
         self.etcd = Etcd(self.folder, self.ports, members, network.host if network else "127.0.0.1")
         self.nodes = {name: Node(self, name, slots, flags) for name in "abcdefgh"[:nodes]}
+
+    def sanitizing(self):
+        """The environment in which programs with sanitizers write reports where stop() leaves them."""
+        reports = f"log_path={self.folder}/sanitizer"
+        return {
+            # Programs are not dumpable, for the sake of their keys, so LeakSanitizer may not trace them.
+            "ASAN_OPTIONS": f"{reports}:detect_leaks=0", "UBSAN_OPTIONS": f"{reports}:print_stacktrace=1",
+            "TSAN_OPTIONS": f"{reports}:suppressions={SUPPRESSIONS}:print_suppressions=0"}
+
+    def reports(self):
+        """What sanitizers have found in this cluster's programs."""
+        return [f"{path}\n{tail(path, 200)}" for path in sorted(glob.glob(self.folder + "/sanitizer.*"))]
 
     def __enter__(self):
         self.heir = Heir(self.folder + "/run-")
@@ -222,8 +236,11 @@ class Cluster:
     def __exit__(self, kind, error, trace):
         self.stop()
         self.release()
-        if kind and not issubclass(kind, unittest.SkipTest):
+        reports = self.reports()
+        if reports or (kind and not issubclass(kind, unittest.SkipTest)):
             self.show()
+            if reports:
+                raise AssertionError("a sanitizer has found:\n" + "\n".join(reports)) from error
         else:
             shutil.rmtree(self.folder)
             if os.environ.get("FIRN_TIMELINE"):

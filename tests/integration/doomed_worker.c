@@ -340,15 +340,15 @@ int __wrap_replication_write_receipt(const struct replication *spread,
     return error_set(error, status, "by order");
 }
 
-int __real_folder_commit(const struct io *io, const char *folder,
-                             const struct manifest *manifest, const json_t *config,
-                             char ret_path[1024], char ret_sha256[65], struct error *error);
-int __wrap_folder_commit(const struct io *io, const char *folder,
-                             const struct manifest *manifest, const json_t *config,
-                             char ret_path[1024], char ret_sha256[65], struct error *error);
-int __wrap_folder_commit(const struct io *io, const char *folder,
-                             const struct manifest *manifest, const json_t *config,
-                             char ret_path[1024], char ret_sha256[65], struct error *error)
+int __real_folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                         const json_t *config, char ret_path[1024], char ret_sha256[65],
+                         struct error *error);
+int __wrap_folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                         const json_t *config, char ret_path[1024], char ret_sha256[65],
+                         struct error *error);
+int __wrap_folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
+                         const json_t *config, char ret_path[1024], char ret_sha256[65],
+                         struct error *error)
 {
     int status;
 

@@ -10,6 +10,8 @@ the seed, too, unless FIRN_CHAOS_WITH (WITH=) names it, of these:
     members     three members of etcd
     store       checkpoints go to an object store, too
     plain       none of these
+
+FIRN_CHAOS_FAULTS (FAULTS=) draws from these faults alone, by their names in chaos.py.
 """
 import contextlib
 import filecmp
@@ -128,7 +130,8 @@ class ChaosTest(JobTest):
         rate = sum(rates) / len(rates)
         print(f"{sum(chaos.count.values())} faults in {seconds:.0f} s ({faults}): {steps} steps committed, "
               f"goodput {steps / seconds / rate:.0%} of {rate:.0f} steps/s undisturbed "
-              f"({', '.join(f'{each:.0f}' for each in rates)}), exact", flush=True)
+              f"({', '.join(f'{each:.0f}' for each in rates)}), exact"
+              f"{'; flipped bits in ' if chaos.rotten else ''}{', '.join(sorted(chaos.rotten))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -200,10 +200,11 @@ class Checkpoints(JobTest):
             job.wait_step(first["step"] + 8 * CHECKPOINT_EVERY)
             job.ask(state="paused")
             job.wait_state("paused")
-            # And the newest that has been read back, where none of them has.
+            # One more as long as none of them has been read back.
             left = 1 + job.spec["checkpoint"]["keep"]
-            cluster.wait("the pinned one and the newest are left",
-                         lambda: len(job.checkpoints()) in (left, left + 1), 30)
+            cluster.wait("the pinned one and the newest are left", lambda: len(job.checkpoints()) == left, 60)
+            cluster.wait("their files are left", lambda: self.steps_in(os.path.dirname(first["path"])) == {
+                record["step"] for record in job.checkpoints()})
             self.assertEqual(job.checkpoints()[0], first)
             self.assertTrue(os.path.isfile(first["path"] + "/manifest.json"))
             self.assert_exact(job)

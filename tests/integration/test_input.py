@@ -269,7 +269,7 @@ class Input(JobTest):
                          lambda: job.checkpoints()[-1]["step"] > newest)
             cluster.wait("the alarm is over", lambda: not job.key("progress").get("alarm"))
             cluster.wait("it is over on all nodes", lambda: all(
-                alarms[-1] == "the alarm is over" for alarms in self.alarms(job).values()))
+                alarms[-1].startswith("alarm over: ") for alarms in self.alarms(job).values()))
             for node, alarms in self.alarms(job).items():
                 # A node that sits checkpoints out while others write its part is tried again, so that two
                 # alarms may alternate; the same one twice in a row is no news.

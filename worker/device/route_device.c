@@ -4,13 +4,16 @@ int route_device_init(struct route_device *route, const struct kernel *kernel,
                       struct kernel_device *device, enum kernel_queue queue)
 {
     *route = (struct route_device){.kernel = kernel, .device = device, .queue = queue};
-    return kernel->event_new(device, &route->computed);
+    int status = kernel->event_new(device, &route->computed);
+    return status ? status : kernel->event_new(device, &route->read);
 }
 
 void route_device_done(struct route_device *route)
 {
     if (route->kernel)
         route->kernel->event_free(route->device, route->computed);
+    if (route->kernel)
+        route->kernel->event_free(route->device, route->read);
     *route = (struct route_device){0};
 }
 
@@ -55,6 +58,15 @@ static void mark_free(void *context, void *mark)
 {
     struct route_device *route = context;
     route->kernel->event_free(route->device, mark);
+}
+
+void route_device_read(void *context, void *host, const void *device_data, size_t size_bytes)
+{
+    struct route_device *route = context;
+
+    route->kernel->download(route->device, host, device_data, size_bytes);
+    route->kernel->event_record(route->device, route->read, KERNEL_QUEUE_COMPUTE);
+    route->kernel->event_wait(route->device, route->read);
 }
 
 struct carrier_device route_device_table(struct route_device *route)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/carrier/carrier_digest.h"
 #include "worker/device/tags.h"
 
 #define JOIN_TIMEOUTS                                                                              \
@@ -27,7 +28,7 @@ struct party {
     unsigned member_count, self;
     enum route routes[2];
     unsigned route_count;
-    bool nccl;
+    bool nccl, digests;
 };
 
 enum { PARTY_REPLICAS, PARTY_BEFORE, PARTY_AFTER, PARTIES };
@@ -93,8 +94,9 @@ static void tell_choice(const struct routes_options *options, const struct party
     if (options->kernel->host_memory)
         return; /* there was nothing to choose */
     if (party->nccl)
-        log_info("generation %llu: tensors between this worker and %s travel by NCCL",
-                 (unsigned long long)options->plan->generation, party->what);
+        log_info("generation %llu: tensors between this worker and %s travel by NCCL%s",
+                 (unsigned long long)options->plan->generation, party->what,
+                 party->digests ? ", and their digests are compared" : "");
     else
         log_info("generation %llu: tensors between this worker and %s travel through the host: %s",
                  (unsigned long long)options->plan->generation, party->what, why);
@@ -104,7 +106,7 @@ static int agree(const struct routes_options *options, struct party *party, stru
 {
     const struct carrier_group group = group_of(options, party, MESSAGE_AGREEMENT);
     char why[CARRIER_WHY_SIZE] = "";
-    int status = carrier_agree(&group, &options->nccl->offer, why);
+    int status = carrier_agree(&group, &options->nccl->offer, &party->digests, why);
 
     if (status < 0)
         return error_set(error, status, "agreeing with %s on how tensors travel: the links broke",
@@ -134,6 +136,26 @@ static int open_clique(const struct routes_options *options, struct routes *rout
     return routes->clique ? 0 : nccl_clique_new(options->nccl->library, &clique, &routes->clique);
 }
 
+/* Put a carrier that compares what arrives around the one that @nccl describes. */
+static int check_route(const struct party *party, const struct carrier_nccl_options *nccl,
+                       struct routes *routes, enum route route, struct error *error)
+{
+    const struct carrier_digest_options options = {.carrier = routes->carriers[route],
+                                                   .group = nccl->group,
+                                                   .read = route_device_read,
+                                                   .context = &routes->devices[route]};
+    struct carrier *checked;
+    int status = carrier_digest_new(&options, &checked);
+
+    if (status) { /* the others must not wait for this member */
+        carrier_abort(routes->carriers[route], "no memory for digests");
+        return error_set(error, status, "no memory for digests of what travels to %s", party->what);
+    }
+    routes->carriers[route] = routes->guard = checked;
+    routes->digests[route] = true;
+    return 0;
+}
+
 static int join_route(const struct routes_options *options, const struct party *party,
                       unsigned index, struct routes *routes, struct error *error)
 {
@@ -156,9 +178,10 @@ static int join_route(const struct routes_options *options, const struct party *
     };
     struct carrier *carrier;
     status = carrier_nccl_open(&nccl, &carrier, error);
-    if (!status)
-        routes->carriers[route] = routes->guard = carrier;
-    return status;
+    if (status)
+        return status;
+    routes->carriers[route] = routes->guard = carrier;
+    return party->digests ? check_route(party, &nccl, routes, route, error) : 0;
 }
 
 /* Those who have just agreed are all here, so nobody is waited for who is busy elsewhere. */
@@ -222,6 +245,30 @@ int routes_open(const struct routes_options *options, struct routes *ret_routes,
         free(parties[i].ranks);
     if (status)
         routes_close(ret_routes);
+    return status;
+}
+
+/* Both ends of a route count it as one way, whether it is in or out. */
+static uint64_t digest_tag(enum route route, uint64_t step)
+{
+    static const unsigned ways[ROUTES] = {[ROUTE_FORWARD_IN] = 1,
+                                          [ROUTE_FORWARD_OUT] = 1,
+                                          [ROUTE_BACKWARD_IN] = 2,
+                                          [ROUTE_BACKWARD_OUT] = 2};
+
+    return tag_make(TAG_DIGEST, step, ways[route]);
+}
+
+int routes_compare(const struct routes *routes, uint64_t step)
+{
+    int status = 0;
+
+    for (unsigned i = 0; i < ROUTES && !status; i++)
+        if (routes->digests[i])
+            status = carrier_digest_tell(routes->carriers[i], digest_tag((enum route)i, step));
+    for (unsigned i = 0; i < ROUTES && !status; i++)
+        if (routes->digests[i])
+            status = carrier_digest_compare(routes->carriers[i], digest_tag((enum route)i, step));
     return status;
 }
 

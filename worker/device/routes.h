@@ -32,6 +32,7 @@ enum route {
 struct routes {
     struct mesh *mesh; /* borrowed; small messages and what has no route go over it */
     struct carrier *over_mesh;
+    bool digests[ROUTES]; /* what the carrier moves is compared (comm/carrier/carrier_digest.h) */
     struct carrier *carriers[ROUTES]; /* by enum route; over_mesh where it is not NCCL */
     struct carrier
         *guard; /* what the device may be waiting for, whichever route (carrier_guard()) */
@@ -57,5 +58,12 @@ struct routes_options {
  */
 int routes_open(const struct routes_options *options, struct routes *ret_routes,
                 struct error *error) CHECK_RESULT;
+/**
+ * routes_compare() - all workers call it, once in @step, when they hold its gradients: has all that
+ * went from device to device arrived as it was sent?
+ *
+ * Return: 0 (also where nobody asked for digests); -ECONNRESET, -ETIMEDOUT: the mesh has failed
+ */
+int routes_compare(const struct routes *routes, uint64_t step) CHECK_RESULT;
 /** routes_close() - after the engine, before the mesh; zeroed memory is allowed */
 void routes_close(struct routes *routes);

@@ -22,6 +22,7 @@ enum tag_kind {
     TAG_ROUTE,      /* how tensors travel, before the first step */
     TAG_DATA,       /* whether all read the same data, before that */
     TAG_DISPUTE,    /* who holds which gradients, when replicas hold different ones */
+    TAG_DIGEST,     /* of what went from device to device; index: which way */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

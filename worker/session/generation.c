@@ -242,8 +242,9 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
         .patient = plan->patient,
         .checksums = trainer->options->link_checksums,
+        .any_address = trainer->options->link_any_address,
         .unreached = &trainer->unreached,
-        .unexpected_max_bytes = PROCESS_LINK_BYTES,
+        .unexpected_max_bytes = process_link_bytes(&trainer->spec),
         .connect_deadline_ns =
             clock_monotonic_ns() +
             start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),

@@ -22,6 +22,8 @@ enum flag {
     FLAG_DIGESTS_DIR,
     FLAG_FAILURE_TIMEOUT,
     FLAG_LINK_CHECKSUMS,
+    FLAG_LINK_ANY_ADDRESS,
+    FLAG_DEVICE_DIGESTS,
     FLAG_HELP,
     FLAG_VERSION,
 };
@@ -40,6 +42,8 @@ static const struct option flags[] = {
     {"data-digests-dir", required_argument, NULL, FLAG_DIGESTS_DIR},
     {"failure-timeout-ms", required_argument, NULL, FLAG_FAILURE_TIMEOUT},
     {"link-checksums", no_argument, NULL, FLAG_LINK_CHECKSUMS},
+    {"link-any-address", no_argument, NULL, FLAG_LINK_ANY_ADDRESS},
+    {"device-digests", no_argument, NULL, FLAG_DEVICE_DIGESTS},
     {"help", no_argument, NULL, FLAG_HELP},
     {"version", no_argument, NULL, FLAG_VERSION},
     {NULL, 0, NULL, 0},
@@ -120,6 +124,12 @@ static int take_flag(int flag, const char *name, struct worker_options *options,
         return status;
     case FLAG_LINK_CHECKSUMS:
         options->link_checksums = true;
+        return 0;
+    case FLAG_LINK_ANY_ADDRESS:
+        options->link_any_address = true;
+        return 0;
+    case FLAG_DEVICE_DIGESTS:
+        options->device_digests = true;
         return 0;
     default:
         assert(false && "a flag of the table");

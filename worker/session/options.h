@@ -27,7 +27,10 @@ struct worker_options {
         digests_dir[OPTIONS_PATH_SIZE]; /* what this node knows of data (model/data/data_digests.h);
                                            "": nothing is kept */
     uint64_t failure_timeout_ns;
-    bool link_checksums; /* will do for links (comm/mesh/frame_seal.h) */
+    bool link_checksums;   /* will do for links (comm/mesh/frame_seal.h) */
+    bool device_digests;   /* of what NCCL moves are compared (comm/carrier/carrier_digest.h) */
+    bool link_any_address; /* links from addresses that are not of the plan, too (comm/mesh/mesh.h)
+                            */
 };
 
 /** worker_options_parse() - 0; 1: help or the version was asked for and printed; -EINVAL (@error

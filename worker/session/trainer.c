@@ -341,6 +341,7 @@ static int open_job(struct trainer *trainer, struct error *error)
     try_checkpoints(trainer);
     numerics_log_write(&trainer->algorithms, trainer->kernel, trainer->device);
     nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
+    trainer->nccl.offer.digests = trainer->options->device_digests;
     return open_data(trainer, error);
 }
 

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "worker/state/address_room.h"
+
 #ifdef __SANITIZE_ADDRESS__
 #define WATCHED true /* the sanitizer watches the ends of allocations, not of parts */
 #else
@@ -18,7 +20,8 @@ struct arena {
     const struct kernel *kernel;
     struct kernel_device *device;
     char *memory;
-    size_t room_bytes; /* allocated; what of it is beyond size_bytes has no pages */
+    size_t room_bytes;              /* allocated; what of it is beyond size_bytes has no pages */
+    struct address_room *addresses; /* what `memory` lies in; NULL: it is the kernel's */
     size_t size_bytes, used_bytes;
     size_t dirty_bytes; /* from the start on: what parts have written */
     void **apart;       /* parts that are allocations of their own */
@@ -39,7 +42,11 @@ int arena_new(const struct kernel *kernel, struct kernel_device *device, struct 
 void arena_drop(struct arena *arena)
 {
     assert(arena->used_bytes == 0);
-    arena->kernel->release(arena->device, arena->memory);
+    if (arena->addresses)
+        address_room_free(arena->addresses);
+    else
+        arena->kernel->release(arena->device, arena->memory);
+    arena->addresses = NULL;
     arena->memory = NULL;
     arena->room_bytes = arena->size_bytes = arena->dirty_bytes = 0;
 }
@@ -79,13 +86,26 @@ static void trim(struct arena *arena, size_t size_bytes)
     arena->dirty_bytes = MIN(arena->dirty_bytes, kept_bytes);
 }
 
-/* Of what was trimmed before: all pages are there again, zeroed. */
-static int regrow(struct arena *arena, size_t size_bytes, struct error *error)
+/* Beside what is there: all pages up to @size_bytes are there afterwards, those that were not
+ * before zeroed. */
+static int grow(struct arena *arena, size_t size_bytes, struct error *error)
 {
+    if (arena->addresses && address_room_use(arena->addresses, size_bytes)) {
+        arena_drop(arena);
+        return error_set(error, -ENOMEM, "no %zu MiB of memory for a generation", size_bytes >> 20);
+    }
     arena->kernel->zero(arena->device, arena->memory + arena->size_bytes,
                         size_bytes - arena->size_bytes);
     arena->size_bytes = size_bytes;
     return arena->kernel->synchronize(arena->device, error);
+}
+
+/* Where there are none, what is too small is given back and taken anew. */
+static void take_addresses(struct arena *arena)
+{
+    arena->addresses = address_room_new();
+    arena->memory = arena->addresses ? address_room_memory(arena->addresses) : NULL;
+    arena->room_bytes = arena->addresses ? address_room_bytes(arena->addresses) : 0;
 }
 
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
@@ -97,8 +117,10 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
         trim(arena, size_bytes);
         return 0;
     }
+    if (arena->kernel->host_memory && !arena->memory)
+        take_addresses(arena);
     if (size_bytes <= arena->room_bytes)
-        return regrow(arena, size_bytes, error);
+        return grow(arena, size_bytes, error);
     arena_drop(arena);
     if (size_bytes == 0)
         return 0;

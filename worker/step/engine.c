@@ -249,6 +249,9 @@ int engine_compute(struct engine *engine, struct error *error)
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;
+    status = routes_compare(engine->routes, engine->state->hold.step);
+    if (status)
+        return links_broke(engine, status, error);
     engine->state->holds = true;
     mesh_statistics(engine->mesh, &after);
     engine->timing.wait_ns = after.wait_ns - before.wait_ns;

@@ -213,6 +213,8 @@ static void copy(struct move *send, struct move *receive)
     else
         fake_nccl.wrong++;
     fake_nccl.moved += send->size_bytes;
+    if (++fake_nccl.copied == fake_nccl.flip && receive->size_bytes > 0)
+        ((unsigned char *)receive->data)[receive->size_bytes / 2] ^= 4;
 }
 
 /* One pair of moves that have met. Return: whether there was one */

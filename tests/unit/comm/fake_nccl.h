@@ -33,6 +33,8 @@ struct fake_nccl {
     atomic_int alive;          /* communicators made less those aborted */
     atomic_int aborts_outside; /* aborts that were not part of a group */
     atomic_int largest_abort;  /* communicators aborted by one group */
+    atomic_int flip;           /* the move whose data arrives with a bit flipped, from 1; 0: none */
+    atomic_int copied;         /* moves that met */
     atomic_int wrong;          /* moves that met one of another size */
     atomic_ulong moved;        /* bytes */
 };

@@ -39,6 +39,7 @@ struct world {
     uint64_t open_ns;
     uint64_t unexpected_max_bytes;
     uint64_t shares[WORLD_MAX]; /* of what others send, by their rank; 0: an even one */
+    bool any_address;           /* of connections */
     uint8_t key[MESH_KEY_SIZE];
     struct mesh *meshes[WORLD_MAX];
 };
@@ -77,6 +78,7 @@ static inline struct mesh_options world_options(const struct world *world, unsig
         .failure_timeout_ns = world->failure_timeout_ns,
         .unexpected_max_bytes = world->unexpected_max_bytes,
         .checksums = world_checksums,
+        .any_address = world->any_address,
         .connect_deadline_ns = clock_monotonic_ns() + world->open_ns,
     };
     memcpy(options.key, world->key, sizeof(options.key));
@@ -171,16 +173,27 @@ static inline void raw_forget_seals(int descriptor)
     raw_seals[descriptor].out = raw_seals[descriptor].in = NULL;
 }
 
-static inline int raw_connect(const char *address)
+/* @from: "127.0.0.9"; NULL: the kernel chooses */
+static inline int raw_connect_from(const char *from, const char *address)
 {
+    struct sockaddr_in source = {.sin_family = AF_INET};
     unsigned port = (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(descriptor >= 0);
+    if (from) {
+        assert_int_equal(inet_pton(AF_INET, from, &source.sin_addr), 1);
+        assert_int_equal(bind(descriptor, (struct sockaddr *)&source, sizeof(source)), 0);
+    }
     assert_int_equal(connect(descriptor, (struct sockaddr *)&to, sizeof(to)), 0);
     raw_forget_seals(descriptor);
     return descriptor;
+}
+
+static inline int raw_connect(const char *address)
+{
+    return raw_connect_from(NULL, address);
 }
 
 static inline bool raw_try_write(int descriptor, const void *data, size_t size)
@@ -311,8 +324,8 @@ static inline bool raw_is_open(int descriptor)
  * handshake_step() says, -ESHUTDOWN when the other side just closed; 0: the link is up, in
  * *ret_descriptor.
  */
-static inline int raw_join(const struct world *world, unsigned self, unsigned to,
-                           int *ret_descriptor)
+static inline int raw_join_from(const char *from, const struct world *world, unsigned self,
+                                unsigned to, int *ret_descriptor)
 {
     struct handshake_identity identity = {.job = "exact",
                                           .generation = world->generation,
@@ -322,17 +335,16 @@ static inline int raw_join(const struct world *world, unsigned self, unsigned to
     struct handshake_reply reply;
     const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE] = {1, 2, 3};
     memcpy(identity.key, world->key, sizeof(identity.key));
-    int descriptor = raw_connect(world->addresses[to]);
+    int descriptor = raw_connect_from(from, world->addresses[to]);
     handshake_connect(&handshake, &identity, to, challenge, &reply);
     int code = 0;
     while (code == 0) {
         struct frame frame;
         uint8_t payload[FRAME_SMALL_MAX + 1];
-        if (reply.present)
-            raw_put(descriptor, reply.frame, reply.payload);
-        if (handshake.state == HANDSHAKE_PROVEN)
+        bool put = !reply.present || raw_try_put(descriptor, reply.frame, reply.payload);
+        if (put && handshake.state == HANDSHAKE_PROVEN)
             break;
-        if (!raw_get(descriptor, &frame, payload))
+        if (!put || !raw_get(descriptor, &frame, payload))
             code = -ESHUTDOWN;
         else
             code = handshake_step(&handshake, &frame, payload, &reply);
@@ -347,4 +359,10 @@ static inline int raw_join(const struct world *world, unsigned self, unsigned to
     raw_put(descriptor, credit, NULL);
     *ret_descriptor = descriptor;
     return 0;
+}
+
+static inline int raw_join(const struct world *world, unsigned self, unsigned to,
+                           int *ret_descriptor)
+{
+    return raw_join_from(NULL, world, self, to, ret_descriptor);
 }

@@ -376,12 +376,13 @@ static void without_an_identity_nothing_has_failed(void **state)
 static void what_offers_make(void **state)
 {
     (void)state;
-    const struct carrier_offer a = {22809, {1}}, b = {22809, {2}}, old = {21403, {3}}, none = {0};
+    const struct carrier_offer a = {22809, {1}, false}, b = {22809, {2}, false};
+    const struct carrier_offer old = {21403, {3}, false}, none = {0};
     const struct {
         struct carrier_offer offers[3];
         const char *why; /* "": NCCL */
     } cases[] = {
-        {{a, b, {22809, {3}}}, ""},
+        {{a, b, {22809, {3}, true}}, ""},
         {{a, b, a}, "members 0 and 2 share a GPU"},
         {{a, none, b}, "member 1 does not use NCCL"},
         {{none, none, none}, "member 0 does not use NCCL"},
@@ -398,17 +399,21 @@ static void what_offers_make(void **state)
 static void *run_agree(void *context)
 {
     struct rank *rank = context;
-    struct carrier_offer mine = {22809, {(uint8_t)(rank->member.rank + 1)}};
+    /* the last one alone wants digests */
+    struct carrier_offer mine = {22809, {(uint8_t)(rank->member.rank + 1)}, rank->member.rank == 2};
+    bool digests = false;
     const struct carrier_group group = {.mesh = rank->mesh,
                                         .ranks = three,
                                         .member_count = 3,
                                         .self = rank->member.rank,
                                         .tag = TAG_AGREE};
     char why[CARRIER_WHY_SIZE];
-    rank->code = carrier_agree(&group, &mine, why);
+    rank->code = carrier_agree(&group, &mine, &digests, why);
+    if (!digests)
+        rank->code = -ENODATA;
     if (rank->member.rank == 2)
         mine.gpu[0] = 1;
-    if (rank->code == 1 && carrier_agree(&group, &mine, why) == 0)
+    if (rank->code == 1 && carrier_agree(&group, &mine, &digests, why) == 0 && !digests)
         error_set(&rank->error, -ENOTSUP, "%s", why);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* A cluster's keys as one picture, and what nodes tell about their workers. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,6 +113,54 @@ static void test_keys_become_nodes_and_jobs(void **state)
     assert_string_equal(words, "waiting"); /* not twice */
     assert_string_equal(cluster_job_state(&cluster.jobs[1]), "submitted");
     assert_false(cluster_job_over(&cluster.jobs[0]));
+}
+
+static void put_empty_plan(enum plan_source source, uint64_t follows, uint64_t resume_step)
+{
+    struct plan *plan = plan_new();
+    plan->generation = 4;
+    plan->follows = follows;
+    plan->source = source;
+    plan->resume_step = resume_step;
+    plan->frozen_layers = 1;
+    strcpy(plan->job, "j");
+    if (source == PLAN_SOURCE_CHECKPOINT)
+        strcpy(plan->restore_path, "/p");
+    put(ROOT "jobs/j/generation", plan_encode(plan));
+    plan_free(plan);
+}
+
+/* It has gone back to step 40, and no step was computed since. */
+static void test_what_was_reached_before_a_fall_back_is_not_shown(void **state)
+{
+    const struct {
+        enum plan_source source;
+        uint64_t follows, resumes_at, told_by, told, shown;
+    } cases[] = {
+        {PLAN_SOURCE_CHECKPOINT, 2, 40, 2, 57, 40}, {PLAN_SOURCE_CHECKPOINT, 2, 40, 4, 41, 41},
+        {PLAN_SOURCE_MEMORY, 3, 40, 2, 57, 40}, /* paused before its next step */
+        {PLAN_SOURCE_MEMORY, 3, 40, 3, 57, 57},     {PLAN_SOURCE_MEMORY, 3, 40, 2, 39, 39},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        put_spec(ROOT "jobs/j/spec", "j");
+        put_empty_plan(cases[i].source, cases[i].follows, cases[i].resumes_at);
+        put(ROOT "said/j/progress",
+            progress_record_encode(&(struct progress_record){.generation = cases[i].told_by,
+                                                             .step = cases[i].told,
+                                                             .loss = 2.5,
+                                                             .grad_norm = 1,
+                                                             .validation_loss = NAN,
+                                                             .frozen_layers = 2}));
+        parse();
+        assert_int_equal(cluster.damaged, 0);
+        const struct progress_record *progress = &cluster.jobs[0].progress;
+        bool taken_back = cases[i].shown != cases[i].told;
+        assert_int_equal(progress->step, cases[i].shown);
+        assert_int_equal(isnan(progress->loss), taken_back);
+        assert_int_equal(progress->frozen_layers, taken_back ? 1 : 2);
+        teardown(state);
+    }
 }
 
 /* Keys come in the order of text, where 100 is before 50. */
@@ -288,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_keys_become_nodes_and_jobs, teardown),
+        cmocka_unit_test_teardown(test_what_was_reached_before_a_fall_back_is_not_shown, teardown),
         cmocka_unit_test_teardown(test_checkpoints_are_newest_first, teardown),
         cmocka_unit_test_teardown(test_damaged_keys_hide_nothing_else, teardown),
         cmocka_unit_test_teardown(test_names_that_are_not_there_have_a_hint, teardown),

@@ -70,6 +70,25 @@ static void test_an_event_as_a_line(void **state)
     assert_non_null(strstr((char *)text.data, "  a        layer 0 frozen at step 12\n"));
 }
 
+static void test_an_alarm_begins_and_ends_in_words(void **state)
+{
+    static const struct {
+        const char *text, *line;
+    } cases[] = {{"the disk is full", "  a        alarm: the disk is full\n"},
+                 {"alarm over: the disk is full", "  a        alarm over: the disk is full\n"},
+                 {"the alarm is over", "  a        the alarm is over\n"}}; /* of an earlier firnd */
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        CLEANUP(bytes_done) struct bytes text = {0};
+        struct event event = {.unix_ns = 5, .node = "a", .kind = "alarm"};
+        snprintf(event.text, sizeof(event.text), "%s", cases[i].text);
+        assert_int_equal(event_append_text(&event, false, &text), 0);
+        assert_int_equal(bytes_append(&text, "", 1), 0);
+        assert_non_null(strstr((char *)text.data, cases[i].line));
+    }
+}
+
 static void add_step(uint64_t step, uint64_t generation, uint64_t unix_ns, unsigned stages)
 {
     char text[600];
@@ -155,6 +174,7 @@ int main(void)
         cmocka_unit_test_teardown(test_events_are_merged_by_time_and_counted_once, teardown),
         cmocka_unit_test_teardown(test_what_is_no_event_is_left_out, teardown),
         cmocka_unit_test_teardown(test_an_event_as_a_line, teardown),
+        cmocka_unit_test_teardown(test_an_alarm_begins_and_ends_in_words, teardown),
         cmocka_unit_test_teardown(test_lost_steps_are_those_that_were_committed_and_computed_again,
                                   teardown),
         cmocka_unit_test_teardown(test_one_lost_step_is_one, teardown),

@@ -206,6 +206,9 @@ static void test_exact_lines(void **state)
     add("a", 2, 3, 0);
     assert_string_equal(history_exact(&history.steps[0], text),
                         "2 3fe0000000000000 3ff8000000000000 0");
+    assert_string_equal(history_exact_json(&history.steps[0], text),
+                        "{\"step\": 2, \"loss_bits\": \"3fe0000000000000\", "
+                        "\"grad_norm_bits\": \"3ff8000000000000\", \"frozen_layers\": 0}");
 }
 
 #define HISTORY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -212,6 +212,22 @@ static void reading_takes_half_of_the_time_between_two(void **state)
     assert_true(task.seconds == 0); /* it has no bytes to speak of */
 }
 
+/* A look goes through the records of all jobs every few seconds. */
+static void a_record_is_decoded_once_until_it_changes(void **state)
+{
+    (void)state;
+    char key[KV_KEY_MAX];
+    put_checkpoint(&mirror, JOB, 40, "a", "");
+    expect(SCRUBBING_NEW, 40);
+    const struct mirror_entry *entry = mirror_find(&mirror, keys_checkpoint(key, CLUSTER, JOB, 40));
+    const void *meaning = entry->meaning;
+    assert_non_null(meaning);
+    expect(SCRUBBING_NEW, 40);
+    assert_ptr_equal(entry->meaning, meaning);
+    put_checkpoint(&mirror, JOB, 40, "b", ""); /* recorded by another node */
+    expect(SCRUBBING_NOTHING, 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -226,6 +242,7 @@ int main(void)
         TEST(damage_makes_the_others_doubtful),
         TEST(damage_in_a_record_is_noticed_once),
         TEST(more_than_it_remembers_are_looked_at_again),
+        TEST(a_record_is_decoded_once_until_it_changes),
         TEST(reading_takes_half_of_the_time_between_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,6 +269,9 @@ static void test_mistakes_in_the_file(void **state)
         {"log: syslog\n", "firnd.yaml:1: log: \"syslog\" is neither journal nor stderr"},
         {"link_seals: none\n",
          "firnd.yaml:1: link_seals: \"none\" is neither authenticated nor checksums"},
+        {"link_addresses: nat\n", "firnd.yaml:1: link_addresses: \"nat\" is neither plan nor any"},
+        {"device_seals: authenticated\n",
+         "firnd.yaml:1: device_seals: \"authenticated\" is neither none nor digests"},
         {"link_port: 65530\nslots: 8\n", "link_port: 65530 and 8 slots go past port 65535"},
         {"- slots\n", "firnd.yaml:"},
         {"slots: 1\n\tthreads: 2\nslot: 3\n", "firnd.yaml:2: the line begins with a tab"},
@@ -356,6 +359,37 @@ static void test_all_mistakes_at_once(void **state)
     assert_int_equal(load(&config, &error, FLAGS("--check-config")), 1);
 }
 
+/* What the parser stumbles over hides no wrong value of another key. */
+static void test_a_wrong_shape_hides_nothing(void **state)
+{
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"slots: 1\nslots: 2\nthreads: 0\n",
+         ":2: slots stands here a second time, first on line 1\n:3: threads: \"0\" is not"},
+        {"slots: [1,\n  2]\nthreads: 0\n", ":1: slots: needs one value; [ begins\n"
+                                           ":3: threads: \"0\" is not"},
+        {"slots:\n  - 1\n  - 2\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                               ":4: threads: \"0\" is not"},
+        {"slots:\n- 1\n- 2\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                           ":4: threads: \"0\" is not"},
+        {"slots:\n  many: 3\nthreads: 0\n", ":1: slots: needs one value; a list or a map\n"
+                                            ":3: threads: \"0\" is not"},
+        {"- slots: 0\n- threads: 0\n", ":1: the file is a list; write its keys without '-'\n"
+                                       ":1: slots: \"0\" is not\n:2: threads: \"0\" is not"},
+        {"slots: 1\n\tlog: x\nthreads: 0\n", ":2: the line begins with a tab\n"
+                                             ":3: threads: \"0\" is not"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char words[256];
+        snprintf(words, sizeof(words), "%s", cases[i].words);
+        for (char *rest = words, *line; (line = strsep(&rest, "\n"));)
+            check_refused(cases[i].text, NULL, line);
+    }
+}
+
 static void test_too_long(void **state)
 {
     char text[CONFIG_TEXT_SIZE + 64] = "data_dir: /";
@@ -421,7 +455,7 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 31); /* all keys there are */
+    assert_int_equal(settings, 33); /* all keys there are */
     write_file((const char *)text.data);
     make_token(token); /* the files of the example are not there */
     if (load(&config, &error,
@@ -459,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_a_certificate_without_its_key),
         cmocka_unit_test(test_mistakes_in_flags),
         cmocka_unit_test(test_all_mistakes_at_once),
+        cmocka_unit_test(test_a_wrong_shape_hides_nothing),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_missing_programs_and_files),
         cmocka_unit_test(test_example_as_it_is),

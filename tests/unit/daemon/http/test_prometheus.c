@@ -121,7 +121,8 @@ static void test_alarms_and_drains(void **state)
     struct node *node = *state;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 0\n");
     assert_has(page_of(node), "\nfirn_node_draining 0\n");
-    slot_alarms_set(&node->job.alarms, 0, "no space left");
+    char event[RECORD_TEXT_SIZE];
+    assert_true(slot_alarms_set(&node->job.alarms, 0, "no space left", event));
     node->daemon.self.draining = true;
     node->daemon.store_away = true;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 1\n");

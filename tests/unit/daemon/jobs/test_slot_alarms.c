@@ -8,20 +8,34 @@
 
 #include "daemon/jobs/slot_alarms.h"
 
+static void expect_news(struct slot_alarms *alarms, unsigned slot, const char *text,
+                        const char *event)
+{
+    char words[RECORD_TEXT_SIZE];
+    assert_true(slot_alarms_set(alarms, slot, text, words));
+    assert_string_equal(words, event);
+}
+
+static void expect_nothing_new(struct slot_alarms *alarms, unsigned slot, const char *text)
+{
+    char words[RECORD_TEXT_SIZE];
+    assert_false(slot_alarms_set(alarms, slot, text, words));
+}
+
 static void test_one_disk_is_one_alarm(void **state)
 {
     struct slot_alarms alarms = {0};
 
     (void)state;
     assert_string_equal(slot_alarms_told(&alarms), "");
-    assert_int_equal(slot_alarms_set(&alarms, 1, ""), SLOT_ALARMS_NOTHING_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 1, "full"), SLOT_ALARMS_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 1, "full"), SLOT_ALARMS_NOTHING_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 0, "full"), SLOT_ALARMS_NOTHING_NEW);
+    expect_nothing_new(&alarms, 1, "");
+    expect_news(&alarms, 1, "full", "full");
+    expect_nothing_new(&alarms, 1, "full");
+    expect_nothing_new(&alarms, 0, "full");
     assert_string_equal(slot_alarms_told(&alarms), "full");
-    assert_int_equal(slot_alarms_set(&alarms, 1, ""), SLOT_ALARMS_NOTHING_NEW);
+    expect_nothing_new(&alarms, 1, "");
     assert_string_equal(slot_alarms_told(&alarms), "full");
-    assert_int_equal(slot_alarms_set(&alarms, 0, ""), SLOT_ALARMS_OVER);
+    expect_news(&alarms, 0, "", "alarm over: full");
     assert_string_equal(slot_alarms_told(&alarms), "");
 }
 
@@ -31,11 +45,11 @@ static void test_different_words_take_no_turns(void **state)
     struct slot_alarms alarms = {0};
 
     (void)state;
-    assert_int_equal(slot_alarms_set(&alarms, 0, "given up"), SLOT_ALARMS_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 1, "full"), SLOT_ALARMS_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 0, "given up"), SLOT_ALARMS_NOTHING_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 1, "full"), SLOT_ALARMS_NOTHING_NEW);
-    assert_int_equal(slot_alarms_set(&alarms, 1, "failing"), SLOT_ALARMS_NEW);
+    expect_news(&alarms, 0, "given up", "given up");
+    expect_news(&alarms, 1, "full", "full");
+    expect_nothing_new(&alarms, 0, "given up");
+    expect_nothing_new(&alarms, 1, "full");
+    expect_news(&alarms, 1, "failing", "failing");
 }
 
 int main(void)

@@ -65,8 +65,27 @@ static void a_process_is_counted_by_model_and_threads(void **state)
     size_t one = process_bytes(&large, 1);
     assert_int_equal(process_bytes(&large, 0), one);
     assert_true(process_bytes(&large, 9) > one);
-    assert_true(one > PROCESS_STAGING_BYTES + PROCESS_LINK_BYTES);
+    assert_true(one > PROCESS_STAGING_BYTES + PROCESS_LINK_BYTES_MOST);
     assert_true(process_bytes(&small, 1) < one - PROCESS_STAGING_BYTES);
+}
+
+/* A model that comes near no bound does not pay for them, and one that may reach them does. */
+static void bounds_follow_from_the_models_size(void **state)
+{
+    (void)state;
+    struct job_spec spec = toy();
+    size_t before = 0;
+    for (unsigned width = 32; width <= 2048; width *= 2) {
+        spec.model.width = width;
+        size_t links = process_link_bytes(&spec), process = process_bytes(&spec, 1);
+        assert_true(links >= PROCESS_LINK_BYTES_LEAST && links <= PROCESS_LINK_BYTES_MOST);
+        assert_true(process >= before);
+        before = process;
+    }
+    assert_int_equal(process_link_bytes(&spec), PROCESS_LINK_BYTES_MOST);
+    spec.model.width = 256; /* of a worker that takes 150 MiB in all */
+    assert_true(process_bytes(&spec, 1) < PROCESS_STAGING_BYTES + 30 * MIB);
+    assert_true(process_bytes(&spec, 8) < process_bytes(&spec, 1) + 16 * MIB);
 }
 
 /* What the planner says of 1 x 1 on slots of @memory, 0 when nothing fits. */
@@ -141,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(room_grows_with_the_memory_and_is_all_of_a_toy),
         cmocka_unit_test(a_process_is_counted_by_model_and_threads),
+        cmocka_unit_test(bounds_follow_from_the_models_size),
         cmocka_unit_test(a_cpu_slot_holds_the_process_too),
         cmocka_unit_test(a_toy_slot_holds_what_it_held),
         cmocka_unit_test(the_other_end_of_a_tied_table_comes_with_two_stages),

@@ -117,11 +117,12 @@ static void expect_config(const json_t *config)
             found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : strdup("null");
         assert_string_equal(text, wanted[i].json);
     }
-    assert_string_equal(huggingface_adopted(config), source);
+    assert_string_equal(huggingface_adopted(config), "hf");
 }
 
-/* A checkpoint of the sample's that took the source's files. */
-static void write_checkpoint(uint64_t step, char ret_path[1024])
+/* A checkpoint of the sample's that took the source's files. @name: what it calls the source; NULL:
+ * what is written today */
+static void write_checkpoint_of(uint64_t step, const char *name, char ret_path[1024])
 {
     struct manifest manifest;
     struct error error = {0};
@@ -134,6 +135,8 @@ static void write_checkpoint(uint64_t step, char ret_path[1024])
     manifest_drop_files(&manifest, manifest.file_count - 1); /* its config.json */
     if (take(step, "", ret_path, &manifest, &config, left_out, &error))
         fail_msg("%s", error.text);
+    if (name)
+        assert_int_equal(json_object_set_new(config, "_name_or_path", json_string(name)), 0);
     AUTO_FREE char *config_text = json_text_indented(config);
     foreign_text(ret_path, "config.json", config_text);
     assert_int_equal(manifest_add_file(&manifest, "config.json", config_text, strlen(config_text)),
@@ -143,6 +146,11 @@ static void write_checkpoint(uint64_t step, char ret_path[1024])
     assert_int_equal(file_replace(path, text.data, text.size_bytes, 0644, &error), 0);
     json_decref(config);
     manifest_done(&manifest);
+}
+
+static void write_checkpoint(uint64_t step, char ret_path[1024])
+{
+    write_checkpoint_of(step, NULL, ret_path);
 }
 
 static void the_folders_files_go_with_a_checkpoint(void **state)
@@ -238,18 +246,45 @@ static void what_is_too_large_is_named(void **state)
                         "vocab.txt has 32.0 MiB; a file beside a model may have 32 MiB");
 }
 
+static json_t *load_config(const char *where)
+{
+    char path[FOLDER_FILE_SIZE];
+    folder_file_path(where, "config.json", path);
+    json_t *config = json_load_file(path, 0, NULL);
+    assert_non_null(config);
+    return config;
+}
+
 static void an_export_has_them(void **state)
 {
     struct error error = {0};
     char path[1024], to[128];
     (void)state;
-    write_checkpoint(3, path);
+    write_checkpoint_of(3, source, path); /* as earlier builds did: no path leaves the machine */
     snprintf(to, sizeof(to), "%s/plain", folder);
     const struct checkpoint_export export = {.from = path, .to = to, .dtype = SAFETENSORS_BF16};
     if (checkpoint_export(&export, &error))
         fail_msg("%s", error.text);
     expect_text(to, "tokenizer.json", "{\"version\":\"1.0\"}");
     expect_text(to, "generation_config.json", "{\"eos_token_id\":2}");
+    AUTO_JSON json_t *config = load_config(to);
+    assert_string_equal(huggingface_adopted(config), "hf");
+}
+
+/* One that was made from a checkpoint of an earlier build, too. */
+static void no_path_leaves_the_machine(void **state)
+{
+    struct manifest manifest = {0};
+    struct error error = {0};
+    char left_out[MODEL_FILES_WORDS], path[1024];
+    json_t *config = NULL;
+    (void)state;
+    write_checkpoint_of(3, source, path);
+    if (take(6, "", part, &manifest, &config, left_out, &error))
+        fail_msg("%s", error.text);
+    expect_config(config);
+    json_decref(config);
+    manifest_done(&manifest);
 }
 
 int main(void)
@@ -261,6 +296,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_of_another_model_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_too_large_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_export_has_them, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_path_leaves_the_machine, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,12 +176,34 @@ static void test_help_and_version(void **state)
     assert_int_equal(parse(NULL, MORE("--version"), &options, &error), 1);
 }
 
+static void links_and_devices_are_as_they_are_said_to_be(void **state)
+{
+    static const char *const more[] = {"--link-checksums", "--link-any-address", "--device-digests",
+                                       NULL};
+    struct worker_options options;
+    struct error error;
+
+    (void)state;
+    assert_int_equal(parse(NULL, NULL, &options, &error), 0);
+    assert_false(options.link_checksums);
+    assert_false(options.link_any_address);
+    assert_false(options.device_digests);
+    assert_int_equal(parse(NULL, more, &options, &error), 0);
+    assert_true(options.link_checksums);
+    assert_true(options.link_any_address);
+    assert_true(options.device_digests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complete), cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_devices),  cmocka_unit_test(test_each_missing_flag_is_named),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_each_missing_flag_is_named),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_help_and_version),
+        cmocka_unit_test(links_and_devices_are_as_they_are_said_to_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "worker/state/arena.h"
@@ -210,12 +211,68 @@ static void test_pages_of_the_host_that_are_not_needed_go_back(void **state)
     memset(take(arena, large / 2), 8, large / 2);
     arena_end(arena);
     begin(arena, large); /* in the same place, and all pages are there before a part is taken */
-    assert_int_equal(device.allocated, 1);
+    assert_int_equal(device.allocated, 0);
     assert_true(resident_bytes(memory, large) > large - spare);
     assert_ptr_equal(take(arena, large), memory);
     for (size_t i = 0; i < large; i += 64)
         assert_int_equal(memory[i], 0);
     arena_free(arena);
+}
+
+static long pages_touched(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+/* A survivor takes over more units: only what is new of its memory costs fresh pages. */
+static void test_memory_of_the_host_grows_in_place(void **state)
+{
+    const size_t small = (size_t)64 << 20, large = small + ((size_t)4 << 20);
+    struct kernel_device device;
+    struct arena *arena = make(&near_kernel, &device);
+
+    (void)state;
+    long before_small = pages_touched();
+    begin(arena, small);
+    long cost_small = pages_touched() - before_small;
+    char *memory = take(arena, small);
+    memset(memory, 7, small);
+    arena_end(arena);
+    long before_large = pages_touched();
+    begin(arena, large);
+    assert_true(pages_touched() - before_large < cost_small / 2);
+    assert_ptr_equal(take(arena, large), memory);
+    for (size_t i = 0; i < large; i += 64)
+        assert_int_equal(memory[i], 0);
+    assert_true(resident_bytes(memory, large) > large - ((size_t)2 << 20));
+    assert_int_equal(device.allocated, 0);
+    arena_free(arena);
+}
+
+/* Where a process may not have the addresses, it is taken as elsewhere. */
+static void test_without_addresses_it_is_an_allocation(void **state)
+{
+    const size_t small = (size_t)1 << 20;
+    struct kernel_device device;
+    struct arena *arena = make(&near_kernel, &device);
+    struct rlimit limit, none;
+
+    (void)state;
+    device.limit_bytes = 4 * small;
+    assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)1 << 30, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
+    begin(arena, small);
+    assert_int_equal(device.allocated, 1);
+    arena_end(arena);
+    begin(arena, 2 * small);
+    assert_int_equal(device.allocated, 2);
+    memset(take(arena, small), 7, small);
+    arena_free(arena);
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
     assert_int_equal(device.live_bytes, 0);
 }
 #endif
@@ -246,6 +303,8 @@ int main(void)
         cmocka_unit_test(test_memory_of_the_host_is_watched_part_by_part),
 #else
         cmocka_unit_test(test_pages_of_the_host_that_are_not_needed_go_back),
+        cmocka_unit_test(test_memory_of_the_host_grows_in_place),
+        cmocka_unit_test(test_without_addresses_it_is_an_allocation),
 #endif
         cmocka_unit_test(test_the_list_of_parts_apart_grows),
     };

@@ -180,6 +180,9 @@ static struct plan *make_plan(const struct job_spec *spec, unsigned stages, unsi
 
 /* ---- workers ---- */
 
+#define ALL_RANKS (-2)
+static int digests_of_rank; /* which one asks for digests; -1: none */
+
 struct worker;
 typedef void (*change_function)(struct worker *worker, struct routes *routes);
 
@@ -271,6 +274,8 @@ static void open_worker(struct worker *worker)
         fail_msg("%s", error.text);
     all_queues[worker->rank] = (struct gpu_queues){.device = worker->device};
     nccl_use_init(&worker->nccl, worker->kernel, worker->device);
+    worker->nccl.offer.digests =
+        digests_of_rank == (int)worker->rank || digests_of_rank == ALL_RANKS;
     if (state_new(worker->spec, worker->kernel, worker->device, &worker->state, &error) ||
         state_initialize(worker->state, first, plan->stage_first_unit[stage + 1] - first, &error) ||
         job_dataset_open(worker->spec, NULL, NULL, &worker->dataset, &error))
@@ -461,7 +466,49 @@ static int setup(void **state)
     memset(fake, 0, sizeof(*fake));
     fake->version = 22809;
     fake->together = true;
+    digests_of_rank = -1;
     return setenv("FIRN_NCCL_LIBRARY", FAKE_NCCL, 1);
+}
+
+/* Each of these is one that somebody adds, multiplies by or trains with. One member that asks for
+ * digests is enough for its routes. */
+static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
+{
+    static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(layouts); i++)
+        for (int flip = 1; flip <= 8; flip++) {
+            struct play damaged;
+            struct mesh_fault fault;
+            unsigned broken = 0;
+            setup(NULL);
+            fake->flip = flip;
+            digests_of_rank = layouts[i][0] * layouts[i][1] > 2 ? ALL_RANKS : 1;
+            play(&damaged, layouts[i][0], layouts[i][1], NULL);
+            for (unsigned rank = 0; rank < damaged.plan->worker_count; rank++) {
+                mesh_fault(damaged.workers[rank].mesh, &fault);
+                broken += damaged.workers[rank].status == -ECONNRESET && fault.failed;
+                if (!strstr(fault.text, "from device to device did not arrive as it was sent"))
+                    fail_msg("flip %d: rank %u: %s", flip, rank, fault.text);
+                assert_int_equal(damaged.workers[rank].state->applied_step, 0);
+            }
+            assert_int_equal(broken, damaged.plan->worker_count);
+            play_end(&damaged);
+        }
+}
+
+static void with_digests_the_bits_are_the_same(void **state)
+{
+    struct hash128 want = alone();
+
+    (void)state;
+    digests_of_rank = 1;
+    for (unsigned stages = 1; stages <= 2; stages++) {
+        struct hash128 digest = run(stages, 2);
+        assert_true(hash128_equal(digest, want));
+    }
+    assert_true(fake->moved > 0);
 }
 
 int main(void)
@@ -469,6 +516,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(over_nccl_the_bits_are_the_same, setup),
         cmocka_unit_test_setup(over_links_they_are_too, setup),
+        cmocka_unit_test_setup(a_bit_that_is_flipped_on_the_way_breaks_the_links, setup),
+        cmocka_unit_test_setup(with_digests_the_bits_are_the_same, setup),
         cmocka_unit_test_setup(a_device_that_waits_for_one_who_hangs, setup),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);

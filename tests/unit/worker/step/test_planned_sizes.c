@@ -75,8 +75,8 @@ static void test_llama(void **state)
 }
 
 /* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
-static void compare_stages(const struct job_spec *job, enum job_precision precision, bool gpu,
-                           enum plan_recompute recompute, unsigned replicas)
+static void compare_frozen(const struct job_spec *job, enum job_precision precision, bool gpu,
+                           enum plan_recompute recompute, unsigned replicas, unsigned frozen_layers)
 {
     struct planner_unit units[STEP_RECORD_UNITS_MAX];
     const struct slot_rates rates = slot_rates(gpu, precision);
@@ -98,6 +98,7 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
     plan->replica_count = replicas;
     plan->worker_count = 2 * replicas;
     plan->recompute = recompute;
+    plan->frozen_layers = frozen_layers;
     plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
     plan->stage_first_unit = calloc(3, sizeof(unsigned));
     plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
@@ -107,7 +108,7 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
         plan->replica_first_lane[replica] = 2 * replica;
     unsigned sums = sums_room(spec.train.lanes, replicas, plan->replica_first_lane);
     assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
-    planner_units(&spec, 0, &rates, units);
+    planner_units(&spec, frozen_layers, &rates, units);
     for (unsigned rank = 0; rank < 2; rank++) {
         const struct memory_need need = memory_need(state, plan, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
@@ -115,12 +116,29 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
                                                      plan->stage_first_unit[rank + 1], 2 - rank,
                                                      gradient_room(2, sums), recompute);
         if (planned < 0.995 * taken || planned > 1.08 * taken)
-            fail_msg("rank %u: %.1f MiB planned, %.1f MiB taken", rank, planned / (1 << 20),
-                     taken / (1 << 20));
+            fail_msg("rank %u, %u frozen layers: %.1f MiB planned, %.1f MiB taken", rank,
+                     frozen_layers, planned / (1 << 20), taken / (1 << 20));
     }
     plan_free(plan);
     state_free(state);
     kernel.close(device);
+}
+
+static void compare_stages(const struct job_spec *job, enum job_precision precision, bool gpu,
+                           enum plan_recompute recompute, unsigned replicas)
+{
+    compare_frozen(job, precision, gpu, recompute, replicas, 0);
+}
+
+/* Of the first stage, which has eight layers, none, some and all. */
+static void test_frozen_layers_have_activations_too(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    for (unsigned frozen_layers = 0; frozen_layers <= 12; frozen_layers += 4)
+        for (unsigned level = 0; level < PLAN_RECOMPUTES; level++)
+            compare_frozen(&spec, JOB_PRECISION_TF32, true, (enum plan_recompute)level, 1,
+                           frozen_layers);
 }
 
 static void test_memory_is_planned_as_it_is_taken(void **state)
@@ -156,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
+        cmocka_unit_test(test_frozen_layers_have_activations_too),
         cmocka_unit_test(test_so_is_the_room_for_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,146 @@
+#include "daemon/jobs/expiring.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/checkpoint/scrubbing.h"
+#include "daemon/core/checkpoint_entry.h"
+#include "membership/kv/keys.h"
+
+#define DELETIONS_MAX 16 /* at once; the next look takes the others */
+
+size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *entries, size_t count,
+                       struct kv_operation *operations, size_t capacity)
+{
+    struct keep_rule *rule = &expiring->rule;
+    size_t expired = 0;
+
+    while (count-- > 0 && expired < capacity) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[count], &record) ||
+            record.step >= expiring->below_step || record.pinned)
+            continue;
+        if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
+            if (rule->kept >= MAX(rule->keep, 1u))
+                operations[expired++] =
+                    (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            continue;
+        }
+        switch (keep_verdict(rule, record.path)) {
+        case KEEP_NUMBERED:
+            expiring->kept_from = record.step;
+            break;
+        case KEEP_GOES:
+            operations[expired++] =
+                (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
+            break;
+        case KEEP_SPARED:
+            expiring->spared_step = record.step;
+            break;
+        }
+    }
+    return expired;
+}
+
+/* ---- jobs without workers ---- */
+
+static bool is_news(struct job *job, const struct mirror_entry *entries, size_t count)
+{
+    const struct scrubbing *scrubbing = job->daemon->scrubbing;
+    struct expiring_seen seen = {
+        .count = count,
+        .readings = scrubbing ? scrubbing_progress(scrubbing).verified : 0,
+        .plan_revision = job->plan_revision,
+    };
+
+    for (size_t i = 0; i < count; i++)
+        seen.revision = MAX(seen.revision, entries[i].mod_revision);
+    bool news = memcmp(&seen, &job->expiring_seen, sizeof(seen)) != 0;
+    job->expiring_seen = seen;
+    return news;
+}
+
+/* The one that was written last, which a job that went back to an earlier step has before others.
+ * NULL: there is none, or it is another node's to look at. */
+static const struct mirror_entry *find_newest(const struct job *job,
+                                              const struct mirror_entry *entries, size_t count)
+{
+    const struct mirror_entry *newest = NULL;
+    uint64_t written_ns = 0;
+    bool is_ours = false;
+
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        if (!checkpoint_entry_read(&entries[i], &record))
+            return NULL;
+        if (record.unix_ns < written_ns)
+            continue;
+        written_ns = record.unix_ns;
+        newest = &entries[i];
+        is_ours = !strcmp(record.node, job->daemon->config->node);
+    }
+    return is_ours ? newest : NULL;
+}
+
+static void on_deleted(void *context, const struct kv_result *result)
+{
+    struct job *job = context;
+
+    job->expiring = NULL;
+    if (result->status || !result->succeeded) /* looked at anew */
+        job->expiring_seen = (struct expiring_seen){0};
+}
+
+/* As long as the plan is the one without workers, and nobody has changed the records. */
+static void delete (struct job *job, const struct kv_operation *operations, size_t count,
+                    const struct mirror_entry *entries, size_t entry_count)
+{
+    struct kv_compare compares[DELETIONS_MAX + 1];
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+
+    compares[0] =
+        (struct kv_compare){.key = keys_job(key, daemon->config->cluster, job->name, "generation"),
+                            .target = KV_MOD_REVISION,
+                            .value = job->plan_revision};
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < entry_count; k++)
+            if (entries[k].key == operations[i].key)
+                compares[i + 1] = (struct kv_compare){.key = entries[k].key,
+                                                      .target = KV_MOD_REVISION,
+                                                      .value = entries[k].mod_revision};
+    if (daemon->kv->txn(daemon->kv->context, compares, count + 1, operations, count, on_deleted,
+                        job, &job->expiring))
+        log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
+}
+
+void expiring_sync(struct job *job)
+{
+    struct kv_operation operations[DELETIONS_MAX];
+    const struct mirror_entry *entries;
+    char prefix[KV_KEY_MAX];
+
+    if (!job->plan || job->plan->worker_count > 0 || job->expiring || job->unrecorded.step)
+        return;
+    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
+    size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    const struct mirror_entry *newest =
+        is_news(job, entries, count) ? find_newest(job, entries, count) : NULL;
+    CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+
+    if (!checkpoint_entry_read(newest, &record))
+        return;
+    struct expiring expiring = {.below_step = record.step,
+                                .rule = {.keep = job->spec.checkpoint.keep}};
+    if (!record.damaged[0] && !record.pinned)
+        keep_verdict(&expiring.rule, record.path);
+    size_t expired = expiring_choose(&expiring, entries, count, operations, DELETIONS_MAX);
+    if (expired > 0)
+        delete (job, operations, expired, entries, count);
+}
+
+void expiring_stop(struct job *job)
+{
+    job->daemon->kv->cancel(job->daemon->kv->context, job->expiring);
+    job->expiring = NULL;
+}
