@@ -296,6 +296,7 @@ static void finish(struct scrubbing *scrubbing)
     scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
                       scrubbing->status ? unix_ns() + RETRY_NS : 0);
     scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
+    scrubbing->daemon->verified_count = scrubbing->progress.verified;
     if (damaged) {
         tell_damage(scrubbing);
         if (!scrubbing->task.record.shares && !scrubbing->finding.is_metrics)

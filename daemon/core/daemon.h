@@ -61,6 +61,7 @@ struct daemon {
     struct leading *leading;
     struct storing *storing;
     struct scrubbing *scrubbing;
+    uint64_t verified_count; /* checkpoints that it has read back and found good */
     struct retiring *retiring;
     struct suspicion *suspicion;
     struct fencing *fencing;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/checkpoint/scrubbing.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "membership/kv/keys.h"
 
@@ -46,10 +45,9 @@ size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *ent
 
 static bool is_news(struct job *job, const struct mirror_entry *entries, size_t count)
 {
-    const struct scrubbing *scrubbing = job->daemon->scrubbing;
     struct expiring_seen seen = {
         .count = count,
-        .readings = scrubbing ? scrubbing_progress(scrubbing).verified : 0,
+        .readings = job->daemon->verified_count,
         .plan_revision = job->plan_revision,
     };
 
