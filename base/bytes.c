@@ -18,7 +18,7 @@ void bytes_done(struct bytes *bytes)
 
 void bytes_forget(struct bytes *bytes)
 {
-    if (bytes->data != NULL)
+    if (bytes->data)
         explicit_bzero(bytes->data, bytes->capacity_bytes);
     bytes_done(bytes);
 }
@@ -35,7 +35,7 @@ static int reserve(struct bytes *bytes, size_t size_bytes)
         doubled = needed;
     size_t capacity = MAX(MAX(needed, doubled), (size_t)CAPACITY_MIN_BYTES);
     uint8_t *data = realloc(bytes->data, capacity);
-    if (data == NULL)
+    if (!data)
         return -ENOMEM;
     bytes->data = data;
     bytes->capacity_bytes = capacity;
@@ -46,9 +46,9 @@ int bytes_append(struct bytes *bytes, const void *data, size_t size_bytes)
 {
     if (size_bytes == 0)
         return 0;
-    int r = reserve(bytes, size_bytes);
-    if (r < 0)
-        return r;
+    int status = reserve(bytes, size_bytes);
+    if (status < 0)
+        return status;
     memcpy(bytes->data + bytes->size_bytes, data, size_bytes);
     bytes->size_bytes += size_bytes;
     return 0;
@@ -62,13 +62,13 @@ int bytes_append_format(struct bytes *bytes, const char *format, ...)
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
     /* vsnprintf wants room for a zero, which is written but does not count. */
-    int r = length < 0 ? -ENOMEM : reserve(bytes, (size_t)length + 1);
-    if (r == 0) {
+    int status = length < 0 ? -ENOMEM : reserve(bytes, (size_t)length + 1);
+    if (status == 0) {
         vsnprintf((char *)bytes->data + bytes->size_bytes, (size_t)length + 1, format, again);
         bytes->size_bytes += (size_t)length;
     }
     va_end(again);
-    return r;
+    return status;
 }
 
 void bytes_consume(struct bytes *bytes, size_t size_bytes)

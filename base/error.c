@@ -6,7 +6,7 @@
 
 void error_record(struct error *error, int code, const char *format, ...)
 {
-    if (error == NULL)
+    if (!error)
         return;
     /* The arguments may point into the old text ("%s", error->text), so it is replaced last. */
     char text[ERROR_TEXT_SIZE];
@@ -20,7 +20,7 @@ void error_record(struct error *error, int code, const char *format, ...)
 
 void error_prefix(struct error *error, const char *format, ...)
 {
-    if (error == NULL || error->code == 0)
+    if (!error || error->code == 0)
         return;
     char prefix[ERROR_TEXT_SIZE];
     va_list arguments;
@@ -38,7 +38,7 @@ void error_prefix(struct error *error, const char *format, ...)
 
 void error_clear(struct error *error)
 {
-    if (error == NULL)
+    if (!error)
         return;
     error->code = 0;
     error->text[0] = '\0';

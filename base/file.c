@@ -22,8 +22,8 @@
 
 static int fail(struct error *error, const char *action, const char *path)
 {
-    int code = -errno;
-    return error_set(error, code, "cannot %s %s: %s", action, path, strerror(-code));
+    int status = -errno;
+    return error_set(error, status, "cannot %s %s: %s", action, path, strerror(-status));
 }
 
 static ssize_t read_retrying(int descriptor, void *buffer, size_t size_bytes)
@@ -46,10 +46,10 @@ static int read_all(int descriptor, const char *path, size_t size_max, struct by
         if ((size_t)count > size_max - content->size_bytes)
             return error_set(error, -EFBIG, "%s is larger than %zu bytes", path, size_max);
         /* The zero that closes the last piece is within capacity but not within size. */
-        int r =
+        int status =
             count > 0 ? bytes_append(content, piece, (size_t)count) : bytes_append(content, "", 1);
-        if (r < 0)
-            return error_set(error, r, "out of memory while reading %s", path);
+        if (status < 0)
+            return error_set(error, status, "out of memory while reading %s", path);
         if (count == 0) {
             content->size_bytes--;
             return 0;
@@ -63,10 +63,10 @@ int file_read(const char *path, size_t size_max, struct bytes *ret_content, stru
     if (descriptor < 0)
         return fail(error, "open", path);
     struct bytes content = {0};
-    int r = read_all(descriptor, path, size_max, &content, error);
-    if (r < 0) {
+    int status = read_all(descriptor, path, size_max, &content, error);
+    if (status < 0) {
         bytes_done(&content);
-        return r;
+        return status;
     }
     *ret_content = content;
     return 0;
@@ -90,7 +90,7 @@ static int write_all(int descriptor, const char *data, size_t size_bytes)
 static void parent_of(const char *path, char ret_parent[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
-    if (slash == NULL)
+    if (!slash)
         snprintf(ret_parent, PATH_MAX, ".");
     else
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
@@ -133,12 +133,12 @@ int file_replace(const char *path, const void *data, size_t size_bytes, unsigned
     if (descriptor < 0)
         return descriptor;
     parent_of(path, parent);
-    int r = fill_temporary(descriptor, temporary, data, size_bytes, error);
-    if (r == 0 && rename(temporary, path) < 0)
-        r = fail(error, "replace", path);
-    if (r < 0) {
+    int status = fill_temporary(descriptor, temporary, data, size_bytes, error);
+    if (status == 0 && rename(temporary, path) < 0)
+        status = fail(error, "replace", path);
+    if (status < 0) {
         unlink(temporary);
-        return r;
+        return status;
     }
     return file_sync_directory(parent, error);
 }
@@ -168,10 +168,10 @@ int file_make_directories(const char *path, unsigned mode, struct error *error)
         if (*at != '/')
             continue;
         *at = '\0';
-        int r = ensure_directory(partial, mode, error);
+        int status = ensure_directory(partial, mode, error);
         *at = '/';
-        if (r < 0)
-            return r;
+        if (status < 0)
+            return status;
     }
     return ensure_directory(partial, mode, error);
 }

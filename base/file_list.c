@@ -50,23 +50,23 @@ static void *reserve(void *array, size_t count, size_t *capacity, size_t element
 }
 
 /* Takes @path in any case. */
-static int add_file(struct file_list *files, char *path, const struct stat *status,
+static int add_file(struct file_list *files, char *path, const struct stat *found,
                     struct error *error)
 {
     struct listed_file *moved = NULL;
-    int r = 0;
+    int status = 0;
 
     if (files->count >= FILE_LIST_MAX)
-        r = error_set(error, -E2BIG, "more than %d files", FILE_LIST_MAX);
+        status = error_set(error, -E2BIG, "more than %d files", FILE_LIST_MAX);
     else
         moved = reserve(files->files, files->count, &files->capacity, sizeof(*moved));
-    if (moved == NULL) {
+    if (!moved) {
         free(path);
-        return r < 0 ? r : out_of_memory(error);
+        return status < 0 ? status : out_of_memory(error);
     }
     files->files = moved;
     files->files[files->count++] =
-        (struct listed_file){.path = path, .size_bytes = (uint64_t)status->st_size};
+        (struct listed_file){.path = path, .size_bytes = (uint64_t)found->st_size};
     return 0;
 }
 
@@ -74,15 +74,15 @@ static int add_file(struct file_list *files, char *path, const struct stat *stat
 static int push_place(struct walk *walk, char *folder, unsigned component)
 {
     struct place *moved = NULL;
-    int r = 0;
+    int status = 0;
 
     if (++walk->visited_count > FILE_LIST_MAX)
-        r = error_set(walk->error, -E2BIG, "more than %d folders", FILE_LIST_MAX);
-    else if (folder != NULL)
+        status = error_set(walk->error, -E2BIG, "more than %d folders", FILE_LIST_MAX);
+    else if (folder)
         moved = reserve(walk->places, walk->place_count, &walk->place_capacity, sizeof(*moved));
-    if (moved == NULL) {
+    if (!moved) {
         free(folder);
-        return r < 0 ? r : out_of_memory(walk->error);
+        return status < 0 ? status : out_of_memory(walk->error);
     }
     walk->places = moved;
     walk->places[walk->place_count++] = (struct place){.folder = folder, .component = component};
@@ -100,7 +100,7 @@ static char *join(const char *folder, const char *name)
 
 static bool has_magic(const char *text)
 {
-    return strpbrk(text, "*?[\\") != NULL;
+    return strpbrk(text, "*?[\\");
 }
 
 /* 1 and the status when @path leads to something; 0 when it leads nowhere. */
@@ -119,21 +119,21 @@ static int visit_match(struct walk *walk, const struct place *place, char *path)
 {
     bool deep = strcmp(walk->components[place->component], DEEP) == 0;
     bool last = place->component + 1 == walk->component_count;
-    struct stat status;
+    struct stat found;
 
-    if (path == NULL)
+    if (!path)
         return out_of_memory(walk->error);
-    int r = look_up(path, !deep, &status, walk->error);
-    if (r > 0 && deep && S_ISDIR(status.st_mode))
+    int status = look_up(path, !deep, &found, walk->error);
+    if (status > 0 && deep && S_ISDIR(found.st_mode))
         return push_place(walk, path, place->component);
-    if (r > 0 && deep)
-        r = last ? look_up(path, true, &status, walk->error) : 0;
-    if (r > 0 && last && S_ISREG(status.st_mode))
-        return add_file(walk->files, path, &status, walk->error);
-    if (r > 0 && !last && S_ISDIR(status.st_mode))
+    if (status > 0 && deep)
+        status = last ? look_up(path, true, &found, walk->error) : 0;
+    if (status > 0 && last && S_ISREG(found.st_mode))
+        return add_file(walk->files, path, &found, walk->error);
+    if (status > 0 && !last && S_ISDIR(found.st_mode))
         return push_place(walk, path, place->component + 1);
     free(path);
-    return r < 0 ? r : 0;
+    return status < 0 ? status : 0;
 }
 
 static bool name_matches(const struct walk *walk, const char *component, const char *name)
@@ -150,54 +150,54 @@ static int read_folder(struct walk *walk, const struct place *place)
     const char *component = walk->components[place->component];
     const char *folder = place->folder[0] == '\0' ? "." : place->folder;
     DIR *directory = opendir(folder);
-    int r = 0;
+    int status = 0;
 
-    if (directory == NULL)
+    if (!directory)
         return error_set(walk->error, -errno, "%s: %s", folder, strerror(errno));
     for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(directory);
-        if (entry == NULL && errno != 0)
-            r = error_set(walk->error, -errno, "%s: %s", folder, strerror(errno));
-        if (entry == NULL)
+        if (!entry && errno != 0)
+            status = error_set(walk->error, -errno, "%s: %s", folder, strerror(errno));
+        if (!entry)
             break;
         if (!name_matches(walk, component, entry->d_name))
             continue;
-        r = visit_match(walk, place, join(place->folder, entry->d_name));
-        if (r < 0)
+        status = visit_match(walk, place, join(place->folder, entry->d_name));
+        if (status < 0)
             break;
     }
     closedir(directory);
-    return r;
+    return status;
 }
 
 static int visit_place(struct walk *walk, const struct place *place)
 {
     const char *component = walk->components[place->component];
     bool deep = strcmp(component, DEEP) == 0;
-    int r = 0;
+    int status = 0;
 
     if (!has_magic(component))
         return visit_match(walk, place, join(place->folder, component));
     if (deep && place->component + 1 < walk->component_count) /* ** also stands for no folder */
-        r = push_place(walk, strdup(place->folder), place->component + 1);
-    return r < 0 ? r : read_folder(walk, place);
+        status = push_place(walk, strdup(place->folder), place->component + 1);
+    return status < 0 ? status : read_folder(walk, place);
 }
 
 /* From @folder on, everything that the walk's components name. */
 static int walk_from(struct walk *walk, const char *folder)
 {
-    int r = push_place(walk, strdup(folder), 0);
+    int status = push_place(walk, strdup(folder), 0);
 
-    while (r == 0 && walk->place_count > 0) {
+    while (status == 0 && walk->place_count > 0) {
         struct place place = walk->places[--walk->place_count];
-        r = visit_place(walk, &place);
+        status = visit_place(walk, &place);
         free(place.folder);
     }
     while (walk->place_count > 0)
         free(walk->places[--walk->place_count].folder);
     free(walk->places);
-    return r;
+    return status;
 }
 
 static int find_folder(struct file_list *files, const char *path, struct error *error)
@@ -214,9 +214,9 @@ static int find_glob(struct file_list *files, const char *pattern, struct error 
     size_t count_before = files->count;
     char *rest = NULL;
 
-    if (text == NULL)
+    if (!text)
         return out_of_memory(error);
-    for (char *part = strtok_r(text, "/", &rest); part != NULL; part = strtok_r(NULL, "/", &rest)) {
+    for (char *part = strtok_r(text, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
         unsigned count = walk.component_count;
         if (count > 0 && strcmp(part, DEEP) == 0 && strcmp(walk.components[count - 1], DEEP) == 0)
             continue; /* the second would only find everything again */
@@ -225,35 +225,35 @@ static int find_glob(struct file_list *files, const char *pattern, struct error 
                              COMPONENTS_MAX);
         walk.components[walk.component_count++] = part;
     }
-    int r = walk_from(&walk, pattern[0] == '/' ? "/" : "");
-    if (r == 0 && files->count == count_before)
-        r = error_set(error, -ENOENT, "no file matches %s", pattern);
-    return r;
+    int status = walk_from(&walk, pattern[0] == '/' ? "/" : "");
+    if (status == 0 && files->count == count_before)
+        status = error_set(error, -ENOENT, "no file matches %s", pattern);
+    return status;
 }
 
 static int find_path(struct file_list *files, const char *path, struct error *error)
 {
     AUTO_FREE char *clean = strdup(path); /* without slashes at the end: one name for one thing */
-    struct stat status;
+    struct stat found;
 
-    if (clean == NULL)
+    if (!clean)
         return out_of_memory(error);
     for (size_t end = strlen(clean); end > 1 && clean[end - 1] == '/'; end--)
         clean[end - 1] = '\0';
 
-    int r = look_up(clean, true, &status, error);
-    if (r < 0)
-        return r;
-    if (r == 0 && has_magic(clean))
+    int status = look_up(clean, true, &found, error);
+    if (status < 0)
+        return status;
+    if (status == 0 && has_magic(clean))
         return find_glob(files, clean, error);
-    if (r == 0)
+    if (status == 0)
         return error_set(error, -ENOENT, "%s: no such file or folder", path);
-    if (S_ISDIR(status.st_mode))
+    if (S_ISDIR(found.st_mode))
         return find_folder(files, clean, error);
-    if (!S_ISREG(status.st_mode))
+    if (!S_ISREG(found.st_mode))
         return error_set(error, -EINVAL, "%s: neither a file nor a folder", path);
     char *copy = strdup(clean);
-    return copy == NULL ? out_of_memory(error) : add_file(files, copy, &status, error);
+    return !copy ? out_of_memory(error) : add_file(files, copy, &found, error);
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -281,14 +281,14 @@ int file_list_find(const char *key, const char *const *paths, unsigned path_coun
                    struct file_list *ret_files, struct error *error)
 {
     struct file_list files = {0};
-    int r = 0;
+    int status = 0;
 
-    for (unsigned i = 0; r == 0 && i < path_count; i++)
-        r = find_path(&files, paths[i], error);
-    if (r < 0) {
+    for (unsigned i = 0; status == 0 && i < path_count; i++)
+        status = find_path(&files, paths[i], error);
+    if (status < 0) {
         error_prefix(error, "%s: ", key);
         file_list_done(&files);
-        return r;
+        return status;
     }
     sort_unique(&files);
     *ret_files = files;

@@ -76,10 +76,10 @@ struct hash_stream {
 struct hash_stream *hash_stream_new(void)
 {
     struct hash_stream *stream = malloc(sizeof(*stream));
-    if (stream == NULL)
+    if (!stream)
         return NULL;
     stream->state = XXH3_createState();
-    if (stream->state == NULL) {
+    if (!stream->state) {
         free(stream);
         return NULL;
     }
@@ -89,7 +89,7 @@ struct hash_stream *hash_stream_new(void)
 
 void hash_stream_free(struct hash_stream *stream)
 {
-    if (stream == NULL)
+    if (!stream)
         return;
     XXH3_freeState(stream->state);
     free(stream);

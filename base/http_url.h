@@ -24,5 +24,5 @@ static inline const char *http_url_authorities(void)
 {
     const char *path = getenv(HTTP_AUTHORITIES);
 
-    return path != NULL && path[0] != '\0' ? path : NULL;
+    return path && path[0] != '\0' ? path : NULL;
 }

@@ -37,7 +37,7 @@ static _Thread_local bool memory_was_short;
 static void *allocate(size_t size_bytes)
 {
     void *memory = malloc(size_bytes);
-    if (memory == NULL)
+    if (!memory)
         memory_was_short = true;
     return memory;
 }
@@ -59,7 +59,7 @@ int json_parse(const char *text, size_t size_bytes, const char *where, json_t **
         json_decref(value);
         return error_set(error, -ENOMEM, "%s: out of memory", where);
     }
-    if (value == NULL)
+    if (!value)
         return error_set(error, -EINVAL, "%s:%d:%d: %s", where, failure.line, failure.column,
                          failure.text);
     *ret_value = value;
@@ -68,7 +68,7 @@ int json_parse(const char *text, size_t size_bytes, const char *where, json_t **
 
 bool json_has(const json_t *object, const char *key)
 {
-    return json_object_get(object, key) != NULL;
+    return json_object_get(object, key);
 }
 
 static const char *type_name(const json_t *value)
@@ -97,9 +97,9 @@ static const char *type_name(const json_t *value)
 static json_t *find(const json_t *object, const char *key, struct error *error)
 {
     json_t *value = json_object_get(object, key);
-    if (value == NULL && !json_is_object(object))
+    if (!value && !json_is_object(object))
         error_set(error, -EINVAL, "\"%s\" is looked for in what is not an object", key);
-    else if (value == NULL)
+    else if (!value)
         error_set(error, -EINVAL, "\"%s\" is missing", key);
     return value;
 }
@@ -113,7 +113,7 @@ int json_get_u64(const json_t *object, const char *key, uint64_t max, uint64_t *
                  struct error *error)
 {
     const json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return -EINVAL;
     if (!json_is_integer(value))
         return wrong_type(key, "an integer", value, error);
@@ -129,16 +129,16 @@ int json_get_unsigned(const json_t *object, const char *key, unsigned max, unsig
                       struct error *error)
 {
     uint64_t value = 0;
-    int r = json_get_u64(object, key, max, &value, error);
-    if (r == 0)
+    int status = json_get_u64(object, key, max, &value, error);
+    if (status == 0)
         *ret_value = (unsigned)value;
-    return r;
+    return status;
 }
 
 int json_get_double(const json_t *object, const char *key, double *ret_value, struct error *error)
 {
     const json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return -EINVAL;
     if (!json_is_number(value))
         return wrong_type(key, "a number", value, error);
@@ -149,7 +149,7 @@ int json_get_double(const json_t *object, const char *key, double *ret_value, st
 int json_get_bool(const json_t *object, const char *key, bool *ret_value, struct error *error)
 {
     const json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return -EINVAL;
     if (!json_is_boolean(value))
         return wrong_type(key, "a boolean", value, error);
@@ -160,7 +160,7 @@ int json_get_bool(const json_t *object, const char *key, bool *ret_value, struct
 static const char *find_text(const json_t *object, const char *key, struct error *error)
 {
     const json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return NULL;
     if (!json_is_string(value))
         wrong_type(key, "a text", value, error);
@@ -171,7 +171,7 @@ int json_get_text(const json_t *object, const char *key, char *ret_text, size_t 
                   struct error *error)
 {
     const char *text = find_text(object, key, error);
-    if (text == NULL)
+    if (!text)
         return -EINVAL;
     size_t length = strlen(text);
     if (length >= text_size)
@@ -185,7 +185,7 @@ int json_get_array(const json_t *object, const char *key, size_t count_max, json
                    struct error *error)
 {
     json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return -EINVAL;
     if (!json_is_array(value))
         return wrong_type(key, "an array", value, error);
@@ -199,7 +199,7 @@ int json_get_array(const json_t *object, const char *key, size_t count_max, json
 int json_get_object(const json_t *object, const char *key, json_t **ret_object, struct error *error)
 {
     json_t *value = find(object, key, error);
-    if (value == NULL)
+    if (!value)
         return -EINVAL;
     if (!json_is_object(value))
         return wrong_type(key, "an object", value, error);
@@ -210,7 +210,7 @@ int json_get_object(const json_t *object, const char *key, json_t **ret_object, 
 int json_get_bits64(const json_t *object, const char *key, double *ret_value, struct error *error)
 {
     const char *text = find_text(object, key, error);
-    if (text == NULL)
+    if (!text)
         return -EINVAL;
     if (!bits64_parse(text, ret_value))
         return error_set(error, -EINVAL, "\"%s\" must be 16 hexadecimal digits", key);
@@ -228,7 +228,7 @@ static char *dump(const json_t *value, size_t flags)
 {
     memory_was_short = false;
     char *text = json_dumps(value, flags | JSON_ENCODE_ANY);
-    if (text != NULL && memory_was_short) {
+    if (text && memory_was_short) {
         free(text);
         return NULL;
     }

@@ -28,7 +28,7 @@ static struct {
 
 void log_set_sink(log_sink_function sink, void *context)
 {
-    logger.sink = sink != NULL ? sink : write_standard_error;
+    logger.sink = sink ? sink : write_standard_error;
     logger.context = context;
 }
 

@@ -15,7 +15,7 @@ bool name_valid(const char *name)
     if (length == 0 || length == NAME_SIZE || !is_letter_or_digit(name[0]))
         return false;
     for (size_t i = 1; i < length; i++)
-        if (!is_letter_or_digit(name[i]) && strchr("._-", name[i]) == NULL)
+        if (!is_letter_or_digit(name[i]) && !strchr("._-", name[i]))
             return false;
     return true;
 }

@@ -12,7 +12,7 @@ void secrecy_guard_process(void)
 {
     const struct rlimit none = {0, 0};
     const char *wish = getenv("FIRN_DUMPABLE");
-    if (wish != NULL && strcmp(wish, "1") == 0)
+    if (wish && strcmp(wish, "1") == 0)
         return;
     if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
         log_warning("this process may leave core dumps, with keys in them");

@@ -11,16 +11,16 @@ int sorted_lines_read(int descriptor, off_t from, off_t end, char **ret_data)
 {
     size_t size = (size_t)(end - from), done = 0;
     char *data = malloc(size + 1);
-    if (data == NULL)
+    if (!data)
         return -ENOMEM;
     while (done < size) {
         ssize_t n = pread(descriptor, data + done, size - done, from + (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            int code = n < 0 ? -errno : -EIO;
+            int status = n < 0 ? -errno : -EIO;
             free(data);
-            return code;
+            return status;
         }
         done += (size_t)n;
     }
@@ -36,25 +36,25 @@ int sorted_lines_at(const struct sorted_lines *lines, off_t from, off_t before, 
     for (size_t room = LIKELY_BYTES; room <= SORTED_LINE_BYTES_MAX; room *= 4) {
         AUTO_FREE char *data = NULL;
         off_t until = MIN(size, first + (off_t)room);
-        int r = sorted_lines_read(lines->descriptor, first, until, &data);
-        if (r < 0)
-            return r;
-        assert(data != NULL);
+        int status = sorted_lines_read(lines->descriptor, first, until, &data);
+        if (status < 0)
+            return status;
+        assert(data);
         const char *end = data + (until - first);
         const char *begin = from > 0 ? memchr(data, '\n', (size_t)(end - data)) : data;
-        if (begin != NULL && from > 0)
+        if (begin && from > 0)
             begin++;
-        if (begin != NULL && (begin == end ? until == size : first + (begin - data) >= before))
+        if (begin && (begin == end ? until == size : first + (begin - data) >= before))
             return -ENOENT;
-        const char *stop = begin != NULL ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
-        if (stop == NULL && until == size)
-            return begin != NULL ? -EBADMSG : -ENOENT;
-        if (stop == NULL)
+        const char *stop = begin ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
+        if (!stop && until == size)
+            return begin ? -EBADMSG : -ENOENT;
+        if (!stop)
             continue;
         ret_line->begin = first + (begin - data);
         ret_line->end = first + (stop + 1 - data);
-        r = lines->number_of(begin, (size_t)(stop - begin), &ret_line->number);
-        return r < 0 && r != -ENOMEM ? -EBADMSG : r;
+        status = lines->number_of(begin, (size_t)(stop - begin), &ret_line->number);
+        return status < 0 && status != -ENOMEM ? -EBADMSG : status;
     }
     return -EBADMSG;
 }
@@ -66,10 +66,10 @@ int sorted_lines_find(const struct sorted_lines *lines, uint64_t number, off_t s
     while (low < high) {
         struct sorted_line line;
         off_t middle = low + (high - low) / 2;
-        int r = sorted_lines_at(lines, middle, high, size, &line);
-        if (r < 0 && r != -ENOENT)
-            return r;
-        if (r == 0 && line.number < number)
+        int status = sorted_lines_at(lines, middle, high, size, &line);
+        if (status < 0 && status != -ENOENT)
+            return status;
+        if (status == 0 && line.number < number)
             low = line.end;
         else
             high = middle;

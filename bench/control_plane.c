@@ -151,8 +151,9 @@ static void await_etcd(struct crowd *crowd)
 
     while (question.status && clock_monotonic_ns() < deadline_ns) {
         question = (struct question){0};
-        int r = crowd->kv->range(crowd->kv->context, "/", false, answered, &question, &request);
-        if (r || poll_loop_run(crowd->loop, &question.done, deadline_ns))
+        int status =
+            crowd->kv->range(crowd->kv->context, "/", false, answered, &question, &request);
+        if (status || poll_loop_run(crowd->loop, &question.done, deadline_ns))
             break;
         if (question.status &&
             poll_loop_run(crowd->loop, &never, clock_monotonic_ns() + RETRY_NS) != -ETIMEDOUT)
@@ -538,7 +539,7 @@ int main(int argc, char **argv)
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     unsigned only = measure_count(argc, argv, "--nodes", 1);
     unsigned steady_s = measure_count(argc, argv, "--steady", STEADY_S);
-    bool one_size = measure_option(argc, argv, "--nodes", NULL) != NULL;
+    bool one_size = measure_option(argc, argv, "--nodes", NULL);
     struct measure *measure = measure_begin(
         "control_plane", "many nodes against one etcd, all on this machine", argc, argv);
 

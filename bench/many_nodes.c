@@ -46,14 +46,14 @@ static int node_start(struct node *node, const struct many_options *options, uns
     config->failure_timeout_ns = 1500000000;
     daemon->config = config;
     daemon->incarnation = index + 1;
-    int r = event_loop_init(&daemon->loop);
-    if (r == 0)
-        r = reconcile_init(daemon);
-    if (r == 0)
-        r = cluster_join(daemon, 0, &error);
-    if (r < 0)
+    int status = event_loop_init(&daemon->loop);
+    if (status == 0)
+        status = reconcile_init(daemon);
+    if (status == 0)
+        status = cluster_join(daemon, 0, &error);
+    if (status < 0)
         fprintf(stderr, "node %s cannot start: %s\n", config->node, error.text);
-    return r;
+    return status;
 }
 
 /* Whether somebody may want to know. */
@@ -119,27 +119,27 @@ static bool gate_gone(int gate)
 static int serve(const struct node *node)
 {
     sd_event *event = node->daemon.loop.event;
-    int r = sd_event_wait(event, 0);
+    int status = sd_event_wait(event, 0);
 
-    if (r > 0)
-        r = sd_event_dispatch(event);
-    while (r >= 0 && (r = sd_event_prepare(event)) > 0)
-        r = sd_event_dispatch(event);
-    return r;
+    if (status > 0)
+        status = sd_event_dispatch(event);
+    while (status >= 0 && (status = sd_event_prepare(event)) > 0)
+        status = sd_event_dispatch(event);
+    return status;
 }
 
 static int watch_node(int nodes_ready, struct node *node)
 {
     sd_event *event = node->daemon.loop.event;
     struct epoll_event ready = {.events = EPOLLIN, .data.ptr = node};
-    int r;
+    int status;
 
     if (epoll_ctl(nodes_ready, EPOLL_CTL_ADD, sd_event_get_fd(event), &ready) < 0)
         return -errno;
-    while ((r = sd_event_prepare(event)) > 0)
-        if ((r = sd_event_dispatch(event)) < 0)
+    while ((status = sd_event_prepare(event)) > 0)
+        if ((status = sd_event_dispatch(event)) < 0)
             break;
-    return r;
+    return status;
 }
 
 static int serve_ready(int nodes_ready)
@@ -150,9 +150,9 @@ static int serve_ready(int nodes_ready)
     if (count < 0 && errno != EINTR)
         return -errno;
     for (int i = 0; i < count; i++) {
-        int r = serve(ready[i].data.ptr);
-        if (r < 0)
-            return r;
+        int status = serve(ready[i].data.ptr);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -160,23 +160,23 @@ static int serve_ready(int nodes_ready)
 /* What is done to nodes from outside of their loops these do not notice. */
 static int serve_all(const struct node *nodes, unsigned count)
 {
-    int r = 0;
+    int status = 0;
 
-    for (unsigned i = 0; r >= 0 && i < count; i++)
-        r = serve(&nodes[i]);
-    return r;
+    for (unsigned i = 0; status >= 0 && i < count; i++)
+        status = serve(&nodes[i]);
+    return status;
 }
 
 static int start_all(struct node *nodes, const struct many_options *options, int nodes_ready)
 {
-    int r = 0;
+    int status = 0;
 
-    for (unsigned i = 0; r >= 0 && i < options->count; i++) {
-        r = node_start(&nodes[i], options, options->first + i);
-        if (r >= 0)
-            r = watch_node(nodes_ready, &nodes[i]);
+    for (unsigned i = 0; status >= 0 && i < options->count; i++) {
+        status = node_start(&nodes[i], options, options->first + i);
+        if (status >= 0)
+            status = watch_node(nodes_ready, &nodes[i]);
     }
-    return r;
+    return status;
 }
 
 int many_nodes_run(const struct many_options *options, struct many_state *state)

@@ -66,7 +66,7 @@ static void on_store_state(void *context, const struct error *error)
         log_warning("etcd is away: %s; training goes on, changes wait", error->text);
     else if (!error && daemon->store_away)
         log_info("etcd is back");
-    daemon->store_away = error != NULL;
+    daemon->store_away = error;
     daemon_wake(daemon);
 }
 

@@ -86,9 +86,9 @@ static inline unsigned etcd_fixture_free_port(void)
         unsigned port = 16000 + number % 16000;
         struct sockaddr_in address = etcd_fixture_address(port);
         int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        int r = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
+        int status = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
         close(descriptor);
-        if (r == 0 && etcd_fixture_reserve(port))
+        if (status == 0 && etcd_fixture_reserve(port))
             return port;
     }
 }
@@ -219,7 +219,7 @@ static inline bool etcd_fixture_healthy(const struct etcd_fixture *fixture, unsi
         }
     }
     close(descriptor);
-    return strstr(answer, "{\"health\":\"true\"}") != NULL;
+    return strstr(answer, "{\"health\":\"true\"}");
 }
 
 /** etcd_fixture_wait() - until a member is healthy. Returns false when it ended or the time is over
@@ -277,7 +277,7 @@ static inline bool etcd_fixture_try(struct etcd_fixture *fixture, unsigned membe
 {
     *fixture = (struct etcd_fixture){
         .folder = "/tmp/firn-etcd-XXXXXX", .member_count = member_count, .tls = tls};
-    if (mkdtemp(fixture->folder) == NULL) {
+    if (!mkdtemp(fixture->folder)) {
         fixture->folder[0] = '\0';
         return false;
     }

@@ -51,8 +51,8 @@ void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE])
     format_path(ret_nearest, FOLDER_PATH_SIZE, length);
     while (access(ret_nearest, F_OK) != 0 && errno == ENOENT) {
         char *slash = strrchr(ret_nearest, '/');
-        if (slash == NULL || slash == ret_nearest) {
-            strcpy(ret_nearest, slash == NULL ? "." : "/");
+        if (!slash || slash == ret_nearest) {
+            strcpy(ret_nearest, !slash ? "." : "/");
             return;
         }
         *slash = '\0';
@@ -106,10 +106,10 @@ static int newest_name_before(const char *folder, uint64_t limit, uint64_t *ret_
 {
     const struct dirent *entry;
     DIR *directory = opendir(folder);
-    if (directory == NULL)
+    if (!directory)
         return -errno;
     *ret_step = 0;
-    while ((entry = readdir(directory)) != NULL) {
+    while ((entry = readdir(directory))) {
         uint64_t step;
         if (folder_classify(entry->d_name, &step) == FOLDER_COMPLETE && step < limit)
             *ret_step = MAX(*ret_step, step);
@@ -122,9 +122,9 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
                          struct manifest *ret_manifest)
 {
     for (uint64_t limit = step;;) {
-        int r = newest_name_before(folder, limit, &limit);
-        if (r != 0 || limit == 0)
-            return r != 0 ? r : -ENOENT;
+        int status = newest_name_before(folder, limit, &limit);
+        if (status != 0 || limit == 0)
+            return status != 0 ? status : -ENOENT;
         checkpoint_path(folder, limit, ret_path);
         if (manifest_load(ret_path, NULL, ret_manifest, NULL) == 0)
             return 0;
@@ -134,23 +134,23 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest)
 {
-    int r = folder_newest_before(folder, step, ret_path, ret_manifest);
-    if (r != 0)
-        return r;
+    int status = folder_newest_before(folder, step, ret_path, ret_manifest);
+    if (status != 0)
+        return status;
     uint64_t newest = ret_manifest->step;
     manifest_done(ret_manifest);
-    r = folder_newest_before(folder, newest, ret_path, ret_manifest);
-    if (r == 0 && checkpoint_damaged(ret_path)) {
+    status = folder_newest_before(folder, newest, ret_path, ret_manifest);
+    if (status == 0 && checkpoint_damaged(ret_path)) {
         manifest_done(ret_manifest);
-        r = -ENOENT;
+        status = -ENOENT;
     }
-    return r;
+    return status;
 }
 
 static int append_step(uint64_t **steps, size_t *count, uint64_t step)
 {
     uint64_t *grown = realloc(*steps, (*count + 1) * sizeof(**steps));
-    if (grown == NULL)
+    if (!grown)
         return -ENOMEM;
     grown[(*count)++] = step;
     *steps = grown;
@@ -159,14 +159,14 @@ static int append_step(uint64_t **steps, size_t *count, uint64_t step)
 
 static int collect(DIR *directory, const char *folder, uint64_t **steps, size_t *count)
 {
-    int r = 0;
+    int status = 0;
     const struct dirent *entry;
-    while (r == 0 && *count < STEPS_MAX && (errno = 0, entry = readdir(directory)) != NULL) {
+    while (status == 0 && *count < STEPS_MAX && (errno = 0, entry = readdir(directory))) {
         uint64_t step;
         if (folder_classify(entry->d_name, &step) == FOLDER_COMPLETE && is_complete(folder, step))
-            r = append_step(steps, count, step);
+            status = append_step(steps, count, step);
     }
-    return r != 0 ? r : -errno;
+    return status != 0 ? status : -errno;
 }
 
 int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
@@ -175,14 +175,14 @@ int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
     uint64_t *steps = NULL;
     size_t count = 0;
     DIR *directory = opendir(folder);
-    if (directory == NULL && errno != ENOENT)
+    if (!directory && errno != ENOENT)
         return error_set(error, -errno, "%s: %s", folder, strerror(errno));
-    if (directory != NULL) {
-        int r = collect(directory, folder, &steps, &count);
+    if (directory) {
+        int status = collect(directory, folder, &steps, &count);
         closedir(directory);
-        if (r != 0) {
+        if (status != 0) {
             free(steps);
-            return error_set(error, r, "listing %s: %s", folder, strerror(-r));
+            return error_set(error, status, "listing %s: %s", folder, strerror(-status));
         }
     }
     if (count > 1)

@@ -14,8 +14,8 @@
 
 static int fail(struct error *error, const char *path)
 {
-    int code = -errno;
-    return error_set(error, code, "%s: %s", path, strerror(-code));
+    int status = -errno;
+    return error_set(error, status, "%s: %s", path, strerror(-status));
 }
 
 static bool is_marked(const char *path, const char *name)
@@ -75,9 +75,9 @@ static int mark(const char *path, const char *name, struct error *error)
 {
     char file[FOLDER_FILE_SIZE];
     struct manifest manifest;
-    int r = manifest_load(path, NULL, &manifest, error);
-    if (r != 0)
-        return r;
+    int status = manifest_load(path, NULL, &manifest, error);
+    if (status != 0)
+        return status;
     manifest_done(&manifest);
     folder_file_path(path, name, file);
     /* Its time is when it was set last. */
@@ -86,8 +86,8 @@ static int mark(const char *path, const char *name, struct error *error)
         return fail(error, file);
     (void)futimens(descriptor, NULL);
     close(descriptor);
-    r = file_sync_directory(path, error);
-    return r != 0 ? r : check_still_there(path, name, error);
+    status = file_sync_directory(path, error);
+    return status != 0 ? status : check_still_there(path, name, error);
 }
 
 int checkpoint_pin(const char *path, struct error *error)
@@ -106,14 +106,14 @@ static int unmark(const char *path, const char *name, struct error *error)
 
 int checkpoint_mark_verified(const char *path, struct error *error)
 {
-    int r = unmark(path, CHECKPOINT_DAMAGED_NAME, error); /* somebody has mended it */
-    return r == 0 ? mark(path, CHECKPOINT_VERIFIED_NAME, error) : r;
+    int status = unmark(path, CHECKPOINT_DAMAGED_NAME, error); /* somebody has mended it */
+    return status == 0 ? mark(path, CHECKPOINT_VERIFIED_NAME, error) : status;
 }
 
 int checkpoint_mark_damaged(const char *path, struct error *error)
 {
-    int r = unmark(path, CHECKPOINT_VERIFIED_NAME, error);
-    return r == 0 ? mark(path, CHECKPOINT_DAMAGED_NAME, error) : r;
+    int status = unmark(path, CHECKPOINT_VERIFIED_NAME, error);
+    return status == 0 ? mark(path, CHECKPOINT_DAMAGED_NAME, error) : status;
 }
 
 int checkpoint_unpin(const char *path, struct error *error)
@@ -131,30 +131,30 @@ static int split(const char *path, char ret_folder[FOLDER_PATH_SIZE], uint64_t *
     const char *slash = strrchr(path, '/');
     if (strlen(path) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", path);
-    if (folder_classify(slash == NULL ? path : slash + 1, ret_step) != FOLDER_COMPLETE)
+    if (folder_classify(!slash ? path : slash + 1, ret_step) != FOLDER_COMPLETE)
         return error_set(error, -EINVAL, "%s: not called step-<digits>, as checkpoints are", path);
-    snprintf(ret_folder, FOLDER_PATH_SIZE, "%.*s", slash == NULL ? 1 : (int)MAX(slash - path, 1l),
-             slash == NULL ? "." : path);
+    snprintf(ret_folder, FOLDER_PATH_SIZE, "%.*s", !slash ? 1 : (int)MAX(slash - path, 1l),
+             !slash ? "." : path);
     return 0;
 }
 
 int checkpoint_removable(const char *path, bool even_newest, struct error *error)
 {
     char folder[FOLDER_PATH_SIZE];
-    struct stat status;
+    struct stat found;
     AUTO_FREE uint64_t *steps = NULL;
     size_t count = 0;
     uint64_t step;
-    int r = split(path, folder, &step, error);
-    if (r != 0)
-        return r;
-    if (stat(path, &status) != 0)
+    int status = split(path, folder, &step, error);
+    if (status != 0)
+        return status;
+    if (stat(path, &found) != 0)
         return fail(error, path);
     if (checkpoint_pinned(path))
         return error_set(error, -EPERM, "%s is pinned", path);
-    r = checkpoint_list(folder, &steps, &count, error);
-    if (r != 0)
-        return r;
+    status = checkpoint_list(folder, &steps, &count, error);
+    if (status != 0)
+        return status;
     if (!even_newest && count > 0 && steps[0] == step)
         return error_set(error, -EBUSY,
                          "%s is the newest checkpoint: what the job would go on from", path);
@@ -165,8 +165,8 @@ int checkpoint_remove(const char *path, bool even_newest, struct error *error)
 {
     char folder[FOLDER_PATH_SIZE];
     uint64_t step;
-    int r = checkpoint_removable(path, even_newest, error);
-    if (r == 0)
-        r = split(path, folder, &step, error);
-    return r != 0 ? r : folder_remove_step(folder, step, error);
+    int status = checkpoint_removable(path, even_newest, error);
+    if (status == 0)
+        status = split(path, folder, &step, error);
+    return status != 0 ? status : folder_remove_step(folder, step, error);
 }

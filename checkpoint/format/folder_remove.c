@@ -11,28 +11,28 @@
 
 static int fail(struct error *error, const char *path)
 {
-    int code = -errno;
-    return error_set(error, code, "removing %s: %s", path, strerror(-code));
+    int status = -errno;
+    return error_set(error, status, "removing %s: %s", path, strerror(-status));
 }
 
 /* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
 int folder_remove(const char *path, struct error *error)
 {
     DIR *directory = opendir(path);
-    if (directory == NULL)
+    if (!directory)
         return errno == ENOENT ? 0 : fail(error, path);
-    int r = 0;
+    int status = 0;
     const struct dirent *entry;
-    while (r == 0 && (entry = readdir(directory)) != NULL) {
+    while (status == 0 && (entry = readdir(directory))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (unlinkat(dirfd(directory), entry->d_name, 0) != 0 && errno != ENOENT)
-            r = fail(error, path);
+            status = fail(error, path);
     }
     closedir(directory);
-    if (r == 0 && rmdir(path) != 0 && errno != ENOENT)
-        r = fail(error, path);
-    return r;
+    if (status == 0 && rmdir(path) != 0 && errno != ENOENT)
+        status = fail(error, path);
+    return status;
 }
 
 int folder_remove_step(const char *folder, uint64_t step, struct error *error)
@@ -41,11 +41,11 @@ int folder_remove_step(const char *folder, uint64_t step, struct error *error)
     checkpoint_path(folder, step, path);
     snprintf(gone, sizeof(gone), "%s.gone", path);
     /* One may be left by a crash: then this step was written again, and is due again. */
-    int r = folder_remove(gone, error);
-    if (r != 0)
-        return r;
+    int status = folder_remove(gone, error);
+    if (status != 0)
+        return status;
     if (rename(path, gone) != 0) /* a worker and its firnd may both find it too old */
         return errno == ENOENT ? 0 : fail(error, path);
-    r = file_sync_directory(folder, error);
-    return r != 0 ? r : folder_remove(gone, error);
+    status = file_sync_directory(folder, error);
+    return status != 0 ? status : folder_remove(gone, error);
 }

@@ -65,9 +65,9 @@ int manifest_add_file(struct manifest *manifest, const char *name, const void *d
     size_t chunks = manifest_chunks(size_bytes);
     uint32_t *crcs = calloc(chunks + 1, sizeof(*crcs));
     struct manifest_file *files =
-        crcs != NULL ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
+        crcs ? realloc(manifest->files, (manifest->file_count + 1) * sizeof(*files)) : NULL;
     assert(manifest_file_valid(name));
-    if (files == NULL) {
+    if (!files) {
         free(crcs);
         return -ENOMEM;
     }
@@ -95,10 +95,10 @@ int manifest_check_file(const struct manifest *manifest, const char *name,
 {
     const struct manifest_file *file = manifest_find_file(manifest, name);
     AUTO_FREE uint32_t *crcs = calloc(manifest_chunks(content->size_bytes) + 1, sizeof(*crcs));
-    if (crcs == NULL)
+    if (!crcs)
         return error_set(error, -ENOMEM, "no memory to check %s", path);
     manifest_chunk_crcs(content->data, content->size_bytes, crcs);
-    if (file == NULL || content->size_bytes != file->size_bytes ||
+    if (!file || content->size_bytes != file->size_bytes ||
         memcmp(crcs, file->chunk_crcs, file->chunk_count * sizeof(*crcs)) != 0)
         return error_set(error, -EBADMSG, "%s is damaged: it is not what the manifest lists", path);
     return 0;
@@ -109,7 +109,7 @@ int manifest_name_nodes(struct manifest_file *file, const char (*nodes)[NAME_SIZ
 {
     char(*copy)[NAME_SIZE] = calloc((size_t)node_count + 1, NAME_SIZE);
     assert(node_count <= MANIFEST_NODES_MAX);
-    if (copy == NULL)
+    if (!copy)
         return -ENOMEM;
     memcpy(copy, nodes, (size_t)node_count * NAME_SIZE);
     free(file->nodes);
@@ -160,7 +160,7 @@ static int append_tensors(struct manifest *into, const struct manifest *part)
 {
     size_t count = into->tensor_count + part->tensor_count;
     struct manifest_tensor *tensors = realloc(into->tensors, (count + 1) * sizeof(*tensors));
-    if (tensors == NULL)
+    if (!tensors)
         return -ENOMEM;
     into->tensors = tensors;
     if (part->tensor_count > 0)
@@ -173,7 +173,7 @@ static int append_files(struct manifest *into, const struct manifest *part)
 {
     size_t count = into->file_count + part->file_count;
     struct manifest_file *files = realloc(into->files, (count + 1) * sizeof(*files));
-    if (files == NULL)
+    if (!files)
         return -ENOMEM;
     into->files = files;
     size_t before = into->file_count;
@@ -184,7 +184,7 @@ static int append_files(struct manifest *into, const struct manifest *part)
         file->nodes = NULL; /* is decided when all parts are known */
         file->node_count = 0;
         file->chunk_crcs = malloc(crc_bytes + 1);
-        if (file->chunk_crcs == NULL) {
+        if (!file->chunk_crcs) {
             while (into->file_count > before)
                 free(files[--into->file_count].chunk_crcs);
             return -ENOMEM;
@@ -197,16 +197,16 @@ static int append_files(struct manifest *into, const struct manifest *part)
 
 int manifest_merge(struct manifest *into, const struct manifest *part, struct error *error)
 {
-    int r = check_mergeable(into, part, error);
-    if (r != 0)
-        return r;
+    int status = check_mergeable(into, part, error);
+    if (status != 0)
+        return status;
     size_t tensors_before = into->tensor_count;
-    r = append_tensors(into, part);
-    if (r == 0)
-        r = append_files(into, part);
-    if (r != 0) {
+    status = append_tensors(into, part);
+    if (status == 0)
+        status = append_files(into, part);
+    if (status != 0) {
         into->tensor_count = tensors_before;
-        return error_set(error, r, "no memory to merge the parts of a checkpoint");
+        return error_set(error, status, "no memory to merge the parts of a checkpoint");
     }
     if (into->job[0] == '\0') {
         memcpy(into->job, part->job, sizeof(into->job));
@@ -251,23 +251,23 @@ int manifest_seal(struct manifest *manifest, size_t tensor_count_expected, struc
               compare_orders);
     if (manifest->file_count > 1)
         qsort(manifest->files, manifest->file_count, sizeof(manifest->files[0]), compare_files);
-    int r = check_orders(manifest, tensor_count_expected, error);
-    if (r == 0 && manifest_digest(manifest, &manifest->state_digest) != 0)
-        r = error_set(error, -ENOMEM, "no memory to seal a manifest");
-    return r;
+    int status = check_orders(manifest, tensor_count_expected, error);
+    if (status == 0 && manifest_digest(manifest, &manifest->state_digest) != 0)
+        status = error_set(error, -ENOMEM, "no memory to seal a manifest");
+    return status;
 }
 
 int manifest_digest(const struct manifest *manifest, struct hash128 *ret_digest)
 {
     const json_t *freeze = json_object_get(manifest->state, "freeze");
     AUTO_FREE char *text = NULL;
-    if (freeze != NULL) {
+    if (freeze) {
         text = json_text_sorted(freeze);
-        if (text == NULL)
+        if (!text)
             return -ENOMEM;
     }
     struct hash_stream *stream = hash_stream_new();
-    if (stream == NULL)
+    if (!stream)
         return -ENOMEM;
     for (size_t i = 0; i < manifest->tensor_count; i++) {
         const struct manifest_tensor *tensor = &manifest->tensors[i];
@@ -278,7 +278,7 @@ int manifest_digest(const struct manifest *manifest, struct hash128 *ret_digest)
         hash_stream_add(stream, tensor->name, strlen(tensor->name) + 1);
         hash_stream_add(stream, fixed, sizeof(fixed));
     }
-    if (text != NULL)
+    if (text)
         hash_stream_add(stream, text, strlen(text));
     *ret_digest = hash_stream_result(stream);
     hash_stream_free(stream);

@@ -29,10 +29,10 @@ static void closing_make(const char *text, size_t size_bytes, char ret_closing[C
 int manifest_text(const struct manifest *manifest, struct bytes *ret_text)
 {
     AUTO_JSON json_t *tree = manifest_encode(manifest);
-    if (tree == NULL)
+    if (!tree)
         return -ENOMEM;
     AUTO_FREE char *text = json_text(tree);
-    if (text == NULL)
+    if (!text)
         return -ENOMEM;
     size_t size = strlen(text) - 1; /* without the closing brace */
     if (size + CLOSING_BYTES > MANIFEST_BYTES_MAX)
@@ -61,9 +61,9 @@ int manifest_parse(const char *text, size_t size_bytes, const char *where,
                          "%s: damaged or not firn's: it does not end with the checksum of its text",
                          where);
     AUTO_JSON json_t *tree = NULL;
-    int r = json_parse(text, size_bytes, where, &tree, error);
-    if (r != 0)
-        return r == -ENOMEM ? r : -EBADMSG;
+    int status = json_parse(text, size_bytes, where, &tree, error);
+    if (status != 0)
+        return status == -ENOMEM ? status : -EBADMSG;
     return manifest_decode(tree, where, ret_manifest, error);
 }
 
@@ -79,15 +79,15 @@ int manifest_check(const struct bytes *content, const char *where, const char *s
 {
     char found[65];
     manifest_sha256(content->data, content->size_bytes, found);
-    if (sha256 != NULL && strcmp(sha256, found) != 0)
+    if (sha256 && strcmp(sha256, found) != 0)
         return error_set(error, -EBADMSG,
                          "%s: not the manifest that was committed (SHA-256 %.16s..., not %.16s...)",
                          where, found, sha256);
     struct manifest manifest;
-    int r =
+    int status =
         manifest_parse((const char *)content->data, content->size_bytes, where, &manifest, error);
-    if (r != 0)
-        return r;
+    if (status != 0)
+        return status;
     if (!manifest_is_sealed(&manifest)) {
         manifest_done(&manifest);
         return error_set(error, -EBADMSG, "%s: only a part, not sealed", where);
@@ -103,9 +103,9 @@ int manifest_load(const char *folder, const char *sha256, struct manifest *ret_m
     if (snprintf(path, sizeof(path), "%s/%s", folder, MANIFEST_NAME) >= (int)sizeof(path))
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     struct bytes content = {0};
-    int r = file_read(path, MANIFEST_BYTES_MAX, &content, error);
-    if (r == 0)
-        r = manifest_check(&content, path, sha256, ret_manifest, error);
+    int status = file_read(path, MANIFEST_BYTES_MAX, &content, error);
+    if (status == 0)
+        status = manifest_check(&content, path, sha256, ret_manifest, error);
     bytes_done(&content);
-    return r;
+    return status;
 }

@@ -48,7 +48,7 @@ static json_t *encode_file(const struct manifest_file *file)
 static json_t *encode_tensors(const struct manifest *manifest)
 {
     json_t *array = json_array();
-    for (size_t i = 0; array != NULL && i < manifest->tensor_count; i++) {
+    for (size_t i = 0; array && i < manifest->tensor_count; i++) {
         if (json_array_append_new(array, encode_tensor(&manifest->tensors[i])) != 0) {
             json_decref(array);
             return NULL;
@@ -60,7 +60,7 @@ static json_t *encode_tensors(const struct manifest *manifest)
 static json_t *encode_files(const struct manifest *manifest)
 {
     json_t *array = json_array();
-    for (size_t i = 0; array != NULL && i < manifest->file_count; i++) {
+    for (size_t i = 0; array && i < manifest->file_count; i++) {
         if (json_array_append_new(array, encode_file(&manifest->files[i])) != 0) {
             json_decref(array);
             return NULL;
@@ -75,11 +75,9 @@ static int encode_sealed(json_t *tree, const struct manifest *manifest)
     hash128_text(manifest->state_digest, digest);
     if (json_object_set_new(tree, "state_digest", json_string(digest)) != 0 ||
         json_object_set_new(tree, "spec",
-                            manifest->spec != NULL ? json_incref(manifest->spec) : json_object()) !=
-            0 ||
+                            manifest->spec ? json_incref(manifest->spec) : json_object()) != 0 ||
         json_object_set_new(tree, "state",
-                            manifest->state != NULL ? json_incref(manifest->state)
-                                                    : json_object()) != 0)
+                            manifest->state ? json_incref(manifest->state) : json_object()) != 0)
         return -ENOMEM;
     return 0;
 }
@@ -90,7 +88,7 @@ json_t *manifest_encode(const struct manifest *manifest)
         "{s:s, s:i, s:s, s:I, s:I, s:i}", "format", FORMAT_NAME, "version", FORMAT_VERSION, "job",
         manifest->job, "step", (json_int_t)manifest->step, "generation",
         (json_int_t)manifest->generation, "chunk_bytes", (int)MANIFEST_CHUNK_BYTES);
-    if (tree == NULL || (manifest_is_sealed(manifest) && encode_sealed(tree, manifest) != 0) ||
+    if (!tree || (manifest_is_sealed(manifest) && encode_sealed(tree, manifest) != 0) ||
         json_object_set_new(tree, "files", encode_files(manifest)) != 0 ||
         json_object_set_new(tree, "tensors", encode_tensors(manifest)) != 0) {
         json_decref(tree);
@@ -103,7 +101,7 @@ json_t *manifest_encode(const struct manifest *manifest)
 static bool parse_crc(const json_t *value, uint32_t *ret_crc)
 {
     const char *text = json_string_value(value);
-    if (text == NULL || strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8)
+    if (!text || strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8)
         return false;
     *ret_crc = (uint32_t)strtoul(text, NULL, 16);
     return true;
@@ -113,12 +111,12 @@ static int decode_nodes(const json_t *tree, struct manifest_file *file, struct e
 {
     char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
     json_t *array;
-    int r = json_get_array(tree, "nodes", MANIFEST_NODES_MAX, &array, error);
-    if (r != 0)
-        return r;
+    int status = json_get_array(tree, "nodes", MANIFEST_NODES_MAX, &array, error);
+    if (status != 0)
+        return status;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const char *name = json_string_value(json_array_get(array, i));
-        if (name == NULL || !name_valid(name))
+        if (!name || !name_valid(name))
             return error_set(error, -EINVAL, "%s: \"nodes\" has something else than a node",
                              file->name);
         memcpy(nodes[i], name, strlen(name) + 1);
@@ -132,13 +130,13 @@ static int decode_nodes(const json_t *tree, struct manifest_file *file, struct e
 static int decode_file(const json_t *tree, struct manifest_file *file, struct error *error)
 {
     json_t *crcs;
-    int r = json_get_text(tree, "name", file->name, sizeof(file->name), error);
-    if (r == 0)
-        r = json_get_u64(tree, "size_bytes", INT64_MAX, &file->size_bytes, error);
-    if (r == 0)
-        r = json_get_array(tree, "crc32c", SIZE_MAX, &crcs, error);
-    if (r != 0)
-        return r;
+    int status = json_get_text(tree, "name", file->name, sizeof(file->name), error);
+    if (status == 0)
+        status = json_get_u64(tree, "size_bytes", INT64_MAX, &file->size_bytes, error);
+    if (status == 0)
+        status = json_get_array(tree, "crc32c", SIZE_MAX, &crcs, error);
+    if (status != 0)
+        return status;
     if (!manifest_file_valid(file->name))
         return error_set(error, -EINVAL, "\"%s\" is not a file name", file->name);
     size_t count = json_array_size(crcs);
@@ -146,7 +144,7 @@ static int decode_file(const json_t *tree, struct manifest_file *file, struct er
         return error_set(error, -EINVAL, "%s: %zu checksums for %" PRIu64 " bytes", file->name,
                          count, file->size_bytes);
     file->chunk_crcs = calloc(count + 1, sizeof(*file->chunk_crcs));
-    if (file->chunk_crcs == NULL)
+    if (!file->chunk_crcs)
         return error_set(error, -ENOMEM, "out of memory");
     file->chunk_count = count;
     for (size_t i = 0; i < count; i++) {
@@ -187,7 +185,7 @@ static int sort_files(const struct manifest *manifest, const struct manifest_fil
 {
     AUTO_FREE const struct manifest_file **named =
         calloc(manifest->file_count + 1, sizeof(*named)); /* NOLINT(bugprone-sizeof-expression) */
-    if (named == NULL)
+    if (!named)
         return error_set(error, -ENOMEM, "out of memory");
     for (size_t i = 0; i < manifest->file_count; i++)
         named[i] = &manifest->files[i];
@@ -207,8 +205,8 @@ static int check_range(const struct manifest_file *const *named, size_t file_cou
 {
     const struct manifest_file *const *found =
         bsearch(tensor->file, named, file_count, sizeof(named[0]), compare_name);
-    const struct manifest_file *file = found != NULL ? *found : NULL;
-    if (file == NULL)
+    const struct manifest_file *file = found ? *found : NULL;
+    if (!file)
         return error_set(error, -EINVAL, "tensor %s lies in %s, which is not listed", tensor->name,
                          tensor->file);
     if (tensor->offset > file->size_bytes || tensor->size_bytes > file->size_bytes - tensor->offset)
@@ -223,21 +221,21 @@ static int check_range(const struct manifest_file *const *named, size_t file_cou
 static int decode_tensor(const json_t *tree, struct manifest_tensor *tensor, struct error *error)
 {
     char role[32], hash[HASH128_TEXT_SIZE];
-    int r = json_get_text(tree, "name", tensor->name, sizeof(tensor->name), error);
-    if (r == 0)
-        r = json_get_text(tree, "role", role, sizeof(role), error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "order", MANIFEST_TENSORS_MAX - 1, &tensor->order, error);
-    if (r == 0)
-        r = json_get_text(tree, "file", tensor->file, sizeof(tensor->file), error);
-    if (r == 0)
-        r = json_get_u64(tree, "offset", INT64_MAX, &tensor->offset, error);
-    if (r == 0)
-        r = json_get_u64(tree, "size_bytes", INT64_MAX, &tensor->size_bytes, error);
-    if (r == 0)
-        r = json_get_text(tree, "xxh3_128", hash, sizeof(hash), error);
-    if (r != 0)
-        return r;
+    int status = json_get_text(tree, "name", tensor->name, sizeof(tensor->name), error);
+    if (status == 0)
+        status = json_get_text(tree, "role", role, sizeof(role), error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "order", MANIFEST_TENSORS_MAX - 1, &tensor->order, error);
+    if (status == 0)
+        status = json_get_text(tree, "file", tensor->file, sizeof(tensor->file), error);
+    if (status == 0)
+        status = json_get_u64(tree, "offset", INT64_MAX, &tensor->offset, error);
+    if (status == 0)
+        status = json_get_u64(tree, "size_bytes", INT64_MAX, &tensor->size_bytes, error);
+    if (status == 0)
+        status = json_get_text(tree, "xxh3_128", hash, sizeof(hash), error);
+    if (status != 0)
+        return status;
     if (tensor->name[0] == '\0' || !parse_role(role, &tensor->role) ||
         !hash128_parse(hash, &tensor->hash))
         return error_set(error, -EINVAL, "tensor %s: name, role or hash is malformed",
@@ -248,65 +246,65 @@ static int decode_tensor(const json_t *tree, struct manifest_tensor *tensor, str
 static int decode_files(const json_t *tree, struct manifest *manifest, struct error *error)
 {
     json_t *files;
-    int r = json_get_array(tree, "files", MANIFEST_FILES_MAX, &files, error);
-    if (r != 0)
-        return r;
+    int status = json_get_array(tree, "files", MANIFEST_FILES_MAX, &files, error);
+    if (status != 0)
+        return status;
     manifest->files = calloc(json_array_size(files) + 1, sizeof(*manifest->files));
-    if (manifest->files == NULL)
+    if (!manifest->files)
         return error_set(error, -ENOMEM, "out of memory");
-    for (size_t i = 0; r == 0 && i < json_array_size(files); i++) {
+    for (size_t i = 0; status == 0 && i < json_array_size(files); i++) {
         struct manifest_file *file = &manifest->files[manifest->file_count++];
-        r = decode_file(json_array_get(files, i), file, error);
+        status = decode_file(json_array_get(files, i), file, error);
     }
-    return r;
+    return status;
 }
 
 static int decode_tensors(const json_t *tree, struct manifest *manifest, struct error *error)
 {
     json_t *tensors;
     AUTO_FREE const struct manifest_file **named = NULL;
-    int r = json_get_array(tree, "tensors", MANIFEST_TENSORS_MAX, &tensors, error);
-    if (r == 0)
-        r = sort_files(manifest, &named, error);
-    if (r != 0)
-        return r;
+    int status = json_get_array(tree, "tensors", MANIFEST_TENSORS_MAX, &tensors, error);
+    if (status == 0)
+        status = sort_files(manifest, &named, error);
+    if (status != 0)
+        return status;
     manifest->tensors = calloc(json_array_size(tensors) + 1, sizeof(*manifest->tensors));
-    if (manifest->tensors == NULL)
+    if (!manifest->tensors)
         return error_set(error, -ENOMEM, "out of memory");
-    for (size_t i = 0; r == 0 && i < json_array_size(tensors); i++) {
+    for (size_t i = 0; status == 0 && i < json_array_size(tensors); i++) {
         struct manifest_tensor *tensor = &manifest->tensors[manifest->tensor_count++];
-        r = decode_tensor(json_array_get(tensors, i), tensor, error);
-        if (r == 0)
-            r = check_range(named, manifest->file_count, tensor, error);
+        status = decode_tensor(json_array_get(tensors, i), tensor, error);
+        if (status == 0)
+            status = check_range(named, manifest->file_count, tensor, error);
     }
-    return r;
+    return status;
 }
 
 static int decode_head(const json_t *tree, struct manifest *manifest, struct error *error)
 {
     char format[32];
     uint64_t version, chunk_bytes;
-    int r = json_get_text(tree, "format", format, sizeof(format), error);
-    if (r == 0)
-        r = json_get_u64(tree, "version", INT64_MAX, &version, error);
-    if (r != 0)
-        return r;
+    int status = json_get_text(tree, "format", format, sizeof(format), error);
+    if (status == 0)
+        status = json_get_u64(tree, "version", INT64_MAX, &version, error);
+    if (status != 0)
+        return status;
     if (strcmp(format, FORMAT_NAME) != 0 || version != FORMAT_VERSION)
         return error_set(error, -EINVAL, "format \"%s\" version %" PRIu64 " is not %s version %d",
                          format, version, FORMAT_NAME, FORMAT_VERSION);
-    r = json_get_text(tree, "job", manifest->job, sizeof(manifest->job), error);
-    if (r == 0)
-        r = json_get_u64(tree, "step", INT64_MAX, &manifest->step, error);
-    if (r == 0)
-        r = json_get_u64(tree, "generation", INT64_MAX, &manifest->generation, error);
-    if (r == 0)
-        r = json_get_u64(tree, "chunk_bytes", INT64_MAX, &chunk_bytes, error);
-    if (r == 0 && !name_valid(manifest->job))
-        r = error_set(error, -EINVAL, "\"%s\" is not a job's name", manifest->job);
-    if (r == 0 && chunk_bytes != MANIFEST_CHUNK_BYTES)
-        r = error_set(error, -EINVAL, "chunks of %" PRIu64 " bytes; %u are known", chunk_bytes,
-                      MANIFEST_CHUNK_BYTES);
-    return r;
+    status = json_get_text(tree, "job", manifest->job, sizeof(manifest->job), error);
+    if (status == 0)
+        status = json_get_u64(tree, "step", INT64_MAX, &manifest->step, error);
+    if (status == 0)
+        status = json_get_u64(tree, "generation", INT64_MAX, &manifest->generation, error);
+    if (status == 0)
+        status = json_get_u64(tree, "chunk_bytes", INT64_MAX, &chunk_bytes, error);
+    if (status == 0 && !name_valid(manifest->job))
+        status = error_set(error, -EINVAL, "\"%s\" is not a job's name", manifest->job);
+    if (status == 0 && chunk_bytes != MANIFEST_CHUNK_BYTES)
+        status = error_set(error, -EINVAL, "chunks of %" PRIu64 " bytes; %u are known", chunk_bytes,
+                           MANIFEST_CHUNK_BYTES);
+    return status;
 }
 
 /* What a sealed manifest has on top; the digest must follow from the rest. */
@@ -314,15 +312,15 @@ static int decode_sealed(const json_t *tree, struct manifest *manifest, struct e
 {
     char text[HASH128_TEXT_SIZE];
     struct hash128 computed;
-    int r = json_get_text(tree, "state_digest", text, sizeof(text), error);
-    if (r == 0)
-        r = json_get_object(tree, "spec", &manifest->spec, error);
+    int status = json_get_text(tree, "state_digest", text, sizeof(text), error);
+    if (status == 0)
+        status = json_get_object(tree, "spec", &manifest->spec, error);
     json_incref(manifest->spec);
-    if (r == 0)
-        r = json_get_object(tree, "state", &manifest->state, error);
+    if (status == 0)
+        status = json_get_object(tree, "state", &manifest->state, error);
     json_incref(manifest->state);
-    if (r != 0)
-        return r;
+    if (status != 0)
+        return status;
     if (!hash128_parse(text, &manifest->state_digest))
         return error_set(error, -EINVAL, "state_digest is malformed");
     for (size_t i = 0; i < manifest->tensor_count; i++) {
@@ -341,22 +339,22 @@ int manifest_decode(const json_t *tree, const char *where, struct manifest *ret_
                     struct error *error)
 {
     struct manifest manifest = {0};
-    int r = decode_head(tree, &manifest, error);
-    if (r == 0)
-        r = decode_files(tree, &manifest, error);
-    if (r == 0)
-        r = decode_tensors(tree, &manifest, error);
-    if (r == 0 && json_has(tree, "state_digest"))
-        r = decode_sealed(tree, &manifest, error);
-    if (r == 0) {
+    int status = decode_head(tree, &manifest, error);
+    if (status == 0)
+        status = decode_files(tree, &manifest, error);
+    if (status == 0)
+        status = decode_tensors(tree, &manifest, error);
+    if (status == 0 && json_has(tree, "state_digest"))
+        status = decode_sealed(tree, &manifest, error);
+    if (status == 0) {
         *ret_manifest = manifest;
         return 0;
     }
     manifest_done(&manifest);
     error_prefix(error, "%s: ", where);
-    if (r == -EINVAL)
-        r = -EBADMSG;
-    if (error != NULL)
-        error->code = r;
-    return r;
+    if (status == -EINVAL)
+        status = -EBADMSG;
+    if (error)
+        error->code = status;
+    return status;
 }

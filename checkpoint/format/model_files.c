@@ -121,23 +121,23 @@ static int read_file(const struct companion_source *source, const char *name, si
     char path[PATH_BYTES];
     if (snprintf(path, sizeof(path), "%s/%s", source->folder, name) >= PATH_BYTES)
         return error_set(error, -ENAMETOOLONG, "%s/%s: the path is too long", source->folder, name);
-    int r = file_read(path, size_max, ret_content, error);
-    if (r != 0 || source->manifest == NULL)
-        return r;
-    r = manifest_check_file(source->manifest, name, ret_content, path, error);
-    if (r != 0)
+    int status = file_read(path, size_max, ret_content, error);
+    if (status != 0 || !source->manifest)
+        return status;
+    status = manifest_check_file(source->manifest, name, ret_content, path, error);
+    if (status != 0)
         bytes_done(ret_content);
-    return r;
+    return status;
 }
 
 int model_files_config(const struct companion_source *source, json_t **ret_config,
                        struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
-    int r = read_file(source, CONFIG_NAME, CONFIG_MAX, &text, error);
-    return r != 0 ? r
-                  : json_parse((const char *)text.data, text.size_bytes, source->folder, ret_config,
-                               error);
+    int status = read_file(source, CONFIG_NAME, CONFIG_MAX, &text, error);
+    return status != 0 ? status
+                       : json_parse((const char *)text.data, text.size_bytes, source->folder,
+                                    ret_config, error);
 }
 
 static int copy_file(const struct companion_source *source, const char *name, const char *part,
@@ -146,30 +146,30 @@ static int copy_file(const struct companion_source *source, const char *name, co
     CLEANUP(bytes_done) struct bytes content = {0};
     char to[FOLDER_FILE_SIZE];
     folder_file_path(part, name, to);
-    int r = read_file(source, name, COMPANION_BYTES_MAX, &content, error);
-    if (r == 0)
-        r = file_replace(to, content.data, content.size_bytes, 0644, error);
-    if (r == 0 && manifest_add_file(into, name, content.data, content.size_bytes) != 0) {
+    int status = read_file(source, name, COMPANION_BYTES_MAX, &content, error);
+    if (status == 0)
+        status = file_replace(to, content.data, content.size_bytes, 0644, error);
+    if (status == 0 && manifest_add_file(into, name, content.data, content.size_bytes) != 0) {
         unlink(to);
-        r = error_set(error, -ENOMEM, "no memory to list %s", to);
+        status = error_set(error, -ENOMEM, "no memory to list %s", to);
     }
-    return r;
+    return status;
 }
 
 int model_files_copy(const struct companion_source *source, const char *part, struct manifest *into,
                      char ret_left_out[MODEL_FILES_WORDS], struct error *error)
 {
     AUTO_FREE struct model_files *companions = calloc(1, sizeof(*companions));
-    int r = 0;
-    if (companions == NULL)
+    int status = 0;
+    if (!companions)
         return error_set(error, -ENOMEM, "no memory for the files of %s", source->folder);
-    if (source->manifest != NULL)
+    if (source->manifest)
         list_manifest(source->manifest, companions);
     else
-        r = model_files_find(source->folder, companions, error);
-    for (size_t i = 0; r == 0 && i < companions->count; i++)
-        r = copy_file(source, companions->names[i], part, into, error);
-    if (r == 0)
+        status = model_files_find(source->folder, companions, error);
+    for (size_t i = 0; status == 0 && i < companions->count; i++)
+        status = copy_file(source, companions->names[i], part, into, error);
+    if (status == 0)
         memcpy(ret_left_out, companions->left_out, MODEL_FILES_WORDS);
-    return r;
+    return status;
 }

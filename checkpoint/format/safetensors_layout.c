@@ -62,7 +62,7 @@ static int compare_names(const void *a, const void *b)
 static int check_names(const struct safetensors_index *index)
 {
     AUTO_FREE const char **names = calloc(index->count + 1, sizeof(*names));
-    if (names == NULL)
+    if (!names)
         return -ENOMEM;
     for (size_t i = 0; i < index->count; i++) {
         names[i] = index->entries[i].name;
@@ -101,7 +101,7 @@ static unsigned order_class(const struct safetensors_entry *entry)
 static int order_entries(struct safetensors_index *index)
 {
     AUTO_FREE struct safetensors_entry *from = calloc(index->count + 1, sizeof(*from));
-    if (from == NULL)
+    if (!from)
         return -ENOMEM;
     memcpy(from, index->entries, index->count * sizeof(*from));
     size_t placed = 0;
@@ -144,12 +144,12 @@ static char *header_text(const struct safetensors_index *index)
 {
     /* transformers refuses a file whose metadata does not name a framework */
     AUTO_JSON json_t *tree = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
-    for (size_t i = 0; tree != NULL && i < index->count; i++) {
+    for (size_t i = 0; tree && i < index->count; i++) {
         if (json_object_set_new(tree, index->entries[i].name, describe_entry(&index->entries[i])) !=
             0)
             return NULL;
     }
-    return tree != NULL ? json_text(tree) : NULL;
+    return tree ? json_text(tree) : NULL;
 }
 
 static int pad_header(const char *text, struct bytes *ret_header)
@@ -159,7 +159,7 @@ static int pad_header(const char *text, struct bytes *ret_header)
     if (total - 8 > SAFETENSORS_HEADER_MAX)
         return -EFBIG;
     AUTO_FREE uint8_t *header = malloc(total);
-    if (header == NULL)
+    if (!header)
         return -ENOMEM;
     memset(header, ' ', total);
     bytes_put_u64(header, total - 8);
@@ -170,22 +170,22 @@ static int pad_header(const char *text, struct bytes *ret_header)
 
 int safetensors_layout(struct safetensors_index *index, struct bytes *ret_header)
 {
-    int r = check_names(index);
-    for (size_t i = 0; r == 0 && i < index->count; i++)
-        r = size_entry(&index->entries[i]);
-    if (r == 0)
-        r = order_entries(index);
+    int status = check_names(index);
+    for (size_t i = 0; status == 0 && i < index->count; i++)
+        status = size_entry(&index->entries[i]);
+    if (status == 0)
+        status = order_entries(index);
     uint64_t data_bytes = 0;
-    if (r == 0)
-        r = place_entries(index, &data_bytes);
-    if (r != 0)
-        return r;
+    if (status == 0)
+        status = place_entries(index, &data_bytes);
+    if (status != 0)
+        return status;
     AUTO_FREE char *text = header_text(index);
-    if (text == NULL)
+    if (!text)
         return -ENOMEM;
-    r = pad_header(text, ret_header);
-    if (r != 0)
-        return r;
+    status = pad_header(text, ret_header);
+    if (status != 0)
+        return status;
     index->header_bytes = ret_header->size_bytes;
     index->file_bytes = index->header_bytes + data_bytes;
     for (size_t i = 0; i < index->count; i++)

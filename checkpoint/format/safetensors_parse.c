@@ -85,9 +85,9 @@ static int parse_entry(const char *name, const json_t *tree, uint64_t data_bytes
     if (!parse_dtype(json_string_value(dtype), &entry->dtype))
         return error_set(error, -EBADMSG, "tensor %s: dtype %.16s is not one that firn reads", name,
                          json_string_value(dtype));
-    int r = parse_shape(json_object_get(tree, "shape"), entry, error);
-    if (r != 0)
-        return r;
+    int status = parse_shape(json_object_get(tree, "shape"), entry, error);
+    if (status != 0)
+        return status;
     return parse_offsets(json_object_get(tree, "data_offsets"), data_bytes, entry, error);
 }
 
@@ -141,18 +141,19 @@ static int parse_entries(json_t *tree, struct safetensors_index *index, struct e
     json_t *value;
     json_object_foreach(tree, name, value)
     {
-        int r = strcmp(name, "__metadata__") == 0
-                    ? check_metadata(value, error)
-                    : parse_entry(name, value, data_bytes, &index->entries[index->count++], error);
-        if (r != 0)
-            return r;
+        int status =
+            strcmp(name, "__metadata__") == 0
+                ? check_metadata(value, error)
+                : parse_entry(name, value, data_bytes, &index->entries[index->count++], error);
+        if (status != 0)
+            return status;
     }
     if (index->count > 1)
         qsort(index->entries, index->count, sizeof(index->entries[0]), compare_offsets);
-    int r = check_tiling(index, data_bytes, error);
+    int status = check_tiling(index, data_bytes, error);
     for (size_t i = 0; i < index->count; i++)
         index->entries[i].offset += index->header_bytes;
-    return r;
+    return status;
 }
 
 int safetensors_header_size(const uint8_t data[8], uint64_t file_bytes, uint64_t *ret_bytes,
@@ -178,32 +179,32 @@ int safetensors_parse(const uint8_t *data, size_t size_bytes, uint64_t file_byte
     struct safetensors_index index = {.file_bytes = file_bytes};
     if (size_bytes < 8 || file_bytes < 8)
         return error_set(error, -EBADMSG, "not a safetensors file: shorter than 8 bytes");
-    int r = safetensors_header_size(data, file_bytes, &index.header_bytes, error);
-    if (r != 0)
-        return r;
+    int status = safetensors_header_size(data, file_bytes, &index.header_bytes, error);
+    if (status != 0)
+        return status;
     if (size_bytes < index.header_bytes)
         return error_set(error, -EBADMSG, "truncated inside the header");
     if (data[8] != '{')
         return error_set(error, -EBADMSG, "not a safetensors file: its header is not an object");
     AUTO_JSON json_t *tree = NULL;
-    r = json_parse((const char *)data + 8, (size_t)index.header_bytes - 8, "safetensors header",
-                   &tree, error);
-    if (r == -ENOMEM)
-        return r;
-    if (r != 0 || !json_is_object(tree)) {
-        if (error != NULL)
+    status = json_parse((const char *)data + 8, (size_t)index.header_bytes - 8,
+                        "safetensors header", &tree, error);
+    if (status == -ENOMEM)
+        return status;
+    if (status != 0 || !json_is_object(tree)) {
+        if (error)
             error->code = -EBADMSG;
         return -EBADMSG;
     }
     index.entries = calloc(json_object_size(tree) + 1, sizeof(*index.entries));
-    if (index.entries == NULL)
+    if (!index.entries)
         return error_set(error, -ENOMEM, "no memory for %zu tensors", json_object_size(tree));
-    r = parse_entries(tree, &index, error);
-    if (r != 0)
+    status = parse_entries(tree, &index, error);
+    if (status != 0)
         safetensors_index_done(&index);
     else
         *ret_index = index;
-    return r;
+    return status;
 }
 
 static int read_header(int descriptor, uint64_t file_bytes, struct safetensors_index *ret_index,
@@ -213,11 +214,11 @@ static int read_header(int descriptor, uint64_t file_bytes, struct safetensors_i
     uint64_t header_bytes;
     if (file_bytes < 8 || pread(descriptor, first, 8, 0) != 8)
         return error_set(error, -EBADMSG, "not a safetensors file: shorter than 8 bytes");
-    int r = safetensors_header_size(first, file_bytes, &header_bytes, error);
-    if (r != 0)
-        return r;
+    int status = safetensors_header_size(first, file_bytes, &header_bytes, error);
+    if (status != 0)
+        return status;
     AUTO_FREE uint8_t *header = malloc(header_bytes);
-    if (header == NULL)
+    if (!header)
         return error_set(error, -ENOMEM, "no memory for a header of %" PRIu64 " bytes",
                          header_bytes);
     for (size_t have = 0; have < header_bytes;) {
@@ -234,16 +235,16 @@ static int read_header(int descriptor, uint64_t file_bytes, struct safetensors_i
 
 int safetensors_open(const char *path, struct safetensors_index *ret_index, struct error *error)
 {
-    struct stat status;
+    struct stat found;
     AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+    if (descriptor < 0 || fstat(descriptor, &found) != 0) {
         int code = -errno;
         return error_set(error, code, "%s: %s", path, strerror(-code));
     }
-    if (!S_ISREG(status.st_mode))
+    if (!S_ISREG(found.st_mode))
         return error_set(error, -EBADMSG, "%s: not a regular file", path);
-    int r = read_header(descriptor, (uint64_t)status.st_size, ret_index, error);
-    if (r != 0 && error != NULL)
+    int status = read_header(descriptor, (uint64_t)found.st_size, ret_index, error);
+    if (status != 0 && error)
         error_prefix(error, "%s: ", path);
-    return r;
+    return status;
 }

@@ -26,7 +26,7 @@ static const char *refusal(int code)
 static bool requests_are_supported(struct io_uring *ring)
 {
     struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
-    if (probe == NULL)
+    if (!probe)
         return false;
     static const int needed[] = {IORING_OP_WRITE, IORING_OP_WRITE_FIXED, IORING_OP_READ,
                                  IORING_OP_READ_FIXED};
@@ -40,9 +40,9 @@ static bool requests_are_supported(struct io_uring *ring)
 const struct io *io_probe(const char **ret_why)
 {
     struct io_uring ring;
-    int r = io_uring_queue_init(2, &ring, 0);
-    if (r < 0) {
-        *ret_why = refusal(r);
+    int status = io_uring_queue_init(2, &ring, 0);
+    if (status < 0) {
+        *ret_why = refusal(status);
         return io_threads_table();
     }
     bool supported = requests_are_supported(&ring);

@@ -80,7 +80,7 @@ int io_step_sync_directory(struct io_context *context, const char *path)
 static void parent_of(const char *path, char ret_parent[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
-    if (slash == NULL)
+    if (!slash)
         snprintf(ret_parent, PATH_MAX, ".");
     else
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
@@ -102,9 +102,9 @@ static int make_one(const char *path)
 static int make_durable(const char *path)
 {
     char parent[PATH_MAX];
-    int r = make_one(path);
-    if (r != 1)
-        return r;
+    int status = make_one(path);
+    if (status != 1)
+        return status;
     parent_of(path, parent);
     return io_step_sync_directory(NULL, parent);
 }
@@ -121,13 +121,13 @@ int io_step_make_directory(struct io_context *context, const char *path)
         if (partial[i] != '/' || partial[i - 1] == '/')
             continue;
         partial[i] = '\0';
-        int r = make_durable(partial);
+        int status = make_durable(partial);
         partial[i] = '/';
-        if (r != 0)
-            return r;
+        if (status != 0)
+            return status;
     }
-    int r = make_one(partial);
-    return r < 0 ? r : 0;
+    int status = make_one(partial);
+    return status < 0 ? status : 0;
 }
 
 int io_step_unlink(struct io_context *context, const char *path)

@@ -54,14 +54,14 @@ static struct slot *pop(struct queue *queue)
 
 static int carry_out(struct io_progress *at)
 {
-    int r;
+    int status;
     do {
         ssize_t n = at->reading
                         ? pread(at->descriptor, at->data, at->size_bytes, (off_t)at->offset)
                         : pwrite(at->descriptor, at->data, at->size_bytes, (off_t)at->offset);
-        r = io_progress_accept(at, n < 0 ? -errno : n);
-    } while (r == IO_PROGRESS_AGAIN);
-    return r;
+        status = io_progress_accept(at, n < 0 ? -errno : n);
+    } while (status == IO_PROGRESS_AGAIN);
+    return status;
 }
 
 static void *thread_main(void *argument)
@@ -87,7 +87,7 @@ static void *thread_main(void *argument)
 
 static void threads_close(struct io_context *context)
 {
-    if (context == NULL)
+    if (!context)
         return;
     pthread_mutex_lock(&context->lock);
     context->stopping = true;
@@ -108,13 +108,13 @@ static void threads_close(struct io_context *context)
 static int make_queue(struct queue *queue, unsigned capacity)
 {
     *queue = (struct queue){.slots = calloc(capacity, sizeof(struct slot *)), .capacity = capacity};
-    return queue->slots != NULL ? 0 : -ENOMEM;
+    return queue->slots ? 0 : -ENOMEM;
 }
 
 static int make_slots(struct io_context *context)
 {
     context->slots = calloc(context->depth, sizeof(*context->slots));
-    if (context->slots == NULL || make_queue(&context->idle, context->depth) != 0 ||
+    if (!context->slots || make_queue(&context->idle, context->depth) != 0 ||
         make_queue(&context->posted, context->depth) != 0 ||
         make_queue(&context->finished, context->depth) != 0)
         return -ENOMEM;
@@ -129,15 +129,16 @@ static int start_threads(struct io_context *context)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = 0;
+    int status = 0;
     unsigned wanted = MIN(context->depth, (unsigned)THREADS_MAX);
-    while (context->thread_count < wanted && r == 0) {
-        r = -pthread_create(&context->threads[context->thread_count], NULL, thread_main, context);
-        if (r == 0)
+    while (context->thread_count < wanted && status == 0) {
+        status =
+            -pthread_create(&context->threads[context->thread_count], NULL, thread_main, context);
+        if (status == 0)
             context->thread_count++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return context->thread_count > 0 ? 0 : r; /* fewer than wanted will do */
+    return context->thread_count > 0 ? 0 : status; /* fewer than wanted will do */
 }
 
 static int threads_open(unsigned depth, void *arena, size_t arena_bytes,
@@ -149,18 +150,18 @@ static int threads_open(unsigned depth, void *arena, size_t arena_bytes,
         return error_set(error, -EINVAL, "threads: %u requests in flight (1 to %d are allowed)",
                          depth, IO_DEPTH_MAX);
     struct io_context *context = calloc(1, sizeof(*context));
-    if (context == NULL)
+    if (!context)
         return error_set(error, -ENOMEM, "threads: out of memory");
     context->depth = depth;
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->posted_changed, NULL);
     pthread_cond_init(&context->finished_changed, NULL);
-    int r = make_slots(context);
-    if (r == 0)
-        r = start_threads(context);
-    if (r != 0) {
+    int status = make_slots(context);
+    if (status == 0)
+        status = start_threads(context);
+    if (status != 0) {
         threads_close(context);
-        return error_set(error, r, "threads: cannot start: %s", strerror(-r));
+        return error_set(error, status, "threads: cannot start: %s", strerror(-status));
     }
     *ret_context = context;
     return 0;
@@ -200,7 +201,7 @@ static int threads_read(struct io_context *context, int descriptor, void *ret_da
 
 static int threads_drain(struct io_context *context, bool wait, uint64_t *ret_user)
 {
-    int r = 0;
+    int status = 0;
     pthread_mutex_lock(&context->lock);
     while (wait && context->outstanding > 0 && context->finished.count == 0)
         pthread_cond_wait(&context->finished_changed, &context->lock);
@@ -208,11 +209,11 @@ static int threads_drain(struct io_context *context, bool wait, uint64_t *ret_us
         struct slot *slot = pop(&context->finished);
         context->outstanding--;
         *ret_user = slot->progress.user;
-        r = slot->result < 0 ? slot->result : 1;
+        status = slot->result < 0 ? slot->result : 1;
         push(&context->idle, slot);
     }
     pthread_mutex_unlock(&context->lock);
-    return r;
+    return status;
 }
 
 const struct io *io_threads_table(void)

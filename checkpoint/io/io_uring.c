@@ -27,7 +27,7 @@ struct io_context {
 
 static void uring_close(struct io_context *context)
 {
-    if (context == NULL)
+    if (!context)
         return;
     uint64_t user;
     while (context->in_flight > 0) {
@@ -43,12 +43,12 @@ static void uring_close(struct io_context *context)
 static int allocate(unsigned depth, struct io_context **ret_context)
 {
     struct io_context *context = calloc(1, sizeof(*context));
-    if (context == NULL)
+    if (!context)
         return -ENOMEM;
     context->slots = calloc(depth, sizeof(*context->slots));
     context->free_slots = calloc(depth, sizeof(*context->free_slots));
     context->depth = depth;
-    if (context->slots == NULL || context->free_slots == NULL) {
+    if (!context->slots || !context->free_slots) {
         free(context->slots);
         free(context->free_slots);
         free(context);
@@ -69,16 +69,16 @@ static int uring_open(unsigned depth, void *arena, size_t arena_bytes,
     struct io_context *context;
     if (allocate(depth, &context) != 0)
         return error_set(error, -ENOMEM, "io_uring: out of memory");
-    int r = io_uring_queue_init(depth, &context->ring, 0);
-    if (r < 0) {
+    int status = io_uring_queue_init(depth, &context->ring, 0);
+    if (status < 0) {
         free(context->slots);
         free(context->free_slots);
         free(context);
-        return error_set(error, r, "io_uring: the kernel refuses a ring of %u entries: %s", depth,
-                         strerror(-r));
+        return error_set(error, status, "io_uring: the kernel refuses a ring of %u entries: %s",
+                         depth, strerror(-status));
     }
     struct iovec whole = {.iov_base = arena, .iov_len = arena_bytes};
-    if (arena != NULL && io_uring_register_buffers(&context->ring, &whole, 1) == 0) {
+    if (arena && io_uring_register_buffers(&context->ring, &whole, 1) == 0) {
         context->arena = arena;
         context->arena_bytes = arena_bytes;
     }
@@ -89,7 +89,7 @@ static int uring_open(unsigned depth, void *arena, size_t arena_bytes,
 static bool in_arena(const struct io_context *context, const struct io_progress *slot)
 {
     uintptr_t start = (uintptr_t)context->arena, at = (uintptr_t)slot->data;
-    return context->arena != NULL && at >= start && at - start < context->arena_bytes &&
+    return context->arena && at >= start && at - start < context->arena_bytes &&
            slot->size_bytes <= context->arena_bytes - (at - start);
 }
 
@@ -109,21 +109,21 @@ static void prepare(struct io_uring_sqe *entry, const struct io_progress *slot, 
 static int post(struct io_context *context, unsigned slot)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&context->ring);
-    if (entry == NULL)
+    if (!entry)
         return -EBUSY; /* earlier submissions failed and their blanks still fill the ring */
     prepare(entry, &context->slots[slot], in_arena(context, &context->slots[slot]));
     io_uring_sqe_set_data64(entry, slot);
-    int r = 0;
+    int status = 0;
     for (unsigned i = 0; i < IO_RETRIES_MAX; i++) {
-        r = io_uring_submit(&context->ring);
-        if (r != -EINTR && r != -EAGAIN && r != -EBUSY)
+        status = io_uring_submit(&context->ring);
+        if (status != -EINTR && status != -EAGAIN && status != -EBUSY)
             break;
     }
-    if (r >= 0)
+    if (status >= 0)
         return 0;
     io_uring_prep_nop(entry);
     io_uring_sqe_set_data64(entry, NOBODY);
-    return r;
+    return status;
 }
 
 static int start(struct io_context *context, const struct io_progress *progress)
@@ -133,10 +133,10 @@ static int start(struct io_context *context, const struct io_progress *progress)
         return -EAGAIN;
     unsigned slot = context->free_slots[context->depth - context->in_flight - 1];
     context->slots[slot] = *progress;
-    int r = post(context, slot);
-    if (r == 0)
+    int status = post(context, slot);
+    if (status == 0)
         context->in_flight++;
-    return r;
+    return status;
 }
 
 static int uring_write(struct io_context *context, int descriptor, const void *data,
@@ -159,13 +159,13 @@ static int next_result(struct io_context *context, bool wait, unsigned *ret_slot
 {
     for (;;) {
         struct io_uring_cqe *entry;
-        int r = wait ? io_uring_wait_cqe(&context->ring, &entry)
-                     : io_uring_peek_cqe(&context->ring, &entry);
-        if (r == -EAGAIN && !wait)
+        int status = wait ? io_uring_wait_cqe(&context->ring, &entry)
+                          : io_uring_peek_cqe(&context->ring, &entry);
+        if (status == -EAGAIN && !wait)
             return 0;
-        if (r == -EINTR || r == -EAGAIN)
+        if (status == -EINTR || status == -EAGAIN)
             continue;
-        assert(r == 0); /* anything else means that the ring itself is not one */
+        assert(status == 0); /* anything else means that the ring itself is not one */
         uint64_t data = io_uring_cqe_get_data64(entry);
         *ret_slot = (unsigned)data;
         *ret_result = entry->res;
@@ -188,16 +188,16 @@ static int uring_drain(struct io_context *context, bool wait, uint64_t *ret_user
         int result;
         if (next_result(context, wait, &slot, &result) == 0)
             return 0;
-        int r = io_progress_accept(&context->slots[slot], result);
-        if (r == IO_PROGRESS_AGAIN)
-            r = post(context, slot);
-        else if (r == IO_PROGRESS_DONE)
-            r = 1;
-        if (r == 0)
+        int status = io_progress_accept(&context->slots[slot], result);
+        if (status == IO_PROGRESS_AGAIN)
+            status = post(context, slot);
+        else if (status == IO_PROGRESS_DONE)
+            status = 1;
+        if (status == 0)
             continue;
         *ret_user = context->slots[slot].user;
         release(context, slot);
-        return r;
+        return status;
     }
     return 0;
 }

@@ -20,9 +20,9 @@ int object_folder(const char *prefix, const char *job, uint64_t step, const char
                   char ret_key[OBJECT_KEY_SIZE])
 {
     char start[OBJECT_KEY_SIZE];
-    int r = object_job_prefix(prefix, job, start);
-    if (r != 0)
-        return r;
+    int status = object_job_prefix(prefix, job, start);
+    if (status != 0)
+        return status;
     int length =
         snprintf(ret_key, OBJECT_KEY_SIZE, "%s%010" PRIu64 "-%.16s/", start, step, manifest_sha256);
     return length + MANIFEST_FILE_SIZE < OBJECT_KEY_SIZE ? 0 : -ENAMETOOLONG;
@@ -69,7 +69,7 @@ static int find_or_add(struct object_catalog *catalog, const struct object_check
         }
     struct object_checkpoint *grown =
         realloc(catalog->checkpoints, (catalog->count + 1) * sizeof(*grown));
-    if (grown == NULL)
+    if (!grown)
         return -ENOMEM;
     catalog->checkpoints = grown;
     grown[catalog->count] = *seen;
@@ -87,14 +87,14 @@ int object_catalog_make(const struct object_list *list, const char *job_prefix,
                         struct object_catalog *ret_catalog)
 {
     struct object_catalog catalog = {0};
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < list->count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < list->count; i++) {
         struct object_checkpoint seen, *checkpoint;
         const char *name;
-        if (list->items[i].key == NULL || !split(list->items[i].key, job_prefix, &seen, &name))
+        if (!list->items[i].key || !split(list->items[i].key, job_prefix, &seen, &name))
             continue;
-        r = find_or_add(&catalog, &seen, &checkpoint);
-        if (r != 0)
+        status = find_or_add(&catalog, &seen, &checkpoint);
+        if (status != 0)
             break;
         checkpoint->object_count++;
         checkpoint->size_bytes += list->items[i].size_bytes;
@@ -103,9 +103,9 @@ int object_catalog_make(const struct object_list *list, const char *job_prefix,
             checkpoint->manifest_bytes = list->items[i].size_bytes;
         }
     }
-    if (r != 0) {
+    if (status != 0) {
         object_catalog_done(&catalog);
-        return r;
+        return status;
     }
     if (catalog.count > 1)
         qsort(catalog.checkpoints, catalog.count, sizeof(*catalog.checkpoints), compare);

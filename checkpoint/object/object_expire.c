@@ -15,28 +15,28 @@ static int remove_all(const struct object_store *store, const struct object_list
 {
     char manifest[OBJECT_KEY_SIZE];
     object_file_key(checkpoint->folder, MANIFEST_NAME, manifest);
-    int r = checkpoint->complete ? store->remove(store->context, manifest, error) : 0;
-    for (size_t i = 0; r == 0 && i < list->count; i++)
+    int status = checkpoint->complete ? store->remove(store->context, manifest, error) : 0;
+    for (size_t i = 0; status == 0 && i < list->count; i++)
         if (begins_with(list->items[i].key, checkpoint->folder) &&
             strcmp(list->items[i].key, manifest) != 0)
-            r = store->remove(store->context, list->items[i].key, error);
-    return r;
+            status = store->remove(store->context, list->items[i].key, error);
+    return status;
 }
 
 static int remove_expired(const struct object_store *store, const struct object_list *list,
                           const struct object_catalog *catalog, uint64_t step, const char *id,
                           unsigned keep, uint64_t *ret_oldest, struct error *error)
 {
-    int r = 0;
+    int status = 0;
     *ret_oldest = step;
-    for (size_t i = catalog->count; r == 0 && i-- > 0;) {
+    for (size_t i = catalog->count; status == 0 && i-- > 0;) {
         const struct object_checkpoint *checkpoint = &catalog->checkpoints[i];
         if (object_catalog_expired(catalog, i, step, id, keep))
-            r = remove_all(store, list, checkpoint, error);
+            status = remove_all(store, list, checkpoint, error);
         else if (checkpoint->complete)
             *ret_oldest = MIN(*ret_oldest, checkpoint->step);
     }
-    return r;
+    return status;
 }
 
 /* The step of "<job prefix>0000000120-..."; false: not ours */
@@ -56,14 +56,15 @@ static int give_up_begun(const struct object_store *store, const char *job_prefi
                          struct error *error)
 {
     struct object_list uploads = {0};
-    int r = store->list_uploads(store->context, job_prefix, &uploads, error);
-    for (size_t i = 0; r == 0 && i < uploads.count; i++) {
+    int status = store->list_uploads(store->context, job_prefix, &uploads, error);
+    for (size_t i = 0; status == 0 && i < uploads.count; i++) {
         uint64_t of;
         if (step_of(uploads.items[i].key, job_prefix, &of) && of <= step)
-            r = store->give_up(store->context, uploads.items[i].key, uploads.items[i].tag, error);
+            status =
+                store->give_up(store->context, uploads.items[i].key, uploads.items[i].tag, error);
     }
     object_list_done(&uploads);
-    return r;
+    return status;
 }
 
 int object_expire(const struct object_store *store, const char *prefix, const char *job,
@@ -74,17 +75,17 @@ int object_expire(const struct object_store *store, const char *prefix, const ch
     struct object_list list = {0};
     struct object_catalog catalog = {0};
     memcpy(id, manifest_sha256, MIN(strlen(manifest_sha256), sizeof(id) - 1));
-    int r = object_job_prefix(prefix, job, job_prefix);
-    if (r != 0)
-        return error_set(error, r, "the prefix and the job's name are too long for a key");
-    r = store->list(store->context, job_prefix, &list, error);
-    if (r == 0 && (r = object_catalog_make(&list, job_prefix, &catalog)) != 0)
-        error_set(error, r, "no memory to look at the store's checkpoints");
-    if (r == 0)
-        r = remove_expired(store, &list, &catalog, step, id, keep, ret_oldest, error);
-    if (r == 0)
-        r = give_up_begun(store, job_prefix, step, error);
+    int status = object_job_prefix(prefix, job, job_prefix);
+    if (status != 0)
+        return error_set(error, status, "the prefix and the job's name are too long for a key");
+    status = store->list(store->context, job_prefix, &list, error);
+    if (status == 0 && (status = object_catalog_make(&list, job_prefix, &catalog)) != 0)
+        error_set(error, status, "no memory to look at the store's checkpoints");
+    if (status == 0)
+        status = remove_expired(store, &list, &catalog, step, id, keep, ret_oldest, error);
+    if (status == 0)
+        status = give_up_begun(store, job_prefix, step, error);
     object_catalog_done(&catalog);
     object_list_done(&list);
-    return r;
+    return status;
 }

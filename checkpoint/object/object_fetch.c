@@ -32,27 +32,27 @@ int object_find(const struct object_store *store, const struct object_fetch_opti
     char job_prefix[OBJECT_KEY_SIZE];
     struct object_list list = {0};
     struct object_catalog catalog = {0};
-    int r = object_job_prefix(options->prefix, options->job, job_prefix);
-    if (r != 0)
-        return error_set(error, r, "the prefix and the job's name are too long for a key");
-    r = store->list(store->context, job_prefix, &list, error);
-    if (r == 0 && (r = object_catalog_make(&list, job_prefix, &catalog)) != 0)
-        error_set(error, r, "no memory to look at the store's checkpoints");
-    if (r == 0) {
+    int status = object_job_prefix(options->prefix, options->job, job_prefix);
+    if (status != 0)
+        return error_set(error, status, "the prefix and the job's name are too long for a key");
+    status = store->list(store->context, job_prefix, &list, error);
+    if (status == 0 && (status = object_catalog_make(&list, job_prefix, &catalog)) != 0)
+        error_set(error, status, "no memory to look at the store's checkpoints");
+    if (status == 0) {
         const struct object_checkpoint *found =
             object_catalog_find(&catalog, options->step, options->any_up_to);
         if (found != NULL)
             *ret_checkpoint = *found;
         else if (options->any_up_to)
-            r = error_set(error, -ENOENT, "%s has no complete checkpoint of job %s", store->where,
-                          options->job);
+            status = error_set(error, -ENOENT, "%s has no complete checkpoint of job %s",
+                               store->where, options->job);
         else
-            r = error_set(error, -ENOENT, "%s has no complete checkpoint of job %s, step %llu",
-                          store->where, options->job, (unsigned long long)options->step);
+            status = error_set(error, -ENOENT, "%s has no complete checkpoint of job %s, step %llu",
+                               store->where, options->job, (unsigned long long)options->step);
     }
     object_catalog_done(&catalog);
     object_list_done(&list);
-    return r;
+    return status;
 }
 
 /* @job is as keys have it: the name, or the name with the submission's ID behind it. */
@@ -75,16 +75,17 @@ static int get(struct fetching *fetching, const char *name, uint64_t offset, voi
     char key[OBJECT_KEY_SIZE];
     object_file_key(fetching->checkpoint.folder, name, key);
     for (unsigned tries = 1;; tries++) {
-        int r = store->get(store->context, key, offset, to, size_bytes, fetching->error);
-        if (r == 0 && check != NULL)
-            r = check(fetching, file, offset, size_bytes);
+        int status = store->get(store->context, key, offset, to, size_bytes, fetching->error);
+        if (status == 0 && check)
+            status = check(fetching, file, offset, size_bytes);
         /* One more time is enough for what the store itself has damaged. */
-        if (r == 0 || !object_may_pass(r) || tries == OBJECT_TRIES_MAX ||
-            (r == -EBADMSG && tries > 1))
-            return r;
-        r = object_pause(&fetching->options->watch, object_wait_ns(tries), fetching->error->text);
-        if (r != 0)
-            return r;
+        if (status == 0 || !object_may_pass(status) || tries == OBJECT_TRIES_MAX ||
+            (status == -EBADMSG && tries > 1))
+            return status;
+        status =
+            object_pause(&fetching->options->watch, object_wait_ns(tries), fetching->error->text);
+        if (status != 0)
+            return status;
     }
 }
 
@@ -99,27 +100,27 @@ static int fetch_manifest(struct fetching *fetching)
                          (unsigned long long)checkpoint->manifest_bytes);
     struct bytes *text = &fetching->manifest_text;
     text->data = malloc(checkpoint->manifest_bytes);
-    if (text->data == NULL)
+    if (!text->data)
         return error_set(fetching->error, -ENOMEM, "no memory for a manifest");
     text->size_bytes = text->capacity_bytes = checkpoint->manifest_bytes;
-    int r = get(fetching, MANIFEST_NAME, 0, text->data, text->size_bytes, NULL, 0);
-    if (r != 0)
-        return r;
+    int status = get(fetching, MANIFEST_NAME, 0, text->data, text->size_bytes, NULL, 0);
+    if (status != 0)
+        return status;
     manifest_sha256(text->data, text->size_bytes, found);
     if (strncmp(found, checkpoint->id, OBJECT_ID_SIZE - 1) != 0 ||
-        (options->manifest_sha256 != NULL && strcmp(found, options->manifest_sha256) != 0))
+        (options->manifest_sha256 && strcmp(found, options->manifest_sha256) != 0))
         return error_set(fetching->error, -EBADMSG,
                          "%s/%s%s: damaged, or not the manifest that was committed (SHA-256 "
                          "%.16s...)",
                          fetching->store->where, checkpoint->folder, MANIFEST_NAME, found);
-    r = manifest_parse((const char *)text->data, text->size_bytes, MANIFEST_NAME,
-                       &fetching->manifest, fetching->error);
-    if (r == 0 && (!is_of_job(&fetching->manifest, options->job) ||
-                   fetching->manifest.step != checkpoint->step))
-        r = error_set(fetching->error, -EBADMSG, "%s/%s%s: is of job %s, step %llu",
-                      fetching->store->where, checkpoint->folder, MANIFEST_NAME,
-                      fetching->manifest.job, (unsigned long long)fetching->manifest.step);
-    return r;
+    status = manifest_parse((const char *)text->data, text->size_bytes, MANIFEST_NAME,
+                            &fetching->manifest, fetching->error);
+    if (status == 0 && (!is_of_job(&fetching->manifest, options->job) ||
+                        fetching->manifest.step != checkpoint->step))
+        status = error_set(fetching->error, -EBADMSG, "%s/%s%s: is of job %s, step %llu",
+                           fetching->store->where, checkpoint->folder, MANIFEST_NAME,
+                           fetching->manifest.job, (unsigned long long)fetching->manifest.step);
+    return status;
 }
 
 /* ---- files ---- */
@@ -182,18 +183,19 @@ static int fetch_window(struct fetching *fetching, int descriptor, size_t file, 
                         uint64_t size_bytes, bool old)
 {
     const struct object_watch *watch = &fetching->options->watch;
-    int r = 0;
+    int status = 0;
     if (!old || !is_there(fetching, descriptor, file, offset, size_bytes)) {
-        r = get(fetching, fetching->manifest.files[file].name, offset, fetching->buffer, size_bytes,
-                check_chunks, file);
-        if (r == 0 && (r = write_all(descriptor, fetching->buffer, size_bytes, offset)) != 0)
-            error_set(fetching->error, r, "writing %s/%s: %s", fetching->part,
-                      fetching->manifest.files[file].name, strerror(-r));
+        status = get(fetching, fetching->manifest.files[file].name, offset, fetching->buffer,
+                     size_bytes, check_chunks, file);
+        if (status == 0 &&
+            (status = write_all(descriptor, fetching->buffer, size_bytes, offset)) != 0)
+            error_set(fetching->error, status, "writing %s/%s: %s", fetching->part,
+                      fetching->manifest.files[file].name, strerror(-status));
     }
     fetching->done += size_bytes;
-    if (r == 0 && watch->progress != NULL)
+    if (status == 0 && watch->progress)
         watch->progress(watch->context, fetching->done, fetching->total);
-    return r;
+    return status;
 }
 
 static int fetch_file(struct fetching *fetching, size_t index)
@@ -201,25 +203,25 @@ static int fetch_file(struct fetching *fetching, size_t index)
     const struct manifest_file *file = &fetching->manifest.files[index];
     char path[FOLDER_FILE_SIZE];
     struct stat about;
-    int r = 0;
+    int status = 0;
     folder_file_path(fetching->part, file->name, path);
     AUTO_CLOSE int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (descriptor < 0 || fstat(descriptor, &about) != 0)
         return error_set(fetching->error, -errno, "%s: %s", path, strerror(errno));
     bool old = about.st_size > 0;
     if (ftruncate(descriptor, (off_t)file->size_bytes) != 0)
-        r = -errno;
-    if (r == 0 && file->size_bytes > 0) /* a full disk shows here, not after an hour */
-        r = -posix_fallocate(descriptor, 0, (off_t)file->size_bytes);
-    if (r != 0)
-        return error_set(fetching->error, r, "reserving %llu bytes for %s: %s",
-                         (unsigned long long)file->size_bytes, path, strerror(-r));
-    for (uint64_t at = 0; r == 0 && at < file->size_bytes; at += WINDOW_BYTES)
-        r = fetch_window(fetching, descriptor, index, at, MIN(file->size_bytes - at, WINDOW_BYTES),
-                         old);
-    if (r == 0 && fdatasync(descriptor) != 0)
-        r = error_set(fetching->error, -errno, "syncing %s: %s", path, strerror(errno));
-    return r;
+        status = -errno;
+    if (status == 0 && file->size_bytes > 0) /* a full disk shows here, not after an hour */
+        status = -posix_fallocate(descriptor, 0, (off_t)file->size_bytes);
+    if (status != 0)
+        return error_set(fetching->error, status, "reserving %llu bytes for %s: %s",
+                         (unsigned long long)file->size_bytes, path, strerror(-status));
+    for (uint64_t at = 0; status == 0 && at < file->size_bytes; at += WINDOW_BYTES)
+        status = fetch_window(fetching, descriptor, index, at,
+                              MIN(file->size_bytes - at, WINDOW_BYTES), old);
+    if (status == 0 && fdatasync(descriptor) != 0)
+        status = error_set(fetching->error, -errno, "syncing %s: %s", path, strerror(errno));
+    return status;
 }
 
 /* ---- the folder ---- */
@@ -227,8 +229,8 @@ static int fetch_file(struct fetching *fetching, size_t index)
 static void parent_of(const char *path, char ret_parent[FOLDER_PATH_SIZE])
 {
     const char *slash = strrchr(path, '/');
-    size_t length = slash != NULL ? (size_t)(slash - path) : 0;
-    if (slash == NULL)
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (!slash)
         strcpy(ret_parent, ".");
     else
         snprintf(ret_parent, FOLDER_PATH_SIZE, "%.*s", length == 0 ? 1 : (int)length, path);
@@ -240,12 +242,12 @@ static int finish(struct fetching *fetching)
     const char *to = fetching->options->to;
     struct checkpoint_reader *reader;
     folder_file_path(fetching->part, MANIFEST_NAME, path);
-    int r = file_replace(path, fetching->manifest_text.data, fetching->manifest_text.size_bytes,
-                         0644, fetching->error);
-    if (r == 0)
-        r = checkpoint_open(fetching->part, &reader, fetching->error);
-    if (r != 0)
-        return r;
+    int status = file_replace(path, fetching->manifest_text.data,
+                              fetching->manifest_text.size_bytes, 0644, fetching->error);
+    if (status == 0)
+        status = checkpoint_open(fetching->part, &reader, fetching->error);
+    if (status != 0)
+        return status;
     checkpoint_close(reader);
     parent_of(to, parent);
     if (rename(fetching->part, to) != 0)
@@ -256,19 +258,19 @@ static int finish(struct fetching *fetching)
 
 static int fetch_found(struct fetching *fetching)
 {
-    int r = fetch_manifest(fetching);
-    if (r == 0)
-        r = file_make_directories(fetching->part, 0755, fetching->error);
-    if (r != 0)
-        return r;
+    int status = fetch_manifest(fetching);
+    if (status == 0)
+        status = file_make_directories(fetching->part, 0755, fetching->error);
+    if (status != 0)
+        return status;
     fetching->buffer = malloc(WINDOW_BYTES);
-    if (fetching->buffer == NULL)
+    if (!fetching->buffer)
         return error_set(fetching->error, -ENOMEM, "no memory to fetch a checkpoint");
     for (size_t i = 0; i < fetching->manifest.file_count; i++)
         fetching->total += fetching->manifest.files[i].size_bytes;
-    for (size_t i = 0; r == 0 && i < fetching->manifest.file_count; i++)
-        r = fetch_file(fetching, i);
-    return r == 0 ? finish(fetching) : r;
+    for (size_t i = 0; status == 0 && i < fetching->manifest.file_count; i++)
+        status = fetch_file(fetching, i);
+    return status == 0 ? finish(fetching) : status;
 }
 
 int object_fetch(const struct object_store *store, const struct object_fetch_options *options,
@@ -277,25 +279,25 @@ int object_fetch(const struct object_store *store, const struct object_fetch_opt
     struct error ours = {0};
     struct stat about;
     struct fetching fetching = {.store = store, .options = options, .error = &ours};
-    int r = 0;
+    int status = 0;
     size_t length = strlen(options->to);
     if (length == 0 || options->to[length - 1] == '/' ||
         snprintf(fetching.part, sizeof(fetching.part), "%s.part", options->to) >=
             (int)sizeof(fetching.part) - 32)
-        r = error_set(&ours, -EINVAL, "\"%.200s\" is not the path of a folder to make",
-                      options->to);
+        status = error_set(&ours, -EINVAL, "\"%.200s\" is not the path of a folder to make",
+                           options->to);
     else if (lstat(options->to, &about) == 0)
-        r = error_set(&ours, -EEXIST, "%s is there already", options->to);
-    if (r == 0)
-        r = object_find(store, options, &fetching.checkpoint, &ours);
-    if (r == 0)
-        r = fetch_found(&fetching);
-    if (r == 0)
+        status = error_set(&ours, -EEXIST, "%s is there already", options->to);
+    if (status == 0)
+        status = object_find(store, options, &fetching.checkpoint, &ours);
+    if (status == 0)
+        status = fetch_found(&fetching);
+    if (status == 0)
         *ret_checkpoint = fetching.checkpoint;
     free(fetching.buffer);
     manifest_done(&fetching.manifest);
     bytes_done(&fetching.manifest_text);
-    if (r != 0 && error != NULL)
+    if (status != 0 && error)
         *error = ours;
-    return r;
+    return status;
 }

@@ -28,7 +28,7 @@ static int make_room(struct object_list *list)
         return 0;
     struct object_item *grown =
         realloc(list->items, (count == 0 ? FIRST_CAPACITY : 2 * count) * sizeof(*grown));
-    if (grown == NULL)
+    if (!grown)
         return -ENOMEM;
     list->items = grown;
     return 0;
@@ -37,12 +37,12 @@ static int make_room(struct object_list *list)
 int object_list_add(struct object_list *list, const struct object_item *item)
 {
     struct object_item copy = *item;
-    int r = make_room(list);
-    if (r != 0)
-        return r;
-    copy.key = item->key != NULL ? strdup(item->key) : NULL;
-    copy.tag = item->tag != NULL ? strdup(item->tag) : NULL;
-    if ((item->key != NULL && copy.key == NULL) || (item->tag != NULL && copy.tag == NULL)) {
+    int status = make_room(list);
+    if (status != 0)
+        return status;
+    copy.key = item->key ? strdup(item->key) : NULL;
+    copy.tag = item->tag ? strdup(item->tag) : NULL;
+    if ((item->key && !copy.key) || (item->tag && !copy.tag)) {
         free(copy.key);
         free(copy.tag);
         return -ENOMEM;

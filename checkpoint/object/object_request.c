@@ -38,7 +38,7 @@ int object_client_new(const struct object_settings *settings, const char *bucket
                       struct error *error)
 {
     struct object_client *client = calloc(1, sizeof(*client));
-    if (client == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (!client || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(client);
         return error_set(error, -ENOMEM, "no memory for a connection to the object store");
     }
@@ -48,7 +48,7 @@ int object_client_new(const struct object_settings *settings, const char *bucket
     client->secure = strncasecmp(settings->endpoint, "https:", 6) == 0;
     snprintf(client->bucket, sizeof(client->bucket), "%s", bucket);
     snprintf(client->where, sizeof(client->where), "s3://%s", client->bucket);
-    if (client->easy == NULL) {
+    if (!client->easy) {
         object_client_free(client);
         return error_set(error, -ENOMEM, "no memory for a connection to the object store");
     }
@@ -58,7 +58,7 @@ int object_client_new(const struct object_settings *settings, const char *bucket
 
 void object_client_free(struct object_client *client)
 {
-    if (client == NULL)
+    if (!client)
         return;
     curl_easy_cleanup(client->easy);
     object_settings_forget(&client->settings);
@@ -80,14 +80,14 @@ int object_encode(struct bytes *to, const char *text, bool slashes)
 {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-    int r = 0;
-    for (; r == 0 && *text != '\0'; text++) {
-        if (strchr(plain, *text) != NULL || (slashes && *text == '/'))
-            r = bytes_append(to, text, 1);
+    int status = 0;
+    for (; status == 0 && *text != '\0'; text++) {
+        if (strchr(plain, *text) || (slashes && *text == '/'))
+            status = bytes_append(to, text, 1);
         else
-            r = bytes_append_format(to, "%%%02X", (unsigned)(unsigned char)*text);
+            status = bytes_append_format(to, "%%%02X", (unsigned)(unsigned char)*text);
     }
-    return r;
+    return status;
 }
 
 /* ---- what libcurl asks and brings ---- */
@@ -124,7 +124,7 @@ static size_t answer_came(char *data, size_t size, size_t count, void *user)
     struct exchange *exchange = user;
     struct object_answer *answer = exchange->answer;
     size_t size_bytes = size * count;
-    if (exchange->request->into != NULL && code_of(exchange->client) / 100 == 2) {
+    if (exchange->request->into && code_of(exchange->client) / 100 == 2) {
         if (size_bytes > exchange->request->range_bytes - answer->into_bytes) {
             exchange->too_large = true;
             return CURL_WRITEFUNC_ERROR;
@@ -151,7 +151,7 @@ static void take_header(const char *line, size_t length, const char *name, char 
         line++;
         length--;
     }
-    while (length > 0 && strchr(" \t\r\n", line[length - 1]) != NULL)
+    while (length > 0 && strchr(" \t\r\n", line[length - 1]))
         length--;
     if (length < to_size)
         snprintf(to, to_size, "%.*s", (int)length, line);
@@ -176,7 +176,7 @@ static int shall_stop(void *user, curl_off_t down_total, curl_off_t down, curl_o
     (void)down;
     (void)up_total;
     (void)up;
-    return stop != NULL && atomic_load(stop);
+    return stop && atomic_load(stop);
 }
 
 /* ---- making a request ---- */
@@ -184,20 +184,20 @@ static int shall_stop(void *user, curl_off_t down_total, curl_off_t down, curl_o
 static int make_url(const struct object_client *client, const struct object_request *request,
                     struct bytes *url)
 {
-    int r = bytes_append_format(url, "%s/%s", client->settings.endpoint, client->bucket);
-    if (r == 0 && request->key != NULL)
-        r = bytes_append(url, "/", 1);
-    if (r == 0 && request->key != NULL)
-        r = object_encode(url, request->key, true);
-    if (r == 0 && request->query != NULL)
-        r = bytes_append_format(url, "?%s", request->query);
-    return r == 0 ? bytes_append(url, "", 1) : r;
+    int status = bytes_append_format(url, "%s/%s", client->settings.endpoint, client->bucket);
+    if (status == 0 && request->key)
+        status = bytes_append(url, "/", 1);
+    if (status == 0 && request->key)
+        status = object_encode(url, request->key, true);
+    if (status == 0 && request->query)
+        status = bytes_append_format(url, "?%s", request->query);
+    return status == 0 ? bytes_append(url, "", 1) : status;
 }
 
 static int add_header(struct curl_slist **headers, const char *header)
 {
     struct curl_slist *longer = curl_slist_append(*headers, header);
-    if (longer == NULL)
+    if (!longer)
         return -ENOMEM;
     *headers = longer;
     return 0;
@@ -207,27 +207,27 @@ static int make_headers(const struct object_client *client, const struct object_
                         struct curl_slist **headers)
 {
     char hash[65] = "UNSIGNED-PAYLOAD", line[sizeof(client->settings.session_token) + 64];
-    int r = 0;
-    for (size_t i = 0; r == 0 && request->headers != NULL && request->headers[i] != NULL; i++)
-        r = add_header(headers, request->headers[i]);
+    int status = 0;
+    for (size_t i = 0; status == 0 && request->headers && request->headers[i]; i++)
+        status = add_header(headers, request->headers[i]);
     if (!client->secure || request->body_bytes < UNSIGNED_FROM) {
         unsigned char digest[crypto_hash_sha256_BYTES];
-        crypto_hash_sha256(digest, request->body != NULL ? request->body : (const void *)EMPTY_TEXT,
+        crypto_hash_sha256(digest, request->body ? request->body : (const void *)EMPTY_TEXT,
                            request->body_bytes);
         sodium_bin2hex(hash, sizeof(hash), digest, sizeof(digest));
     }
     snprintf(line, sizeof(line), "x-amz-content-sha256: %s", hash);
-    if (r == 0)
-        r = add_header(headers, line);
-    if (r == 0 && client->settings.session_token[0] != '\0') {
+    if (status == 0)
+        status = add_header(headers, line);
+    if (status == 0 && client->settings.session_token[0] != '\0') {
         snprintf(line, sizeof(line), "x-amz-security-token: %s", client->settings.session_token);
-        r = add_header(headers, line);
+        status = add_header(headers, line);
         explicit_bzero(line, sizeof(line));
     }
     /* libcurl would say that it is a form. */
-    if (r == 0 && request->body != NULL)
-        r = add_header(headers, "content-type: application/octet-stream");
-    return r;
+    if (status == 0 && request->body)
+        status = add_header(headers, "content-type: application/octet-stream");
+    return status;
 }
 
 static void set_identity(const struct object_client *client)
@@ -298,7 +298,7 @@ static void set_exchange(CURL *easy, struct exchange *exchange)
 
 static const char *slash_key(const struct object_request *request)
 {
-    return request->key != NULL ? request->key : "";
+    return request->key ? request->key : "";
 }
 
 static int fail_transport(const struct exchange *exchange, CURLcode code, struct error *error)
@@ -363,13 +363,13 @@ static int fail_http(const struct exchange *exchange, long http, struct error *e
     const struct bytes *body = &exchange->answer->body;
     if (object_xml_parse(body->data, body->size_bytes, &page, NULL, NULL) != 0)
         page = (struct object_page){0}; /* a proxy's page, or nothing: the number must do */
-    int r = error_code(http, page.code);
+    int status = error_code(http, page.code);
     const char *advice = "";
     if (strcmp(page.code, "RequestTimeTooSkewed") == 0)
         advice = "; this machine's clock is wrong";
     else if (http / 100 == 3)
         advice = "; endpoint or region is not this bucket's";
-    return error_set(error, r, "%s %s/%s: HTTP %ld%s%s%s%s%s%s%s", request->method,
+    return error_set(error, status, "%s %s/%s: HTTP %ld%s%s%s%s%s%s%s", request->method,
                      exchange->client->where, slash_key(request), http,
                      page.code[0] != '\0' ? " " : "", page.code,
                      page.message[0] != '\0' ? ": " : "", page.message,
@@ -386,13 +386,13 @@ static int judge(const struct exchange *exchange, CURLcode code, struct error *e
     if (http / 100 != 2)
         return fail_http(exchange, http, error);
     /* Ends of uploads and copies may fail after they began to answer. */
-    if (answer->body.size_bytes > 0 && request->into == NULL) {
+    if (answer->body.size_bytes > 0 && !request->into) {
         struct object_page page = {0};
         if (object_xml_parse(answer->body.data, answer->body.size_bytes, &page, NULL, NULL) == 0 &&
             strcmp(page.root, "Error") == 0)
             return fail_http(exchange, http, error);
     }
-    if (request->into != NULL && answer->into_bytes != request->range_bytes)
+    if (request->into && answer->into_bytes != request->range_bytes)
         return error_set(error, -EBADMSG, "GET %s/%s: only %zu bytes of %zu came",
                          exchange->client->where, slash_key(request), answer->into_bytes,
                          request->range_bytes);
@@ -407,11 +407,11 @@ int object_request(struct object_client *client, const struct object_request *re
     struct bytes url = {0};
     char range[64];
     *ret_answer = (struct object_answer){0};
-    int r = make_url(client, request, &url);
-    if (r == 0)
-        r = make_headers(client, request, &headers);
-    if (r != 0) {
-        error_set(error, r, "no memory for a request to %s", client->where);
+    int status = make_url(client, request, &url);
+    if (status == 0)
+        status = make_headers(client, request, &headers);
+    if (status != 0) {
+        error_set(error, status, "no memory for a request to %s", client->where);
     } else {
         CURL *easy = client->easy;
         curl_easy_reset(easy); /* the connection stays */
@@ -425,11 +425,11 @@ int object_request(struct object_client *client, const struct object_request *re
                  (unsigned long long)(request->range_from + request->range_bytes - 1));
         if (request->range_bytes > 0)
             curl_easy_setopt(easy, CURLOPT_RANGE, range);
-        r = judge(&exchange, curl_easy_perform(easy), error);
+        status = judge(&exchange, curl_easy_perform(easy), error);
     }
-    if (r == 0 && bytes_append(&ret_answer->body, "", 1) == 0)
+    if (status == 0 && bytes_append(&ret_answer->body, "", 1) == 0)
         ret_answer->body.size_bytes--;
     curl_slist_free_all(headers);
     bytes_done(&url);
-    return r;
+    return status;
 }

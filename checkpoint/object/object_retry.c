@@ -17,7 +17,7 @@ uint64_t object_wait_ns(unsigned tries)
 
 int object_pause(const struct object_watch *watch, uint64_t wait_ns, const char *why)
 {
-    if (watch->trouble != NULL)
+    if (watch->trouble)
         watch->trouble(watch->context, why);
-    return watch->pause != NULL ? watch->pause(watch->context, wait_ns) : 0;
+    return watch->pause ? watch->pause(watch->context, wait_ns) : 0;
 }

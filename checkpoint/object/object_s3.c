@@ -27,8 +27,8 @@ static int no_memory(struct error *error)
 /* "&name=value", for a query that is built in order of its names */
 static int add_parameter(struct bytes *query, const char *name, const char *value)
 {
-    int r = bytes_append_format(query, "%s%s=", query->size_bytes > 0 ? "&" : "", name);
-    return r == 0 ? object_encode(query, value, false) : r;
+    int status = bytes_append_format(query, "%s%s=", query->size_bytes > 0 ? "&" : "", name);
+    return status == 0 ? object_encode(query, value, false) : status;
 }
 
 static int end_text(struct bytes *text)
@@ -41,26 +41,27 @@ static int ask(struct object_client *client, const struct object_request *reques
                struct object_page *ret_page, struct object_list *list, struct error *error)
 {
     struct object_answer answer;
-    int r = object_request(client, request, &answer, error);
-    if (r == 0) {
-        r = object_xml_parse(answer.body.data, answer.body.size_bytes, ret_page, list, error);
-        if (r == 0 && strncmp(ret_page->root, root, strlen(root)) != 0)
-            r = error_set(error, -EBADMSG, "the answer is a %s, not a %s", ret_page->root, root);
-        if (r != 0)
+    int status = object_request(client, request, &answer, error);
+    if (status == 0) {
+        status = object_xml_parse(answer.body.data, answer.body.size_bytes, ret_page, list, error);
+        if (status == 0 && strncmp(ret_page->root, root, strlen(root)) != 0)
+            status =
+                error_set(error, -EBADMSG, "the answer is a %s, not a %s", ret_page->root, root);
+        if (status != 0)
             error_prefix(error, "%s %s/%s: ", request->method, object_client_where(client),
-                         request->key != NULL ? request->key : "");
+                         request->key ? request->key : "");
     }
-    if (r == 0 && strcmp(answer.algorithm, "CRC32C") == 0)
+    if (status == 0 && strcmp(answer.algorithm, "CRC32C") == 0)
         snprintf(ret_page->algorithm, sizeof(ret_page->algorithm), "%s", answer.algorithm);
     object_answer_done(&answer);
-    return r;
+    return status;
 }
 
-static int forgive_absence(int r, struct error *error)
+static int forgive_absence(int status, struct error *error)
 {
-    if (r != -ENOENT)
-        return r;
-    if (error != NULL)
+    if (status != -ENOENT)
+        return status;
+    if (error)
         error_clear(error);
     return 0;
 }
@@ -75,26 +76,26 @@ struct listing {
 /* Everything from here on is in the order of the parameters' names, as the signature wants it. */
 static int query_objects(struct bytes *query, const char *prefix, const struct object_page *after)
 {
-    int r = after != NULL ? add_parameter(query, "continuation-token", after->next) : 0;
-    if (r == 0)
-        r = add_parameter(query, "list-type", "2");
-    return r == 0 ? add_parameter(query, "prefix", prefix) : r;
+    int status = after ? add_parameter(query, "continuation-token", after->next) : 0;
+    if (status == 0)
+        status = add_parameter(query, "list-type", "2");
+    return status == 0 ? add_parameter(query, "prefix", prefix) : status;
 }
 
 static int query_uploads(struct bytes *query, const char *prefix, const struct object_page *after)
 {
-    int r = after != NULL ? add_parameter(query, "key-marker", after->next) : 0;
-    if (r == 0)
-        r = add_parameter(query, "prefix", prefix);
-    if (r == 0 && after != NULL)
-        r = add_parameter(query, "upload-id-marker", after->next_upload);
-    return r == 0 ? add_parameter(query, "uploads", "") : r;
+    int status = after ? add_parameter(query, "key-marker", after->next) : 0;
+    if (status == 0)
+        status = add_parameter(query, "prefix", prefix);
+    if (status == 0 && after)
+        status = add_parameter(query, "upload-id-marker", after->next_upload);
+    return status == 0 ? add_parameter(query, "uploads", "") : status;
 }
 
 static int query_parts(struct bytes *query, const char *upload, const struct object_page *after)
 {
-    int r = after != NULL ? add_parameter(query, "part-number-marker", after->next) : 0;
-    return r == 0 ? add_parameter(query, "uploadId", upload) : r;
+    int status = after ? add_parameter(query, "part-number-marker", after->next) : 0;
+    return status == 0 ? add_parameter(query, "uploadId", upload) : status;
 }
 
 static const struct listing objects_listing = {"ListBucket", query_objects};
@@ -106,14 +107,15 @@ static int list_page(struct object_client *client, const struct listing *listing
                      struct object_page *ret_page, struct object_list *list, struct error *error)
 {
     struct bytes query = {0};
-    int r = listing->make_query(&query, subject, after);
-    if (r == 0)
-        r = end_text(&query);
+    int status = listing->make_query(&query, subject, after);
+    if (status == 0)
+        status = end_text(&query);
     const struct object_request request = {
         .method = "GET", .key = key, .query = (const char *)query.data};
-    r = r != 0 ? no_memory(error) : ask(client, &request, listing->root, ret_page, list, error);
+    status = status != 0 ? no_memory(error)
+                         : ask(client, &request, listing->root, ret_page, list, error);
     bytes_done(&query);
-    return r;
+    return status;
 }
 
 static int list_all(struct object_client *client, const struct listing *listing, const char *key,
@@ -121,22 +123,22 @@ static int list_all(struct object_client *client, const struct listing *listing,
 {
     AUTO_FREE struct object_page *pages = calloc(2, sizeof(*pages));
     struct object_list list = {0};
-    if (pages == NULL)
+    if (!pages)
         return no_memory(error);
-    int r = list_page(client, listing, key, subject, NULL, &pages[0], &list, error);
-    while (r == 0 && pages[0].truncated) {
+    int status = list_page(client, listing, key, subject, NULL, &pages[0], &list, error);
+    while (status == 0 && pages[0].truncated) {
         size_t before = list.count;
-        r = list_page(client, listing, key, subject, &pages[0], &pages[1], &list, error);
-        if (r == 0 && list.count == before && pages[1].truncated)
-            r = error_set(error, -EBADMSG, "%s: a listing that has no end",
-                          object_client_where(client));
+        status = list_page(client, listing, key, subject, &pages[0], &pages[1], &list, error);
+        if (status == 0 && list.count == before && pages[1].truncated)
+            status = error_set(error, -EBADMSG, "%s: a listing that has no end",
+                               object_client_where(client));
         pages[0] = pages[1];
     }
-    if (r == 0)
+    if (status == 0)
         *ret_list = list;
     else
         object_list_done(&list);
-    return r;
+    return status;
 }
 
 static int s3_list(void *context, const char *prefix, struct object_list *ret_list,
@@ -167,9 +169,9 @@ static int s3_get(void *context, const char *key, uint64_t offset, void *data, s
         .method = "GET", .key = key, .range_from = offset, .range_bytes = size_bytes, .into = data};
     if (size_bytes == 0)
         return 0;
-    int r = object_request(context, &request, &answer, error);
+    int status = object_request(context, &request, &answer, error);
     object_answer_done(&answer);
-    return r;
+    return status;
 }
 
 static void checksum_header(uint32_t crc32c, char ret_line[LINE_SIZE])
@@ -188,9 +190,9 @@ static int s3_put(void *context, const char *key, const void *data, size_t size_
     const struct object_request request = {
         .method = "PUT", .key = key, .headers = headers, .body = data, .body_bytes = size_bytes};
     checksum_header(crc32c, line);
-    int r = object_request(context, &request, &answer, error);
+    int status = object_request(context, &request, &answer, error);
     object_answer_done(&answer);
-    return r;
+    return status;
 }
 
 static int s3_copy(void *context, const char *from, const char *to, struct error *error)
@@ -198,25 +200,26 @@ static int s3_copy(void *context, const char *from, const char *to, struct error
     struct bytes line = {0};
     struct object_page page;
     const char *where = object_client_where(context);
-    int r = bytes_append_format(&line, "x-amz-copy-source: /%s/", where + strlen("s3://"));
-    if (r == 0)
-        r = object_encode(&line, from, true);
-    if (r == 0)
-        r = end_text(&line);
+    int status = bytes_append_format(&line, "x-amz-copy-source: /%s/", where + strlen("s3://"));
+    if (status == 0)
+        status = object_encode(&line, from, true);
+    if (status == 0)
+        status = end_text(&line);
     const char *headers[] = {(const char *)line.data, NULL};
     const struct object_request request = {.method = "PUT", .key = to, .headers = headers};
-    r = r != 0 ? no_memory(error) : ask(context, &request, "CopyObject", &page, NULL, error);
+    status =
+        status != 0 ? no_memory(error) : ask(context, &request, "CopyObject", &page, NULL, error);
     bytes_done(&line);
-    return r;
+    return status;
 }
 
 static int s3_remove(void *context, const char *key, struct error *error)
 {
     struct object_answer answer;
     const struct object_request request = {.method = "DELETE", .key = key};
-    int r = object_request(context, &request, &answer, error);
+    int status = object_request(context, &request, &answer, error);
     object_answer_done(&answer);
-    return forgive_absence(r, error);
+    return forgive_absence(status, error);
 }
 
 /* ---- uploads of parts ---- */
@@ -228,17 +231,17 @@ static int s3_begin(void *context, const char *key, struct object_upload *ret_up
     AUTO_FREE struct object_page *page = calloc(1, sizeof(*page));
     const struct object_request request = {
         .method = "POST", .key = key, .query = "uploads=", .headers = headers};
-    if (page == NULL)
+    if (!page)
         return no_memory(error);
-    int r = ask(context, &request, "InitiateMultipartUpload", page, NULL, error);
-    if (r == 0 && page->upload[0] == '\0')
-        r = error_set(error, -EBADMSG, "POST %s/%s: the upload that was begun has no name",
-                      object_client_where(context), key);
-    if (r == 0) {
+    int status = ask(context, &request, "InitiateMultipartUpload", page, NULL, error);
+    if (status == 0 && page->upload[0] == '\0')
+        status = error_set(error, -EBADMSG, "POST %s/%s: the upload that was begun has no name",
+                           object_client_where(context), key);
+    if (status == 0) {
         strcpy(ret_upload->name, page->upload);
         ret_upload->checksums = strcmp(page->algorithm, "CRC32C") == 0;
     }
-    return r;
+    return status;
 }
 
 static int s3_put_part(void *context, const char *key, const struct object_upload *upload,
@@ -250,52 +253,52 @@ static int s3_put_part(void *context, const char *key, const struct object_uploa
     struct bytes query = {0};
     struct object_answer answer = {0};
     checksum_header(crc32c, line);
-    int r = bytes_append_format(&query, "partNumber=%u", number);
-    if (r == 0)
-        r = add_parameter(&query, "uploadId", upload->name);
-    if (r == 0)
-        r = end_text(&query);
+    int status = bytes_append_format(&query, "partNumber=%u", number);
+    if (status == 0)
+        status = add_parameter(&query, "uploadId", upload->name);
+    if (status == 0)
+        status = end_text(&query);
     const struct object_request request = {.method = "PUT",
                                            .key = key,
                                            .query = (const char *)query.data,
                                            .headers = headers,
                                            .body = data,
                                            .body_bytes = size_bytes};
-    r = r != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
-    if (r == 0 && answer.tag[0] == '\0')
-        r = error_set(error, -EBADMSG, "PUT %s/%s: the store gave part %u no ETag",
-                      object_client_where(context), key, number);
-    if (r == 0)
+    status = status != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
+    if (status == 0 && answer.tag[0] == '\0')
+        status = error_set(error, -EBADMSG, "PUT %s/%s: the store gave part %u no ETag",
+                           object_client_where(context), key, number);
+    if (status == 0)
         strcpy(ret_tag, answer.tag);
     object_answer_done(&answer);
     bytes_done(&query);
-    return r;
+    return status;
 }
 
 static int append_escaped(struct bytes *to, const char *text)
 {
-    int r = 0;
-    for (; r == 0 && *text != '\0'; text++) {
+    int status = 0;
+    for (; status == 0 && *text != '\0'; text++) {
         const char *escape = *text == '&'   ? "&amp;"
                              : *text == '<' ? "&lt;"
                              : *text == '>' ? "&gt;"
                              : *text == '"' ? "&quot;"
                                             : NULL;
-        r = escape != NULL ? bytes_append(to, escape, strlen(escape)) : bytes_append(to, text, 1);
+        status = escape ? bytes_append(to, escape, strlen(escape)) : bytes_append(to, text, 1);
     }
-    return r;
+    return status;
 }
 
 static int append_part(struct bytes *body, const struct object_item *part, bool checksums)
 {
     char crc[OBJECT_BASE64_CRC_SIZE];
-    int r = bytes_append_format(body, "<Part><PartNumber>%u</PartNumber><ETag>", part->number);
-    if (r == 0)
-        r = append_escaped(body, part->tag);
+    int status = bytes_append_format(body, "<Part><PartNumber>%u</PartNumber><ETag>", part->number);
+    if (status == 0)
+        status = append_escaped(body, part->tag);
     object_base64_text(part->crc32c, crc);
-    if (r == 0 && checksums)
+    if (status == 0 && checksums)
         return bytes_append_format(body, "</ETag><ChecksumCRC32C>%s</ChecksumCRC32C></Part>", crc);
-    return r == 0 ? bytes_append_format(body, "</ETag></Part>") : r;
+    return status == 0 ? bytes_append_format(body, "</ETag></Part>") : status;
 }
 
 static int s3_finish(void *context, const char *key, const struct object_upload *upload,
@@ -303,41 +306,41 @@ static int s3_finish(void *context, const char *key, const struct object_upload 
 {
     struct bytes body = {0}, query = {0};
     AUTO_FREE struct object_page *page = calloc(1, sizeof(*page));
-    int r = page == NULL ? -ENOMEM : add_parameter(&query, "uploadId", upload->name);
-    if (r == 0)
-        r = end_text(&query);
-    if (r == 0)
-        r = bytes_append_format(&body, "<CompleteMultipartUpload xmlns=\"%s\">",
-                                "http://s3.amazonaws.com/doc/2006-03-01/");
-    for (size_t i = 0; r == 0 && i < parts->count; i++)
-        r = append_part(&body, &parts->items[i], upload->checksums);
-    if (r == 0)
-        r = bytes_append_format(&body, "</CompleteMultipartUpload>");
+    int status = !page ? -ENOMEM : add_parameter(&query, "uploadId", upload->name);
+    if (status == 0)
+        status = end_text(&query);
+    if (status == 0)
+        status = bytes_append_format(&body, "<CompleteMultipartUpload xmlns=\"%s\">",
+                                     "http://s3.amazonaws.com/doc/2006-03-01/");
+    for (size_t i = 0; status == 0 && i < parts->count; i++)
+        status = append_part(&body, &parts->items[i], upload->checksums);
+    if (status == 0)
+        status = bytes_append_format(&body, "</CompleteMultipartUpload>");
     const struct object_request request = {.method = "POST",
                                            .key = key,
                                            .query = (const char *)query.data,
                                            .body = body.data,
                                            .body_bytes = body.size_bytes};
-    r = r != 0 ? no_memory(error)
-               : ask(context, &request, "CompleteMultipartUpload", page, NULL, error);
+    status = status != 0 ? no_memory(error)
+                         : ask(context, &request, "CompleteMultipartUpload", page, NULL, error);
     bytes_done(&body);
     bytes_done(&query);
-    return r;
+    return status;
 }
 
 static int s3_give_up(void *context, const char *key, const char *upload, struct error *error)
 {
     struct bytes query = {0};
     struct object_answer answer = {0};
-    int r = add_parameter(&query, "uploadId", upload);
-    if (r == 0)
-        r = end_text(&query);
+    int status = add_parameter(&query, "uploadId", upload);
+    if (status == 0)
+        status = end_text(&query);
     const struct object_request request = {
         .method = "DELETE", .key = key, .query = (const char *)query.data};
-    r = r != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
+    status = status != 0 ? no_memory(error) : object_request(context, &request, &answer, error);
     object_answer_done(&answer);
     bytes_done(&query);
-    return forgive_absence(r, error);
+    return forgive_absence(status, error);
 }
 
 /* ---- open and close ---- */
@@ -350,9 +353,9 @@ int object_s3_open(const struct object_settings *settings, const char *bucket,
         return error_set(error, -EINVAL,
                          "\"%.64s\" is not a bucket's name (3 to 63 of a-z, 0-9, '.', '-')",
                          bucket);
-    int r = object_client_new(settings, bucket, stop, &client, error);
-    if (r != 0)
-        return r;
+    int status = object_client_new(settings, bucket, stop, &client, error);
+    if (status != 0)
+        return status;
     *ret_store = (struct object_store){
         .context = client,
         .where = object_client_where(client),

@@ -22,7 +22,7 @@ struct sending {
 static bool is_there(const struct sending *sending, const char *node)
 {
     const struct checkpoint_remote *remote = sending->options->remote;
-    for (unsigned i = 0; remote != NULL && i < checkpoint_remote_count(remote); i++)
+    for (unsigned i = 0; remote && i < checkpoint_remote_count(remote); i++)
         if (strcmp(checkpoint_remote_name(remote, i), node) == 0)
             return true;
     return strcmp(node, sending->options->node) == 0;
@@ -41,10 +41,10 @@ static bool is_ours(const struct sending *sending, const struct manifest_file *f
 static int share_out(struct sending *sending)
 {
     const struct manifest *manifest = object_source_manifest(sending->source);
-    if (sending->options->remote == NULL)
+    if (!sending->options->remote)
         return 0;
     sending->left_to_others = calloc(manifest->file_count + 1, sizeof(*sending->left_to_others));
-    if (sending->left_to_others == NULL)
+    if (!sending->left_to_others)
         return error_set(sending->error, -ENOMEM, "no memory to send a checkpoint");
     for (size_t i = 0; i < manifest->file_count; i++)
         sending->left_to_others[i] = !is_ours(sending, &manifest->files[i]);
@@ -59,12 +59,12 @@ static int read_earlier(struct sending *sending, const struct sender_order *orde
     if (order->size_bytes == 0 || order->size_bytes > MANIFEST_BYTES_MAX)
         return -EINVAL;
     AUTO_FREE char *text = malloc(order->size_bytes);
-    if (text == NULL)
+    if (!text)
         return -ENOMEM;
-    int r = sending->store->get(sending->store->context, order->key, 0, text, order->size_bytes,
-                                sending->error);
-    return r != 0
-               ? r
+    int status = sending->store->get(sending->store->context, order->key, 0, text,
+                                     order->size_bytes, sending->error);
+    return status != 0
+               ? status
                : manifest_parse(text, order->size_bytes, order->key, ret_manifest, sending->error);
 }
 
@@ -72,10 +72,10 @@ static int send_bytes(struct sending *sending, const struct sender_order *order,
                       struct sender_answer *answer)
 {
     const struct object_store *store = sending->store;
-    int r = object_source_read(sending->source, order->file, order->offset, order->size_bytes,
-                               sending->buffer, sending->error);
-    if (r != 0)
-        return r;
+    int status = object_source_read(sending->source, order->file, order->offset, order->size_bytes,
+                                    sending->buffer, sending->error);
+    if (status != 0)
+        return status;
     if (order->action == SENDER_PUT)
         return store->put(store->context, order->key, sending->buffer, order->size_bytes,
                           order->crc32c, sending->error);
@@ -126,7 +126,7 @@ static int run(struct sending *sending, struct object_sender *sender)
     AUTO_FREE struct sender_answer *answer = calloc(1, sizeof(*answer));
     AUTO_FREE struct sender_order *order = calloc(1, sizeof(*order));
     uint64_t done, total;
-    if (answer == NULL || order == NULL)
+    if (!answer || !order)
         return error_set(sending->error, -ENOMEM, "no memory to send a checkpoint");
     for (;;) {
         object_sender_next(sender, order);
@@ -135,11 +135,11 @@ static int run(struct sending *sending, struct object_sender *sender)
         if (order->action == SENDER_FAILED)
             return order->status;
         if (order->action == SENDER_WAIT) {
-            int r = object_pause(watch, order->wait_ns,
-                                 order->for_others ? "waits for what other nodes send"
-                                                   : sending->error->text);
-            if (r != 0)
-                return r;
+            int status = object_pause(watch, order->wait_ns,
+                                      order->for_others ? "waits for what other nodes send"
+                                                        : sending->error->text);
+            if (status != 0)
+                return status;
             object_sender_waited(sender);
             continue;
         }
@@ -148,7 +148,7 @@ static int run(struct sending *sending, struct object_sender *sender)
         answer->status = carry_out(sending, order, answer);
         object_sender_answer(sender, answer);
         object_sender_progress(sender, &done, &total);
-        if (watch->progress != NULL)
+        if (watch->progress)
             watch->progress(watch->context, done, total);
     }
 }
@@ -164,15 +164,15 @@ static int send_opened(struct sending *sending)
         .left_to_others = sending->left_to_others,
         .without_manifest = sending->options->helps};
     struct object_sender *sender;
-    int r = object_sender_new(&options, &sender);
-    if (r != 0)
-        return error_set(sending->error, r, "sending %s: %s", sending->options->folder,
-                         strerror(-r));
+    int status = object_sender_new(&options, &sender);
+    if (status != 0)
+        return error_set(sending->error, status, "sending %s: %s", sending->options->folder,
+                         strerror(-status));
     sending->buffer = malloc(object_sender_part_bytes(sender));
-    r = sending->buffer == NULL ? error_set(sending->error, -ENOMEM, "no memory for a part")
-                                : run(sending, sender);
+    status = !sending->buffer ? error_set(sending->error, -ENOMEM, "no memory for a part")
+                              : run(sending, sender);
     object_sender_free(sender);
-    return r;
+    return status;
 }
 
 int object_send(const struct object_store *store, const struct object_send_options *options,
@@ -184,15 +184,15 @@ int object_send(const struct object_store *store, const struct object_send_optio
                                                  .manifest_sha256 = options->manifest_sha256,
                                                  .node = options->node,
                                                  .remote = options->remote};
-    int r = object_source_open(&source, &sending.source, &ours);
-    if (r == 0)
-        r = share_out(&sending);
-    if (r == 0)
-        r = send_opened(&sending);
+    int status = object_source_open(&source, &sending.source, &ours);
+    if (status == 0)
+        status = share_out(&sending);
+    if (status == 0)
+        status = send_opened(&sending);
     object_source_close(sending.source);
     free(sending.left_to_others);
     free(sending.buffer);
-    if (r != 0 && error != NULL)
+    if (status != 0 && error)
         *error = ours;
-    return r;
+    return status;
 }

@@ -55,25 +55,25 @@ int object_sender_new(const struct object_sender_options *options,
                       struct object_sender **ret_sender)
 {
     const struct manifest *manifest = options->manifest;
-    const char *job = options->job != NULL ? options->job : manifest->job;
+    const char *job = options->job ? options->job : manifest->job;
     struct object_sender *sender = calloc(1, sizeof(*sender));
-    if (sender == NULL)
+    if (!sender)
         return -ENOMEM;
     sender->manifest = manifest;
     sender->part_bytes = choose_part_bytes(options);
     sender->without_manifest = options->without_manifest;
     sender->files = calloc(manifest->file_count + 1, sizeof(*sender->files));
-    int r = sender->files == NULL ? -ENOMEM : 0;
-    for (size_t i = 0; r == 0 && options->left_to_others != NULL && i < manifest->file_count; i++)
+    int status = !sender->files ? -ENOMEM : 0;
+    for (size_t i = 0; status == 0 && options->left_to_others && i < manifest->file_count; i++)
         sender->files[i].left_to_others = options->left_to_others[i];
-    if (r == 0)
-        r = object_job_prefix(options->prefix, job, sender->job_prefix);
-    if (r == 0)
-        r = object_folder(options->prefix, job, manifest->step, options->manifest_sha256,
-                          sender->folder);
-    if (r != 0) {
+    if (status == 0)
+        status = object_job_prefix(options->prefix, job, sender->job_prefix);
+    if (status == 0)
+        status = object_folder(options->prefix, job, manifest->step, options->manifest_sha256,
+                               sender->folder);
+    if (status != 0) {
         object_sender_free(sender);
-        return r;
+        return status;
     }
     *ret_sender = sender;
     return 0;
@@ -89,9 +89,9 @@ static void forget_upload(struct file *file)
 
 void object_sender_free(struct object_sender *sender)
 {
-    if (sender == NULL)
+    if (!sender)
         return;
-    for (size_t i = 0; sender->files != NULL && i < sender->manifest->file_count; i++)
+    for (size_t i = 0; sender->files && i < sender->manifest->file_count; i++)
         forget_upload(&sender->files[i]);
     object_list_done(&sender->uploads);
     manifest_done(&sender->earlier);
@@ -133,23 +133,23 @@ static uint32_t range_crc(const struct object_sender *sender, size_t file, uint6
 static int make_parts(struct object_sender *sender, size_t index)
 {
     struct file *file = &sender->files[index];
-    int r = 0;
+    int status = 0;
     object_list_done(&file->parts);
-    for (unsigned number = 1; r == 0 && number <= part_count(sender, index); number++) {
+    for (unsigned number = 1; status == 0 && number <= part_count(sender, index); number++) {
         uint64_t size = part_size(sender, index, number);
         const struct object_item part = {
             .number = number,
             .size_bytes = size,
             .crc32c = range_crc(sender, index, (number - 1) * sender->part_bytes, size)};
-        r = object_list_add(&file->parts, &part);
+        status = object_list_add(&file->parts, &part);
     }
-    return r;
+    return status;
 }
 
 static const struct object_item *missing_part(const struct file *file)
 {
     for (size_t i = 0; i < file->parts.count; i++)
-        if (file->parts.items[i].tag == NULL)
+        if (!file->parts.items[i].tag)
             return &file->parts.items[i];
     return NULL;
 }
@@ -158,9 +158,9 @@ static int have_part(struct file *file, unsigned number, const char *tag)
 {
     struct object_item *part = &file->parts.items[number - 1];
     char *copy = strdup(tag);
-    if (copy == NULL)
+    if (!copy)
         return -ENOMEM;
-    if (part->tag == NULL)
+    if (!part->tag)
         file->sent_bytes += part->size_bytes;
     free(part->tag);
     part->tag = copy;
@@ -187,7 +187,7 @@ static bool same_tensors(const struct manifest *a, const struct manifest *b, con
     for (;;) {
         const struct manifest_tensor *left = next_tensor(a, file, &at_a);
         const struct manifest_tensor *right = next_tensor(b, file, &at_b);
-        if (left == NULL || right == NULL)
+        if (!left || !right)
             return left == right;
         if (strcmp(left->name, right->name) != 0 || left->offset != right->offset ||
             left->size_bytes != right->size_bytes || !hash128_equal(left->hash, right->hash))
@@ -202,7 +202,7 @@ static bool can_copy(const struct object_sender *sender, size_t index)
         sender->files[index].copied_in_vain || file->size_bytes > OBJECT_COPY_MAX)
         return false;
     const struct manifest_file *earlier = manifest_find_file(&sender->earlier, file->name);
-    return earlier != NULL && earlier->size_bytes == file->size_bytes &&
+    return earlier && earlier->size_bytes == file->size_bytes &&
            memcmp(earlier->chunk_crcs, file->chunk_crcs,
                   file->chunk_count * sizeof(*file->chunk_crcs)) == 0 &&
            same_tensors(&sender->earlier, sender->manifest, file->name);
@@ -222,7 +222,7 @@ static void order_parts(struct object_sender *sender, size_t index, struct sende
     struct file *file = &sender->files[index];
     const struct object_item *part = missing_part(file);
     order->upload = &file->upload;
-    if (part == NULL) {
+    if (!part) {
         order->action = SENDER_FINISH;
         order->parts = &file->parts;
         return;
@@ -247,7 +247,7 @@ static void order_file(struct object_sender *sender, size_t index, struct sender
         order->action = SENDER_PUT;
         order->size_bytes = about->size_bytes;
         order->crc32c = range_crc(sender, index, 0, about->size_bytes);
-    } else if (file->upload.name[0] == '\0' && begun_upload(sender, order->key) == NULL) {
+    } else if (file->upload.name[0] == '\0' && !begun_upload(sender, order->key)) {
         order->action = SENDER_BEGIN;
     } else if (!file->parts_known) {
         if (file->upload.name[0] == '\0')
@@ -386,53 +386,51 @@ static int take_list(struct object_sender *sender, const struct object_list *lis
 {
     char key[OBJECT_KEY_SIZE];
     struct object_catalog catalog;
-    int r = object_catalog_make(list, sender->job_prefix, &catalog);
-    if (r != 0)
-        return r;
+    int status = object_catalog_make(list, sender->job_prefix, &catalog);
+    if (status != 0)
+        return status;
     const struct object_checkpoint *earlier =
         sender->manifest->step > 0 ? object_catalog_find(&catalog, sender->manifest->step - 1, true)
                                    : NULL;
-    if (earlier != NULL)
+    if (earlier)
         sender->earlier_place = *earlier;
     object_catalog_done(&catalog);
     for (size_t i = 0; i < sender->manifest->file_count; i++) {
         object_file_key(sender->folder, sender->manifest->files[i].name, key);
         const struct object_item *item = find_key(list, key);
-        sender->files[i].there =
-            item != NULL && item->size_bytes == sender->manifest->files[i].size_bytes;
+        sender->files[i].there = item && item->size_bytes == sender->manifest->files[i].size_bytes;
     }
     object_file_key(sender->folder, MANIFEST_NAME, key);
-    if (find_key(list, key) != NULL)
+    if (find_key(list, key))
         end(sender, 0); /* complete already */
     else
-        sender->phase =
-            earlier != NULL && has_frozen(sender->manifest) ? PHASE_EARLIER : PHASE_UPLOADS;
+        sender->phase = earlier && has_frozen(sender->manifest) ? PHASE_EARLIER : PHASE_UPLOADS;
     return 0;
 }
 
 static int take_parts(struct object_sender *sender, const struct object_list *list)
 {
     struct file *file = &sender->files[sender->at];
-    int r = make_parts(sender, sender->at);
-    for (size_t i = 0; r == 0 && i < list->count; i++) {
+    int status = make_parts(sender, sender->at);
+    for (size_t i = 0; status == 0 && i < list->count; i++) {
         const struct object_item *found = &list->items[i];
         if (found->number == 0 || found->number > file->parts.count)
             continue;
         const struct object_item *wanted = &file->parts.items[found->number - 1];
         if (found->size_bytes == wanted->size_bytes &&
             (!found->has_crc || found->crc32c == wanted->crc32c))
-            r = have_part(file, found->number, found->tag);
+            status = have_part(file, found->number, found->tag);
     }
     file->upload.checksums = list->checksums;
-    file->parts_known = r == 0;
-    return r;
+    file->parts_known = status == 0;
+    return status;
 }
 
 static int take_success(struct object_sender *sender, const struct sender_order *order,
                         struct sender_answer *answer)
 {
     struct file *file = &sender->files[sender->at];
-    int r = 0;
+    int status = 0;
     switch (order->action) {
     case SENDER_LIST:
         return take_list(sender, &answer->list);
@@ -450,8 +448,8 @@ static int take_success(struct object_sender *sender, const struct sender_order 
     case SENDER_LIST_PARTS:
         return take_parts(sender, &answer->list);
     case SENDER_BEGIN:
-        r = make_parts(sender, sender->at);
-        if (r == 0) {
+        status = make_parts(sender, sender->at);
+        if (status == 0) {
             file->upload = answer->upload;
             file->parts_known = true;
         }
@@ -472,7 +470,7 @@ static int take_success(struct object_sender *sender, const struct sender_order 
     default:
         break;
     }
-    return r;
+    return status;
 }
 
 /* The store has forgotten the upload: it was finished, and the answer lost, or was swept away. */

@@ -63,7 +63,7 @@ static char *trim(char *text)
 {
     text += strspn(text, " \t");
     size_t length = strlen(text);
-    while (length > 0 && strchr(" \t\r", text[length - 1]) != NULL)
+    while (length > 0 && strchr(" \t\r", text[length - 1]))
         text[--length] = '\0';
     return text;
 }
@@ -115,7 +115,7 @@ static int take_line(char *text, struct object_settings *settings, const char *p
     if (text[0] == '\0' || text[0] == '#')
         return 0;
     char *equals = strchr(text, '=');
-    if (equals == NULL)
+    if (!equals)
         return error_set(error, -EINVAL, "%s:%u: not \"key = value\"", path, line);
     *equals = '\0';
     return take(trim(text), trim(equals + 1), settings, path, line, error);
@@ -135,15 +135,14 @@ static bool is_endpoint(const char *text)
     const char *host = strncasecmp(text, "https://", 8) == 0  ? text + 8
                        : strncasecmp(text, "http://", 7) == 0 ? text + 7
                                                               : "";
-    return host[0] != '\0' && strpbrk(host, "/?#@\\") == NULL;
+    return host[0] != '\0' && !strpbrk(host, "/?#@\\");
 }
 
 static bool is_key_text(const char *text)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
-    return text[strspn(text, letters)] == '\0' && strstr(text, "//") == NULL &&
-           strstr(text, "..") == NULL;
+    return text[strspn(text, letters)] == '\0' && !strstr(text, "//") && !strstr(text, "..");
 }
 
 static int check(struct object_settings *settings, const char *path, struct error *error)
@@ -160,7 +159,7 @@ static int check(struct object_settings *settings, const char *path, struct erro
                          "%s: endpoint: what stands there is not https://host[:port] or "
                          "http://host[:port]",
                          path);
-    if (strchr(settings->region, ':') != NULL)
+    if (strchr(settings->region, ':'))
         return error_set(error, -EINVAL, "%s: region: a colon cannot be in it", path);
     if (!is_key_text(settings->prefix))
         return error_set(error, -EINVAL,
@@ -174,24 +173,24 @@ int object_settings_load(const char *path, struct object_settings *ret_settings,
 {
     struct object_settings settings = {0};
     AUTO_FREE char *text = malloc(FILE_BYTES_MAX + 1);
-    if (text == NULL)
+    if (!text)
         return error_set(error, -ENOMEM, "no memory for %s", path);
-    int r = read_private(path, text, error);
+    int status = read_private(path, text, error);
     char *at = text;
-    for (unsigned line = 1; r == 0 && at != NULL; line++) {
+    for (unsigned line = 1; status == 0 && at; line++) {
         char *next = strchr(at, '\n');
         if (next != NULL)
             *next++ = '\0';
-        r = take_line(at, &settings, path, line, error);
+        status = take_line(at, &settings, path, line, error);
         at = next;
     }
-    if (r == 0)
-        r = check(&settings, path, error);
-    if (r == 0)
+    if (status == 0)
+        status = check(&settings, path, error);
+    if (status == 0)
         *ret_settings = settings;
     object_settings_forget(&settings);
     explicit_bzero(text, FILE_BYTES_MAX + 1);
-    return r;
+    return status;
 }
 
 void object_settings_forget(struct object_settings *settings)

@@ -38,9 +38,9 @@ static int read_manifest_here(struct object_source *source, const char *sha256, 
 {
     char path[FOLDER_FILE_SIZE], found[65];
     folder_file_path(source->folder, MANIFEST_NAME, path);
-    int r = file_read(path, MANIFEST_BYTES_MAX, &source->text, error);
-    if (r != 0)
-        return r;
+    int status = file_read(path, MANIFEST_BYTES_MAX, &source->text, error);
+    if (status != 0)
+        return status;
     manifest_sha256(source->text.data, source->text.size_bytes, found);
     if (strcmp(found, sha256) != 0)
         return error_set(error, -EIO, "%s: not the manifest that was committed", path);
@@ -50,14 +50,14 @@ static int read_manifest_here(struct object_source *source, const char *sha256, 
 
 static int read_manifest(struct object_source *source, const char *sha256, struct error *error)
 {
-    int r = read_manifest_here(source, sha256, error);
-    if (r == 0 || source->remote == NULL)
-        return r;
+    int status = read_manifest_here(source, sha256, error);
+    if (status == 0 || !source->remote)
+        return status;
     bytes_done(&source->text);
     error_clear(error);
-    r = checkpoint_manifest_elsewhere(source->remote, source->node, source->name, sha256,
-                                      &source->manifest, &source->text, error);
-    return r == 0 || r == -ENOMEM || r == -ECANCELED ? r : -EAGAIN;
+    status = checkpoint_manifest_elsewhere(source->remote, source->node, source->name, sha256,
+                                           &source->manifest, &source->text, error);
+    return status == 0 || status == -ENOMEM || status == -ECANCELED ? status : -EAGAIN;
 }
 
 /* ---- files that are here ---- */
@@ -83,16 +83,16 @@ static int open_files(struct object_source *source, struct error *error)
 {
     size_t count = source->manifest.file_count;
     source->descriptors = malloc((count + 1) * sizeof(*source->descriptors));
-    if (source->descriptors == NULL)
+    if (!source->descriptors)
         return error_set(error, -ENOMEM, "no memory to send a checkpoint");
     for (size_t i = 0; i < count; i++)
         source->descriptors[i] = -1;
     for (size_t i = 0; i < count; i++) {
         struct error why = {0};
-        int r = open_file(source, i, &why);
-        if (r != 0 && source->remote == NULL)
-            return error_set(error, r, "%s", why.text);
-        if (r != 0 && r != -ENOENT)
+        int status = open_file(source, i, &why);
+        if (status != 0 && !source->remote)
+            return error_set(error, status, "%s", why.text);
+        if (status != 0 && status != -ENOENT)
             log_warning("%s; other nodes' copies are sent", why.text);
     }
     return 0;
@@ -103,27 +103,27 @@ int object_source_open(const struct object_source_options *options,
 {
     const char *slash = strrchr(options->folder, '/');
     struct object_source *source = calloc(1, sizeof(*source));
-    if (source == NULL)
+    if (!source)
         return error_set(error, -ENOMEM, "no memory to send a checkpoint");
     snprintf(source->folder, sizeof(source->folder), "%s", options->folder);
-    snprintf(source->name, sizeof(source->name), "%s", slash != NULL ? slash + 1 : "");
-    snprintf(source->node, sizeof(source->node), "%s", options->node != NULL ? options->node : "");
+    snprintf(source->name, sizeof(source->name), "%s", slash ? slash + 1 : "");
+    snprintf(source->node, sizeof(source->node), "%s", options->node ? options->node : "");
     source->remote = options->remote;
-    int r = read_manifest(source, options->manifest_sha256, error);
-    if (r == 0)
-        r = open_files(source, error);
-    if (r != 0)
+    int status = read_manifest(source, options->manifest_sha256, error);
+    if (status == 0)
+        status = open_files(source, error);
+    if (status != 0)
         object_source_close(source);
     else
         *ret_source = source;
-    return r;
+    return status;
 }
 
 void object_source_close(struct object_source *source)
 {
-    if (source == NULL)
+    if (!source)
         return;
-    for (size_t i = 0; source->descriptors != NULL && i < source->manifest.file_count; i++)
+    for (size_t i = 0; source->descriptors && i < source->manifest.file_count; i++)
         close_descriptor(&source->descriptors[i]);
     free(source->descriptors);
     manifest_done(&source->manifest);
@@ -164,7 +164,7 @@ static int check(const struct object_source *source, size_t index, uint64_t offs
                              "%s/%s: chunk %llu is damaged on disk (its CRC32C is not the "
                              "manifest's)%s",
                              where, file->name, (unsigned long long)chunk,
-                             source->remote == NULL ? "; the checkpoint is not sent" : "");
+                             !source->remote ? "; the checkpoint is not sent" : "");
     }
     return 0;
 }
@@ -173,10 +173,10 @@ static int read_here(const struct object_source *source, size_t index, uint64_t 
                      uint64_t size_bytes, uint8_t *ret_data, struct error *error)
 {
     int descriptor = source->descriptors[index];
-    int r = fill(descriptor, ret_data, size_bytes, offset);
-    if (r != 0)
-        return error_set(error, r, "reading %s/%s: %s", source->folder,
-                         source->manifest.files[index].name, strerror(-r));
+    int status = fill(descriptor, ret_data, size_bytes, offset);
+    if (status != 0)
+        return error_set(error, status, "reading %s/%s: %s", source->folder,
+                         source->manifest.files[index].name, strerror(-status));
     forget_pages(descriptor, offset, size_bytes);
     return check(source, index, offset, size_bytes, ret_data, source->folder, error);
 }
@@ -188,10 +188,10 @@ static int read_there(const struct object_source *source, const char *node, size
     char where[NAME_SIZE + 96];
     size_t size = 0;
     snprintf(where, sizeof(where), "%s of node %s", source->name, node);
-    int r = checkpoint_remote_read(source->remote, node, source->name, file->name, offset, ret_data,
-                                   size_bytes, &size, error);
-    if (r != 0)
-        return r;
+    int status = checkpoint_remote_read(source->remote, node, source->name, file->name, offset,
+                                        ret_data, size_bytes, &size, error);
+    if (status != 0)
+        return status;
     if (size < size_bytes)
         return error_set(error, -EIO, "%s/%s: ends at byte %llu", where, file->name,
                          (unsigned long long)(offset + size));
@@ -205,21 +205,21 @@ int object_source_read(struct object_source *source, size_t index, uint64_t offs
     int worst = -EIO;
     const char *node;
     if (source->descriptors[index] >= 0) {
-        int r = read_here(source, index, offset, size_bytes, ret_data, error);
-        if (r == 0 || source->remote == NULL)
-            return r;
+        int status = read_here(source, index, offset, size_bytes, ret_data, error);
+        if (status == 0 || !source->remote)
+            return status;
         log_warning("%s; another node's copy is sent", error->text);
     }
-    for (unsigned i = 0; (node = checkpoint_copy_at(file, source->remote, i)) != NULL; i++) {
+    for (unsigned i = 0; (node = checkpoint_copy_at(file, source->remote, i)); i++) {
         struct error why = {0};
         if (strcmp(node, source->node) == 0)
             continue;
-        int r = read_there(source, node, index, offset, size_bytes, ret_data, &why);
-        if (r == 0 || r == -ENOMEM || r == -ECANCELED)
-            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
-        if (r == -EHOSTUNREACH)
+        int status = read_there(source, node, index, offset, size_bytes, ret_data, &why);
+        if (status == 0 || status == -ENOMEM || status == -ECANCELED)
+            return status == 0 ? 0 : error_set(error, status, "%s", why.text);
+        if (status == -EHOSTUNREACH)
             worst = -EAGAIN;
-        if (i < file->node_count || r != -ENOENT)
+        if (i < file->node_count || status != -ENOENT)
             error_record(error, worst, "no good copy of %s is to be had: %s", file->name, why.text);
     }
     return error->text[0] != '\0' ? worst

@@ -87,9 +87,9 @@ static int send_and_expire(struct object_task *task, const struct object_store *
     };
     struct error trouble = {0};
     uint64_t oldest = 0;
-    int r = object_send(store, &send, error);
-    if (r != 0 || options->helps)
-        return r;
+    int status = object_send(store, &send, error);
+    if (status != 0 || options->helps)
+        return status;
     /* It is there: that old ones cannot be removed does not take it back. */
     if (object_expire(store, prefix, options->job, options->step, options->manifest_sha256,
                       options->keep, &oldest, &trouble) != 0)
@@ -146,17 +146,17 @@ static int work(struct object_task *task, struct error *error)
 {
     AUTO_FREE struct object_settings *settings = calloc(1, sizeof(*settings));
     struct object_store store;
-    if (settings == NULL)
+    if (!settings)
         return error_set(error, -ENOMEM, "no memory for the object store's settings");
-    int r = object_settings_load(task->options.settings_file, settings, error);
-    if (r == 0)
-        r = object_s3_open(settings, task->options.bucket, &task->stop, &store, error);
-    if (r == 0) {
-        r = work_with(task, &store, settings->prefix, error);
+    int status = object_settings_load(task->options.settings_file, settings, error);
+    if (status == 0)
+        status = object_s3_open(settings, task->options.bucket, &task->stop, &store, error);
+    if (status == 0) {
+        status = work_with(task, &store, settings->prefix, error);
         object_s3_close(&store);
     }
     object_settings_forget(settings);
-    return r;
+    return status;
 }
 
 static void *run(void *context)
@@ -165,10 +165,10 @@ static void *run(void *context)
     struct error error = {0};
     const uint64_t one = 1;
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
-    int r = work(task, &error);
+    int status = work(task, &error);
     pthread_mutex_lock(&task->mutex);
     task->state.finished = true;
-    task->state.status = r;
+    task->state.status = status;
     task->state.error = error;
     pthread_mutex_unlock(&task->mutex);
     if (write(task->options.notify, &one, sizeof(one)) < 0)
@@ -194,7 +194,7 @@ static void task_free(struct object_task *task)
 
 static int reach_nodes(struct object_task *task)
 {
-    if (task->options.remote == NULL)
+    if (!task->options.remote)
         return 0;
     struct checkpoint_remote_options remote = *task->options.remote;
     remote.stop = &task->stop;
@@ -205,7 +205,7 @@ static struct object_task *task_new(const struct object_task_options *options)
 {
     struct object_task *task = calloc(1, sizeof(*task));
     pthread_condattr_t attributes;
-    if (task == NULL)
+    if (!task)
         return NULL;
     task->options = *options;
     task->options.settings_file = strdup(options->settings_file);
@@ -213,15 +213,15 @@ static struct object_task *task_new(const struct object_task_options *options)
     task->options.job = strdup(options->job);
     task->options.manifest_sha256 = strdup(options->manifest_sha256);
     task->options.folder = strdup(options->folder);
-    task->options.node = strdup(options->node != NULL ? options->node : "");
+    task->options.node = strdup(options->node ? options->node : "");
     pthread_mutex_init(&task->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&task->stopping, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (task->options.settings_file != NULL && task->options.bucket != NULL &&
-        task->options.job != NULL && task->options.manifest_sha256 != NULL &&
-        task->options.folder != NULL && task->options.node != NULL && reach_nodes(task) == 0)
+    if (task->options.settings_file && task->options.bucket && task->options.job &&
+        task->options.manifest_sha256 && task->options.folder && task->options.node &&
+        reach_nodes(task) == 0)
         return task;
     task_free(task);
     return NULL;
@@ -231,15 +231,15 @@ int object_task_start(const struct object_task_options *options, struct object_t
 {
     sigset_t all, before;
     struct object_task *task = task_new(options);
-    if (task == NULL)
+    if (!task)
         return -ENOMEM;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&task->thread, NULL, run, task);
+    int status = pthread_create(&task->thread, NULL, run, task);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (r != 0) {
+    if (status != 0) {
         task_free(task);
-        return -r;
+        return -status;
     }
     *ret_task = task;
     return 0;
@@ -254,7 +254,7 @@ void object_task_look(struct object_task *task, struct object_task_state *ret_st
 
 void object_task_free(struct object_task *task)
 {
-    if (task == NULL)
+    if (!task)
         return;
     pthread_mutex_lock(&task->mutex);
     atomic_store(&task->stop, true);

@@ -13,11 +13,11 @@ static int put_and_remove(const struct object_store *store, const char *key, str
 {
     static const char content[] = "firn looks whether it may write here\n";
     struct error why = {0};
-    int r = store->put(store->context, key, content, strlen(content),
-                       hash_crc32c(0, content, strlen(content)), error);
-    if (r == 0 && store->remove(store->context, key, &why) != 0)
+    int status = store->put(store->context, key, content, strlen(content),
+                            hash_crc32c(0, content, strlen(content)), error);
+    if (status == 0 && store->remove(store->context, key, &why) != 0)
         log_warning("old checkpoints will stay in the object store: %s", why.text);
-    return r;
+    return status;
 }
 
 int object_try(const struct object_store *store, const char *prefix, const char *job,
@@ -27,8 +27,8 @@ int object_try(const struct object_store *store, const char *prefix, const char 
     struct object_list list = {0};
     if (object_job_prefix(prefix, job, key) != 0 || strlen(key) + sizeof(TRY_NAME) > sizeof(key))
         return error_set(error, -ENAMETOOLONG, "the prefix of the object store is too long");
-    int r = store->list(store->context, key, &list, error);
+    int status = store->list(store->context, key, &list, error);
     object_list_done(&list);
     strcat(key, TRY_NAME);
-    return r != 0 ? r : put_and_remove(store, key, error);
+    return status != 0 ? status : put_and_remove(store, key, error);
 }

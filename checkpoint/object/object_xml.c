@@ -55,8 +55,7 @@ static void element_begins(void *user, const XML_Char *name, const XML_Char **at
         fail(reading, -EBADMSG, "nested too deep");
     } else if (reading->depth == 1) {
         snprintf(reading->page.root, sizeof(reading->page.root), "%s", name);
-    } else if (reading->depth == MEMBER_DEPTH && reading->list != NULL &&
-               row_of(name) != ROW_NONE) {
+    } else if (reading->depth == MEMBER_DEPTH && reading->list && row_of(name) != ROW_NONE) {
         reading->kind = row_of(name);
         reading->row = (struct object_item){0};
         reading->key[0] = reading->tag[0] = reading->upload[0] = '\0';
@@ -122,9 +121,10 @@ static void end_row(struct reading *reading)
     else if ((part || upload) && row->tag[0] == '\0')
         fail(reading, -EBADMSG, "a row without its tag");
     else if (reading->status == 0) {
-        int r = object_list_add(reading->list, row);
-        if (r != 0)
-            fail(reading, r, r == -EFBIG ? "the listing is too long" : "no memory for the listing");
+        int status = object_list_add(reading->list, row);
+        if (status != 0)
+            fail(reading, status,
+                 status == -EFBIG ? "the listing is too long" : "no memory for the listing");
     }
 }
 
@@ -190,7 +190,7 @@ int object_xml_parse(const void *text, size_t size_bytes, struct object_page *re
         return error_set(error, -EFBIG, "the answer has more than %u bytes", OBJECT_XML_BYTES_MAX);
     AUTO_FREE struct reading *reading = calloc(1, sizeof(*reading));
     XML_Parser parser = XML_ParserCreate(NULL);
-    if (reading == NULL || parser == NULL) {
+    if (!reading || !parser) {
         XML_ParserFree(parser);
         return error_set(error, -ENOMEM, "no memory to read the answer");
     }
@@ -206,7 +206,7 @@ int object_xml_parse(const void *text, size_t size_bytes, struct object_page *re
              XML_ErrorString(XML_GetErrorCode(parser)));
     XML_ParserFree(parser);
     if (reading->status == 0) {
-        if (list != NULL && strcmp(reading->page.algorithm, "CRC32C") == 0)
+        if (list && strcmp(reading->page.algorithm, "CRC32C") == 0)
             list->checksums = true;
         *ret_page = reading->page;
     }

@@ -78,21 +78,21 @@ static int collect_entries(struct exporting *exporting)
     const struct manifest *manifest = checkpoint_manifest(exporting->reader);
     exporting->index.entries =
         calloc(manifest->tensor_count + 1, sizeof(*exporting->index.entries));
-    if (exporting->index.entries == NULL)
+    if (!exporting->index.entries)
         return error_set(exporting->error, -ENOMEM, "no memory to export a checkpoint");
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < manifest->file_count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < manifest->file_count; i++) {
         struct safetensors_index source;
         if (!holds_parameters(manifest, manifest->files[i].name))
             continue;
-        r = reader_load_index(exporting->reader, &exporting->reader->files[i], &source,
-                              exporting->error);
-        if (r == 0) {
+        status = reader_load_index(exporting->reader, &exporting->reader->files[i], &source,
+                                   exporting->error);
+        if (status == 0) {
             take_entries(exporting, &source);
             safetensors_index_done(&source);
         }
     }
-    return r;
+    return status;
 }
 
 static int write_all(struct exporting *exporting, int descriptor, const void *data,
@@ -120,9 +120,9 @@ static int write_converted(struct exporting *exporting, int descriptor, const fl
             piece[2 * i] = (uint8_t)half;
             piece[2 * i + 1] = (uint8_t)(half >> 8);
         }
-        int r = write_all(exporting, descriptor, piece, 2 * size, path);
-        if (r != 0)
-            return r;
+        int status = write_all(exporting, descriptor, piece, 2 * size, path);
+        if (status != 0)
+            return status;
         done += size;
     }
     return 0;
@@ -135,12 +135,12 @@ static int write_tensor(struct exporting *exporting, int descriptor,
         &checkpoint_manifest(exporting->reader)->tensors[entry->user];
     size_t count = (size_t)(tensor->size_bytes / sizeof(float));
     AUTO_FREE float *values = malloc(tensor->size_bytes + 1);
-    if (values == NULL)
+    if (!values)
         return error_set(exporting->error, -ENOMEM, "no memory for tensor %s", tensor->name);
-    int r = checkpoint_read(exporting->reader, tensor->name, MANIFEST_PARAMETER, values, count,
-                            exporting->error);
-    if (r != 0)
-        return r;
+    int status = checkpoint_read(exporting->reader, tensor->name, MANIFEST_PARAMETER, values, count,
+                                 exporting->error);
+    if (status != 0)
+        return status;
     return entry->dtype == SAFETENSORS_F32
                ? write_all(exporting, descriptor, values, tensor->size_bytes, path)
                : write_converted(exporting, descriptor, values, count, path);
@@ -149,38 +149,38 @@ static int write_tensor(struct exporting *exporting, int descriptor,
 static int write_tensors(struct exporting *exporting, int descriptor, const char *path)
 {
     const struct checkpoint_export *options = exporting->options;
-    int r = write_all(exporting, descriptor, exporting->header.data, exporting->header.size_bytes,
-                      path);
-    for (size_t i = 0; r == 0 && i < exporting->index.count; i++) {
+    int status = write_all(exporting, descriptor, exporting->header.data,
+                           exporting->header.size_bytes, path);
+    for (size_t i = 0; status == 0 && i < exporting->index.count; i++) {
         const struct safetensors_entry *entry = &exporting->index.entries[i];
-        r = write_tensor(exporting, descriptor, entry, path);
+        status = write_tensor(exporting, descriptor, entry, path);
         exporting->done_bytes += entry->size_bytes;
-        if (r == 0 && options->progress != NULL)
+        if (status == 0 && options->progress)
             options->progress(options->context, exporting->done_bytes,
                               exporting->index.file_bytes - exporting->index.header_bytes);
     }
-    return r;
+    return status;
 }
 
 static int write_model(struct exporting *exporting)
 {
     char path[FOLDER_FILE_SIZE];
-    int r = collect_entries(exporting);
-    if (r != 0)
-        return r;
-    r = safetensors_layout(&exporting->index, &exporting->header);
+    int status = collect_entries(exporting);
+    if (status != 0)
+        return status;
+    status = safetensors_layout(&exporting->index, &exporting->header);
     folder_file_path(exporting->part, MODEL_NAME, path);
-    if (r != 0)
-        return fail(exporting, r, "lay out", path);
+    if (status != 0)
+        return fail(exporting, status, "lay out", path);
     AUTO_CLOSE int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor < 0)
         return fail(exporting, -errno, "create", path);
-    r = io_step_reserve(NULL, descriptor, exporting->index.file_bytes);
-    if (r != 0)
-        return fail(exporting, r, "reserve the space of", path);
-    r = write_tensors(exporting, descriptor, path);
-    if (r != 0)
-        return r;
+    status = io_step_reserve(NULL, descriptor, exporting->index.file_bytes);
+    if (status != 0)
+        return fail(exporting, status, "reserve the space of", path);
+    status = write_tensors(exporting, descriptor, path);
+    if (status != 0)
+        return status;
     return fsync(descriptor) == 0 ? 0 : fail(exporting, -errno, "sync", path);
 }
 
@@ -192,23 +192,23 @@ static int read_config(struct exporting *exporting, json_t **ret_tree)
         if (strcmp(exporting->reader->files[i].entry->name, CONFIG_NAME) == 0)
             file = &exporting->reader->files[i];
     }
-    if (file == NULL || file->entry->size_bytes > MIN(CONFIG_MAX, MANIFEST_CHUNK_BYTES))
+    if (!file || file->entry->size_bytes > MIN(CONFIG_MAX, MANIFEST_CHUNK_BYTES))
         return error_set(exporting->error, -EBADMSG, "%s has no %s of a sensible size",
                          exporting->options->from, CONFIG_NAME);
     size_t size = (size_t)file->entry->size_bytes;
     AUTO_FREE char *text = malloc(size + 1);
-    if (text == NULL)
+    if (!text)
         return error_set(exporting->error, -ENOMEM, "no memory for %s", file->path);
-    int r = reader_take_file(exporting->reader, file, text, exporting->error);
-    return r != 0 ? r : json_parse(text, size, file->path, ret_tree, exporting->error);
+    int status = reader_take_file(exporting->reader, file, text, exporting->error);
+    return status != 0 ? status : json_parse(text, size, file->path, ret_tree, exporting->error);
 }
 
 /* Checkpoints of earlier builds note the path of model.from: its last part is the model's name. */
 static int shorten_name(json_t *config)
 {
     const char *name = json_string_value(json_object_get(config, "_name_or_path"));
-    const char *slash = name != NULL && name[0] == '/' ? strrchr(name, '/') : NULL;
-    if (slash == NULL)
+    const char *slash = name && name[0] == '/' ? strrchr(name, '/') : NULL;
+    if (!slash)
         return 0;
     return json_object_set_new(config, "_name_or_path",
                                json_string(slash[1] != '\0' ? slash + 1 : "model"));
@@ -220,15 +220,15 @@ static int write_config(struct exporting *exporting)
     char to[FOLDER_FILE_SIZE];
     AUTO_JSON json_t *tree = NULL;
     folder_file_path(exporting->part, CONFIG_NAME, to);
-    int r = read_config(exporting, &tree);
-    if (r != 0)
-        return r;
+    int status = read_config(exporting, &tree);
+    if (status != 0)
+        return status;
     const char *dtype = exporting->options->dtype == SAFETENSORS_F32 ? "float32" : "bfloat16";
     if (json_object_set_new(tree, "torch_dtype", json_string(dtype)) != 0 ||
         shorten_name(tree) != 0)
         return fail(exporting, -ENOMEM, "encode", to);
     AUTO_FREE char *text = json_text_indented(tree);
-    if (text == NULL)
+    if (!text)
         return fail(exporting, -ENOMEM, "encode", to);
     return file_replace(to, text, strlen(text), 0644, exporting->error);
 }
@@ -239,50 +239,50 @@ static int write_companion(struct exporting *exporting, const struct reader_file
     size_t size = (size_t)file->entry->size_bytes;
     AUTO_FREE uint8_t *data = malloc(size + 1);
     folder_file_path(exporting->part, file->entry->name, to);
-    if (data == NULL)
+    if (!data)
         return fail(exporting, -ENOMEM, "copy", to);
-    int r = reader_take_file(exporting->reader, file, data, exporting->error);
-    return r == 0 ? file_replace(to, data, size, 0644, exporting->error) : r;
+    int status = reader_take_file(exporting->reader, file, data, exporting->error);
+    return status == 0 ? file_replace(to, data, size, 0644, exporting->error) : status;
 }
 
 static int write_companions(struct exporting *exporting)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < exporting->reader->file_count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < exporting->reader->file_count; i++) {
         const struct reader_file *file = &exporting->reader->files[i];
         if (companion_name(file->entry->name) && file->entry->size_bytes <= COMPANION_BYTES_MAX)
-            r = write_companion(exporting, file);
+            status = write_companion(exporting, file);
     }
-    return r;
+    return status;
 }
 
 static int write_folder(struct exporting *exporting)
 {
-    int r = folder_remove(exporting->part, exporting->error); /* of an earlier attempt */
-    if (r != 0)
-        return r;
+    int status = folder_remove(exporting->part, exporting->error); /* of an earlier attempt */
+    if (status != 0)
+        return status;
     if (mkdir(exporting->part, 0755) != 0)
         return fail(exporting, -errno, "make the folder", exporting->part);
-    r = write_model(exporting);
-    if (r == 0)
-        r = write_config(exporting);
-    if (r == 0)
-        r = write_companions(exporting);
-    if (r == 0)
-        r = file_sync_directory(exporting->part, exporting->error);
-    return r;
+    status = write_model(exporting);
+    if (status == 0)
+        status = write_config(exporting);
+    if (status == 0)
+        status = write_companions(exporting);
+    if (status == 0)
+        status = file_sync_directory(exporting->part, exporting->error);
+    return status;
 }
 
 static int publish(struct exporting *exporting)
 {
     char parent[FOLDER_PATH_SIZE + 3];
     const char *to = exporting->options->to;
-    int r = io_step_rename(NULL, exporting->part, to);
-    if (r != 0)
-        return fail(exporting, r, "rename the finished folder to", to);
+    int status = io_step_rename(NULL, exporting->part, to);
+    if (status != 0)
+        return fail(exporting, status, "rename the finished folder to", to);
     const char *slash = strrchr(to, '/');
-    snprintf(parent, sizeof(parent), "%.*s", slash == NULL ? 1 : (int)MAX(slash - to, 1l),
-             slash == NULL ? "." : to);
+    snprintf(parent, sizeof(parent), "%.*s", !slash ? 1 : (int)MAX(slash - to, 1l),
+             !slash ? "." : to);
     return file_sync_directory(parent, exporting->error);
 }
 
@@ -305,23 +305,23 @@ static int check_options(const struct checkpoint_export *options, struct error *
 int checkpoint_export(const struct checkpoint_export *export, struct error *error)
 {
     struct exporting exporting = {.options = export, .error = error};
-    int r = check_options(export, error);
-    if (r != 0)
-        return r;
+    int status = check_options(export, error);
+    if (status != 0)
+        return status;
     snprintf(exporting.part, sizeof(exporting.part), "%s.part", export->to);
-    r = export->source != NULL ? checkpoint_open_copies(export->source, &exporting.reader, error)
-                               : checkpoint_open(export->from, &exporting.reader, error);
-    if (r != 0)
-        return r;
-    r = write_folder(&exporting);
-    if (r == 0)
-        r = publish(&exporting);
-    if (r != 0) {
+    status = export->source ? checkpoint_open_copies(export->source, &exporting.reader, error)
+                            : checkpoint_open(export->from, &exporting.reader, error);
+    if (status != 0)
+        return status;
+    status = write_folder(&exporting);
+    if (status == 0)
+        status = publish(&exporting);
+    if (status != 0) {
         int ignored = folder_remove(exporting.part, NULL);
         (void)ignored;
     }
     safetensors_index_done(&exporting.index);
     bytes_done(&exporting.header);
     checkpoint_close(exporting.reader);
-    return r;
+    return status;
 }

@@ -38,7 +38,7 @@ static int open_direct(const struct reader_file *file)
 static int open_files(const struct checkpoint_reader *reader, struct load *load)
 {
     load->direct = calloc(reader->file_count + 1, sizeof(*load->direct));
-    if (load->direct == NULL)
+    if (!load->direct)
         return -ENOMEM;
     for (size_t i = 0; i < reader->file_count; i++)
         load->direct[i] = -1;
@@ -53,7 +53,7 @@ static int open_files(const struct checkpoint_reader *reader, struct load *load)
 
 static void close_files(const struct checkpoint_reader *reader, struct load *load)
 {
-    for (size_t i = 0; load->direct != NULL && i < reader->file_count; i++)
+    for (size_t i = 0; load->direct && i < reader->file_count; i++)
         close_descriptor(&load->direct[i]);
     free(load->direct);
 }
@@ -98,7 +98,7 @@ struct rest {
 static unsigned take_rest(struct rest *rest)
 {
     pthread_mutex_lock(&rest->lock);
-    while (rest->next < rest->count && rest->load->met != NULL && rest->load->met[rest->next])
+    while (rest->next < rest->count && rest->load->met && rest->load->met[rest->next])
         rest->next++;
     unsigned taken = rest->status != 0 ? rest->count : rest->next;
     rest->next++;
@@ -123,10 +123,10 @@ static void *read_tensors(void *argument)
     for (unsigned i; (i = take_rest(rest)) < rest->count;) {
         const struct checkpoint_wish *wish = &rest->load->wishes[i];
         struct error error = {0};
-        int r =
+        int status =
             checkpoint_read(rest->reader, wish->name, wish->role, wish->data, wish->count, &error);
-        if (r != 0)
-            fail_rest(rest, i, r, &error);
+        if (status != 0)
+            fail_rest(rest, i, status, &error);
     }
     return NULL;
 }
@@ -136,7 +136,7 @@ static void count_rest(const struct load *load, unsigned count,
 {
     for (unsigned i = 0; i < count; i++) {
         uint64_t size_bytes = load->wishes[i].count * sizeof(float);
-        bool left = load->met == NULL || !load->met[i];
+        bool left = !load->met || !load->met[i];
         result->wanted_bytes += size_bytes;
         result->read_bytes += left ? size_bytes : 0;
         result->careful += left;
@@ -154,7 +154,7 @@ static int read_rest(struct checkpoint_reader *reader, const struct load *load, 
     pthread_mutex_init(&rest.lock, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (reader->remote != NULL && started < ARRAY_COUNT(threads) &&
+    while (reader->remote && started < ARRAY_COUNT(threads) &&
            pthread_create(&threads[started], NULL, read_tensors, &rest) == 0)
         started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -179,15 +179,15 @@ int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_lo
     };
     assert(MANIFEST_CHUNK_BYTES % load.block_bytes == 0 && load.block_bytes % 4096 == 0);
     /* Without memory for the fast way, the careful one. */
-    if (load.met != NULL && load_plan_make(reader, wishes, count, &load.plan) == 0 &&
+    if (load.met && load_plan_make(reader, wishes, count, &load.plan) == 0 &&
         open_files(reader, &load) == 0)
         run_lanes(reader, &load, threads_wanted(&load, options->thread_count));
     result.read_bytes = load.read_bytes;
-    int r = read_rest(reader, &load, count, &result, error);
+    int status = read_rest(reader, &load, count, &result, error);
     close_files(reader, &load);
     load_plan_done(&load.plan);
     free(load.met);
     if (ret_result != NULL)
         *ret_result = result;
-    return r;
+    return status;
 }

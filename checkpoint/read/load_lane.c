@@ -60,7 +60,7 @@ static int descriptor_of(const struct lane *lane, const struct load_job *job, bo
 static bool post_next(struct lane *lane)
 {
     struct load *load = lane->load;
-    if (lane->posting == NULL && !take_job(lane))
+    if (!lane->posting && !take_job(lane))
         return false;
     const struct load_job *job = lane->posting;
     unsigned index = (lane->head + lane->count) % load->depth;
@@ -91,10 +91,10 @@ static void await_head(struct lane *lane)
     struct lane_block *head = &lane->blocks[lane->head];
     while (!head->done) {
         uint64_t user;
-        int r = lane->load->io->drain(lane->context, true, &user);
-        assert(r != 0 && user < lane->load->depth); /* it is outstanding */
+        int status = lane->load->io->drain(lane->context, true, &user);
+        assert(status != 0 && user < lane->load->depth); /* it is outstanding */
         lane->blocks[user].done = true;
-        lane->blocks[user].failed = r < 0;
+        lane->blocks[user].failed = status < 0;
     }
 }
 
@@ -168,7 +168,7 @@ static bool open_lane(struct lane *lane)
     size_t size = (load->depth * load->block_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     lane->arena = aligned_alloc(HUGE_PAGE, size);
     lane->hash = hash_stream_new();
-    if (lane->arena == NULL || lane->hash == NULL)
+    if (!lane->arena || !lane->hash)
         return false;
     madvise(lane->arena, size, MADV_HUGEPAGE); /* only a hint */
     for (unsigned i = 0; i < load->depth; i++)
@@ -179,7 +179,7 @@ static bool open_lane(struct lane *lane)
 void load_lane_run(struct load *load, const struct reader_file *files)
 {
     struct lane *lane = calloc(1, sizeof(*lane));
-    if (lane == NULL)
+    if (!lane)
         return;
     lane->load = load;
     lane->files = files;

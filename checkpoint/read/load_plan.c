@@ -32,7 +32,7 @@ static void select_tensors(const struct checkpoint_reader *reader,
     for (unsigned i = 0; i < count; i++) {
         const struct manifest_tensor *tensor =
             reader_find_tensor(reader, wishes[i].name, wishes[i].role);
-        if (tensor == NULL || tensor->size_bytes == 0 ||
+        if (!tensor || tensor->size_bytes == 0 ||
             tensor->size_bytes / sizeof(float) != wishes[i].count)
             continue;
         const struct reader_file *file = reader_find_file(reader, tensor->file);
@@ -56,7 +56,7 @@ static void cut_jobs(struct load_plan *plan)
     struct load_job *job = NULL;
     for (unsigned i = 0; i < plan->tensor_count; i++) {
         const struct load_tensor *tensor = &plan->tensors[i];
-        if (job == NULL || !continues(job, tensor)) {
+        if (!job || !continues(job, tensor)) {
             job = &plan->jobs[plan->job_count++];
             *job = (struct load_job){.file = tensor->file,
                                      .first = i,
@@ -80,7 +80,7 @@ int load_plan_make(const struct checkpoint_reader *reader, const struct checkpoi
 {
     struct load_plan plan = {.tensors = calloc(count + 1, sizeof(*plan.tensors)),
                              .jobs = calloc(count + 1, sizeof(*plan.jobs))};
-    if (plan.tensors == NULL || plan.jobs == NULL) {
+    if (!plan.tensors || !plan.jobs) {
         load_plan_done(&plan);
         return -ENOMEM;
     }

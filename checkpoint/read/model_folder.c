@@ -42,35 +42,36 @@ static int path_of(const char *folder, const char *name, char ret_path[PATH_BYTE
 static int read_text(const char *folder, const char *name, size_t size_max, struct bytes *ret_text,
                      char ret_path[PATH_BYTES], struct error *error)
 {
-    int r = path_of(folder, name, ret_path, error);
+    int status = path_of(folder, name, ret_path, error);
 
-    return r < 0 ? r : file_read(ret_path, size_max, ret_text, error);
+    return status < 0 ? status : file_read(ret_path, size_max, ret_text, error);
 }
 
 int model_folder_config(const char *folder, json_t **ret_config, struct error *error)
 {
     char path[PATH_BYTES];
     CLEANUP(bytes_done) struct bytes text = {0};
-    int r = read_text(folder, CONFIG_NAME, CONFIG_MAX, &text, path, error);
+    int status = read_text(folder, CONFIG_NAME, CONFIG_MAX, &text, path, error);
 
-    return r < 0 ? r
-                 : json_parse((const char *)text.data, text.size_bytes, path, ret_config, error);
+    return status < 0
+               ? status
+               : json_parse((const char *)text.data, text.size_bytes, path, ret_config, error);
 }
 
 static int add_file(struct model_folder *model, const char *name, struct error *error)
 {
     struct model_file *files =
         realloc(model->files, (model->file_count + 1) * sizeof(*model->files));
-    if (files == NULL)
+    if (!files)
         return error_set(error, -ENOMEM, "no memory for the files of %s", model->folder);
     model->files = files;
     struct model_file *file = &files[model->file_count];
     *file = (struct model_file){.descriptor = -1};
-    int r = path_of(model->folder, name, file->path, error);
-    if (r == 0)
-        r = safetensors_open(file->path, &file->index, error);
-    if (r < 0)
-        return r;
+    int status = path_of(model->folder, name, file->path, error);
+    if (status == 0)
+        status = safetensors_open(file->path, &file->index, error);
+    if (status < 0)
+        return status;
     model->file_count++;
     file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
     return file->descriptor < 0 ? error_set(error, -errno, "%s: %s", file->path, strerror(errno))
@@ -82,32 +83,32 @@ static int add_indexed_files(struct model_folder *model, struct error *error)
     char path[PATH_BYTES];
     CLEANUP(bytes_done) struct bytes text = {0};
     CLEANUP(model_index_done) struct model_index index = {0};
-    int r = read_text(model->folder, INDEX_NAME, INDEX_MAX, &text, path, error);
+    int status = read_text(model->folder, INDEX_NAME, INDEX_MAX, &text, path, error);
 
-    if (r == 0)
-        r = model_index_parse((const char *)text.data, text.size_bytes, path, &index, error);
-    for (size_t i = 0; r == 0 && i < index.file_count; i++)
-        r = add_file(model, index.files[i], error);
-    return r;
+    if (status == 0)
+        status = model_index_parse((const char *)text.data, text.size_bytes, path, &index, error);
+    for (size_t i = 0; status == 0 && i < index.file_count; i++)
+        status = add_file(model, index.files[i], error);
+    return status;
 }
 
 int model_folder_open(const char *folder, struct model_folder **ret_model, struct error *error)
 {
     char path[PATH_BYTES];
     struct model_folder *model = calloc(1, sizeof(*model));
-    if (model == NULL)
+    if (!model)
         return error_set(error, -ENOMEM, "no memory for a model's folder");
     model->folder = folder;
-    int r = path_of(folder, INDEX_NAME, path, error);
-    if (r == 0)
-        r = access(path, F_OK) == 0 ? add_indexed_files(model, error)
-                                    : add_file(model, WHOLE_NAME, error);
+    int status = path_of(folder, INDEX_NAME, path, error);
+    if (status == 0)
+        status = access(path, F_OK) == 0 ? add_indexed_files(model, error)
+                                         : add_file(model, WHOLE_NAME, error);
     model->folder = NULL;
-    if (r < 0)
+    if (status < 0)
         model_folder_close(model);
     else
         *ret_model = model;
-    return r;
+    return status;
 }
 
 /* The headers of the files that the index names, or of the only one. */
@@ -115,15 +116,15 @@ static int look_at_files(struct model_folder *model, struct model_index *index,
                          void (*problem)(void *context, const struct error *error), void *context)
 {
     static const char *const whole[] = {WHOLE_NAME};
-    size_t count = index != NULL ? index->file_count : 1;
+    size_t count = index ? index->file_count : 1;
     int problems = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct error error = {0};
-        int r = add_file(model, index != NULL ? index->files[i] : whole[i], &error);
-        if (r == -ENOMEM)
-            return r;
-        if (r < 0) {
+        int status = add_file(model, index ? index->files[i] : whole[i], &error);
+        if (status == -ENOMEM)
+            return status;
+        if (status < 0) {
             problem(context, &error);
             problems++;
         }
@@ -140,29 +141,29 @@ int model_folder_look(const char *folder, void (*problem)(void *context, const s
     CLEANUP(model_index_done) struct model_index index = {0};
     struct error error = {0};
     bool indexed = false;
-    int r = model != NULL ? path_of(folder, INDEX_NAME, path, &error) : -ENOMEM;
+    int status = model ? path_of(folder, INDEX_NAME, path, &error) : -ENOMEM;
 
-    if (r == 0) {
+    if (status == 0) {
         model->folder = folder;
         indexed = access(path, F_OK) == 0;
     }
-    if (r == 0 && indexed)
-        r = read_text(folder, INDEX_NAME, INDEX_MAX, &text, path, &error);
-    if (r == 0 && indexed)
-        r = model_index_parse((const char *)text.data, text.size_bytes, path, &index, &error);
-    if (r == 0) {
-        r = look_at_files(model, indexed ? &index : NULL, problem, context);
-    } else if (r != -ENOMEM) {
+    if (status == 0 && indexed)
+        status = read_text(folder, INDEX_NAME, INDEX_MAX, &text, path, &error);
+    if (status == 0 && indexed)
+        status = model_index_parse((const char *)text.data, text.size_bytes, path, &index, &error);
+    if (status == 0) {
+        status = look_at_files(model, indexed ? &index : NULL, problem, context);
+    } else if (status != -ENOMEM) {
         problem(context, &error);
-        r = 1;
+        status = 1;
     }
     model_folder_close(model);
-    return r;
+    return status;
 }
 
 void model_folder_close(struct model_folder *model)
 {
-    if (model == NULL)
+    if (!model)
         return;
     for (size_t i = 0; i < model->file_count; i++) {
         safetensors_index_done(&model->files[i].index);
@@ -188,7 +189,7 @@ static const struct safetensors_entry *find(const struct model_folder *model, co
 bool model_folder_has(const struct model_folder *model, const char *name)
 {
     const struct model_file *file;
-    return find(model, name, &file) != NULL;
+    return find(model, name, &file);
 }
 
 /* IEEE half precision: one bit of sign, five of exponent, ten of fraction. */
@@ -236,7 +237,7 @@ static int read_values(const struct model_file *file, const struct safetensors_e
     size_t element = safetensors_dtype_bytes(entry->dtype);
     AUTO_FREE unsigned char *raw = malloc(READ_BYTES);
 
-    if (raw == NULL)
+    if (!raw)
         return error_set(error, -ENOMEM, "no memory to read %s", file->path);
     for (uint64_t done = 0; done < entry->size_bytes;) {
         size_t wanted = (size_t)MIN((uint64_t)READ_BYTES, entry->size_bytes - done), got = 0;
@@ -278,7 +279,7 @@ static int find_fitting(const struct model_folder *model, const char *name, cons
     const struct safetensors_entry *entry = find(model, name, &file);
     char found[256], wanted[256];
 
-    if (entry == NULL)
+    if (!entry)
         return error_set(error, -ENOENT, "there is no tensor %s", name);
     if (!has_shape(entry, shape, rank)) {
         shape_text(entry->shape, entry->rank, found, sizeof(found));
@@ -309,7 +310,7 @@ int model_folder_read(struct model_folder *model, const char *name, const size_t
 {
     const struct model_file *file;
     const struct safetensors_entry *entry;
-    int r = find_fitting(model, name, shape, rank, &file, &entry, error);
+    int status = find_fitting(model, name, shape, rank, &file, &entry, error);
 
-    return r < 0 ? r : read_values(file, entry, ret_values, error);
+    return status < 0 ? status : read_values(file, entry, ret_values, error);
 }

@@ -8,7 +8,7 @@
 
 static bool is_plain_name(const char *name)
 {
-    return name != NULL && name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL &&
+    return name && name[0] != '\0' && name[0] != '.' && !strchr(name, '/') &&
            strlen(name) < MODEL_INDEX_NAME_SIZE;
 }
 
@@ -29,7 +29,7 @@ static int add_file(struct model_index *index, const char *name, const char *pat
     if (index->file_count == MODEL_INDEX_FILES_MAX)
         return error_set(error, -EFBIG, "%s: more than %u files", path, MODEL_INDEX_FILES_MAX);
     void *files = realloc(index->files, (index->file_count + 1) * sizeof(*index->files));
-    if (files == NULL)
+    if (!files)
         return error_set(error, -ENOMEM, "no memory for the files of %s", path);
     index->files = files;
     strcpy(index->files[index->file_count++], name);
@@ -45,12 +45,13 @@ static int add_files(struct model_index *index, const json_t *map, const char *p
     json_object_foreach((json_t *)(uintptr_t)map, tensor, file)
     {
         const char *name = json_string_value(file);
-        int r = is_plain_name(name)
-                    ? add_file(index, name, path, error)
-                    : error_set(error, -EBADMSG,
-                                "%s: the file of tensor %s is not one of the folder", path, tensor);
-        if (r < 0)
-            return r;
+        int status =
+            is_plain_name(name)
+                ? add_file(index, name, path, error)
+                : error_set(error, -EBADMSG, "%s: the file of tensor %s is not one of the folder",
+                            path, tensor);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -61,17 +62,17 @@ int model_index_parse(const char *text, size_t size_bytes, const char *path,
     struct model_index index = {0};
     AUTO_JSON json_t *tree = NULL;
     json_t *map = NULL;
-    int r = json_parse(text, size_bytes, path, &tree, error);
+    int status = json_parse(text, size_bytes, path, &tree, error);
 
-    if (r == 0)
-        r = json_get_object(tree, "weight_map", &map, error);
-    if (r == 0)
-        r = add_files(&index, map, path, error);
-    if (r < 0)
+    if (status == 0)
+        status = json_get_object(tree, "weight_map", &map, error);
+    if (status == 0)
+        status = add_files(&index, map, path, error);
+    if (status < 0)
         model_index_done(&index);
     else
         *ret_index = index;
-    return r;
+    return status;
 }
 
 void model_index_done(struct model_index *index)

@@ -28,9 +28,9 @@ int reader_pread(const struct reader_file *file, int descriptor, void *ret_data,
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            int code = -errno;
-            return error_set(error, code, "%s: reading at byte %" PRIu64 ": %s", file->path,
-                             offset + done, strerror(-code));
+            int status = -errno;
+            return error_set(error, status, "%s: reading at byte %" PRIu64 ": %s", file->path,
+                             offset + done, strerror(-status));
         }
         if (n == 0)
             return error_set(error, -EBADMSG, "%s: ends at byte %" PRIu64 " of %" PRIu64,
@@ -61,9 +61,9 @@ int reader_check_chunk(const struct reader_file *file, int descriptor, size_t ch
 {
     size_t size = reader_chunk_bytes(file, chunk);
     uint64_t offset = (uint64_t)chunk * MANIFEST_CHUNK_BYTES;
-    int r = reader_pread(file, descriptor, buffer, MANIFEST_CHUNK_BYTES, size, offset, error);
-    if (r != 0)
-        return r;
+    int status = reader_pread(file, descriptor, buffer, MANIFEST_CHUNK_BYTES, size, offset, error);
+    if (status != 0)
+        return status;
     uint32_t found = hash_crc32c(0, buffer, size);
     return found == file->entry->chunk_crcs[chunk] ? 0
                                                    : reader_chunk_error(file, chunk, found, error);
@@ -117,16 +117,16 @@ static int read_within_chunk(const struct reading *reading, uint64_t start, size
                              uint8_t *to, struct error *error)
 {
     const struct reader_file *file = reading->file;
-    size_t piece_max = reading->place.node != NULL ? MANIFEST_CHUNK_BYTES : PIECE_BYTES;
+    size_t piece_max = reading->place.node ? MANIFEST_CHUNK_BYTES : PIECE_BYTES;
     size_t chunk = (size_t)(start / MANIFEST_CHUNK_BYTES);
     bool whole = start % MANIFEST_CHUNK_BYTES == 0 && size == reader_chunk_bytes(file, chunk);
     uint32_t crc = 0;
     for (size_t done = 0; done < size;) {
         size_t piece = MIN(size - done, piece_max);
-        int r = reader_take(reading->reader, file, &reading->place, to + done, piece, start + done,
-                            error);
-        if (r != 0)
-            return r;
+        int status = reader_take(reading->reader, file, &reading->place, to + done, piece,
+                                 start + done, error);
+        if (status != 0)
+            return status;
         if (whole)
             crc = hash_crc32c(crc, to + done, piece);
         hash_stream_add(reading->hash, to + done, piece);
@@ -144,9 +144,9 @@ static int read_ranges(const struct reading *reading, const struct manifest_tens
     while (at < end) {
         uint64_t chunk_end = (at / MANIFEST_CHUNK_BYTES + 1) * MANIFEST_CHUNK_BYTES;
         size_t size = (size_t)(MIN(end, chunk_end) - at);
-        int r = read_within_chunk(reading, at, size, to, error);
-        if (r != 0)
-            return r;
+        int status = read_within_chunk(reading, at, size, to, error);
+        if (status != 0)
+            return status;
         at += size;
         to += size;
     }
@@ -158,7 +158,7 @@ static int blame_chunk(const struct reading *reading, const struct manifest_tens
                        struct error *error)
 {
     const struct reader_file *file = reading->file;
-    if (reading->place.node != NULL)
+    if (reading->place.node)
         return error_set(
             error, -EBADMSG,
             "%s on node %s: tensor %s (%s) does not have the hash that the manifest says",
@@ -166,10 +166,10 @@ static int blame_chunk(const struct reading *reading, const struct manifest_tens
     AUTO_FREE uint8_t *buffer = malloc(MANIFEST_CHUNK_BYTES);
     size_t ends[2] = {(size_t)(tensor->offset / MANIFEST_CHUNK_BYTES),
                       (size_t)((tensor->offset + tensor->size_bytes - 1) / MANIFEST_CHUNK_BYTES)};
-    for (unsigned i = 0; buffer != NULL && i < ARRAY_COUNT(ends); i++) {
-        int r = reader_check_chunk(file, file->descriptor, ends[i], buffer, error);
-        if (r != 0)
-            return r;
+    for (unsigned i = 0; buffer && i < ARRAY_COUNT(ends); i++) {
+        int status = reader_check_chunk(file, file->descriptor, ends[i], buffer, error);
+        if (status != 0)
+            return status;
     }
     return error_set(error, -EBADMSG,
                      "%s: tensor %s (%s) does not have the hash that the manifest says", file->path,
@@ -180,15 +180,16 @@ static int read_once(struct reading *reading, const struct manifest_tensor *tens
                      struct error *error)
 {
     reading->hash = hash_stream_new();
-    if (reading->hash == NULL)
+    if (!reading->hash)
         return error_set(error, -ENOMEM, "no memory to read %s", tensor->name);
-    int r = read_ranges(reading, tensor, (uint8_t *)ret_data, error);
-    if (r == 0 && !hash128_equal(hash_stream_result(reading->hash), tensor->hash))
-        r = tensor->size_bytes > 0 ? blame_chunk(reading, tensor, error)
-                                   : error_set(error, -EBADMSG, "%s: hash of the empty tensor %s",
-                                               reading->file->path, tensor->name);
+    int status = read_ranges(reading, tensor, (uint8_t *)ret_data, error);
+    if (status == 0 && !hash128_equal(hash_stream_result(reading->hash), tensor->hash))
+        status = tensor->size_bytes > 0
+                     ? blame_chunk(reading, tensor, error)
+                     : error_set(error, -EBADMSG, "%s: hash of the empty tensor %s",
+                                 reading->file->path, tensor->name);
     hash_stream_free(reading->hash);
-    return r;
+    return status;
 }
 
 /* Copy after copy, until one is good. */
@@ -198,15 +199,15 @@ static int read_somewhere(struct reading *reading, const struct manifest_tensor 
     int worst = 0;
     for (unsigned i = 0; reader_place(reading->reader, reading->file, i, &reading->place); i++) {
         struct error why = {0};
-        int r = read_once(reading, tensor, ret_data, &why);
-        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reading->reader->remote == NULL)
-            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
-        bool none = r == -ENOENT && reading->place.guessed;
+        int status = read_once(reading, tensor, ret_data, &why);
+        if (status == 0 || status == -ENOMEM || status == -ECANCELED || !reading->reader->remote)
+            return status == 0 ? 0 : error_set(error, status, "%s", why.text);
+        bool none = status == -ENOENT && reading->place.guessed;
         if (!none)
             log_warning("a copy of %s cannot be used, the next one is tried: %s",
                         reading->file->entry->name, why.text);
-        worst = reader_worse(worst, r);
-        if (none && error != NULL && error->text[0] != '\0')
+        worst = reader_worse(worst, status);
+        if (none && error && error->text[0] != '\0')
             continue;
         error_record(error, worst, "no good copy of %s is left: %s", reading->file->entry->name,
                      why.text);
@@ -220,7 +221,7 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
                     float *ret_data, size_t count, struct error *error)
 {
     const struct manifest_tensor *tensor = reader_find_tensor(reader, name, role);
-    if (tensor == NULL)
+    if (!tensor)
         return error_set(error, -ENOENT, "the checkpoint of step %" PRIu64 " has no tensor %s (%s)",
                          reader->manifest.step, name, manifest_role_name(role));
     if (tensor->size_bytes / sizeof(float) != count)
@@ -232,7 +233,7 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
 
 void checkpoint_close(struct checkpoint_reader *reader)
 {
-    if (reader == NULL)
+    if (!reader)
         return;
     for (size_t i = 0; i < reader->file_count; i++)
         close_descriptor(&reader->files[i].descriptor);
@@ -245,16 +246,16 @@ void checkpoint_close(struct checkpoint_reader *reader)
 int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, struct error *error)
 {
     struct checkpoint_reader *reader = calloc(1, sizeof(*reader));
-    if (reader == NULL)
+    if (!reader)
         return error_set(error, -ENOMEM, "no memory to open %s", folder);
-    int r = manifest_load(folder, NULL, &reader->manifest, error);
-    if (r == 0)
-        r = reader_open_files(reader, folder, error);
-    if (r != 0)
+    int status = manifest_load(folder, NULL, &reader->manifest, error);
+    if (status == 0)
+        status = reader_open_files(reader, folder, error);
+    if (status != 0)
         checkpoint_close(reader);
     else
         *ret_reader = reader;
-    return r;
+    return status;
 }
 
 bool checkpoint_is_lost(const char *path, int code)
@@ -267,7 +268,7 @@ bool checkpoint_is_lost(const char *path, int code)
     if (access(path, F_OK) == 0)
         return true; /* one of its files is missing */
     const char *slash = strrchr(path, '/');
-    if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof(folder))
+    if (!slash || slash == path || (size_t)(slash - path) >= sizeof(folder))
         return false;
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
     return access(folder, F_OK) == 0; /* the job's folder is there, without it */

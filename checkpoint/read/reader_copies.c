@@ -35,11 +35,11 @@ bool reader_place(const struct checkpoint_reader *reader, const struct reader_fi
 {
     const char *node;
     *ret_place = (struct reader_place){.descriptor = file->descriptor};
-    if (reader->remote == NULL)
+    if (!reader->remote)
         return index == 0;
     if (file->descriptor >= 0 && index-- == 0)
         return true;
-    for (unsigned i = 0; (node = checkpoint_copy_at(file->entry, reader->remote, i)) != NULL; i++) {
+    for (unsigned i = 0; (node = checkpoint_copy_at(file->entry, reader->remote, i)); i++) {
         if (strcmp(node, reader->node) != 0 && index-- == 0) {
             *ret_place = (struct reader_place){
                 .descriptor = -1, .node = node, .guessed = i >= file->entry->node_count};
@@ -54,16 +54,17 @@ int reader_take(const struct checkpoint_reader *reader, const struct reader_file
                 uint64_t offset, struct error *error)
 {
     size_t size = 0;
-    if (place->node == NULL)
+    if (!place->node)
         return reader_pread(file, place->descriptor, ret_data, size_bytes, size_bytes, offset,
                             error);
-    int r = checkpoint_remote_read(reader->remote, place->node, reader->name, file->entry->name,
-                                   offset, ret_data, size_bytes, &size, error);
-    if (r == 0 && size < size_bytes)
-        r = error_set(error, -EBADMSG, "%s/%s on node %s ends at byte %" PRIu64 " of %" PRIu64,
-                      reader->name, file->entry->name, place->node, offset + size,
-                      file->entry->size_bytes);
-    return r;
+    int status =
+        checkpoint_remote_read(reader->remote, place->node, reader->name, file->entry->name, offset,
+                               ret_data, size_bytes, &size, error);
+    if (status == 0 && size < size_bytes)
+        status = error_set(error, -EBADMSG, "%s/%s on node %s ends at byte %" PRIu64 " of %" PRIu64,
+                           reader->name, file->entry->name, place->node, offset + size,
+                           file->entry->size_bytes);
+    return status;
 }
 
 /* One that is away may be the good one: only when all have been seen is it lost. */
@@ -76,16 +77,16 @@ int reader_worse(int code, int other)
 static int take_file_once(const struct checkpoint_reader *reader, const struct reader_file *file,
                           const struct reader_place *place, uint8_t *ret_data, struct error *error)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < file->entry->chunk_count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < file->entry->chunk_count; i++) {
         uint64_t offset = (uint64_t)i * MANIFEST_CHUNK_BYTES;
         size_t size = reader_chunk_bytes(file, i);
-        r = reader_take(reader, file, place, ret_data + offset, size, offset, error);
-        uint32_t found = r == 0 ? hash_crc32c(0, ret_data + offset, size) : 0;
-        if (r == 0 && found != file->entry->chunk_crcs[i])
-            r = reader_chunk_error(file, i, found, error);
+        status = reader_take(reader, file, place, ret_data + offset, size, offset, error);
+        uint32_t found = status == 0 ? hash_crc32c(0, ret_data + offset, size) : 0;
+        if (status == 0 && found != file->entry->chunk_crcs[i])
+            status = reader_chunk_error(file, i, found, error);
     }
-    return r;
+    return status;
 }
 
 int reader_take_file(const struct checkpoint_reader *reader, const struct reader_file *file,
@@ -95,10 +96,10 @@ int reader_take_file(const struct checkpoint_reader *reader, const struct reader
     int worst = error_set(error, -EBADMSG, "no node may have %s", file->entry->name);
     for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
         struct error why = {0};
-        int r = take_file_once(reader, file, &place, ret_data, &why);
-        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reader->remote == NULL)
-            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
-        worst = reader_worse(worst, r);
+        int status = take_file_once(reader, file, &place, ret_data, &why);
+        if (status == 0 || status == -ENOMEM || status == -ECANCELED || !reader->remote)
+            return status == 0 ? 0 : error_set(error, status, "%s", why.text);
+        worst = reader_worse(worst, status);
         error_record(error, worst, "no good copy of %s is left: %s", file->entry->name, why.text);
     }
     return worst;
@@ -111,15 +112,15 @@ static int manifest_from(struct checkpoint_remote *remote, const char *name, con
     char where[256];
     struct bytes content = {0};
     snprintf(where, sizeof(where), "%s/" MANIFEST_NAME " on node %s", name, node);
-    int r = checkpoint_remote_get(remote, node, name, MANIFEST_NAME, MANIFEST_BYTES_MAX, &content,
-                                  error);
-    if (r == 0)
-        r = manifest_check(&content, where, sha256, ret_manifest, error);
-    if (r == 0)
+    int status = checkpoint_remote_get(remote, node, name, MANIFEST_NAME, MANIFEST_BYTES_MAX,
+                                       &content, error);
+    if (status == 0)
+        status = manifest_check(&content, where, sha256, ret_manifest, error);
+    if (status == 0)
         *ret_text = content;
     else
         bytes_done(&content);
-    return r;
+    return status;
 }
 
 int checkpoint_manifest_elsewhere(struct checkpoint_remote *remote, const char *node,
@@ -133,12 +134,12 @@ int checkpoint_manifest_elsewhere(struct checkpoint_remote *remote, const char *
         const char *other = checkpoint_remote_name(remote, i);
         if (strcmp(other, node) == 0)
             continue;
-        int r = manifest_from(remote, name, other, sha256, ret_manifest, ret_text, &why);
-        if (r == 0)
+        int status = manifest_from(remote, name, other, sha256, ret_manifest, ret_text, &why);
+        if (status == 0)
             return 0;
-        if (r == -ENOMEM || r == -ECANCELED)
-            return error_set(error, r, "%s", why.text);
-        worst = reader_worse(worst, r);
+        if (status == -ENOMEM || status == -ECANCELED)
+            return error_set(error, status, "%s", why.text);
+        worst = reader_worse(worst, status);
     }
     return error_set(error, worst, "no manifest of %s is to be had: %s", name, why.text);
 }
@@ -148,15 +149,15 @@ static int find_manifest(const struct checkpoint_source *source, const char *nam
 {
     struct error why = {0};
     struct bytes text = {0};
-    int r = manifest_load(source->folder, source->manifest_sha256, ret_manifest, &why);
-    if (r == 0)
+    int status = manifest_load(source->folder, source->manifest_sha256, ret_manifest, &why);
+    if (status == 0)
         return 0;
-    if (r != -ENOENT)
+    if (status != -ENOENT)
         log_warning("%s; another node's manifest is used", why.text);
-    r = checkpoint_manifest_elsewhere(source->remote, source->node, name, source->manifest_sha256,
-                                      ret_manifest, &text, error);
+    status = checkpoint_manifest_elsewhere(source->remote, source->node, name,
+                                           source->manifest_sha256, ret_manifest, &text, error);
     bytes_done(&text);
-    return r;
+    return status;
 }
 
 int checkpoint_open_copies(const struct checkpoint_source *source,
@@ -164,17 +165,17 @@ int checkpoint_open_copies(const struct checkpoint_source *source,
 {
     const char *slash = strrchr(source->folder, '/');
     struct checkpoint_reader *reader = calloc(1, sizeof(*reader));
-    if (reader == NULL)
+    if (!reader)
         return error_set(error, -ENOMEM, "no memory to open %s", source->folder);
     reader->remote = source->remote;
     snprintf(reader->node, sizeof(reader->node), "%s", source->node);
-    snprintf(reader->name, sizeof(reader->name), "%s", slash != NULL ? slash + 1 : source->folder);
-    int r = find_manifest(source, reader->name, &reader->manifest, error);
-    if (r == 0)
-        r = reader_open_files(reader, source->folder, error);
-    if (r != 0)
+    snprintf(reader->name, sizeof(reader->name), "%s", slash ? slash + 1 : source->folder);
+    int status = find_manifest(source, reader->name, &reader->manifest, error);
+    if (status == 0)
+        status = reader_open_files(reader, source->folder, error);
+    if (status != 0)
         checkpoint_close(reader);
     else
         *ret_reader = reader;
-    return r;
+    return status;
 }

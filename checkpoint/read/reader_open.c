@@ -48,24 +48,24 @@ static int read_header_chunks(const struct checkpoint_reader *reader,
 {
     size_t chunks = manifest_chunks(header_bytes);
     uint8_t *header = malloc(chunks * MANIFEST_CHUNK_BYTES);
-    int r = header != NULL
-                ? 0
-                : error_set(error, -ENOMEM, "%s: no memory for its header of %" PRIu64 " bytes",
-                            file->path, header_bytes);
-    for (size_t i = 0; r == 0 && i < chunks; i++) {
+    int status =
+        header ? 0
+               : error_set(error, -ENOMEM, "%s: no memory for its header of %" PRIu64 " bytes",
+                           file->path, header_bytes);
+    for (size_t i = 0; status == 0 && i < chunks; i++) {
         uint8_t *chunk = header + i * MANIFEST_CHUNK_BYTES;
         size_t size = reader_chunk_bytes(file, i);
-        r = reader_take(reader, file, place, chunk, size, (uint64_t)i * MANIFEST_CHUNK_BYTES,
-                        error);
-        uint32_t found = r == 0 ? hash_crc32c(0, chunk, size) : 0;
-        if (r == 0 && found != file->entry->chunk_crcs[i])
-            r = reader_chunk_error(file, i, found, error);
+        status = reader_take(reader, file, place, chunk, size, (uint64_t)i * MANIFEST_CHUNK_BYTES,
+                             error);
+        uint32_t found = status == 0 ? hash_crc32c(0, chunk, size) : 0;
+        if (status == 0 && found != file->entry->chunk_crcs[i])
+            status = reader_chunk_error(file, i, found, error);
     }
-    if (r != 0)
+    if (status != 0)
         free(header);
     else
         *ret_header = header;
-    return r;
+    return status;
 }
 
 static int load_index_at(const struct checkpoint_reader *reader, const struct reader_file *file,
@@ -77,21 +77,21 @@ static int load_index_at(const struct checkpoint_reader *reader, const struct re
     AUTO_FREE uint8_t *header = NULL;
     if (file->entry->size_bytes < sizeof(first))
         return error_set(error, -EBADMSG, "%s: shorter than 8 bytes", file->path);
-    int r = reader_take(reader, file, place, first, sizeof(first), 0, error);
-    if (r != 0)
-        return r;
-    r = safetensors_header_size(first, file->entry->size_bytes, &header_bytes, error);
-    if (r != 0) {
+    int status = reader_take(reader, file, place, first, sizeof(first), 0, error);
+    if (status != 0)
+        return status;
+    status = safetensors_header_size(first, file->entry->size_bytes, &header_bytes, error);
+    if (status != 0) {
         error_prefix(error, "%s: ", file->path);
-        return r;
+        return status;
     }
-    r = read_header_chunks(reader, file, place, header_bytes, &header, error);
-    if (r != 0)
-        return r;
-    r = safetensors_parse(header, header_bytes, file->entry->size_bytes, ret_index, error);
-    if (r != 0)
+    status = read_header_chunks(reader, file, place, header_bytes, &header, error);
+    if (status != 0)
+        return status;
+    status = safetensors_parse(header, header_bytes, file->entry->size_bytes, ret_index, error);
+    if (status != 0)
         error_prefix(error, "%s: ", file->path);
-    return r;
+    return status;
 }
 
 int reader_load_index(const struct checkpoint_reader *reader, const struct reader_file *file,
@@ -101,10 +101,10 @@ int reader_load_index(const struct checkpoint_reader *reader, const struct reade
     struct error why = {0};
     int worst = 0;
     for (unsigned i = 0; reader_place(reader, file, i, &place); i++) {
-        int r = load_index_at(reader, file, &place, ret_index, &why);
-        if (r == 0 || r == -ENOMEM || r == -ECANCELED || reader->remote == NULL)
-            return r == 0 ? 0 : error_set(error, r, "%s", why.text);
-        worst = reader_worse(worst, r);
+        int status = load_index_at(reader, file, &place, ret_index, &why);
+        if (status == 0 || status == -ENOMEM || status == -ECANCELED || !reader->remote)
+            return status == 0 ? 0 : error_set(error, status, "%s", why.text);
+        worst = reader_worse(worst, status);
     }
     return error_set(error, worst != 0 ? worst : -EHOSTUNREACH,
                      "no good copy of %s is to be had: %s", file->entry->name, why.text);
@@ -144,7 +144,7 @@ static int compare_index(const struct checkpoint_reader *reader, const struct re
 {
     AUTO_FREE struct named_entry *expected =
         calloc(reader->manifest.tensor_count + 1, sizeof(*expected));
-    if (expected == NULL)
+    if (!expected)
         return error_set(error, -ENOMEM, "%s: no memory to check it", file->path);
     size_t count = expected_entries(&reader->manifest, file->entry->name, expected);
     if (index->count != count)
@@ -156,8 +156,7 @@ static int compare_index(const struct checkpoint_reader *reader, const struct re
         memcpy(key.name, entry->name, sizeof(key.name));
         const struct named_entry *found =
             bsearch(&key, expected, count, sizeof(key), compare_entries);
-        if (found == NULL || entry->dtype != SAFETENSORS_F32 ||
-            entry->offset != found->tensor->offset ||
+        if (!found || entry->dtype != SAFETENSORS_F32 || entry->offset != found->tensor->offset ||
             entry->size_bytes != found->tensor->size_bytes)
             return error_set(error, -EBADMSG, "%s: tensor %s is not the one that the manifest says",
                              file->path, entry->name);
@@ -169,12 +168,12 @@ static int compare_index(const struct checkpoint_reader *reader, const struct re
 static int check_all_chunks(const struct reader_file *file, struct error *error)
 {
     AUTO_FREE uint8_t *buffer = malloc(MANIFEST_CHUNK_BYTES);
-    if (buffer == NULL)
+    if (!buffer)
         return error_set(error, -ENOMEM, "%s: no memory to check it", file->path);
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < file->entry->chunk_count; i++)
-        r = reader_check_chunk(file, file->descriptor, i, buffer, error);
-    return r;
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < file->entry->chunk_count; i++)
+        status = reader_check_chunk(file, file->descriptor, i, buffer, error);
+    return status;
 }
 
 static int check_file(const struct checkpoint_reader *reader, const struct reader_file *file,
@@ -184,12 +183,12 @@ static int check_file(const struct checkpoint_reader *reader, const struct reade
     const struct reader_place here = {.descriptor = file->descriptor};
     if (!is_safetensors(file->entry->name))
         return check_all_chunks(file, error);
-    int r = load_index_at(reader, file, &here, &index, error);
-    if (r != 0)
-        return r;
-    r = compare_index(reader, file, &index, error);
+    int status = load_index_at(reader, file, &here, &index, error);
+    if (status != 0)
+        return status;
+    status = compare_index(reader, file, &index, error);
     safetensors_index_done(&index);
-    return r;
+    return status;
 }
 
 static int compare_tensors(const void *left, const void *right)
@@ -222,8 +221,8 @@ static int sort_tensors(struct checkpoint_reader *reader, const char *folder, st
 static int open_and_check(struct checkpoint_reader *reader, struct reader_file *file,
                           struct error *error)
 {
-    int r = open_file(file, error);
-    return r == 0 ? check_file(reader, file, error) : r;
+    int status = open_file(file, error);
+    return status == 0 ? check_file(reader, file, error) : status;
 }
 
 /* Without a good file here the copies elsewhere must do. */
@@ -231,9 +230,9 @@ static int look_at_copy(struct checkpoint_reader *reader, struct reader_file *fi
                         struct error *error)
 {
     struct error why = {0};
-    int r = open_and_check(reader, file, &why);
-    if (r == 0 || r == -ENOMEM)
-        return r == 0 ? 0 : error_set(error, r, "%s", why.text);
+    int status = open_and_check(reader, file, &why);
+    if (status == 0 || status == -ENOMEM)
+        return status == 0 ? 0 : error_set(error, status, "%s", why.text);
     close_descriptor(&file->descriptor);
     file->descriptor = -1;
     if (manifest_file_on(file->entry, reader->node) && reader->node[0] != '\0' &&
@@ -254,11 +253,11 @@ static int look_at_file(struct checkpoint_reader *reader, struct reader_file *fi
                         struct error *error)
 {
     struct error why = {0};
-    int r = open_and_check(reader, file, &why);
-    if (r == 0)
+    int status = open_and_check(reader, file, &why);
+    if (status == 0)
         return 0;
-    if (r == -ENOMEM || !reader_is_metrics(file->entry->name))
-        return error_set(error, r, "%s", why.text);
+    if (status == -ENOMEM || !reader_is_metrics(file->entry->name))
+        return error_set(error, status, "%s", why.text);
     log_warning("%s; the checkpoint is read without it", why.text);
     close_descriptor(&file->descriptor);
     file->descriptor = -1;
@@ -270,16 +269,16 @@ int reader_open_files(struct checkpoint_reader *reader, const char *folder, stru
     const struct manifest *manifest = &reader->manifest;
     reader->files = calloc(manifest->file_count + 1, sizeof(*reader->files));
     reader->by_name = calloc(manifest->tensor_count + 1, sizeof(struct manifest_tensor *));
-    if (reader->files == NULL || reader->by_name == NULL)
+    if (!reader->files || !reader->by_name)
         return error_set(error, -ENOMEM, "no memory to open %s", folder);
-    int r = sort_tensors(reader, folder, error);
-    for (size_t i = 0; r == 0 && i < manifest->file_count; i++) {
+    int status = sort_tensors(reader, folder, error);
+    for (size_t i = 0; status == 0 && i < manifest->file_count; i++) {
         struct reader_file *file = &reader->files[reader->file_count++];
         file->entry = &manifest->files[i];
         file->descriptor = -1;
         folder_file_path(folder, file->entry->name, file->path);
-        r = reader->remote != NULL ? look_at_copy(reader, file, error)
-                                   : look_at_file(reader, file, error);
+        status =
+            reader->remote ? look_at_copy(reader, file, error) : look_at_file(reader, file, error);
     }
-    return r;
+    return status;
 }

@@ -22,7 +22,7 @@ struct scrub {
 
 static bool is_here(const struct scrub *scrub, const struct manifest_file *entry)
 {
-    return scrub->options->node == NULL || entry->node_count == 0 ||
+    return !scrub->options->node || entry->node_count == 0 ||
            manifest_file_on(entry, scrub->options->node);
 }
 
@@ -75,14 +75,14 @@ static int scrub_file(struct scrub *scrub, const struct manifest_file *entry, st
         return judge(
             scrub, error_set(error, descriptor, "%s: %s", file.path, strerror(-descriptor)), error);
     for (size_t i = 0; i < entry->chunk_count; i++) {
-        int r = reader_check_chunk(&file, descriptor, i, scrub->chunk, error);
-        if (r != 0)
-            return judge(scrub, r, error);
+        int status = reader_check_chunk(&file, descriptor, i, scrub->chunk, error);
+        if (status != 0)
+            return judge(scrub, status, error);
         scrub->done_bytes += reader_chunk_bytes(&file, i);
         atomic_store(scrub->options->done_bytes, scrub->done_bytes);
-        r = rest(scrub);
-        if (r != 0)
-            return error_set(error, r, "%s: verifying it was stopped", file.path);
+        status = rest(scrub);
+        if (status != 0)
+            return error_set(error, status, "%s: verifying it was stopped", file.path);
     }
     return 0;
 }
@@ -106,11 +106,11 @@ static int scrub_files(struct scrub *scrub, struct error *error)
     scrub->began_ns = clock_monotonic_ns();
     for (size_t i = 0; i < manifest->file_count; i++) {
         const struct manifest_file *entry = &manifest->files[i];
-        int r = is_here(scrub, entry) ? scrub_file(scrub, entry, error) : 0;
-        if (r == -EBADMSG)
+        int status = is_here(scrub, entry) ? scrub_file(scrub, entry, error) : 0;
+        if (status == -EBADMSG)
             note(scrub, entry);
-        if (r != 0)
-            return r;
+        if (status != 0)
+            return status;
     }
     return 0;
 }
@@ -130,15 +130,15 @@ int checkpoint_scrub(const struct scrub_options *options, struct scrub_finding *
 {
     struct scrub scrub = {.options = options, .finding = ret_finding};
     *ret_finding = (struct scrub_finding){.file = "manifest.json"};
-    int r = manifest_load(options->path, options->sha256, &scrub.manifest, error);
-    if (r == -EBADMSG && is_another(&scrub))
+    int status = manifest_load(options->path, options->sha256, &scrub.manifest, error);
+    if (status == -EBADMSG && is_another(&scrub))
         return error_set(error, -ENOENT, "%s is another checkpoint by now", options->path);
-    if (r != 0)
-        return judge(&scrub, r, error);
+    if (status != 0)
+        return judge(&scrub, status, error);
     scrub.chunk = aligned_alloc(ALIGNMENT, MANIFEST_CHUNK_BYTES);
-    r = scrub.chunk != NULL ? scrub_files(&scrub, error)
-                            : error_set(error, -ENOMEM, "no memory to verify %s", options->path);
+    status = scrub.chunk ? scrub_files(&scrub, error)
+                         : error_set(error, -ENOMEM, "no memory to verify %s", options->path);
     free(scrub.chunk);
     manifest_done(&scrub.manifest);
-    return r;
+    return status;
 }

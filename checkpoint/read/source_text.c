@@ -14,7 +14,7 @@
 static json_t *encode_nodes(const struct checkpoint_remote *remote)
 {
     json_t *nodes = json_array();
-    for (unsigned i = 0; nodes != NULL && i < remote->node_count; i++) {
+    for (unsigned i = 0; nodes && i < remote->node_count; i++) {
         const struct checkpoint_remote_node *node = &remote->nodes[i];
         if (json_array_append_new(
                 nodes, json_pack("{s:s, s:s}", "name", node->name, "http", node->http)) != 0) {
@@ -35,21 +35,21 @@ int source_text_encode(const struct checkpoint_remote *remote, const char *manif
                   manifest_sha256, "key", key, "timeout_ms",
                   (json_int_t)(remote->timeout_ns / NS_PER_MS), "nodes", encode_nodes(remote));
     sodium_memzero(key, sizeof(key));
-    AUTO_FREE char *text = tree != NULL ? json_text(tree) : NULL;
-    return text != NULL ? bytes_append(into, text, strlen(text)) : -ENOMEM;
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    return text ? bytes_append(into, text, strlen(text)) : -ENOMEM;
 }
 
 static int decode_key(const json_t *tree, uint8_t ret_key[CHECKPOINT_KEY_SIZE], struct error *error)
 {
     char text[2 * CHECKPOINT_KEY_SIZE + 1];
     size_t size = 0;
-    int r = json_get_text(tree, "key", text, sizeof(text), error);
-    if (r == 0 &&
+    int status = json_get_text(tree, "key", text, sizeof(text), error);
+    if (status == 0 &&
         (sodium_hex2bin(ret_key, CHECKPOINT_KEY_SIZE, text, strlen(text), NULL, &size, NULL) != 0 ||
          size != CHECKPOINT_KEY_SIZE))
-        r = error_set(error, -EINVAL, "\"key\" is not %d hexadecimal digits",
-                      2 * CHECKPOINT_KEY_SIZE);
-    return r;
+        status = error_set(error, -EINVAL, "\"key\" is not %d hexadecimal digits",
+                           2 * CHECKPOINT_KEY_SIZE);
+    return status;
 }
 
 static int decode_nodes(const json_t *array, struct checkpoint_remote_node *nodes,
@@ -57,15 +57,15 @@ static int decode_nodes(const json_t *array, struct checkpoint_remote_node *node
 {
     const json_t *item;
     size_t i;
-    int r = 0;
+    int status = 0;
     json_array_foreach(array, i, item)
     {
-        if (r == 0)
-            r = json_get_text(item, "name", nodes[i].name, sizeof(nodes[i].name), error);
-        if (r == 0)
-            r = json_get_text(item, "http", nodes[i].http, sizeof(nodes[i].http), error);
+        if (status == 0)
+            status = json_get_text(item, "name", nodes[i].name, sizeof(nodes[i].name), error);
+        if (status == 0)
+            status = json_get_text(item, "http", nodes[i].http, sizeof(nodes[i].http), error);
     }
-    return r;
+    return status;
 }
 
 static int decode(const json_t *tree, struct checkpoint_remote **ret_remote, char ret_sha256[65],
@@ -75,31 +75,31 @@ static int decode(const json_t *tree, struct checkpoint_remote **ret_remote, cha
     struct checkpoint_remote_options options = {.job = job};
     uint64_t timeout_ms;
     json_t *array;
-    int r = json_get_text(tree, "job", job, sizeof(job), error);
-    if (r == 0)
-        r = json_get_text(tree, "manifest_sha256", ret_sha256, 65, error);
-    if (r == 0)
-        r = json_get_u64(tree, "timeout_ms", TIMEOUT_MS_MAX, &timeout_ms, error);
-    if (r == 0)
-        r = json_get_array(tree, "nodes", NODES_MAX, &array, error);
-    if (r == 0)
-        r = decode_key(tree, options.key, error);
-    if (r != 0)
-        return r;
+    int status = json_get_text(tree, "job", job, sizeof(job), error);
+    if (status == 0)
+        status = json_get_text(tree, "manifest_sha256", ret_sha256, 65, error);
+    if (status == 0)
+        status = json_get_u64(tree, "timeout_ms", TIMEOUT_MS_MAX, &timeout_ms, error);
+    if (status == 0)
+        status = json_get_array(tree, "nodes", NODES_MAX, &array, error);
+    if (status == 0)
+        status = decode_key(tree, options.key, error);
+    if (status != 0)
+        return status;
     options.timeout_ns = timeout_ms * NS_PER_MS;
     options.node_count = (unsigned)json_array_size(array);
     AUTO_FREE struct checkpoint_remote_node *nodes =
         calloc((size_t)options.node_count + 1, sizeof(*nodes));
     options.nodes = nodes;
-    r = nodes != NULL ? decode_nodes(array, nodes, error)
-                      : error_set(error, -ENOMEM, "no memory to reach other nodes");
-    return r == 0 ? checkpoint_remote_new(&options, ret_remote, error) : r;
+    status = nodes ? decode_nodes(array, nodes, error)
+                   : error_set(error, -ENOMEM, "no memory to reach other nodes");
+    return status == 0 ? checkpoint_remote_new(&options, ret_remote, error) : status;
 }
 
 int source_text_decode(const char *text, size_t size_bytes, struct checkpoint_remote **ret_remote,
                        char ret_sha256[65], struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
-    int r = json_parse(text, size_bytes, "the place of a checkpoint", &tree, error);
-    return r == 0 ? decode(tree, ret_remote, ret_sha256, error) : r;
+    int status = json_parse(text, size_bytes, "the place of a checkpoint", &tree, error);
+    return status == 0 ? decode(tree, ret_remote, ret_sha256, error) : status;
 }

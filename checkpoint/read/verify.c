@@ -78,14 +78,14 @@ static void *scrub_chunks(void *argument)
         size_t index = file_of(scrub, number);
         const struct reader_file *file = &scrub->reader->files[index];
         size_t chunk = number - scrub->first_chunk[index];
-        int r = buffer == NULL
-                    ? error_set(&error, -ENOMEM, "%s: no memory to verify it", file->path)
-                    : reader_check_chunk(file, scrub->direct[index], chunk, buffer, &error);
-        if (r != 0)
+        int status = !buffer
+                         ? error_set(&error, -ENOMEM, "%s: no memory to verify it", file->path)
+                         : reader_check_chunk(file, scrub->direct[index], chunk, buffer, &error);
+        if (status != 0)
             report(scrub, number, &error);
         uint64_t size = reader_chunk_bytes(file, chunk);
         uint64_t done = atomic_fetch_add(&scrub->done_bytes, size) + size;
-        if (scrubber->progress != NULL)
+        if (scrubber->progress)
             scrubber->progress(scrubber->context, done, scrubber->total_bytes);
     }
     return NULL;
@@ -98,8 +98,8 @@ static int open_direct(const struct reader_file *file, struct error *error)
     if (descriptor < 0 && errno == EINVAL)
         descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) {
-        int code = -errno;
-        return error_set(error, code, "%s: %s", file->path, strerror(-code));
+        int status = -errno;
+        return error_set(error, status, "%s: %s", file->path, strerror(-status));
     }
     return descriptor;
 }
@@ -109,7 +109,7 @@ static int open_all(struct scrub *scrub, struct error *error)
     size_t count = scrub->reader->file_count;
     scrub->direct = calloc(count + 1, sizeof(*scrub->direct));
     scrub->first_chunk = calloc(count + 1, sizeof(*scrub->first_chunk));
-    if (scrub->direct == NULL || scrub->first_chunk == NULL)
+    if (!scrub->direct || !scrub->first_chunk)
         return error_set(error, -ENOMEM, "no memory to verify a checkpoint");
     for (size_t i = 0; i < count; i++)
         scrub->direct[i] = -1;
@@ -125,7 +125,7 @@ static int open_all(struct scrub *scrub, struct error *error)
 
 static void close_all(struct scrub *scrub)
 {
-    for (size_t i = 0; scrub->direct != NULL && i < scrub->reader->file_count; i++)
+    for (size_t i = 0; scrub->direct && i < scrub->reader->file_count; i++)
         close_descriptor(&scrub->direct[i]);
     free(scrub->direct);
     free(scrub->first_chunk);
@@ -154,14 +154,14 @@ int checkpoint_verify(struct checkpoint_reader *reader,
     pthread_mutex_init(&scrub.lock, NULL);
     for (size_t i = 0; i < reader->file_count; i++)
         foreground.total_bytes += reader->files[i].entry->size_bytes;
-    int r = open_all(&scrub, error);
-    if (r == 0) {
+    int status = open_all(&scrub, error);
+    if (status == 0) {
         run_threads(&scrub, &foreground);
         if (scrub.bad_chunk != SIZE_MAX)
-            r = error_set(error, scrub.bad.code, "%s", scrub.bad.text);
-        else if (progress != NULL)
+            status = error_set(error, scrub.bad.code, "%s", scrub.bad.text);
+        else if (progress)
             progress(context, foreground.total_bytes, foreground.total_bytes);
     }
     close_all(&scrub);
-    return r;
+    return status;
 }

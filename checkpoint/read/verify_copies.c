@@ -27,7 +27,7 @@ static struct copies_node *node_of(struct copies_verdict *verdict, const char *n
     }
     struct copies_node *grown =
         realloc(verdict->nodes, (verdict->node_count + 1) * sizeof(*verdict->nodes));
-    if (grown == NULL)
+    if (!grown)
         return NULL;
     verdict->nodes = grown;
     struct copies_node *node = &grown[verdict->node_count++];
@@ -46,16 +46,16 @@ static int read_copy(struct verifying *verifying, const struct reader_file *file
 {
     for (size_t i = 0; i < file->entry->chunk_count; i++) {
         size_t size = 0, wanted = reader_chunk_bytes(file, i);
-        int r = checkpoint_remote_read(verifying->remote, node, verifying->reader->name,
-                                       file->entry->name, (uint64_t)i * MANIFEST_CHUNK_BYTES,
-                                       verifying->chunk, wanted, &size, error);
-        if (r != 0)
-            return r;
+        int status = checkpoint_remote_read(verifying->remote, node, verifying->reader->name,
+                                            file->entry->name, (uint64_t)i * MANIFEST_CHUNK_BYTES,
+                                            verifying->chunk, wanted, &size, error);
+        if (status != 0)
+            return status;
         if (size != wanted || hash_crc32c(0, verifying->chunk, size) != file->entry->chunk_crcs[i])
             return error_set(error, -EBADMSG, "%s: chunk %zu (from byte %" PRIu64 ") is damaged",
                              file->entry->name, i, (uint64_t)i * MANIFEST_CHUNK_BYTES);
         verifying->done_bytes += wanted;
-        if (verifying->progress != NULL)
+        if (verifying->progress)
             verifying->progress(verifying->context,
                                 MIN(verifying->done_bytes, verifying->total_bytes),
                                 verifying->total_bytes);
@@ -68,22 +68,22 @@ static int verify_copy(struct verifying *verifying, const struct reader_file *fi
                        const char *name, bool guessed, struct copies_seen *seen)
 {
     struct error why = {0};
-    int r = read_copy(verifying, file, name, &why);
-    if (r == -ENOMEM || r == -ECANCELED)
-        return error_set(verifying->error, r, "%s", why.text);
-    if (guessed && (r == -ENOENT || r == -EHOSTUNREACH))
+    int status = read_copy(verifying, file, name, &why);
+    if (status == -ENOMEM || status == -ECANCELED)
+        return error_set(verifying->error, status, "%s", why.text);
+    if (guessed && (status == -ENOENT || status == -EHOSTUNREACH))
         return 0;
     struct copies_node *node = node_of(verifying->verdict, name);
-    if (node == NULL)
+    if (!node)
         return error_set(verifying->error, -ENOMEM, "no memory to verify copies");
-    if (r != 0 && node->problem[0] == '\0')
+    if (status != 0 && node->problem[0] == '\0')
         snprintf(node->problem, sizeof(node->problem), "%.255s", why.text);
-    bool unseen = r == -EHOSTUNREACH;
-    node->good += r == 0;
+    bool unseen = status == -EHOSTUNREACH;
+    node->good += status == 0;
     node->unseen += unseen;
-    node->bad += r != 0 && !unseen;
-    verifying->verdict->bad += r != 0 && !unseen;
-    seen->good += r == 0;
+    node->bad += status != 0 && !unseen;
+    verifying->verdict->bad += status != 0 && !unseen;
+    seen->good += status == 0;
     seen->unseen += unseen;
     return 0;
 }
@@ -95,42 +95,42 @@ static int verify_file(struct verifying *verifying, const struct reader_file *fi
     struct copies_seen seen = {0};
     unsigned named = file->entry->node_count;
     const char *node;
-    int r = 0;
+    int status = 0;
     if (named == 0)
         return 0;
     for (unsigned i = 0;
-         r == 0 && (node = checkpoint_copy_at(file->entry, verifying->remote, i)) != NULL; i++)
-        r = verify_copy(verifying, file, node, i >= named, &seen);
+         status == 0 && (node = checkpoint_copy_at(file->entry, verifying->remote, i)); i++)
+        status = verify_copy(verifying, file, node, i >= named, &seen);
     verifying->verdict->lost += seen.good == 0;
     verifying->verdict->fewest = MIN(verifying->verdict->fewest, seen.good);
     verifying->verdict->unseen += seen.good < named ? seen.unseen : 0;
-    return r;
+    return status;
 }
 
 static int verify_everywhere(struct verifying *verifying, const struct reader_file *file)
 {
     struct copies_seen seen = {0};
     unsigned count = verifying->verdict->node_count;
-    int r = 0;
-    for (unsigned i = 0; r == 0 && file->entry->node_count == 0 && i < count; i++) {
+    int status = 0;
+    for (unsigned i = 0; status == 0 && file->entry->node_count == 0 && i < count; i++) {
         const struct copies_node *node = &verifying->verdict->nodes[i];
-        r = verify_copy(verifying, file, node->name, node->good == 0, &seen);
+        status = verify_copy(verifying, file, node->name, node->good == 0, &seen);
     }
-    return r;
+    return status;
 }
 
 static int verify_files(struct verifying *verifying)
 {
     const struct checkpoint_reader *reader = verifying->reader;
-    int r = 0;
+    int status = 0;
     for (size_t i = 0; i < reader->file_count; i++)
         verifying->total_bytes +=
             reader->files[i].entry->size_bytes * reader->files[i].entry->node_count;
-    for (size_t i = 0; r == 0 && i < reader->file_count; i++)
-        r = verify_file(verifying, &reader->files[i]);
-    for (size_t i = 0; r == 0 && i < reader->file_count; i++)
-        r = verify_everywhere(verifying, &reader->files[i]);
-    return r;
+    for (size_t i = 0; status == 0 && i < reader->file_count; i++)
+        status = verify_file(verifying, &reader->files[i]);
+    for (size_t i = 0; status == 0 && i < reader->file_count; i++)
+        status = verify_everywhere(verifying, &reader->files[i]);
+    return status;
 }
 
 int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint_remote *remote,
@@ -145,12 +145,12 @@ int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint
                                   .context = context,
                                   .chunk = malloc(MANIFEST_CHUNK_BYTES),
                                   .error = error};
-    int r = verifying.chunk != NULL ? verify_files(&verifying)
-                                    : error_set(error, -ENOMEM, "no memory to verify copies");
+    int status = verifying.chunk ? verify_files(&verifying)
+                                 : error_set(error, -ENOMEM, "no memory to verify copies");
     free(verifying.chunk);
-    if (r != 0)
+    if (status != 0)
         copies_verdict_done(ret_verdict);
-    return r;
+    return status;
 }
 
 void copies_verdict_done(struct copies_verdict *verdict)

@@ -45,7 +45,7 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
     struct checkpoint_remote_node *nodes = calloc((size_t)options->node_count + 1, sizeof(*nodes));
     uint64_t *away_until_ns = calloc((size_t)options->node_count + 1, sizeof(*away_until_ns));
     bool *silent = calloc((size_t)options->node_count + 1, sizeof(*silent));
-    if (remote == NULL || nodes == NULL || away_until_ns == NULL || silent == NULL) {
+    if (!remote || !nodes || !away_until_ns || !silent) {
         free(remote);
         free(nodes);
         free(away_until_ns);
@@ -71,7 +71,7 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
 
 void checkpoint_remote_free(struct checkpoint_remote *remote)
 {
-    if (remote == NULL)
+    if (!remote)
         return;
     for (unsigned i = 0; i < remote->pool_count; i++)
         curl_easy_cleanup(remote->pool[i]);
@@ -104,7 +104,7 @@ static CURL *take_handle(struct checkpoint_remote *remote)
     if (remote->pool_count > 0)
         handle = remote->pool[--remote->pool_count];
     pthread_mutex_unlock(&remote->lock);
-    return handle != NULL ? handle : curl_easy_init();
+    return handle ? handle : curl_easy_init();
 }
 
 static void put_handle(struct checkpoint_remote *remote, CURL *handle)
@@ -127,7 +127,7 @@ static size_t on_data(char *data, size_t one, size_t size, void *context)
     if (code != 200) {
         const char *end = memchr(data, '\n', size);
         size_t taken = MIN(sizeof(answer->refusal) - 1 - answer->refusal_bytes,
-                           end != NULL ? (size_t)(end - data) : size);
+                           end ? (size_t)(end - data) : size);
         memcpy(answer->refusal + answer->refusal_bytes, data, taken);
         answer->refusal_bytes += taken;
         return size;
@@ -146,7 +146,7 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
     (void)b;
     (void)c;
     (void)d;
-    return answer->stop != NULL && atomic_load(answer->stop);
+    return answer->stop && atomic_load(answer->stop);
 }
 
 /* Texts are copied by libcurl, which may have no memory for that; nothing else fails. */
@@ -156,7 +156,7 @@ static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const 
     if (curl_easy_setopt(handle, CURLOPT_URL, url) != CURLE_OK ||
         curl_easy_setopt(handle, CURLOPT_PROXY, "") != CURLE_OK) /* whatever http_proxy says */
         return false;
-    if (http_url_authorities() != NULL &&
+    if (http_url_authorities() &&
         curl_easy_setopt(handle, CURLOPT_CAINFO, http_url_authorities()) != CURLE_OK)
         return false;
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
@@ -230,22 +230,22 @@ static int ask(struct checkpoint_remote *remote, const struct checkpoint_remote_
                  (unsigned long long)range->offset, (unsigned long long)range->size_bytes);
     struct curl_slist *headers = curl_slist_append(NULL, header);
     answer->handle = take_handle(remote);
-    if (headers == NULL || answer->handle == NULL || length >= (int)sizeof(url)) {
+    if (!headers || !answer->handle || length >= (int)sizeof(url)) {
         curl_slist_free_all(headers);
-        if (answer->handle != NULL)
+        if (answer->handle)
             curl_easy_cleanup(answer->handle);
         return error_set(error, -ENOMEM, "no memory to ask node %s", node->name);
     }
     CURLcode result = prepare(remote, answer->handle, url, headers, answer)
                           ? curl_easy_perform(answer->handle)
                           : CURLE_OUT_OF_MEMORY;
-    int r = judge(range, node, result, answer, error);
+    int status = judge(range, node, result, answer, error);
     __atomic_store_n(&remote->silent[node - remote->nodes], gave_no_sign(result, answer->handle),
                      __ATOMIC_RELAXED);
     curl_easy_setopt(answer->handle, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
     put_handle(remote, answer->handle);
-    return r;
+    return status;
 }
 
 /* A firnd that has not heard of this generation yet refuses: it is about to. */
@@ -261,13 +261,13 @@ static int ask_patiently(struct checkpoint_remote *remote,
         return error_set(error, -EHOSTUNREACH, "node %s (http %s) does not answer", node->name,
                          node->http);
     for (;;) {
-        int r = ask(remote, node, range, answer, error);
-        if (r == -EHOSTUNREACH)
+        int status = ask(remote, node, range, answer, error);
+        if (status == -EHOSTUNREACH)
             __atomic_store_n(away_until_ns,
                              clock_monotonic_ns() + AWAY_TIMEOUTS * remote->timeout_ns,
                              __ATOMIC_RELAXED);
-        if (r != -EACCES)
-            return r;
+        if (status != -EACCES)
+            return status;
         if (clock_monotonic_ns() >= patient_ns || on_progress(answer, 0, 0, 0, 0))
             return -EHOSTUNREACH;
         nanosleep(&pause, NULL);
@@ -291,7 +291,7 @@ int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, c
 {
     const struct checkpoint_remote_node *found = find_node(remote, node);
     size_t done = 0;
-    if (found == NULL)
+    if (!found)
         return error_set(error, -EHOSTUNREACH, "node %s, which has %s/%s, is away", node, folder,
                          file);
     while (done < size_bytes) {
@@ -305,9 +305,9 @@ int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, c
         struct answer answer = {.data = (uint8_t *)ret_data + done,
                                 .room_bytes = (size_t)range.size_bytes,
                                 .stop = remote->stop};
-        int r = ask_patiently(remote, found, &range, &answer, error);
-        if (r != 0)
-            return r;
+        int status = ask_patiently(remote, found, &range, &answer, error);
+        if (status != 0)
+            return status;
         done += answer.size_bytes;
         if (answer.size_bytes < range.size_bytes)
             break;
@@ -324,18 +324,18 @@ int checkpoint_remote_get(struct checkpoint_remote *remote, const char *node, co
     AUTO_FREE uint8_t *data = malloc(piece);
     for (size_t done = 0;;) {
         size_t size = 0;
-        int r = data == NULL ? -ENOMEM
-                             : checkpoint_remote_read(remote, node, folder, file, done, data, piece,
-                                                      &size, error);
-        if (r == 0 && done + size > size_max)
-            r = error_set(error, -EFBIG, "%s/%s on node %s is longer than %zu bytes", folder, file,
-                          node, size_max);
-        if (r == 0)
-            r = bytes_append(into, data, size);
-        if (r == -ENOMEM)
-            return error_set(error, r, "no memory for %s/%s of node %s", folder, file, node);
-        if (r != 0 || size < piece)
-            return r;
+        int status = !data ? -ENOMEM
+                           : checkpoint_remote_read(remote, node, folder, file, done, data, piece,
+                                                    &size, error);
+        if (status == 0 && done + size > size_max)
+            status = error_set(error, -EFBIG, "%s/%s on node %s is longer than %zu bytes", folder,
+                               file, node, size_max);
+        if (status == 0)
+            status = bytes_append(into, data, size);
+        if (status == -ENOMEM)
+            return error_set(error, status, "no memory for %s/%s of node %s", folder, file, node);
+        if (status != 0 || size < piece)
+            return status;
         done += size;
     }
 }

@@ -56,15 +56,15 @@ static int receive_small(const struct checkpoint_local *local, const char *from,
 {
     struct manifest small = {.step = manifest->step, .generation = manifest->generation};
     small.files = calloc(manifest->file_count + 1, sizeof(*small.files));
-    if (small.files == NULL)
+    if (!small.files)
         return error_set(error, -ENOMEM, "no memory to take over a manifest");
     for (size_t i = 0; i < manifest->file_count; i++) {
         if (manifest->files[i].node_count == 0)
             small.files[small.file_count++] = manifest->files[i]; /* checksums are borrowed */
     }
-    int r = checkpoint_receive_share(local, from, &small, error);
+    int status = checkpoint_receive_share(local, from, &small, error);
     free(small.files);
-    return r;
+    return status;
 }
 
 int checkpoint_write_manifest(const struct checkpoint_local *local, const char *directory,
@@ -74,43 +74,45 @@ int checkpoint_write_manifest(const struct checkpoint_local *local, const char *
     struct io_context *context;
     uint64_t user;
     folder_file_path(directory, MANIFEST_NAME, path);
-    int r = local->io->open(1, NULL, 0, &context, error);
-    if (r != 0)
-        return r;
-    r = local->io->unlink(context, path); /* of an earlier attempt */
-    int descriptor = r == 0 || r == -ENOENT ? local->io->create(context, path, false) : r;
-    r = descriptor < 0 ? descriptor
-                       : local->io->write(context, descriptor, text->data, text->size_bytes, 0, 0);
-    if (r == 0) {
-        r = local->io->drain(context, true, &user);
-        r = r == 1 ? local->io->sync(context, descriptor) : r;
+    int status = local->io->open(1, NULL, 0, &context, error);
+    if (status != 0)
+        return status;
+    status = local->io->unlink(context, path); /* of an earlier attempt */
+    int descriptor =
+        status == 0 || status == -ENOENT ? local->io->create(context, path, false) : status;
+    status = descriptor < 0
+                 ? descriptor
+                 : local->io->write(context, descriptor, text->data, text->size_bytes, 0, 0);
+    if (status == 0) {
+        status = local->io->drain(context, true, &user);
+        status = status == 1 ? local->io->sync(context, descriptor) : status;
     }
     int closed = descriptor >= 0 ? local->io->close_file(context, descriptor) : 0;
-    r = r == 0 ? closed : r;
-    if (r == 0)
-        r = local->io->sync_directory(context, directory);
+    status = status == 0 ? closed : status;
+    if (status == 0)
+        status = local->io->sync_directory(context, directory);
     local->io->close(context);
-    return r == 0 ? 0 : fail(error, r, "write", path);
+    return status == 0 ? 0 : fail(error, status, "write", path);
 }
 
 static int take_text(const struct checkpoint_local *local, const char *from, const char *directory,
                      const struct bytes *text, const char *sha256, struct error *error)
 {
     struct manifest manifest;
-    int r = manifest_check(text, MANIFEST_NAME, sha256, &manifest, error);
-    if (r != 0)
-        return r;
+    int status = manifest_check(text, MANIFEST_NAME, sha256, &manifest, error);
+    if (status != 0)
+        return status;
     if (manifest.step != local->step || manifest.generation != local->generation)
-        r = error_set(error, -EBADMSG, "the manifest from node %s is of step %" PRIu64, from,
-                      manifest.step);
-    if (r == 0)
-        r = receive_small(local, from, &manifest, error);
-    if (r == 0)
-        r = check_files(local, directory, &manifest, error);
-    if (r == 0)
-        r = checkpoint_write_manifest(local, directory, text, error);
+        status = error_set(error, -EBADMSG, "the manifest from node %s is of step %" PRIu64, from,
+                           manifest.step);
+    if (status == 0)
+        status = receive_small(local, from, &manifest, error);
+    if (status == 0)
+        status = check_files(local, directory, &manifest, error);
+    if (status == 0)
+        status = checkpoint_write_manifest(local, directory, text, error);
     manifest_done(&manifest);
-    return r;
+    return status;
 }
 
 int checkpoint_take_manifest(const struct checkpoint_local *local, const char *from,
@@ -121,12 +123,12 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
     if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
     checkpoint_part_path(local->folder, local->step, local->generation, directory);
-    int r = checkpoint_remote_get(local->remote, from, strrchr(directory, '/') + 1, MANIFEST_NAME,
-                                  MANIFEST_BYTES_MAX, &text, error);
-    if (r == 0)
-        r = take_text(local, from, directory, &text, sha256, error);
+    int status = checkpoint_remote_get(local->remote, from, strrchr(directory, '/') + 1,
+                                       MANIFEST_NAME, MANIFEST_BYTES_MAX, &text, error);
+    if (status == 0)
+        status = take_text(local, from, directory, &text, sha256, error);
     bytes_done(&text);
-    return r;
+    return status;
 }
 
 /* ---- the name ---- */
@@ -136,15 +138,15 @@ static int make_room(const struct checkpoint_local *local, const char *path, str
                      struct error *error)
 {
     struct manifest there;
-    struct stat status;
+    struct stat found;
     struct error why = {0};
-    if (lstat(path, &status) != 0)
+    if (lstat(path, &found) != 0)
         return errno == ENOENT ? 0 : fail(error, -errno, "look at", path);
-    int r = manifest_load(path, NULL, &there, &why);
-    if (r != 0 && !checkpoint_is_lost(path, r))
-        return error_set(error, r, "%s", why.text);
-    bool equal = r != 0 || hash128_equal(there.state_digest, digest);
-    if (r == 0)
+    int status = manifest_load(path, NULL, &there, &why);
+    if (status != 0 && !checkpoint_is_lost(path, status))
+        return error_set(error, status, "%s", why.text);
+    bool equal = status != 0 || hash128_equal(there.state_digest, digest);
+    if (status == 0)
         manifest_done(&there);
     if (!equal)
         return error_set(error, -EEXIST,
@@ -162,17 +164,17 @@ int checkpoint_place(const struct checkpoint_local *local, struct hash128 digest
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
     checkpoint_part_path(local->folder, local->step, local->generation, part);
     checkpoint_path(local->folder, local->step, path);
-    int r = make_room(local, path, digest, error);
-    if (r == 0)
-        r = local->io->open(1, NULL, 0, &context, error);
-    if (r != 0)
-        return r;
-    r = local->io->rename(context, part, path);
-    if (r == 0)
-        r = local->io->sync_directory(context, local->folder);
+    int status = make_room(local, path, digest, error);
+    if (status == 0)
+        status = local->io->open(1, NULL, 0, &context, error);
+    if (status != 0)
+        return status;
+    status = local->io->rename(context, part, path);
+    if (status == 0)
+        status = local->io->sync_directory(context, local->folder);
     local->io->close(context);
-    if (r != 0)
-        return fail(error, r, "give its final name to", part);
+    if (status != 0)
+        return fail(error, status, "give its final name to", part);
     memcpy(ret_path, path, sizeof(path));
     return 0;
 }

@@ -41,12 +41,12 @@ static int take_manifest(struct copying *copying, const char *sha256)
 {
     const struct checkpoint_local *local = copying->local;
     struct error why = {0};
-    int r = manifest_load(copying->folder, sha256, &copying->manifest, &why);
-    copying->has_folder = r == 0;
-    if (r == 0)
+    int status = manifest_load(copying->folder, sha256, &copying->manifest, &why);
+    copying->has_folder = status == 0;
+    if (status == 0)
         return 0;
-    if (!checkpoint_is_lost(copying->folder, r) && r != -ENOENT)
-        return error_set(copying->error, r, "%s", why.text); /* nothing is known against it */
+    if (!checkpoint_is_lost(copying->folder, status) && status != -ENOENT)
+        return error_set(copying->error, status, "%s", why.text); /* nothing is known against it */
     if (access(copying->folder, F_OK) == 0)
         return error_set(copying->error, -EEXIST,
                          "%s is no part of this checkpoint: %s; move it away", copying->folder,
@@ -82,7 +82,7 @@ static int list_wanted(struct copying *copying)
                                 .tensors = manifest->tensors,
                                 .tensor_count = manifest->tensor_count};
     wanted->files = calloc(manifest->file_count + 1, sizeof(*wanted->files));
-    if (wanted->files == NULL)
+    if (!wanted->files)
         return error_set(copying->error, -ENOMEM, "no memory to copy a share of a checkpoint");
     for (size_t i = 0; i < manifest->file_count; i++)
         if (is_wanted(copying, &manifest->files[i]))
@@ -103,18 +103,18 @@ static int receive(struct copying *copying)
 {
     const struct checkpoint_local *local = copying->local;
     const char *from, *name = strrchr(copying->folder, '/') + 1;
-    int r = error_set(copying->error, -EHOSTUNREACH, "no node has what %s wrote of %s",
-                      copying->writer, name);
+    int status = error_set(copying->error, -EHOSTUNREACH, "no node has what %s wrote of %s",
+                           copying->writer, name);
     for (unsigned i = 0; (from = checkpoint_copy_at(sample_file(copying), local->remote, i)); i++) {
         if (strcmp(from, local->node) == 0)
             continue;
         error_clear(copying->error);
-        r = checkpoint_receive_files(local, from, name, copying->way, &copying->wanted,
-                                     copying->error);
-        if (r != -ENOENT && r != -EHOSTUNREACH && r != -EBADMSG && r != -EIO)
-            return r;
+        status = checkpoint_receive_files(local, from, name, copying->way, &copying->wanted,
+                                          copying->error);
+        if (status != -ENOENT && status != -EHOSTUNREACH && status != -EBADMSG && status != -EIO)
+            return status;
     }
-    return r;
+    return status;
 }
 
 /* ---- final names ---- */
@@ -126,41 +126,41 @@ static int move_files(const struct copying *copying, struct io_context *context)
         char from[FOLDER_FILE_SIZE], to[FOLDER_FILE_SIZE];
         folder_file_path(copying->way, copying->wanted.files[i].name, from);
         folder_file_path(copying->folder, copying->wanted.files[i].name, to);
-        int r = io->unlink(context, to); /* one of a wrong size */
-        if (r == 0 || r == -ENOENT)
-            r = io->rename(context, from, to);
-        if (r != 0)
-            return fail(copying, r, "give its final name to", from);
+        int status = io->unlink(context, to); /* one of a wrong size */
+        if (status == 0 || status == -ENOENT)
+            status = io->rename(context, from, to);
+        if (status != 0)
+            return fail(copying, status, "give its final name to", from);
     }
-    int r = io->sync_directory(context, copying->folder);
-    if (r != 0)
-        return fail(copying, r, "sync the folder", copying->folder);
-    r = io->unlink(context, copying->way);
-    return r == 0 || r == -ENOENT ? 0 : fail(copying, r, "remove", copying->way);
+    int status = io->sync_directory(context, copying->folder);
+    if (status != 0)
+        return fail(copying, status, "sync the folder", copying->folder);
+    status = io->unlink(context, copying->way);
+    return status == 0 || status == -ENOENT ? 0 : fail(copying, status, "remove", copying->way);
 }
 
 static int move_folder(const struct copying *copying, struct io_context *context)
 {
     const struct io *io = copying->local->io;
-    int r = io->rename(context, copying->way, copying->folder);
-    if (r == 0)
-        r = io->sync_directory(context, copying->local->folder);
-    return r == 0 ? 0 : fail(copying, r, "give its final name to", copying->way);
+    int status = io->rename(context, copying->way, copying->folder);
+    if (status == 0)
+        status = io->sync_directory(context, copying->local->folder);
+    return status == 0 ? 0 : fail(copying, status, "give its final name to", copying->way);
 }
 
 static int move(const struct copying *copying)
 {
     struct io_context *context;
-    int r = copying->has_folder ? 0
-                                : checkpoint_write_manifest(copying->local, copying->way,
-                                                            &copying->text, copying->error);
-    if (r == 0)
-        r = copying->local->io->open(1, NULL, 0, &context, copying->error);
-    if (r != 0)
-        return r;
-    r = copying->has_folder ? move_files(copying, context) : move_folder(copying, context);
+    int status = copying->has_folder ? 0
+                                     : checkpoint_write_manifest(copying->local, copying->way,
+                                                                 &copying->text, copying->error);
+    if (status == 0)
+        status = copying->local->io->open(1, NULL, 0, &context, copying->error);
+    if (status != 0)
+        return status;
+    status = copying->has_folder ? move_files(copying, context) : move_folder(copying, context);
     copying->local->io->close(context);
-    return r;
+    return status;
 }
 
 int checkpoint_copy_share(const struct checkpoint_local *local, const char *manifest_sha256,
@@ -168,23 +168,23 @@ int checkpoint_copy_share(const struct checkpoint_local *local, const char *mani
 {
     struct error ours = {0};
     struct copying copying = {.local = local, .writer = writer, .error = &ours};
-    int r = 0;
+    int status = 0;
     if (strlen(local->folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", local->folder);
     checkpoint_path(local->folder, local->step, copying.folder);
     folder_copy_path(local->folder, local->step, copying.way);
-    r = take_manifest(&copying, manifest_sha256);
-    if (r == 0)
-        r = list_wanted(&copying);
-    if (r == 0 && copying.wanted.file_count > 0) {
-        r = receive(&copying);
-        if (r == 0)
-            r = move(&copying);
+    status = take_manifest(&copying, manifest_sha256);
+    if (status == 0)
+        status = list_wanted(&copying);
+    if (status == 0 && copying.wanted.file_count > 0) {
+        status = receive(&copying);
+        if (status == 0)
+            status = move(&copying);
     }
     free(copying.wanted.files);
     manifest_done(&copying.manifest);
     bytes_done(&copying.text);
-    if (r != 0 && error != NULL)
+    if (status != 0 && error)
         *error = ours;
-    return r;
+    return status;
 }

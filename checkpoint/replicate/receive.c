@@ -65,7 +65,7 @@ static bool is_metrics(const char *name)
 static bool is_same(const struct receiving *receiving, const struct manifest_file *file)
 {
     const struct manifest_file *there = manifest_find_file(&receiving->reference, file->name);
-    if (there == NULL || there->size_bytes != file->size_bytes ||
+    if (!there || there->size_bytes != file->size_bytes ||
         memcmp(there->chunk_crcs, file->chunk_crcs, file->chunk_count * sizeof(uint32_t)) != 0)
         return false;
     size_t tensors = 0;
@@ -101,11 +101,11 @@ static int receive_chunk(struct receiving *receiving, const struct manifest_file
     size_t wanted = (size_t)MIN(file->size_bytes - offset, (uint64_t)MANIFEST_CHUNK_BYTES);
     for (unsigned i = 0; i < CHUNK_TRIES; i++) {
         size_t size = 0;
-        int r = checkpoint_remote_read(receiving->local->remote, receiving->from, receiving->name,
-                                       file->name, offset, receiving->buffer, wanted, &size,
-                                       receiving->error);
-        if (r != 0)
-            return r;
+        int status = checkpoint_remote_read(receiving->local->remote, receiving->from,
+                                            receiving->name, file->name, offset, receiving->buffer,
+                                            wanted, &size, receiving->error);
+        if (status != 0)
+            return status;
         *ret_size = wanted;
         if (size == wanted && hash_crc32c(0, receiving->buffer, wanted) == file->chunk_crcs[chunk])
             return 0;
@@ -131,12 +131,12 @@ static int write_chunk(struct receiving *receiving, int descriptor, size_t chunk
     size_t padded = (size + SAFETENSORS_ALIGN - 1) / SAFETENSORS_ALIGN * SAFETENSORS_ALIGN;
     uint64_t user, offset = (uint64_t)chunk * MANIFEST_CHUNK_BYTES;
     memset(receiving->buffer + size, 0, padded - size); /* O_DIRECT writes whole blocks */
-    int r = io->write(receiving->context, descriptor, receiving->buffer, padded, offset, 0);
-    if (r == 0) {
-        r = io->drain(receiving->context, true, &user);
-        r = r == 1 ? 0 : r;
+    int status = io->write(receiving->context, descriptor, receiving->buffer, padded, offset, 0);
+    if (status == 0) {
+        status = io->drain(receiving->context, true, &user);
+        status = status == 1 ? 0 : status;
     }
-    return r == 0 ? 0 : fail(receiving, r, "write", path);
+    return status == 0 ? 0 : fail(receiving, status, "write", path);
 }
 
 static int receive_content(struct receiving *receiving, const struct manifest_file *file,
@@ -144,24 +144,24 @@ static int receive_content(struct receiving *receiving, const struct manifest_fi
 {
     const struct io *io = receiving->local->io;
     uint64_t blocks = (file->size_bytes + SAFETENSORS_ALIGN - 1) / SAFETENSORS_ALIGN;
-    int r = io->reserve(receiving->context, descriptor, blocks * SAFETENSORS_ALIGN);
-    if (r != 0)
-        return fail(receiving, r, "reserve space for", path);
-    for (size_t chunk = 0; r == 0 && chunk < file->chunk_count; chunk++) {
+    int status = io->reserve(receiving->context, descriptor, blocks * SAFETENSORS_ALIGN);
+    if (status != 0)
+        return fail(receiving, status, "reserve space for", path);
+    for (size_t chunk = 0; status == 0 && chunk < file->chunk_count; chunk++) {
         uint64_t began_ns = clock_monotonic_ns();
         size_t size;
-        r = receive_chunk(receiving, file, chunk, &size);
-        if (r == 0)
-            r = write_chunk(receiving, descriptor, chunk, size, path);
-        if (r == 0)
+        status = receive_chunk(receiving, file, chunk, &size);
+        if (status == 0)
+            status = write_chunk(receiving, descriptor, chunk, size, path);
+        if (status == 0)
             rest(began_ns);
     }
-    if (r != 0)
-        return r;
-    r = io->truncate(receiving->context, descriptor, file->size_bytes);
-    if (r == 0)
-        r = io->sync(receiving->context, descriptor);
-    return r == 0 ? 0 : fail(receiving, r, "finish", path);
+    if (status != 0)
+        return status;
+    status = io->truncate(receiving->context, descriptor, file->size_bytes);
+    if (status == 0)
+        status = io->sync(receiving->context, descriptor);
+    return status == 0 ? 0 : fail(receiving, status, "finish", path);
 }
 
 static int receive_file(struct receiving *receiving, const struct manifest_file *file)
@@ -169,17 +169,17 @@ static int receive_file(struct receiving *receiving, const struct manifest_file 
     const struct io *io = receiving->local->io;
     char path[FOLDER_FILE_SIZE];
     folder_file_path(receiving->directory, file->name, path);
-    int r = io->unlink(receiving->context, path); /* of an earlier attempt */
-    if (r != 0 && r != -ENOENT)
-        return fail(receiving, r, "replace", path);
+    int status = io->unlink(receiving->context, path); /* of an earlier attempt */
+    if (status != 0 && status != -ENOENT)
+        return fail(receiving, status, "replace", path);
     if (link_file(receiving, file, path))
         return 0;
     int descriptor = io->create(receiving->context, path, true);
     if (descriptor < 0)
         return fail(receiving, descriptor, "create", path);
-    r = receive_content(receiving, file, descriptor, path);
+    status = receive_content(receiving, file, descriptor, path);
     int closed = io->close_file(receiving->context, descriptor);
-    return r == 0 && closed != 0 ? fail(receiving, closed, "close", path) : r;
+    return status == 0 && closed != 0 ? fail(receiving, closed, "close", path) : status;
 }
 
 /* ---- a share ---- */
@@ -197,41 +197,41 @@ static void remove_files(struct receiving *receiving)
 static int receive_files(struct receiving *receiving)
 {
     const struct io *io = receiving->local->io;
-    int r =
+    int status =
         receiving->makes_folder ? io->make_directory(receiving->context, receiving->directory) : 0;
-    if (r != 0)
-        return fail(receiving, r, "make the folder", receiving->directory);
-    for (size_t i = 0; r == 0 && i < receiving->part->file_count; i++)
-        r = receive_file(receiving, &receiving->part->files[i]);
-    if (r == 0) {
-        r = io->sync_directory(receiving->context, receiving->directory);
-        if (r != 0)
-            fail(receiving, r, "sync the folder", receiving->directory);
+    if (status != 0)
+        return fail(receiving, status, "make the folder", receiving->directory);
+    for (size_t i = 0; status == 0 && i < receiving->part->file_count; i++)
+        status = receive_file(receiving, &receiving->part->files[i]);
+    if (status == 0) {
+        status = io->sync_directory(receiving->context, receiving->directory);
+        if (status != 0)
+            fail(receiving, status, "sync the folder", receiving->directory);
     }
-    if (r != 0)
+    if (status != 0)
         remove_files(receiving);
-    return r;
+    return status;
 }
 
 static int receive(struct receiving receiving)
 {
     const struct checkpoint_local *local = receiving.local;
     receiving.buffer = aligned_alloc(SAFETENSORS_ALIGN, MANIFEST_CHUNK_BYTES);
-    if (receiving.buffer == NULL)
+    if (!receiving.buffer)
         return error_set(receiving.error, -ENOMEM, "no memory to copy a share of a checkpoint");
     receiving.has_reference =
         folder_shared_before(local->folder, local->step, receiving.reference_path,
                              &receiving.reference) == 0;
-    int r = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context,
-                            receiving.error);
-    if (r == 0) {
-        r = receive_files(&receiving);
+    int status = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context,
+                                 receiving.error);
+    if (status == 0) {
+        status = receive_files(&receiving);
         local->io->close(receiving.context);
     }
     if (receiving.has_reference)
         manifest_done(&receiving.reference);
     free(receiving.buffer);
-    return r;
+    return status;
 }
 
 int checkpoint_receive_files(const struct checkpoint_local *local, const char *from,

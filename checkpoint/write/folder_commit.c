@@ -43,10 +43,9 @@ static int check_file(struct commit *commit, const struct manifest_file *file)
     folder_file_path(commit->part, file->name, path);
     if (stat(path, &status) != 0) {
         int code = -errno;
-        return error_set(commit->error, code, "%s: %s%s", path, strerror(-code),
-                         commit->node == NULL
-                             ? " (do all nodes of the job reach the same checkpoint folder?)"
-                             : "");
+        return error_set(
+            commit->error, code, "%s: %s%s", path, strerror(-code),
+            !commit->node ? " (do all nodes of the job reach the same checkpoint folder?)" : "");
     }
     if ((uint64_t)status.st_size != file->size_bytes)
         return error_set(commit->error, -EBADMSG,
@@ -57,59 +56,59 @@ static int check_file(struct commit *commit, const struct manifest_file *file)
 
 static int check_folder(struct commit *commit)
 {
-    struct stat status;
-    if (commit->node == NULL && lstat(commit->path, &status) == 0)
+    struct stat found;
+    if (!commit->node && lstat(commit->path, &found) == 0)
         return error_set(commit->error, -EEXIST, "%s is there already", commit->path);
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < commit->manifest.file_count; i++) {
-        if (commit->node == NULL || manifest_file_on(&commit->manifest.files[i], commit->node))
-            r = check_file(commit, &commit->manifest.files[i]);
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < commit->manifest.file_count; i++) {
+        if (!commit->node || manifest_file_on(&commit->manifest.files[i], commit->node))
+            status = check_file(commit, &commit->manifest.files[i]);
     }
-    return r;
+    return status;
 }
 
 static int write_content(struct commit *commit, int descriptor, const void *data, size_t size_bytes,
                          const char *path)
 {
     uint64_t user;
-    int r = commit->io->write(commit->context, descriptor, data, size_bytes, 0, 0);
-    if (r == 0) {
-        r = commit->io->drain(commit->context, true, &user);
-        assert(r != 0);
+    int status = commit->io->write(commit->context, descriptor, data, size_bytes, 0, 0);
+    if (status == 0) {
+        status = commit->io->drain(commit->context, true, &user);
+        assert(status != 0);
     }
-    if (r < 0)
-        return fail(commit, r, "write", path);
-    r = commit->io->sync(commit->context, descriptor);
-    return r == 0 ? 0 : fail(commit, r, "sync", path);
+    if (status < 0)
+        return fail(commit, status, "write", path);
+    status = commit->io->sync(commit->context, descriptor);
+    return status == 0 ? 0 : fail(commit, status, "sync", path);
 }
 
 static int write_file(struct commit *commit, const char *name, const void *data, size_t size_bytes)
 {
     char path[FOLDER_FILE_SIZE];
     folder_file_path(commit->part, name, path);
-    int r = commit->io->unlink(commit->context, path); /* of an earlier attempt */
-    if (r != 0 && r != -ENOENT)
-        return fail(commit, r, "replace", path);
+    int status = commit->io->unlink(commit->context, path); /* of an earlier attempt */
+    if (status != 0 && status != -ENOENT)
+        return fail(commit, status, "replace", path);
     int descriptor = commit->io->create(commit->context, path, false);
     if (descriptor < 0)
         return fail(commit, descriptor, "create", path);
-    r = write_content(commit, descriptor, data, size_bytes, path);
+    status = write_content(commit, descriptor, data, size_bytes, path);
     int closed = commit->io->close_file(commit->context, descriptor);
-    if (r == 0 && closed != 0)
-        r = fail(commit, closed, "close", path);
-    return r;
+    if (status == 0 && closed != 0)
+        status = fail(commit, closed, "close", path);
+    return status;
 }
 
 /* These small files are listed in the manifest too, so that every byte of the folder is covered. */
 static int write_json(struct commit *commit, const char *name, const json_t *tree)
 {
-    AUTO_FREE char *text = tree != NULL ? json_text_indented(tree) : NULL;
-    if (text == NULL)
+    AUTO_FREE char *text = tree ? json_text_indented(tree) : NULL;
+    if (!text)
         return error_set(commit->error, -ENOMEM, "no memory for %s", name);
-    int r = write_file(commit, name, text, strlen(text));
-    if (r == 0 && manifest_add_file(&commit->manifest, name, text, strlen(text)) != 0)
-        r = error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
-    return r;
+    int status = write_file(commit, name, text, strlen(text));
+    if (status == 0 && manifest_add_file(&commit->manifest, name, text, strlen(text)) != 0)
+        status = error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
+    return status;
 }
 
 /* What Hugging Face's loaders read first: which of the model's files holds which parameter. */
@@ -132,28 +131,28 @@ static json_t *weight_index(const struct manifest *manifest)
 static int write_manifest(struct commit *commit, char ret_sha256[65])
 {
     struct bytes text = {0};
-    int r = manifest_text(&commit->manifest, &text);
-    if (r != 0)
-        return fail(commit, r, "encode", MANIFEST_NAME);
-    r = write_file(commit, MANIFEST_NAME, text.data, text.size_bytes);
-    if (r == 0)
+    int status = manifest_text(&commit->manifest, &text);
+    if (status != 0)
+        return fail(commit, status, "encode", MANIFEST_NAME);
+    status = write_file(commit, MANIFEST_NAME, text.data, text.size_bytes);
+    if (status == 0)
         manifest_sha256(text.data, text.size_bytes, ret_sha256);
     bytes_done(&text);
-    return r;
+    return status;
 }
 
 static int write_files(struct commit *commit, const json_t *config, char ret_sha256[65])
 {
     AUTO_JSON json_t *index = weight_index(&commit->manifest);
-    int r = write_json(commit, INDEX_NAME, index);
-    if (r == 0)
-        r = write_json(commit, CONFIG_NAME, config);
-    if (r == 0)
-        r = write_manifest(commit, ret_sha256);
-    if (r != 0)
-        return r;
-    r = commit->io->sync_directory(commit->context, commit->part);
-    return r == 0 ? 0 : fail(commit, r, "sync the folder", commit->part);
+    int status = write_json(commit, INDEX_NAME, index);
+    if (status == 0)
+        status = write_json(commit, CONFIG_NAME, config);
+    if (status == 0)
+        status = write_manifest(commit, ret_sha256);
+    if (status != 0)
+        return status;
+    status = commit->io->sync_directory(commit->context, commit->part);
+    return status == 0 ? 0 : fail(commit, status, "sync the folder", commit->part);
 }
 
 /* Best effort; what stays is swept by checkpoint_retain(). */
@@ -177,20 +176,20 @@ static void abandon(struct commit *commit)
 static int carry_out(struct commit *commit, const char *folder, const json_t *config,
                      char ret_sha256[65])
 {
-    int r = check_folder(commit);
-    if (r == 0)
-        r = write_files(commit, config, ret_sha256);
-    if (r == 0 && commit->node == NULL) {
-        r = commit->io->rename(commit->context, commit->part, commit->path);
-        if (r != 0)
-            fail(commit, r, "rename to the final name", commit->part);
+    int status = check_folder(commit);
+    if (status == 0)
+        status = write_files(commit, config, ret_sha256);
+    if (status == 0 && !commit->node) {
+        status = commit->io->rename(commit->context, commit->part, commit->path);
+        if (status != 0)
+            fail(commit, status, "rename to the final name", commit->part);
     }
-    if (r != 0)
+    if (status != 0)
         abandon(commit);
-    if (r != 0 || commit->node != NULL)
-        return r;
-    r = commit->io->sync_directory(commit->context, folder);
-    return r == 0 ? 0 : fail(commit, r, "sync the folder", folder);
+    if (status != 0 || commit->node)
+        return status;
+    status = commit->io->sync_directory(commit->context, folder);
+    return status == 0 ? 0 : fail(commit, status, "sync the folder", folder);
 }
 
 /* A shallow copy with room for the two small files. */
@@ -198,7 +197,7 @@ static int borrow_manifest(struct commit *commit, const struct manifest *manifes
 {
     commit->manifest = *manifest;
     commit->manifest.files = calloc(manifest->file_count + 2, sizeof(*manifest->files));
-    if (commit->manifest.files == NULL)
+    if (!commit->manifest.files)
         return error_set(commit->error, -ENOMEM, "no memory to commit a checkpoint");
     if (manifest->file_count > 0)
         memcpy(commit->manifest.files, manifest->files,
@@ -209,7 +208,7 @@ static int borrow_manifest(struct commit *commit, const struct manifest *manifes
 static int run(struct commit *commit, const char *folder, const struct manifest *manifest,
                const json_t *config, char ret_sha256[65])
 {
-    assert(config != NULL);
+    assert(config);
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(commit->error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     if (!manifest_is_sealed(manifest))
@@ -217,21 +216,21 @@ static int run(struct commit *commit, const char *folder, const struct manifest 
                          manifest->step);
     checkpoint_part_path(folder, manifest->step, manifest->generation, commit->part);
     checkpoint_path(folder, manifest->step, commit->path);
-    int r = borrow_manifest(commit, manifest);
-    if (r != 0)
-        return r;
+    int status = borrow_manifest(commit, manifest);
+    if (status != 0)
+        return status;
     char sha256[65];
-    r = commit->io->open(1, NULL, 0, &commit->context, commit->error);
-    if (r == 0) {
-        r = carry_out(commit, folder, config, sha256);
+    status = commit->io->open(1, NULL, 0, &commit->context, commit->error);
+    if (status == 0) {
+        status = carry_out(commit, folder, config, sha256);
         commit->io->close(commit->context);
     }
-    if (r == 0)
+    if (status == 0)
         memcpy(ret_sha256, sha256, sizeof(sha256));
     for (size_t i = manifest->file_count; i < commit->manifest.file_count; i++)
         free(commit->manifest.files[i].chunk_crcs);
     free(commit->manifest.files);
-    return r;
+    return status;
 }
 
 int folder_commit(const struct io *io, const char *folder, const struct manifest *manifest,
@@ -239,10 +238,10 @@ int folder_commit(const struct io *io, const char *folder, const struct manifest
                   struct error *error)
 {
     struct commit commit = {.io = io, .error = error};
-    int r = run(&commit, folder, manifest, config, ret_sha256);
-    if (r == 0)
+    int status = run(&commit, folder, manifest, config, ret_sha256);
+    if (status == 0)
         memcpy(ret_path, commit.path, sizeof(commit.path));
-    return r;
+    return status;
 }
 
 int folder_commit_copies(const struct checkpoint_local *local, const struct manifest *manifest,

@@ -22,36 +22,36 @@ static int read_sha256(const char *path, char ret_sha256[65], struct error *erro
     char file[FOLDER_FILE_SIZE];
     struct bytes text = {0};
     folder_file_path(path, MANIFEST_NAME, file);
-    int r = file_read(file, MANIFEST_BYTES_MAX, &text, error);
-    if (r == 0)
+    int status = file_read(file, MANIFEST_BYTES_MAX, &text, error);
+    if (status == 0)
         manifest_sha256(text.data, text.size_bytes, ret_sha256);
     bytes_done(&text);
-    return r;
+    return status;
 }
 
 /* 0: good, and of the same state. */
 static int examine(const char *path, const struct manifest *mine, struct error *error)
 {
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(path, &reader, error);
-    if (r != 0)
-        return r;
+    int status = checkpoint_open(path, &reader, error);
+    if (status != 0)
+        return status;
     if (hash128_equal(checkpoint_manifest(reader)->state_digest, mine->state_digest))
-        r = checkpoint_verify(reader, NULL, NULL, error);
+        status = checkpoint_verify(reader, NULL, NULL, error);
     else
-        r = error_set(error, -EEXIST, "%s is there already and holds another state; move it away",
-                      path);
+        status = error_set(error, -EEXIST,
+                           "%s is there already and holds another state; move it away", path);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static int set_aside(const char *folder, const char *path, struct error *error)
 {
     char aside[FOLDER_FILE_SIZE];
     snprintf(aside, sizeof(aside), "%s.damaged", path);
-    int r = folder_remove(aside, error);
-    if (r != 0)
-        return r;
+    int status = folder_remove(aside, error);
+    if (status != 0)
+        return status;
     if (rename(path, aside) != 0) {
         int code = -errno;
         return error_set(error, code, "cannot rename %s, which is damaged: %s", path,
@@ -64,23 +64,23 @@ int folder_compare(const char *folder, const struct manifest *manifest, char ret
                    char ret_sha256[65], struct error *error)
 {
     char path[FOLDER_PATH_SIZE];
-    struct stat status;
+    struct stat found;
     struct error damage = {0};
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     checkpoint_path(folder, manifest->step, path);
-    if (lstat(path, &status) != 0 && errno == ENOENT)
+    if (lstat(path, &found) != 0 && errno == ENOENT)
         return FOLDER_COMPARE_ABSENT;
-    int r = examine(path, manifest, &damage);
-    if (r == 0)
-        r = read_sha256(path, ret_sha256, &damage);
-    if (r == 0) {
+    int status = examine(path, manifest, &damage);
+    if (status == 0)
+        status = read_sha256(path, ret_sha256, &damage);
+    if (status == 0) {
         memcpy(ret_path, path, sizeof(path));
         return FOLDER_COMPARE_STANDS;
     }
-    if (!checkpoint_is_lost(path, r))
-        return error_set(error, r, "%s", damage.text);
+    if (!checkpoint_is_lost(path, status))
+        return error_set(error, status, "%s", damage.text);
     log_warning("%s is damaged; it is set aside and written anew: %s", path, damage.text);
-    r = set_aside(folder, path, error);
-    return r != 0 ? r : FOLDER_COMPARE_ABSENT;
+    status = set_aside(folder, path, error);
+    return status != 0 ? status : FOLDER_COMPARE_ABSENT;
 }

@@ -51,9 +51,10 @@ int checkpoint_home_enter(struct checkpoint_home *home, const struct io *io,
                          "%s is gone: its disk is not mounted, or was another one before; no "
                          "checkpoint is made until the folder is there again",
                          home->seen ? home->folder : home->above);
-    int r = io->make_directory(context, home->folder);
-    if (r != 0)
-        return error_set(error, r, "cannot make the folder %s: %s", home->folder, strerror(-r));
+    int status = io->make_directory(context, home->folder);
+    if (status != 0)
+        return error_set(error, status, "cannot make the folder %s: %s", home->folder,
+                         strerror(-status));
     home->seen = true;
     return 0;
 }

@@ -22,12 +22,12 @@ int checkpoint_owner_write(const char *folder, const struct checkpoint_owner *ow
     AUTO_JSON json_t *tree =
         json_pack("{s:s, s:s, s:s, s:I}", "cluster", owner->cluster, "job", owner->job,
                   "submission", owner->submission, "created", (json_int_t)owner->created);
-    AUTO_FREE char *text = tree != NULL ? json_text(tree) : NULL;
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
 
     folder_file_path(folder, CHECKPOINT_OWNER_NAME, path);
     if (access(path, F_OK) == 0)
         return 0;
-    if (text == NULL)
+    if (!text)
         return error_set(error, -ENOMEM, "no memory for %s", path);
     return file_replace(path, text, strlen(text), 0644, error);
 }
@@ -42,19 +42,20 @@ int checkpoint_owner_read(const char *folder, struct checkpoint_owner *ret_owner
     uint64_t created = 0;
 
     folder_file_path(folder, CHECKPOINT_OWNER_NAME, path);
-    int r = file_read(path, OWNER_BYTES_MAX, &text, error);
-    if (r == 0)
-        r = json_parse((const char *)text.data, text.size_bytes, path, &tree, error);
-    if (r == 0)
-        r = json_get_text(tree, "cluster", owner.cluster, sizeof(owner.cluster), error);
-    if (r == 0)
-        r = json_get_text(tree, "job", owner.job, sizeof(owner.job), error);
-    if (r == 0)
-        r = json_get_text(tree, "submission", owner.submission, sizeof(owner.submission), error);
-    if (r == 0)
-        r = json_get_u64(tree, "created", INT64_MAX, &created, error);
-    if (r < 0)
-        return r;
+    int status = file_read(path, OWNER_BYTES_MAX, &text, error);
+    if (status == 0)
+        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (status == 0)
+        status = json_get_text(tree, "cluster", owner.cluster, sizeof(owner.cluster), error);
+    if (status == 0)
+        status = json_get_text(tree, "job", owner.job, sizeof(owner.job), error);
+    if (status == 0)
+        status =
+            json_get_text(tree, "submission", owner.submission, sizeof(owner.submission), error);
+    if (status == 0)
+        status = json_get_u64(tree, "created", INT64_MAX, &created, error);
+    if (status < 0)
+        return status;
     owner.created = (int64_t)created;
     *ret_owner = owner;
     return 0;
@@ -66,26 +67,26 @@ static int purge_entry(const char *folder, const char *name, size_t *count, stru
     char path[FOLDER_FILE_SIZE];
     uint64_t step;
     enum folder_kind kind = folder_classify(name, &step);
-    int r = 0;
+    int status = 0;
 
     folder_file_path(folder, name, path);
     if (kind == FOLDER_COMPLETE) {
-        r = folder_remove_step(folder, step, error);
-        *count += r == 0;
+        status = folder_remove_step(folder, step, error);
+        *count += status == 0;
     } else if (kind != FOLDER_OTHER) {
-        r = folder_remove(path, error);
+        status = folder_remove(path, error);
     }
-    return r;
+    return status;
 }
 
 static int purge_entries(DIR *directory, const char *folder, size_t *count, struct error *error)
 {
     const struct dirent *entry;
-    int r = 0;
+    int status = 0;
 
-    while (r == 0 && (entry = readdir(directory)) != NULL)
-        r = purge_entry(folder, entry->d_name, count, error);
-    return r;
+    while (status == 0 && (entry = readdir(directory)))
+        status = purge_entry(folder, entry->d_name, count, error);
+    return status;
 }
 
 static int remove_notes(const char *folder, struct error *error)
@@ -106,13 +107,13 @@ int checkpoint_purge(const char *folder, size_t *ret_count, struct error *error)
     DIR *directory = opendir(folder);
 
     *ret_count = 0;
-    if (directory == NULL)
+    if (!directory)
         return error_set(error, -errno, "%s: %s", folder, strerror(errno));
-    int r = purge_entries(directory, folder, ret_count, error);
+    int status = purge_entries(directory, folder, ret_count, error);
     closedir(directory);
-    if (r == 0)
-        r = remove_notes(folder, error);
-    if (r == 0 && rmdir(folder) != 0)
-        r = error_set(error, -errno, "removing %s: %s", folder, strerror(errno));
-    return r;
+    if (status == 0)
+        status = remove_notes(folder, error);
+    if (status == 0 && rmdir(folder) != 0)
+        status = error_set(error, -errno, "removing %s: %s", folder, strerror(errno));
+    return status;
 }

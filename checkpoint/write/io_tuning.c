@@ -55,20 +55,20 @@ static int recall(const struct io *io, const char *path, struct io_tuning *ret_t
     char name[32];
     uint64_t block_bytes = 0;
     struct io_tuning tuning = {0};
-    int r = file_read(path, TUNING_FILE_MAX, &text, NULL);
-    if (r == 0)
-        r = json_parse((const char *)text.data, text.size_bytes, path, &tree, NULL);
+    int status = file_read(path, TUNING_FILE_MAX, &text, NULL);
+    if (status == 0)
+        status = json_parse((const char *)text.data, text.size_bytes, path, &tree, NULL);
     bytes_done(&text);
-    if (r == 0)
-        r = json_get_text(tree, "io", name, sizeof(name), NULL);
-    if (r == 0)
-        r = json_get_u64(tree, "block_bytes", MANIFEST_CHUNK_BYTES, &block_bytes, NULL);
-    if (r == 0)
-        r = json_get_unsigned(tree, "depth", IO_DEPTH_MAX, &tuning.depth, NULL);
-    if (r == 0)
-        r = json_get_double(tree, "bytes_per_second", &tuning.bytes_per_second, NULL);
+    if (status == 0)
+        status = json_get_text(tree, "io", name, sizeof(name), NULL);
+    if (status == 0)
+        status = json_get_u64(tree, "block_bytes", MANIFEST_CHUNK_BYTES, &block_bytes, NULL);
+    if (status == 0)
+        status = json_get_unsigned(tree, "depth", IO_DEPTH_MAX, &tuning.depth, NULL);
+    if (status == 0)
+        status = json_get_double(tree, "bytes_per_second", &tuning.bytes_per_second, NULL);
     tuning.block_bytes = (size_t)block_bytes;
-    if (r != 0 || strcmp(name, io->name) != 0 || !is_allowed(&tuning))
+    if (status != 0 || strcmp(name, io->name) != 0 || !is_allowed(&tuning))
         return -ENOENT;
     *ret_tuning = tuning;
     return 0;
@@ -80,8 +80,8 @@ static void remember(const struct io *io, const char *path, const struct io_tuni
     AUTO_JSON json_t *tree = json_pack("{s:s, s:I, s:i, s:f}", "io", io->name, "block_bytes",
                                        (json_int_t)tuning->block_bytes, "depth", (int)tuning->depth,
                                        "bytes_per_second", tuning->bytes_per_second);
-    AUTO_FREE char *text = tree != NULL ? json_text(tree) : NULL;
-    int ignored = text != NULL ? file_replace(path, text, strlen(text), 0644, NULL) : -ENOMEM;
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    int ignored = text ? file_replace(path, text, strlen(text), 0644, NULL) : -ENOMEM;
     (void)ignored;
 }
 
@@ -99,19 +99,19 @@ static int write_all(const struct trial *trial, size_t block_bytes)
     size_t posted = 0, written = 0;
     while (written < TRIAL_BYTES) {
         uint64_t user;
-        int r = posted < TRIAL_BYTES
-                    ? trial->io->write(trial->context, trial->descriptor, trial->arena + posted,
-                                       block_bytes, posted, 0)
-                    : -EAGAIN;
-        if (r == 0) {
+        int status = posted < TRIAL_BYTES
+                         ? trial->io->write(trial->context, trial->descriptor,
+                                            trial->arena + posted, block_bytes, posted, 0)
+                         : -EAGAIN;
+        if (status == 0) {
             posted += block_bytes;
             continue;
         }
-        if (r != -EAGAIN)
-            return r;
-        r = trial->io->drain(trial->context, true, &user);
-        if (r <= 0)
-            return r < 0 ? r : -EIO;
+        if (status != -EAGAIN)
+            return status;
+        status = trial->io->drain(trial->context, true, &user);
+        if (status <= 0)
+            return status < 0 ? status : -EIO;
         written += block_bytes;
     }
     return 0;
@@ -120,16 +120,16 @@ static int write_all(const struct trial *trial, size_t block_bytes)
 static int measure(const struct io *io, uint8_t *arena, int descriptor, struct io_tuning *choice)
 {
     struct trial trial = {.io = io, .arena = arena, .descriptor = descriptor};
-    int r = io->open(choice->depth, arena, TRIAL_BYTES, &trial.context, NULL);
-    if (r != 0)
-        return r;
+    int status = io->open(choice->depth, arena, TRIAL_BYTES, &trial.context, NULL);
+    if (status != 0)
+        return status;
     uint64_t begun_ns = clock_monotonic_ns();
-    r = write_all(&trial, choice->block_bytes);
+    status = write_all(&trial, choice->block_bytes);
     double seconds = (double)(clock_monotonic_ns() - begun_ns) / 1e9;
     io->close(trial.context);
-    if (r == 0)
+    if (status == 0)
         choice->bytes_per_second = (double)TRIAL_BYTES / MAX(seconds, 1e-9);
-    return r;
+    return status;
 }
 
 /* The first write of a file allocates, the others go where it has: so once for nothing. */
@@ -140,16 +140,16 @@ static int measure_all(const struct io *io, uint8_t *arena, int descriptor,
     uint64_t due_ns = clock_monotonic_ns() + TRIALS_NS;
     unsigned count = 0;
     struct io_tuning warm = choices[0];
-    int r = measure(io, arena, descriptor, &warm);
-    while (r == 0 && count < ARRAY_COUNT(choices) &&
+    int status = measure(io, arena, descriptor, &warm);
+    while (status == 0 && count < ARRAY_COUNT(choices) &&
            (count == 0 || clock_monotonic_ns() < due_ns)) {
         measured[count] = choices[count];
-        r = measure(io, arena, descriptor, &measured[count]);
-        count += r == 0;
+        status = measure(io, arena, descriptor, &measured[count]);
+        count += status == 0;
     }
-    if (r == 0)
+    if (status == 0)
         *ret_best = io_tuning_best(measured, count);
-    return r;
+    return status;
 }
 
 /* The trial's file is also the lock: whoever finds it there has come second. One that a crash has
@@ -159,18 +159,18 @@ static int tune(const struct io *io, const char *folder, struct io_tuning *ret_b
     char path[FOLDER_FILE_SIZE];
     AUTO_FREE uint8_t *arena = aligned_alloc(ALIGNMENT, TRIAL_BYTES);
     struct io_context *context;
-    if (arena == NULL)
+    if (!arena)
         return -ENOMEM;
     memset(arena, 0x5a, TRIAL_BYTES);
     folder_file_path(folder, TRIAL_NAME, path);
-    int r = io->open(1, NULL, 0, &context, NULL);
-    if (r != 0)
-        return r;
+    int status = io->open(1, NULL, 0, &context, NULL);
+    if (status != 0)
+        return status;
     int descriptor = io->create(context, path, true);
     if (descriptor >= 0) {
-        r = io->reserve(context, descriptor, TRIAL_BYTES);
-        if (r == 0)
-            r = measure_all(io, arena, descriptor, ret_best);
+        status = io->reserve(context, descriptor, TRIAL_BYTES);
+        if (status == 0)
+            status = measure_all(io, arena, descriptor, ret_best);
         int ignored = io->close_file(context, descriptor);
         (void)ignored;
     }
@@ -179,7 +179,7 @@ static int tune(const struct io *io, const char *folder, struct io_tuning *ret_b
         (void)ignored;
     }
     io->close(context);
-    return descriptor < 0 ? descriptor : r;
+    return descriptor < 0 ? descriptor : status;
 }
 
 struct io_tuning io_tune(const struct io *io, const char *folder)

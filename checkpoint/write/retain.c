@@ -22,8 +22,8 @@
 
 static int fail(struct error *error, const char *path)
 {
-    int code = -errno;
-    return error_set(error, code, "removing %s: %s", path, strerror(-code));
+    int status = -errno;
+    return error_set(error, status, "removing %s: %s", path, strerror(-status));
 }
 
 static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
@@ -37,19 +37,19 @@ static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
 static int sweep(const char *folder, uint64_t oldest, uint64_t committed, struct error *error)
 {
     DIR *directory = opendir(folder);
-    if (directory == NULL)
+    if (!directory)
         return fail(error, folder);
-    int r = 0;
+    int status = 0;
     const struct dirent *entry;
-    while (r == 0 && (entry = readdir(directory)) != NULL) {
+    while (status == 0 && (entry = readdir(directory))) {
         char path[FOLDER_PATH_SIZE + sizeof(entry->d_name)];
         if (!is_garbage(entry->d_name, oldest, committed))
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        r = folder_remove(path, error);
+        status = folder_remove(path, error);
     }
     closedir(directory);
-    return r;
+    return status;
 }
 
 static bool is_recorded(const struct checkpoint_sweep *sweep, uint64_t step)
@@ -90,14 +90,14 @@ int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error)
     if (strlen(sweep->folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", sweep->folder);
     DIR *directory = opendir(sweep->folder);
-    if (directory == NULL)
+    if (!directory)
         return errno == ENOENT ? 0 : fail(error, sweep->folder);
-    int r = 0;
+    int status = 0;
     const struct dirent *entry;
-    while (r == 0 && (entry = readdir(directory)) != NULL)
-        r = sweep_entry(sweep, entry->d_name, error);
+    while (status == 0 && (entry = readdir(directory)))
+        status = sweep_entry(sweep, entry->d_name, error);
     closedir(directory);
-    return r;
+    return status;
 }
 
 int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, struct error *error)
@@ -114,16 +114,16 @@ static int remove_old(const char *folder, const uint64_t *steps, size_t count,
                       struct keep_rule *rule, uint64_t committed, uint64_t spared,
                       uint64_t *ret_oldest, struct error *error)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(folder, steps[i], path);
         if (steps[i] > committed || keep_verdict(rule, path) != KEEP_GOES || steps[i] == spared)
             *ret_oldest = steps[i];
         else
-            r = folder_remove_step(folder, steps[i], error);
+            status = folder_remove_step(folder, steps[i], error);
     }
-    return r;
+    return status;
 }
 
 int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t spared,
@@ -133,11 +133,11 @@ int checkpoint_retain(const char *folder, unsigned keep, uint64_t step, uint64_t
     size_t count = 0;
     if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
-    int r = checkpoint_list(folder, &steps, &count, error);
-    if (r != 0 || count == 0)
-        return r;
+    int status = checkpoint_list(folder, &steps, &count, error);
+    if (status != 0 || count == 0)
+        return status;
     uint64_t oldest = 0;
     struct keep_rule rule = {.keep = keep};
-    r = remove_old(folder, steps, count, &rule, step, spared, &oldest, error);
-    return r != 0 ? r : sweep(folder, oldest, step, error);
+    status = remove_old(folder, steps, count, &rule, step, spared, &oldest, error);
+    return status != 0 ? status : sweep(folder, oldest, step, error);
 }

@@ -29,7 +29,7 @@ static int check_tensor(const struct checkpoint_tensor *tensor)
         if (checked_multiply(count, tensor->shape[i], &count))
             return -EINVAL;
     }
-    return count == tensor->count && (tensor->data != NULL || count == 0) ? 0 : -EINVAL;
+    return count == tensor->count && (tensor->data || count == 0) ? 0 : -EINVAL;
 }
 
 static int check_description(const struct checkpoint_share *description)
@@ -41,10 +41,10 @@ static int check_description(const struct checkpoint_share *description)
         description->tensor_count > MANIFEST_TENSORS_MAX || description->step > INT64_MAX ||
         description->generation > INT64_MAX)
         return -EINVAL;
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < description->tensor_count; i++)
-        r = check_tensor(&description->tensors[i]);
-    return r;
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < description->tensor_count; i++)
+        status = check_tensor(&description->tensors[i]);
+    return status;
 }
 
 static enum share_file_kind kind_of(const struct checkpoint_tensor *tensor)
@@ -63,7 +63,7 @@ static int fill_index(const struct share *share, struct share_file *file)
 {
     struct safetensors_index *index = &file->index;
     index->entries = calloc(share->tensor_count + 1, sizeof(*index->entries));
-    if (index->entries == NULL)
+    if (!index->entries)
         return -ENOMEM;
     for (unsigned i = 0; i < share->tensor_count; i++) {
         const struct checkpoint_tensor *tensor = &share->tensors[i];
@@ -83,7 +83,7 @@ static int fill_index(const struct share *share, struct share_file *file)
 static int align_header(const struct bytes *header, uint8_t **ret_header)
 {
     uint8_t *aligned = aligned_alloc(SAFETENSORS_ALIGN, header->size_bytes);
-    if (aligned == NULL)
+    if (!aligned)
         return -ENOMEM;
     memcpy(aligned, header->data, header->size_bytes);
     *ret_header = aligned;
@@ -103,17 +103,17 @@ static void name_file(const struct share *share, struct share_file *file)
 static int prepare_file(const struct share *share, struct share_file *file)
 {
     struct bytes header = {0};
-    int r = fill_index(share, file);
-    if (r == 0)
-        r = safetensors_layout(&file->index, &header);
-    if (r == 0)
-        r = align_header(&header, &file->header);
+    int status = fill_index(share, file);
+    if (status == 0)
+        status = safetensors_layout(&file->index, &header);
+    if (status == 0)
+        status = align_header(&header, &file->header);
     bytes_done(&header);
-    if (r != 0)
-        return r;
+    if (status != 0)
+        return status;
     file->chunk_count = manifest_chunks(file->index.file_bytes);
     file->chunk_crcs = calloc(file->chunk_count, sizeof(*file->chunk_crcs));
-    if (file->chunk_crcs == NULL)
+    if (!file->chunk_crcs)
         return -ENOMEM;
     name_file(share, file);
     return 0;
@@ -131,7 +131,7 @@ static int list_files(struct share *share)
 {
     size_t count = 0;
     share->files = calloc(share->tensor_count + 1, sizeof(*share->files));
-    if (share->files == NULL)
+    if (!share->files)
         return -ENOMEM;
     for (unsigned i = 0; i < share->tensor_count; i++) {
         const struct checkpoint_tensor *tensor = &share->tensors[i];
@@ -158,7 +158,7 @@ static int prepare_part(const struct checkpoint_share *description, struct share
     part->generation = description->generation;
     part->tensors = calloc(share->tensor_count + 1, sizeof(*part->tensors));
     part->files = calloc(share->file_count + 1, sizeof(*part->files));
-    return part->tensors != NULL && part->files != NULL ? 0 : -ENOMEM;
+    return part->tensors && part->files ? 0 : -ENOMEM;
 }
 
 static int prepare(const struct checkpoint_share *description, struct share *share)
@@ -170,37 +170,37 @@ static int prepare(const struct checkpoint_share *description, struct share *sha
     checkpoint_part_path(description->folder, description->step, description->generation,
                          share->directory);
     share->tensors = calloc(description->tensor_count + 1, sizeof(*share->tensors));
-    if (share->tensors == NULL)
+    if (!share->tensors)
         return -ENOMEM;
     for (unsigned i = 0; i < description->tensor_count; i++)
         share->tensors[share->tensor_count++] = description->tensors[i];
-    int r = list_files(share);
-    if (r == 0)
-        r = prepare_part(description, share);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++)
-        r = prepare_file(share, &share->files[i]);
-    return r;
+    int status = list_files(share);
+    if (status == 0)
+        status = prepare_part(description, share);
+    for (unsigned i = 0; status == 0 && i < share->file_count; i++)
+        status = prepare_file(share, &share->files[i]);
+    return status;
 }
 
 int share_prepare(const struct checkpoint_share *description, struct share **ret_share)
 {
-    int r = check_description(description);
-    if (r != 0)
-        return r;
+    int status = check_description(description);
+    if (status != 0)
+        return status;
     struct share *share = calloc(1, sizeof(*share));
-    if (share == NULL)
+    if (!share)
         return -ENOMEM;
-    r = prepare(description, share);
-    if (r != 0)
+    status = prepare(description, share);
+    if (status != 0)
         share_free(share);
     else
         *ret_share = share;
-    return r;
+    return status;
 }
 
 void share_free(struct share *share)
 {
-    if (share == NULL)
+    if (!share)
         return;
     for (unsigned i = 0; i < share->file_count; i++) {
         safetensors_index_done(&share->files[i].index);

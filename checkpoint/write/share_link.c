@@ -53,8 +53,7 @@ static bool same_places(const struct share *share, const struct share_file *file
         const struct safetensors_entry *entry = &file->index.entries[i];
         const struct manifest_tensor *there =
             find_tensor(earlier, file->name, share->tensors[entry->user].name);
-        if (there == NULL || there->offset != entry->offset ||
-            there->size_bytes != entry->size_bytes)
+        if (!there || there->offset != entry->offset || there->size_bytes != entry->size_bytes)
             return false;
     }
     return true;
@@ -102,14 +101,14 @@ static void link_file(struct share *share, struct share_file *file,
     const struct manifest *earlier = &reference->manifest;
     const struct manifest_file *listed = manifest_find_file(earlier, file->name);
     folder_file_path(reference->path, file->name, from);
-    if (listed == NULL || listed->size_bytes != file->index.file_bytes ||
+    if (!listed || listed->size_bytes != file->index.file_bytes ||
         !same_places(share, file, earlier) || !has_its_size(from, listed) ||
         !same_values(share, file, earlier))
         return;
-    int r = io->unlink(context, file->path); /* of an earlier attempt */
-    if (r == 0 || r == -ENOENT)
-        r = io->link(context, from, file->path);
-    if (r == 0)
+    int status = io->unlink(context, file->path); /* of an earlier attempt */
+    if (status == 0 || status == -ENOENT)
+        status = io->link(context, from, file->path);
+    if (status == 0)
         enter_file(share, file, earlier, listed);
 }
 

@@ -48,37 +48,36 @@ static int open_file(struct share_file *file, struct staging *staging, struct er
 {
     const struct io *io = staging->io;
     uint64_t size = round_up(file->index.file_bytes);
-    int r = io->unlink(staging->context, file->path); /* of an earlier attempt */
-    if (r != 0 && r != -ENOENT)
-        return fail(error, r, "replace", file->path);
-    r = io->create(staging->context, file->path, true);
-    if (r < 0)
-        return fail_in_folder(error, r, "create", file->path);
-    file->descriptor = r;
+    int status = io->unlink(staging->context, file->path); /* of an earlier attempt */
+    if (status != 0 && status != -ENOENT)
+        return fail(error, status, "replace", file->path);
+    status = io->create(staging->context, file->path, true);
+    if (status < 0)
+        return fail_in_folder(error, status, "create", file->path);
+    file->descriptor = status;
     file->created = true;
-    r = io->reserve(staging->context, file->descriptor, size);
-    if (r != 0)
-        return error_set(error, r, "cannot reserve the %" PRIu64 " bytes that %s needs: %s", size,
-                         file->path, strerror(-r));
+    status = io->reserve(staging->context, file->descriptor, size);
+    if (status != 0)
+        return error_set(error, status, "cannot reserve the %" PRIu64 " bytes that %s needs: %s",
+                         size, file->path, strerror(-status));
     return 0;
 }
 
 static int open_files(struct share *share, struct staging *staging, struct error *error)
 {
-    int r = share->home != NULL
-                ? checkpoint_home_enter(share->home, staging->io, staging->context, error)
-                : 0;
-    if (r != 0)
-        return r;
-    r = staging->io->make_directory(staging->context, share->directory);
-    if (r != 0)
-        return fail(error, r, "make the folder", share->directory);
+    int status =
+        share->home ? checkpoint_home_enter(share->home, staging->io, staging->context, error) : 0;
+    if (status != 0)
+        return status;
+    status = staging->io->make_directory(staging->context, share->directory);
+    if (status != 0)
+        return fail(error, status, "make the folder", share->directory);
     share_link_files(share, staging->io, staging->context);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+    for (unsigned i = 0; status == 0 && i < share->file_count; i++) {
         if (!share->files[i].linked)
-            r = open_file(&share->files[i], staging, error);
+            status = open_file(&share->files[i], staging, error);
     }
-    return r;
+    return status;
 }
 
 static void enter_tensor(struct share *share, const struct share_file *file,
@@ -105,7 +104,7 @@ static int stage_piece(struct share *share, struct share_file *file, uint64_t po
     const uint8_t *source = (const uint8_t *)share->tensors[entry->user].data;
     size_t done = (size_t)(position - entry->offset);
     size_t size = MIN(MIN(room, PIECE_BYTES), (size_t)entry->size_bytes - done);
-    if (share->hash == NULL && (share->hash = hash_stream_new()) == NULL)
+    if (!share->hash && !(share->hash = hash_stream_new()))
         return -ENOMEM;
     if (size > 0) {
         memcpy(target, source + done, size);
@@ -135,10 +134,10 @@ static int stage_block(struct share *share, struct share_file *file, size_t bloc
     }
     while (position < end) {
         size_t size;
-        int r = stage_piece(share, file, position, (size_t)(end - position),
-                            block->data + (position - block->offset), crc, &size);
-        if (r != 0)
-            return r;
+        int status = stage_piece(share, file, position, (size_t)(end - position),
+                                 block->data + (position - block->offset), crc, &size);
+        if (status != 0)
+            return status;
         position += size;
     }
     uint64_t padded = round_up(end);
@@ -155,9 +154,9 @@ static int enter_empty_tensors(struct share *share, struct share_file *file)
         size_t size;
         const struct safetensors_entry *entry = &file->index.entries[file->next_entry];
         assert(entry->size_bytes == 0);
-        int r = stage_piece(share, file, entry->offset, 0, NULL, &crc, &size);
-        if (r != 0)
-            return r;
+        int status = stage_piece(share, file, entry->offset, 0, NULL, &crc, &size);
+        if (status != 0)
+            return status;
     }
     return 0;
 }
@@ -170,71 +169,72 @@ static int stage_file(struct share *share, unsigned number, struct staging *stag
         struct staging_block *block;
         if (atomic_load_explicit(stop, memory_order_relaxed))
             return error_set(error, -ECANCELED, "%s: the writer was stopped", file->path);
-        int r = staging_acquire(staging, &block);
-        if (r != 0)
-            return fail(error, r, "write", share->files[staging->failed_file].path);
+        int status = staging_acquire(staging, &block);
+        if (status != 0)
+            return fail(error, status, "write", share->files[staging->failed_file].path);
         block->descriptor = file->descriptor;
         block->file = number;
         block->offset = offset;
-        r = stage_block(share, file, staging->block_bytes, block);
-        if (r != 0)
-            return fail(error, r, "stage", file->path);
-        r = block->size_bytes > 0 ? staging_submit(staging, block) : staging_return(staging, block);
-        if (r != 0)
-            return fail(error, r, "write", share->files[staging->failed_file].path);
+        status = stage_block(share, file, staging->block_bytes, block);
+        if (status != 0)
+            return fail(error, status, "stage", file->path);
+        status =
+            block->size_bytes > 0 ? staging_submit(staging, block) : staging_return(staging, block);
+        if (status != 0)
+            return fail(error, status, "write", share->files[staging->failed_file].path);
     }
-    int r = enter_empty_tensors(share, file);
-    return r == 0 ? 0 : fail(error, r, "stage", file->path);
+    int status = enter_empty_tensors(share, file);
+    return status == 0 ? 0 : fail(error, status, "stage", file->path);
 }
 
 static int write_header(struct share_file *file, struct staging *staging)
 {
     uint64_t user;
-    int r = staging->io->write(staging->context, file->descriptor, file->header,
-                               file->index.header_bytes, 0, 0);
-    if (r != 0)
-        return r;
-    r = staging->io->drain(staging->context, true, &user);
-    assert(r != 0);
-    return r < 0 ? r : 0;
+    int status = staging->io->write(staging->context, file->descriptor, file->header,
+                                    file->index.header_bytes, 0, 0);
+    if (status != 0)
+        return status;
+    status = staging->io->drain(staging->context, true, &user);
+    assert(status != 0);
+    return status < 0 ? status : 0;
 }
 
 static int close_file(struct share_file *file, struct staging *staging)
 {
-    int r = staging->io->close_file(staging->context, file->descriptor);
+    int status = staging->io->close_file(staging->context, file->descriptor);
     file->descriptor = -1;
-    return r;
+    return status;
 }
 
 static int finish_file(struct share_file *file, struct staging *staging, struct error *error)
 {
     const struct io *io = staging->io;
-    int r = io->truncate(staging->context, file->descriptor, file->index.file_bytes);
-    if (r != 0)
-        return fail(error, r, "set the length of", file->path);
-    r = write_header(file, staging);
-    if (r != 0)
-        return fail(error, r, "write the header of", file->path);
-    r = io->sync(staging->context, file->descriptor);
-    if (r != 0)
-        return fail(error, r, "sync", file->path);
-    r = close_file(file, staging);
-    return r == 0 ? 0 : fail(error, r, "close", file->path);
+    int status = io->truncate(staging->context, file->descriptor, file->index.file_bytes);
+    if (status != 0)
+        return fail(error, status, "set the length of", file->path);
+    status = write_header(file, staging);
+    if (status != 0)
+        return fail(error, status, "write the header of", file->path);
+    status = io->sync(staging->context, file->descriptor);
+    if (status != 0)
+        return fail(error, status, "sync", file->path);
+    status = close_file(file, staging);
+    return status == 0 ? 0 : fail(error, status, "close", file->path);
 }
 
 static int finish_files(struct share *share, struct staging *staging, struct error *error)
 {
-    int r = staging_finish(staging);
-    if (r != 0)
-        return fail(error, r, "write", share->files[staging->failed_file].path);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+    int status = staging_finish(staging);
+    if (status != 0)
+        return fail(error, status, "write", share->files[staging->failed_file].path);
+    for (unsigned i = 0; status == 0 && i < share->file_count; i++) {
         if (!share->files[i].linked)
-            r = finish_file(&share->files[i], staging, error);
+            status = finish_file(&share->files[i], staging, error);
     }
-    if (r != 0)
-        return r;
-    r = staging->io->sync_directory(staging->context, share->directory);
-    return r == 0 ? 0 : fail_in_folder(error, r, "sync the folder", share->directory);
+    if (status != 0)
+        return status;
+    status = staging->io->sync_directory(staging->context, share->directory);
+    return status == 0 ? 0 : fail_in_folder(error, status, "sync the folder", share->directory);
 }
 
 /* Best effort: what cannot be removed is swept by checkpoint_retain(). */
@@ -257,16 +257,16 @@ static void abandon(struct share *share, struct staging *staging)
 int share_write(struct share *share, struct staging *staging, const atomic_bool *stop,
                 void (*staged)(void *context), void *context, struct error *error)
 {
-    int r = open_files(share, staging, error);
-    for (unsigned i = 0; r == 0 && i < share->file_count; i++) {
+    int status = open_files(share, staging, error);
+    for (unsigned i = 0; status == 0 && i < share->file_count; i++) {
         if (!share->files[i].linked)
-            r = stage_file(share, i, staging, stop, error);
+            status = stage_file(share, i, staging, stop, error);
     }
-    if (r == 0) {
+    if (status == 0) {
         staged(context);
-        r = finish_files(share, staging, error);
+        status = finish_files(share, staging, error);
     }
-    if (r != 0)
+    if (status != 0)
         abandon(share, staging);
-    return r;
+    return status;
 }

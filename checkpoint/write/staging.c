@@ -22,7 +22,7 @@ static int make_blocks(struct staging *staging)
     staging->blocks = calloc(staging->block_count, sizeof(*staging->blocks));
     staging->free_blocks = calloc(staging->block_count, sizeof(*staging->free_blocks));
     staging->pending = calloc(staging->block_count, sizeof(*staging->pending));
-    if (staging->blocks == NULL || staging->free_blocks == NULL || staging->pending == NULL)
+    if (!staging->blocks || !staging->free_blocks || !staging->pending)
         return -ENOMEM;
     for (unsigned i = 0; i < staging->block_count; i++) {
         staging->blocks[i].data = staging->arena + i * staging->block_bytes;
@@ -40,23 +40,23 @@ int staging_init(struct staging *staging, const struct io *io, size_t arena_byte
     staging->block_count = (unsigned)(arena_bytes / block_bytes);
     staging->depth = MIN(depth, staging->block_count);
     staging->arena = map_arena(staging->arena_bytes);
-    if (staging->arena == NULL || make_blocks(staging) != 0) {
+    if (!staging->arena || make_blocks(staging) != 0) {
         staging_done(staging);
         return error_set(error, -ENOMEM, "no memory for a checkpoint arena of %zu bytes",
                          arena_bytes);
     }
-    int r =
+    int status =
         io->open(staging->depth, staging->arena, staging->arena_bytes, &staging->context, error);
-    if (r != 0)
+    if (status != 0)
         staging_done(staging);
-    return r;
+    return status;
 }
 
 void staging_done(struct staging *staging)
 {
-    if (staging->context != NULL)
+    if (staging->context)
         staging->io->close(staging->context);
-    if (staging->arena != NULL)
+    if (staging->arena)
         munmap(staging->arena, staging->arena_bytes);
     free(staging->blocks);
     free(staging->free_blocks);
@@ -69,26 +69,28 @@ void staging_done(struct staging *staging)
 static int reap(struct staging *staging, bool wait)
 {
     uint64_t user;
-    int r = staging->io->drain(staging->context, wait, &user);
-    if (r == 0)
+    int status = staging->io->drain(staging->context, wait, &user);
+    if (status == 0)
         return 0;
     assert(user < staging->block_count && staging->in_flight > 0);
     staging->in_flight--;
     staging->free_blocks[staging->free_count++] = (unsigned)user;
-    if (r < 0)
+    if (status < 0)
         staging->failed_file = staging->blocks[user].file;
-    return r;
+    return status;
 }
 
 static int post_first(struct staging *staging)
 {
     unsigned index = staging->pending[staging->pending_first];
     const struct staging_block *block = &staging->blocks[index];
-    int r = staging->io->write(staging->context, block->descriptor, block->data + block->skip_bytes,
-                               block->size_bytes, block->offset + block->skip_bytes, index);
-    if (r != 0) {
+    int status =
+        staging->io->write(staging->context, block->descriptor, block->data + block->skip_bytes,
+                           block->size_bytes, block->offset + block->skip_bytes, index);
+    if (status != 0) {
         staging->failed_file = block->file;
-        return r == -EAGAIN ? -EIO : r; /* the depth is ours to keep: this is not "come again" */
+        return status == -EAGAIN ? -EIO
+                                 : status; /* the depth is ours to keep: this is not "come again" */
     }
     staging->in_flight++;
     staging->pending_first = (staging->pending_first + 1) % staging->block_count;
@@ -99,26 +101,26 @@ static int post_first(struct staging *staging)
 /* Free what is finished, post what waits, without waiting. */
 static int advance(struct staging *staging)
 {
-    int r;
+    int status;
     do
-        r = reap(staging, false);
-    while (r > 0);
-    while (r == 0 && staging->pending_count > 0 && staging->in_flight < staging->depth)
-        r = post_first(staging);
-    return r;
+        status = reap(staging, false);
+    while (status > 0);
+    while (status == 0 && staging->pending_count > 0 && staging->in_flight < staging->depth)
+        status = post_first(staging);
+    return status;
 }
 
 int staging_acquire(struct staging *staging, struct staging_block **ret_block)
 {
-    int r = advance(staging);
-    while (r == 0 && staging->free_count == 0) {
-        r = reap(staging, true);
-        if (r > 0)
-            r = advance(staging);
+    int status = advance(staging);
+    while (status == 0 && staging->free_count == 0) {
+        status = reap(staging, true);
+        if (status > 0)
+            status = advance(staging);
     }
-    if (r == 0)
+    if (status == 0)
         *ret_block = &staging->blocks[staging->free_blocks[--staging->free_count]];
-    return r;
+    return status;
 }
 
 int staging_submit(struct staging *staging, struct staging_block *block)
@@ -138,13 +140,13 @@ int staging_return(struct staging *staging, const struct staging_block *block)
 
 int staging_finish(struct staging *staging)
 {
-    int r = advance(staging);
-    while (r == 0 && (staging->in_flight > 0 || staging->pending_count > 0)) {
-        r = reap(staging, true);
-        if (r > 0)
-            r = advance(staging);
+    int status = advance(staging);
+    while (status == 0 && (staging->in_flight > 0 || staging->pending_count > 0)) {
+        status = reap(staging, true);
+        if (status > 0)
+            status = advance(staging);
     }
-    return r;
+    return status;
 }
 
 void staging_abandon(struct staging *staging)

@@ -31,8 +31,9 @@ static int try_to_write(const char *folder, struct error *error)
     if (descriptor < 0)
         return error_set(error, -errno, "writing to %s: %s", folder, strerror(errno));
     unlink(path);
-    int r = write_a_little(descriptor);
-    return r != 0 ? error_set(error, r, "writing to %s: %s", folder, strerror(-r)) : 0;
+    int status = write_a_little(descriptor);
+    return status != 0 ? error_set(error, status, "writing to %s: %s", folder, strerror(-status))
+                       : 0;
 }
 
 /* Where the disk does not say how much room there is, the first checkpoint shows. */
@@ -55,6 +56,6 @@ int checkpoint_writable(const char *folder, uint64_t size_bytes, struct error *e
     if (strlen(folder) >= sizeof(nearest))
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
     folder_nearest(folder, nearest);
-    int r = try_to_write(nearest, error);
-    return r != 0 ? r : look_for_room(nearest, size_bytes, error);
+    int status = try_to_write(nearest, error);
+    return status != 0 ? status : look_for_room(nearest, size_bytes, error);
 }

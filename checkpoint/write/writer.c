@@ -50,11 +50,11 @@ static void *thread_main(void *argument)
             break;
         pthread_mutex_unlock(&writer->lock);
         struct error failure = {0};
-        int r = share_write(writer->share, &writer->staging, &writer->stop, mark_staged, writer,
-                            &failure);
+        int status = share_write(writer->share, &writer->staging, &writer->stop, mark_staged,
+                                 writer, &failure);
         pthread_mutex_lock(&writer->lock);
         writer->failure = failure;
-        writer->state = r == 0 ? WRITER_DONE : WRITER_FAILED;
+        writer->state = status == 0 ? WRITER_DONE : WRITER_FAILED;
         pthread_cond_broadcast(&writer->changed);
     }
     pthread_mutex_unlock(&writer->lock);
@@ -103,40 +103,40 @@ static int start_thread(struct checkpoint_writer *writer)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = -pthread_create(&writer->thread, NULL, thread_main, writer);
+    int status = -pthread_create(&writer->thread, NULL, thread_main, writer);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r;
+    return status;
 }
 
 int checkpoint_writer_start(const struct checkpoint_writer_options *options,
                             struct checkpoint_writer **ret_writer, struct error *error)
 {
     size_t block_bytes = options->block_bytes != 0 ? options->block_bytes : MANIFEST_CHUNK_BYTES;
-    int r = check_options(options, block_bytes, error);
-    if (r != 0)
-        return r;
+    int status = check_options(options, block_bytes, error);
+    if (status != 0)
+        return status;
     struct checkpoint_writer *writer = calloc(1, sizeof(*writer));
-    if (writer == NULL)
+    if (!writer)
         return error_set(error, -ENOMEM, "no memory for the checkpoint writer");
     init_locks(writer);
     unsigned depth = options->depth != 0 ? options->depth : DEPTH_DEFAULT;
-    r = staging_init(&writer->staging, options->io, options->arena_bytes, block_bytes, depth,
-                     error);
-    if (r == 0) {
-        r = start_thread(writer);
-        if (r != 0)
-            error_set(error, r, "cannot start the checkpoint thread: %s", strerror(-r));
+    status = staging_init(&writer->staging, options->io, options->arena_bytes, block_bytes, depth,
+                          error);
+    if (status == 0) {
+        status = start_thread(writer);
+        if (status != 0)
+            error_set(error, status, "cannot start the checkpoint thread: %s", strerror(-status));
     }
-    if (r != 0)
+    if (status != 0)
         free_writer(writer);
     else
         *ret_writer = writer;
-    return r;
+    return status;
 }
 
 void checkpoint_writer_stop(struct checkpoint_writer *writer)
 {
-    if (writer == NULL)
+    if (!writer)
         return;
     atomic_store(&writer->stop, true);
     pthread_mutex_lock(&writer->lock);
@@ -155,9 +155,9 @@ int checkpoint_writer_begin(struct checkpoint_writer *writer, const struct check
     pthread_mutex_unlock(&writer->lock);
     if (busy)
         return -EBUSY;
-    int r = share_prepare(share, &prepared);
-    if (r != 0)
-        return r;
+    int status = share_prepare(share, &prepared);
+    if (status != 0)
+        return status;
     pthread_mutex_lock(&writer->lock);
     writer->share = prepared;
     writer->staged = false;
@@ -186,24 +186,24 @@ static int collect(struct checkpoint_writer *writer, struct manifest *ret_part, 
 {
     if (writer->state == WRITER_IDLE || writer->state == WRITER_RUNNING)
         return 0;
-    int r = 1;
+    int status = 1;
     if (writer->state == WRITER_DONE)
         share_take_part(writer->share, ret_part);
     else
-        r = error_set(error, writer->failure.code, "%s", writer->failure.text);
+        status = error_set(error, writer->failure.code, "%s", writer->failure.text);
     share_free(writer->share);
     writer->share = NULL;
     writer->state = WRITER_IDLE;
-    return r;
+    return status;
 }
 
 int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *ret_part,
                            struct error *error)
 {
     pthread_mutex_lock(&writer->lock);
-    int r = collect(writer, ret_part, error);
+    int status = collect(writer, ret_part, error);
     pthread_mutex_unlock(&writer->lock);
-    return r;
+    return status;
 }
 
 int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
@@ -211,14 +211,14 @@ int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_n
 {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_SECOND),
                                 .tv_nsec = (long)(deadline_ns % NS_PER_SECOND)};
-    int r = 0;
+    int status = 0;
     pthread_mutex_lock(&writer->lock);
-    while (writer->state == WRITER_RUNNING && r != ETIMEDOUT)
-        r = pthread_cond_timedwait(&writer->changed, &writer->lock, &deadline);
+    while (writer->state == WRITER_RUNNING && status != ETIMEDOUT)
+        status = pthread_cond_timedwait(&writer->changed, &writer->lock, &deadline);
     if (writer->state == WRITER_RUNNING)
-        r = error_set(error, -ETIMEDOUT, "the checkpoint is not written yet");
+        status = error_set(error, -ETIMEDOUT, "the checkpoint is not written yet");
     else
-        r = collect(writer, ret_part, error);
+        status = collect(writer, ret_part, error);
     pthread_mutex_unlock(&writer->lock);
-    return r;
+    return status;
 }

@@ -19,19 +19,19 @@ static struct mesh *mesh_of(struct carrier *carrier)
 static int post(struct carrier *carrier, const struct carrier_move *moves, size_t move_count,
                 struct carrier_request **ret_requests)
 {
-    int code = 0;
+    int status = 0;
 
     memset(ret_requests, 0, move_count * sizeof(*ret_requests));
-    for (size_t i = 0; i < move_count && code == 0; i++) {
+    for (size_t i = 0; i < move_count && status == 0; i++) {
         const struct carrier_move *move = &moves[i];
         struct mesh_request *request = NULL;
-        code = move->receive ? mesh_receive(mesh_of(carrier), move->peer, move->tag, move->data,
-                                            move->size_bytes, &request)
-                             : mesh_send(mesh_of(carrier), move->peer, move->tag, move->data,
-                                         move->size_bytes, &request);
+        status = move->receive ? mesh_receive(mesh_of(carrier), move->peer, move->tag, move->data,
+                                              move->size_bytes, &request)
+                               : mesh_send(mesh_of(carrier), move->peer, move->tag, move->data,
+                                           move->size_bytes, &request);
         ret_requests[i] = (struct carrier_request *)request;
     }
-    return code;
+    return status;
 }
 
 static int wait_for(struct carrier *carrier, struct carrier_request *request)

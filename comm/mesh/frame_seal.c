@@ -98,26 +98,26 @@ int frame_seal_end(struct frame_seal *seal, uint8_t ret_tag[FRAME_SEAL_TAG_SIZE]
 int frame_seal_make(struct frame_seal *seal, const void *data, size_t size_bytes,
                     uint8_t ret_tag[FRAME_SEAL_TAG_SIZE])
 {
-    int code = frame_seal_begin(seal);
-    if (code == 0)
-        code = frame_seal_add(seal, data, size_bytes);
-    return code == 0 ? frame_seal_end(seal, ret_tag) : code;
+    int status = frame_seal_begin(seal);
+    if (status == 0)
+        status = frame_seal_add(seal, data, size_bytes);
+    return status == 0 ? frame_seal_end(seal, ret_tag) : status;
 }
 
 int frame_seal_check_end(struct frame_seal *seal, const uint8_t tag[FRAME_SEAL_TAG_SIZE])
 {
     uint8_t expected[FRAME_SEAL_TAG_SIZE];
-    int code = frame_seal_end(seal, expected);
-    if (code < 0)
-        return code;
+    int status = frame_seal_end(seal, expected);
+    if (status < 0)
+        return status;
     return CRYPTO_memcmp(expected, tag, FRAME_SEAL_TAG_SIZE) == 0 ? 0 : -EBADMSG;
 }
 
 int frame_seal_check(struct frame_seal *seal, const void *data, size_t size_bytes,
                      const uint8_t tag[FRAME_SEAL_TAG_SIZE])
 {
-    int code = frame_seal_begin(seal);
-    if (code == 0)
-        code = frame_seal_add(seal, data, size_bytes);
-    return code == 0 ? frame_seal_check_end(seal, tag) : code;
+    int status = frame_seal_begin(seal);
+    if (status == 0)
+        status = frame_seal_add(seal, data, size_bytes);
+    return status == 0 ? frame_seal_check_end(seal, tag) : status;
 }

@@ -34,8 +34,8 @@ int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
                       const uint8_t key_in[FRAME_SEAL_KEY_SIZE])
 {
     assert(!stream->seal_in && !stream->seal_out && TAILQ_EMPTY(&stream->items));
-    int code = frame_seal_new(kind, key_out, &stream->seal_out);
-    return code < 0 ? code : frame_seal_new(kind, key_in, &stream->seal_in);
+    int status = frame_seal_new(kind, key_out, &stream->seal_out);
+    return status < 0 ? status : frame_seal_new(kind, key_in, &stream->seal_in);
 }
 
 /* ---- out ---- */
@@ -46,8 +46,8 @@ static int append_tag(struct frame_stream *stream, struct bytes *to, const void 
     uint8_t tag[FRAME_SEAL_TAG_SIZE];
     if (!stream->seal_out)
         return 0;
-    int code = frame_seal_make(stream->seal_out, data, size_bytes, tag);
-    return code < 0 ? code : bytes_append(to, tag, sizeof(tag));
+    int status = frame_seal_make(stream->seal_out, data, size_bytes, tag);
+    return status < 0 ? status : bytes_append(to, tag, sizeof(tag));
 }
 
 static int append_header(struct frame_stream *stream, struct bytes *to, struct frame frame)
@@ -56,24 +56,24 @@ static int append_header(struct frame_stream *stream, struct bytes *to, struct f
     frame.generation = stream->generation;
     frame.source = stream->source;
     frame_encode(&frame, header);
-    int code = bytes_append(to, header, sizeof(header));
-    return code < 0 ? code : append_tag(stream, to, header, sizeof(header));
+    int status = bytes_append(to, header, sizeof(header));
+    return status < 0 ? status : append_tag(stream, to, header, sizeof(header));
 }
 
 int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t tag, uint64_t size,
                      const void *payload, uint32_t length)
 {
     size_t before = stream->small.size_bytes;
-    int code =
+    int status =
         append_header(stream, &stream->small,
                       (struct frame){.type = type, .tag = tag, .size = size, .length = length});
-    if (code == 0 && length > 0)
-        code = bytes_append(&stream->small, payload, length);
-    if (code == 0 && length > 0)
-        code = append_tag(stream, &stream->small, payload, length);
-    if (code < 0)
+    if (status == 0 && length > 0)
+        status = bytes_append(&stream->small, payload, length);
+    if (status == 0 && length > 0)
+        status = append_tag(stream, &stream->small, payload, length);
+    if (status < 0)
         stream->small.size_bytes = before;
-    return code;
+    return status;
 }
 
 void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item)
@@ -126,9 +126,9 @@ static int commit_next(struct frame_stream *stream)
     if (!item)
         return 0;
     struct frame frame = next_segment(stream, item);
-    int code = append_header(stream, &stream->committed, frame);
-    if (code < 0)
-        return code;
+    int status = append_header(stream, &stream->committed, frame);
+    if (status < 0)
+        return status;
     stream->item_committed = true;
     stream->segment = item->data + (frame.length > 0 ? stream->item_position : 0);
     stream->segment_left = frame.length;
@@ -194,9 +194,9 @@ int frame_stream_send(struct frame_stream *stream)
             commitment_done(stream);
             if (frame_stream_idle(stream))
                 return 0;
-            int code = commit_next(stream);
-            if (code < 0)
-                return code;
+            int status = commit_next(stream);
+            if (status < 0)
+                return status;
         }
         ssize_t count = send_committed(stream);
         if (count == -EAGAIN)
@@ -251,9 +251,9 @@ static int segment_begin(struct frame_stream *stream, const struct frame *frame)
     if (type_opens_message(frame->type)) {
         if (stream->message.type != 0)
             return -EPROTO;
-        int code = stream->events->message_begins(stream->context, frame, &stream->destination);
-        if (code < 0)
-            return code;
+        int status = stream->events->message_begins(stream->context, frame, &stream->destination);
+        if (status < 0)
+            return status;
         stream->message = *frame;
         stream->message_position = 0;
     } else {
@@ -272,16 +272,16 @@ static int segment_begin(struct frame_stream *stream, const struct frame *frame)
 static int segment_arrived(struct frame_stream *stream, size_t count)
 {
     if (stream->seal_in) {
-        int code =
+        int status =
             frame_seal_add(stream->seal_in, stream->destination + stream->message_position, count);
-        if (code < 0)
-            return code;
+        if (status < 0)
+            return status;
     }
     stream->message_position += count;
     stream->segment_remaining -= count;
     if (stream->segment_remaining > 0)
         return 0;
-    stream->awaits_tag = stream->seal_in != NULL;
+    stream->awaits_tag = stream->seal_in;
     return stream->awaits_tag ? 0 : segment_end(stream);
 }
 
@@ -290,11 +290,11 @@ static int tag_from_staging(struct frame_stream *stream)
 {
     if (stream->staging_end - stream->staging_begin < FRAME_SEAL_TAG_SIZE)
         return 0;
-    int code = frame_seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
+    int status = frame_seal_check_end(stream->seal_in, stream->staging + stream->staging_begin);
     stream->staging_begin += FRAME_SEAL_TAG_SIZE;
-    if (code == 0)
-        code = segment_end(stream);
-    return code < 0 ? code : 1;
+    if (status == 0)
+        status = segment_end(stream);
+    return status < 0 ? status : 1;
 }
 
 /* Part of a segment out of the staging buffer: 1, or an error. */
@@ -304,8 +304,8 @@ static int segment_from_staging(struct frame_stream *stream)
     memcpy(stream->destination + stream->message_position, stream->staging + stream->staging_begin,
            count);
     stream->staging_begin += count;
-    int code = segment_arrived(stream, count);
-    return code < 0 ? code : 1;
+    int status = segment_arrived(stream, count);
+    return status < 0 ? status : 1;
 }
 
 /* What stands at @at and its tag behind it; without seals there is nothing to check. */
@@ -318,8 +318,8 @@ static int check_staged(struct frame_stream *stream, const uint8_t *at, size_t s
 static int take_small_frame(struct frame_stream *stream, const struct frame *frame,
                             const uint8_t *payload)
 {
-    int code = frame->length > 0 ? check_staged(stream, payload, frame->length) : 0;
-    return code < 0 ? code : stream->events->small_frame(stream->context, frame, payload);
+    int status = frame->length > 0 ? check_staged(stream, payload, frame->length) : 0;
+    return status < 0 ? status : stream->events->small_frame(stream->context, frame, payload);
 }
 
 /*
@@ -336,33 +336,33 @@ static int frame_from_staging(struct frame_stream *stream)
     struct frame frame;
     if (count < size)
         return 0;
-    int code = frame_decode(at, &frame);
-    if (code < 0)
-        return stream->seal_in && check_staged(stream, at, FRAME_HEADER_SIZE) ? -EBADMSG : code;
+    int status = frame_decode(at, &frame);
+    if (status < 0)
+        return stream->seal_in && check_staged(stream, at, FRAME_HEADER_SIZE) ? -EBADMSG : status;
     bool segment = type_opens_message(frame.type) || frame.type == FRAME_PART;
     if (!segment && frame.length > 0)
         size += frame.length + tag_size;
     if (count < size)
         return 0;
     stream->staging_begin += size;
-    code = check_staged(stream, at, FRAME_HEADER_SIZE);
-    if (code == 0 && segment)
-        code = segment_begin(stream, &frame);
-    else if (code == 0)
-        code = take_small_frame(stream, &frame, at + FRAME_HEADER_SIZE + tag_size);
-    return code < 0 ? code : 1;
+    status = check_staged(stream, at, FRAME_HEADER_SIZE);
+    if (status == 0 && segment)
+        status = segment_begin(stream, &frame);
+    else if (status == 0)
+        status = take_small_frame(stream, &frame, at + FRAME_HEADER_SIZE + tag_size);
+    return status < 0 ? status : 1;
 }
 
 /* Everything that the staging buffer holds; what is left of it moves to its beginning. */
 static int parse_staging(struct frame_stream *stream)
 {
-    int code = 1;
-    while (code == 1 && stream->staging_begin < stream->staging_end)
-        code = stream->awaits_tag   ? tag_from_staging(stream)
-               : stream->in_segment ? segment_from_staging(stream)
-                                    : frame_from_staging(stream);
-    if (code < 0)
-        return code;
+    int status = 1;
+    while (status == 1 && stream->staging_begin < stream->staging_end)
+        status = stream->awaits_tag   ? tag_from_staging(stream)
+                 : stream->in_segment ? segment_from_staging(stream)
+                                      : frame_from_staging(stream);
+    if (status < 0)
+        return status;
     size_t rest = stream->staging_end - stream->staging_begin;
     memmove(stream->staging, stream->staging + stream->staging_begin, rest);
     stream->staging_begin = 0;
@@ -387,11 +387,11 @@ static ssize_t receive_once(struct frame_stream *stream)
     stream->bytes_received += (uint64_t)count;
     size_t of_segment = MIN((size_t)count, direct);
     stream->staging_end += (size_t)count - of_segment;
-    int code = of_segment > 0 ? segment_arrived(stream, of_segment) : 0;
-    if (code == 0)
-        code = parse_staging(stream);
-    assert(code != -EAGAIN); /* that is the link's word for "nothing here", no event's */
-    return code < 0 ? code : count;
+    int status = of_segment > 0 ? segment_arrived(stream, of_segment) : 0;
+    if (status == 0)
+        status = parse_staging(stream);
+    assert(status != -EAGAIN); /* that is the link's word for "nothing here", no event's */
+    return status < 0 ? status : count;
 }
 
 /* Read until nothing is there, the budget is used or something is wrong. */

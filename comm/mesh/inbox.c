@@ -155,18 +155,18 @@ int inbox_arrival(struct inbox *inbox, uint64_t tag, uint64_t size_bytes, uint8_
         return -EPROTO;
     struct mesh_request *request = find_posted(inbox, tag);
     if (request) {
-        int code = match(inbox, request, size_bytes, ret_size);
-        if (code < 0)
-            return code;
+        int status = match(inbox, request, size_bytes, ret_size);
+        if (status < 0)
+            return status;
         inbox->owed_bytes += charge_of(size_bytes);
         inbox->arriving_request = request;
         *ret_destination = request->data;
         return 0;
     }
     struct message *message;
-    int code = message_new(tag, size_bytes, &message);
-    if (code < 0)
-        return code;
+    int status = message_new(tag, size_bytes, &message);
+    if (status < 0)
+        return status;
     message->data = malloc(MAX(size_bytes, (uint64_t)1));
     if (!message->data) {
         message_free(message);
@@ -185,9 +185,9 @@ int inbox_offer(struct inbox *inbox, uint64_t tag, uint64_t size_bytes, uint64_t
     struct mesh_request *request = find_posted(inbox, tag);
     *ret_request = NULL;
     if (request) {
-        int code = match(inbox, request, size_bytes, ret_size);
-        if (code < 0)
-            return code;
+        int status = match(inbox, request, size_bytes, ret_size);
+        if (status < 0)
+            return status;
         request->offer = offer;
         TAILQ_INSERT_TAIL(&inbox->accepted, request, entry);
         *ret_request = request;
@@ -196,9 +196,9 @@ int inbox_offer(struct inbox *inbox, uint64_t tag, uint64_t size_bytes, uint64_t
     if (inbox->offer_count == INBOX_OFFERS_MAX)
         return -EPROTO;
     struct message *message;
-    int code = message_new(tag, size_bytes, &message);
-    if (code < 0)
-        return code;
+    int status = message_new(tag, size_bytes, &message);
+    if (status < 0)
+        return status;
     message->offered = true;
     message->offer = offer;
     inbox->offer_count++;

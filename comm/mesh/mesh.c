@@ -83,9 +83,9 @@ static int check_options(const struct mesh_options *options, struct error *error
         return error_set(error, -EINVAL, "links: a failure time-out below 20 ms");
     for (unsigned i = 0; i < options->peer_count; i++) {
         const struct mesh_peer *peer = &options->peers[i];
-        int code = tcp_address_valid(peer->address, error);
-        if (code < 0)
-            return code;
+        int status = tcp_address_valid(peer->address, error);
+        if (status < 0)
+            return status;
         if (peer->rank == options->rank || peer->rank >= MESH_RANKS_MAX)
             return error_set(error, -EINVAL, "links: rank %u cannot be a peer of rank %u",
                              peer->rank, options->rank);
@@ -199,9 +199,9 @@ static int await_links(struct mesh *mesh, struct mesh_unreached *unreached, stru
 int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
               struct error *error)
 {
-    int code = check_options(options, error);
-    if (code < 0)
-        return code;
+    int status = check_options(options, error);
+    if (status < 0)
+        return status;
     if (sodium_init() < 0)
         return error_set(error, -EIO, "links: libsodium finds no randomness");
     struct mesh *mesh = calloc(1, sizeof(*mesh));
@@ -222,18 +222,18 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     TAILQ_INIT(&mesh->connections);
     init_locks(mesh);
 
-    code = init_peers(mesh, options, error);
+    status = init_peers(mesh, options, error);
     share_room(mesh, options->unexpected_max_bytes ? options->unexpected_max_bytes
                                                    : MESH_UNEXPECTED_MAX_BYTES);
-    if (code == 0)
-        code = init_descriptors(mesh, error);
-    if (code == 0)
-        code = start_thread(mesh, error);
-    if (code == 0)
-        code = await_links(mesh, options->unreached, error);
-    if (code < 0) {
+    if (status == 0)
+        status = init_descriptors(mesh, error);
+    if (status == 0)
+        status = start_thread(mesh, error);
+    if (status == 0)
+        status = await_links(mesh, options->unreached, error);
+    if (status < 0) {
         mesh_free(mesh);
-        return code;
+        return status;
     }
     *ret_mesh = mesh;
     return 0;
@@ -339,16 +339,16 @@ static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const voi
                        size_t size_bytes, struct mesh_request **ret_request)
 {
     struct mesh_request *request;
-    int code = request_new(mesh, rank, tag, size_bytes, &request);
-    if (code < 0)
-        return code;
+    int status = request_new(mesh, rank, tag, size_bytes, &request);
+    if (status < 0)
+        return status;
     request->item.data = data;
     request->item.size_bytes = size_bytes;
     if (!ret_request) {
-        code = copy_data(request, data);
-        if (code < 0) {
+        status = copy_data(request, data);
+        if (status < 0) {
             request_free(request);
-            return code;
+            return status;
         }
     }
     if (ret_request)
@@ -366,9 +366,9 @@ int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, 
               struct mesh_request **ret_request)
 {
     pthread_mutex_lock(&mesh->lock);
-    int code = send_locked(mesh, peer, tag, data, size_bytes, ret_request);
+    int status = send_locked(mesh, peer, tag, data, size_bytes, ret_request);
     pthread_mutex_unlock(&mesh->lock);
-    return code;
+    return status;
 }
 
 /* With the lock: the receive meets its message, or joins those that wait for theirs. */
@@ -377,13 +377,13 @@ static int post_receive(struct mesh_request *request)
     struct mesh *mesh = request->mesh;
     struct peer *peer = request->peer;
     size_t came_bytes;
-    int code = inbox_post(&peer->inbox, request, &came_bytes);
-    if (code < 0) {
+    int status = inbox_post(&peer->inbox, request, &came_bytes);
+    if (status < 0) {
         char what[128];
         snprintf(what, sizeof(what), "sent %zu bytes with tag 0x%llx where %zu were expected",
                  came_bytes, (unsigned long long)request->tag, request->size_bytes);
         abort_about(mesh, peer, what);
-        return code;
+        return status;
     }
     bool posted = !request->done && !request->message;
     if (posted && peer->left)
@@ -398,17 +398,17 @@ int mesh_receive(struct mesh *mesh, unsigned peer, uint64_t tag, void *data, siz
 {
     struct mesh_request *request;
     pthread_mutex_lock(&mesh->lock);
-    int code = request_new(mesh, peer, tag, size_bytes, &request);
-    if (code == 0) {
+    int status = request_new(mesh, peer, tag, size_bytes, &request);
+    if (status == 0) {
         request->data = data;
-        code = post_receive(request);
-        if (code < 0)
+        status = post_receive(request);
+        if (status < 0)
             request_free(request);
         else
             *ret_request = request;
     }
     pthread_mutex_unlock(&mesh->lock);
-    return code;
+    return status;
 }
 
 /* ---- waiting ---- */
@@ -539,9 +539,9 @@ static int receive_found(struct peer *peer, const struct message *message,
     struct mesh *mesh = peer->mesh;
     uint8_t *data = NULL;
     struct mesh_request *request;
-    int code = request_new(mesh, peer->options.rank, message->tag, message->size_bytes, &request);
-    if (code < 0)
-        return code;
+    int status = request_new(mesh, peer->options.rank, message->tag, message->size_bytes, &request);
+    if (status < 0)
+        return status;
     if (message->offered) { /* a message that is here brings its own memory */
         data = malloc(MAX(message->size_bytes, (size_t)1));
         if (!data) {
@@ -550,10 +550,10 @@ static int receive_found(struct peer *peer, const struct message *message,
         }
     }
     request->data = data;
-    code = post_receive(request);
-    assert(code == 0);
+    status = post_receive(request);
+    assert(status == 0);
     *ret_request = request;
-    return code;
+    return status;
 }
 
 int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64_t deadline_ns,
@@ -565,14 +565,14 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64
     if (!peer)
         return -EINVAL;
     pthread_mutex_lock(&mesh->lock);
-    int code = await_message(peer, tag, deadline_ns, &message);
-    if (code == 0)
-        code = receive_found(peer, message, &request);
-    if (code == 0)
-        code = await_done(request, UINT64_MAX);
+    int status = await_message(peer, tag, deadline_ns, &message);
+    if (status == 0)
+        status = receive_found(peer, message, &request);
+    if (status == 0)
+        status = await_done(request, UINT64_MAX);
     if (request) {
         uint8_t **owner = request->message ? &request->message->data : &request->data;
-        if (code == 0) {
+        if (status == 0) {
             *ret_data = *owner;
             *ret_size_bytes = request->size_bytes;
         } else {
@@ -582,7 +582,7 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64
         request_free(request);
     }
     pthread_mutex_unlock(&mesh->lock);
-    return code;
+    return status;
 }
 
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics)

@@ -111,11 +111,11 @@ void connection_flush(struct connection *connection)
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_CONNECTING)
         return;
     uint64_t before = stream->bytes_sent;
-    int code = connection->output_over ? 0 : frame_stream_send(stream);
+    int status = connection->output_over ? 0 : frame_stream_send(stream);
     atomic_fetch_add_explicit(&connection->mesh->bytes_sent, stream->bytes_sent - before,
                               memory_order_relaxed);
-    if (code < 0) {
-        connection_lost(connection, code);
+    if (status < 0) {
+        connection_lost(connection, status);
         return;
     }
     connection->output_blocked = !connection->output_over && !frame_stream_idle(stream);
@@ -167,11 +167,11 @@ static void serve_connection(struct connection *connection, uint32_t events)
 {
     switch (connection->state) {
     case CONNECTION_CONNECTING: {
-        int code = link_connected(connection->link);
-        if (code == 0)
+        int status = link_connected(connection->link);
+        if (status == 0)
             rendezvous_connected(connection);
-        else if (code != -EINPROGRESS)
-            connection_lost(connection, code);
+        else if (status != -EINPROGRESS)
+            connection_lost(connection, status);
         break;
     }
     case CONNECTION_GREETING:
@@ -213,20 +213,20 @@ static void serve(struct mesh *mesh, const struct epoll_event *event)
 static void take_posted(struct mesh *mesh)
 {
     char abort_text[sizeof(mesh->abort_text)];
-    int code = 0;
+    int status = 0;
     pthread_mutex_lock(&mesh->lock);
     mesh->wake_pending = false;
     bool abort_wanted = mesh->abort_wanted, close_wanted = mesh->close_wanted;
     memcpy(abort_text, mesh->abort_text, sizeof(abort_text));
-    for (unsigned i = 0; i < mesh->peer_count && code == 0; i++)
-        code = message_transfer_take_posted(&mesh->peers[i]);
+    for (unsigned i = 0; i < mesh->peer_count && status == 0; i++)
+        status = message_transfer_take_posted(&mesh->peers[i]);
     pthread_mutex_unlock(&mesh->lock);
 
     if (mesh->phase != MESH_OPEN)
         return;
     if (abort_wanted)
         mesh_fail(mesh, NULL, 0, abort_text);
-    else if (code < 0)
+    else if (status < 0)
         mesh_fail(mesh, NULL, 0, "no memory for the queues of a link");
     else if (close_wanted)
         mesh_leave(mesh);
@@ -240,9 +240,9 @@ static void send_heartbeats(struct mesh *mesh)
         /* One that still waits here would not reach the peer sooner if it were two. */
         if (connection->state != CONNECTION_UP || connection->stream.small.size_bytes > 0)
             continue;
-        int code = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
-        if (code < 0)
-            connection_lost(connection, code);
+        int status = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
+        if (status < 0)
+            connection_lost(connection, status);
     }
 }
 

@@ -69,22 +69,22 @@ int message_transfer_take_posted(struct peer *peer)
 {
     struct connection *connection = peer->connection;
     struct mesh_request *request;
-    int code = 0;
+    int status = 0;
     if (!connection || connection->state != CONNECTION_UP)
         return 0;
     while ((request = TAILQ_FIRST(&peer->sends)) && send_possible(peer, request)) {
         TAILQ_REMOVE(&peer->sends, request, entry);
         queue_send(peer, request);
     }
-    while (code == 0 && (request = TAILQ_FIRST(&peer->inbox.accepting))) {
+    while (status == 0 && (request = TAILQ_FIRST(&peer->inbox.accepting))) {
         TAILQ_REMOVE(&peer->inbox.accepting, request, entry);
         TAILQ_INSERT_TAIL(&peer->inbox.accepted, request, entry);
-        code = frame_stream_put(&connection->stream, FRAME_ACCEPT, request->offer, 0, NULL, 0);
+        status = frame_stream_put(&connection->stream, FRAME_ACCEPT, request->offer, 0, NULL, 0);
     }
     uint64_t owed_bytes = inbox_take_owed(&peer->inbox);
-    if (code == 0 && owed_bytes > 0)
-        code = frame_stream_put(&connection->stream, FRAME_CREDIT, 0, owed_bytes, NULL, 0);
-    return code;
+    if (status == 0 && owed_bytes > 0)
+        status = frame_stream_put(&connection->stream, FRAME_CREDIT, 0, owed_bytes, NULL, 0);
+    return status;
 }
 
 static void item_sent(void *context, struct frame_stream_item *item)
@@ -169,15 +169,15 @@ static int message_begins(void *context, const struct frame *frame, uint8_t **re
     if (!frame_belongs(connection, frame))
         return -EPROTO;
     pthread_mutex_lock(&mesh->lock);
-    int code = frame->type == FRAME_DATA
-                   ? inbox_arrival(inbox, frame->tag, frame->size, ret_destination, &wanted_bytes)
-                   : inbox_delivery(inbox, frame->tag, frame->size, ret_destination);
-    if (code == 0 && inbox->arriving_message)
+    int status = frame->type == FRAME_DATA
+                     ? inbox_arrival(inbox, frame->tag, frame->size, ret_destination, &wanted_bytes)
+                     : inbox_delivery(inbox, frame->tag, frame->size, ret_destination);
+    if (status == 0 && inbox->arriving_message)
         pthread_cond_broadcast(&mesh->changed); /* for mesh_receive_any() */
     pthread_mutex_unlock(&mesh->lock);
-    if (code == -EMSGSIZE)
+    if (status == -EMSGSIZE)
         return fail_size(connection, frame->tag, frame->size, wanted_bytes);
-    return code;
+    return status;
 }
 
 static int message_ends(void *context, const struct frame *frame)
@@ -201,14 +201,14 @@ static int offer_came(struct connection *connection, const struct frame *frame)
     size_t wanted_bytes = 0;
     uint64_t offer = peer->offers_seen++;
     pthread_mutex_lock(&mesh->lock);
-    int code = inbox_offer(&peer->inbox, frame->tag, frame->size, offer, &request, &wanted_bytes);
-    if (code == 0 && !request)
+    int status = inbox_offer(&peer->inbox, frame->tag, frame->size, offer, &request, &wanted_bytes);
+    if (status == 0 && !request)
         pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
-    if (code == -EMSGSIZE)
+    if (status == -EMSGSIZE)
         return fail_size(connection, frame->tag, frame->size, wanted_bytes);
-    if (code < 0 || !request)
-        return code;
+    if (status < 0 || !request)
+        return status;
     return frame_stream_put(&connection->stream, FRAME_ACCEPT, offer, 0, NULL, 0);
 }
 

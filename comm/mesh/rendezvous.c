@@ -51,7 +51,7 @@
 
 static bool expects(void *context, unsigned rank)
 {
-    return mesh_peer_find(context, rank) != NULL;
+    return mesh_peer_find(context, rank);
 }
 
 static bool connects_to(const struct mesh *mesh, const struct peer *peer)
@@ -281,11 +281,11 @@ void rendezvous_accept(struct mesh *mesh)
 {
     for (unsigned i = 0; i < ACCEPTS_PER_TURN && mesh->phase == MESH_OPENING; i++) {
         struct link *link;
-        int code = tcp_accept(mesh->listener, &link);
-        if (code == -EAGAIN)
+        int status = tcp_accept(mesh->listener, &link);
+        if (status == -EAGAIN)
             return;
-        if (code < 0) {
-            log_warning("cannot accept a link: %s", strerror(-code));
+        if (status < 0) {
+            log_warning("cannot accept a link: %s", strerror(-status));
             listen_pause(mesh);
             return;
         }
@@ -305,10 +305,10 @@ static void connect_peer(struct peer *peer)
 {
     struct mesh *mesh = peer->mesh;
     struct link *link;
-    int code = tcp_connect(peer->options.address, mesh->listener, &link);
-    if (code < 0) {
-        peer->problem = code;
-        peer->answered = peer->answered || code == -ECONNREFUSED;
+    int status = tcp_connect(peer->options.address, mesh->listener, &link);
+    if (status < 0) {
+        peer->problem = status;
+        peer->answered = peer->answered || status == -ECONNREFUSED;
         retry_later(peer);
         return;
     }
@@ -334,10 +334,10 @@ void rendezvous_connected(struct connection *connection)
                       challenge, &hello);
     connection->state = CONNECTION_GREETING;
     connection->peer->answered = true;
-    int code = frame_stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0,
-                                hello.payload, hello.frame.length);
-    if (code < 0)
-        connection_lost(connection, code);
+    int status = frame_stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0,
+                                  hello.payload, hello.frame.length);
+    if (status < 0)
+        connection_lost(connection, status);
 }
 
 /* ---- both ---- */
@@ -362,11 +362,11 @@ static int seal_stream(struct connection *connection)
 {
     uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
     handshake_keys(&connection->handshake, key_out, key_in);
-    int code = frame_stream_seal(&connection->stream, handshake_seals(&connection->handshake),
-                                 key_out, key_in);
+    int status = frame_stream_seal(&connection->stream, handshake_seals(&connection->handshake),
+                                   key_out, key_in);
     sodium_memzero(key_out, sizeof(key_out));
     sodium_memzero(key_in, sizeof(key_in));
-    return code;
+    return status;
 }
 
 /* The newest proven connection of a peer wins: an older one is what a lost attempt left behind. */
@@ -374,9 +374,9 @@ static int link_proven(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
-    int code = seal_stream(connection);
-    if (code < 0)
-        return code;
+    int status = seal_stream(connection);
+    if (status < 0)
+        return status;
     if (!peer) {
         peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
         if (peer->connection)
@@ -398,7 +398,7 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
 {
     struct mesh *mesh = connection->mesh;
     struct handshake_reply reply;
-    int code = handshake_step(&connection->handshake, frame, payload, &reply);
+    int status = handshake_step(&connection->handshake, frame, payload, &reply);
     if (reply.present) {
         connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
         connection->stream.source = reply.frame.source;
@@ -407,8 +407,8 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
         if (put < 0)
             return put;
     }
-    if (code < 0)
-        return code;
+    if (status < 0)
+        return status;
     if (handshake_fits(&connection->handshake))
         drop_older_attempt(connection);
     /* It answers: no attempt that may succeed is given up, or the other side could count on it. */

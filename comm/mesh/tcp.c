@@ -37,18 +37,18 @@ static int parse_address(const char *address, bool passive, struct addrinfo **re
         .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
         .ai_socktype = SOCK_STREAM,
     };
-    int code = getaddrinfo(host, colon + 1, &hints, ret_info);
-    if (code == EAI_MEMORY)
+    int status = getaddrinfo(host, colon + 1, &hints, ret_info);
+    if (status == EAI_MEMORY)
         return -ENOMEM;
-    return code == 0 ? 0 : -EINVAL;
+    return status == 0 ? 0 : -EINVAL;
 }
 
 int tcp_address_valid(const char *address, struct error *error)
 {
     struct addrinfo *info;
-    int code = parse_address(address, false, &info);
-    if (code < 0)
-        return error_set(error, code, "'%s' is not a numeric host:port", address);
+    int status = parse_address(address, false, &info);
+    if (status < 0)
+        return error_set(error, status, "'%s' is not a numeric host:port", address);
     freeaddrinfo(info);
     return 0;
 }
@@ -56,19 +56,19 @@ int tcp_address_valid(const char *address, struct error *error)
 int tcp_listen(const char *address, int *ret_listener, struct error *error)
 {
     struct addrinfo *info;
-    int code = parse_address(address, true, &info);
-    if (code < 0)
-        return error_set(error, code, "cannot listen on '%s': not a numeric host:port", address);
+    int status = parse_address(address, true, &info);
+    if (status < 0)
+        return error_set(error, status, "cannot listen on '%s': not a numeric host:port", address);
     const int on = 1;
     int listener =
         socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
     if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
         bind(listener, info->ai_addr, info->ai_addrlen) < 0 || listen(listener, SOMAXCONN) < 0) {
-        code = -errno;
+        status = -errno;
         if (listener >= 0)
             close(listener);
         freeaddrinfo(info);
-        return error_set(error, code, "cannot listen on %s: %s", address, strerror(-code));
+        return error_set(error, status, "cannot listen on %s: %s", address, strerror(-status));
     }
     freeaddrinfo(info);
     *ret_listener = listener;
@@ -246,22 +246,22 @@ static void bind_beside(int descriptor, int listener, const struct addrinfo *to)
 int tcp_connect(const char *address, int listener, struct link **ret_link)
 {
     struct addrinfo *info;
-    int code = parse_address(address, false, &info);
-    if (code < 0)
-        return code;
+    int status = parse_address(address, false, &info);
+    if (status < 0)
+        return status;
     int descriptor =
         socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol);
     if (descriptor >= 0)
         bind_beside(descriptor, listener, info);
     if (descriptor < 0) {
-        code = -errno;
+        status = -errno;
     } else if (connect(descriptor, info->ai_addr, info->ai_addrlen) < 0 && errno != EINPROGRESS &&
                errno != EINTR) {
-        code = -errno;
+        status = -errno;
         close(descriptor);
     }
     freeaddrinfo(info);
-    return code < 0 ? code : link_new(descriptor, ret_link);
+    return status < 0 ? status : link_new(descriptor, ret_link);
 }
 
 int tcp_accept(int listener, struct link **ret_link)

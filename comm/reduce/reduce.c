@@ -198,10 +198,10 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
     if (!group->memory)
         bucket->group.memory = &host_memory;
     bucket->count_max = count;
-    int code = take_lists(bucket);
-    if (code < 0) {
+    int status = take_lists(bucket);
+    if (status < 0) {
         reduce_bucket_free(bucket);
-        return code;
+        return status;
     }
     bucket->group.ranks = bucket->ranks;
     bucket->group.lane_ranges = NULL; /* the caller's; the sources say it all */
@@ -241,11 +241,11 @@ static int give_up(struct reduce_bucket *bucket, int code)
 
 static int wait_requests(struct reduce_bucket *bucket)
 {
-    int code = 0;
-    for (unsigned i = 0; i < bucket->request_count && code == 0; i++)
-        code = wait_request(bucket, i);
-    if (code < 0)
-        return give_up(bucket, code);
+    int status = 0;
+    for (unsigned i = 0; i < bucket->request_count && status == 0; i++)
+        status = wait_request(bucket, i);
+    if (status < 0)
+        return give_up(bucket, status);
     bucket->request_count = 0;
     return 0;
 }
@@ -280,10 +280,10 @@ static int post_moves(struct reduce_bucket *bucket)
     bucket->move_count = 0;
     if (count == 0)
         return 0;
-    int code = carrier_post(bucket->group.carrier, bucket->moves, count,
-                            &bucket->requests[bucket->request_count]);
+    int status = carrier_post(bucket->group.carrier, bucket->moves, count,
+                              &bucket->requests[bucket->request_count]);
     bucket->request_count += count;
-    return code;
+    return status;
 }
 
 /* ---- begin ---- */
@@ -354,20 +354,20 @@ int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count)
 {
     if (!matches_by_tag(bucket))
         return 0;
-    int code = begin_round(bucket, tag, count);
-    if (code < 0)
-        return code;
-    code = post_moves(bucket);
-    bucket->expected = code == 0;
-    return code < 0 ? give_up(bucket, code) : 0;
+    int status = begin_round(bucket, tag, count);
+    if (status < 0)
+        return status;
+    status = post_moves(bucket);
+    bucket->expected = status == 0;
+    return status < 0 ? give_up(bucket, status) : 0;
 }
 
 int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees, size_t count)
 {
     if (!bucket->expected) {
-        int code = begin_round(bucket, tag, count);
-        if (code < 0)
-            return code;
+        int status = begin_round(bucket, tag, count);
+        if (status < 0)
+            return status;
     } else if (tag != bucket->tag || count != bucket->count) {
         return -EINVAL;
     }
@@ -376,8 +376,8 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
     send_sums(bucket);
     if (matches_by_tag(bucket))
         receive_results(bucket);
-    int code = post_moves(bucket);
-    return code < 0 ? give_up(bucket, code) : 0;
+    int status = post_moves(bucket);
+    return status < 0 ? give_up(bucket, status) : 0;
 }
 
 /* ---- combine ---- */
@@ -414,9 +414,9 @@ static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
     float *root_values = bucket->subtrees[0] + mine.begin;
     for (unsigned i = 0; i < bucket->source_count; i++) {
         struct source *source = &bucket->sources[i];
-        int code = source->scratch ? wait_request(bucket, source->request) : 0;
-        if (code < 0)
-            return code;
+        int status = source->scratch ? wait_request(bucket, source->request) : 0;
+        if (status < 0)
+            return status;
         float *values =
             source->scratch ? source->scratch : bucket->subtrees[source->index] + mine.begin;
         assert(depth < LANE_TREE_SUBTREES_MAX);
@@ -441,21 +441,21 @@ static void send_result(struct reduce_bucket *bucket, struct shard mine)
 int reduce_combine(struct reduce_bucket *bucket)
 {
     struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
-    int code = mine.count > 0 ? finish_tree(bucket, mine) : 0;
-    if (code == 0) {
+    int status = mine.count > 0 ? finish_tree(bucket, mine) : 0;
+    if (status == 0) {
         if (!matches_by_tag(bucket))
             receive_results(bucket);
         send_result(bucket, mine);
-        code = post_moves(bucket);
+        status = post_moves(bucket);
     }
-    return code < 0 ? give_up(bucket, code) : 0;
+    return status < 0 ? give_up(bucket, status) : 0;
 }
 
 int reduce_finish(struct reduce_bucket *bucket, float *result)
 {
-    int code = wait_requests(bucket);
-    if (code < 0)
-        return code;
+    int status = wait_requests(bucket);
+    if (status < 0)
+        return status;
     if (result != bucket->subtrees[0] && bucket->count > 0)
         bucket->group.memory->copy(bucket->group.context, result, bucket->subtrees[0],
                                    bucket->count * sizeof(float));

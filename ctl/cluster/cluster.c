@@ -461,7 +461,7 @@ int cluster_job_check_open(const struct cluster_job *job, struct error *error)
         return 0;
     cluster_job_words(job, words, sizeof(words));
     const struct checkpoint_record *sound = cluster_sound_checkpoint(job);
-    if (sound == NULL || !strcmp(job->state.state, "completed"))
+    if (!sound || !strcmp(job->state.state, "completed"))
         return error_set(error, -EALREADY, "job %s is over (%s)", job->name, words);
     return error_set(error, -EALREADY,
                      "job %s is over (%.600s).\nAnother one goes on after its step %" PRIu64

@@ -85,7 +85,7 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
     int status = 0;
 
     for (size_t at = 0;
-         !status && at < size_bytes && (end = memchr(text + at, '\n', size_bytes - at)) != NULL;) {
+         !status && at < size_bytes && (end = memchr(text + at, '\n', size_bytes - at));) {
         size_t length = (size_t)(end - (text + at));
         struct event event;
         status = parse(text + at, length, &event);

@@ -210,7 +210,7 @@ int history_add(struct history *history, const char *node, const char *text, siz
     int status = 0;
 
     for (size_t at = 0;
-         !status && at < size_bytes && (end = memchr(text + at, '\n', size_bytes - at)) != NULL;) {
+         !status && at < size_bytes && (end = memchr(text + at, '\n', size_bytes - at));) {
         size_t length = (size_t)(end - (text + at));
         status = add_line(history, node, text + at, length, &last_step, error);
         at += length + 1;

@@ -54,7 +54,7 @@ static void forget_oldest(int folder)
     if (!list)
         return;
     rewinddir(list);
-    while ((entry = readdir(list)) != NULL) {
+    while ((entry = readdir(list))) {
         struct stat found;
         if (!is_ours(entry->d_name) || fstatat(folder, entry->d_name, &found, AT_SYMLINK_NOFOLLOW))
             continue;

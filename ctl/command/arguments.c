@@ -110,7 +110,7 @@ static int check_value(const struct flag *flag, const char *value, struct error 
 {
     char *end;
 
-    assert(value != NULL); /* only a switch has none */
+    assert(value); /* only a switch has none */
     if (flag->type == FLAG_TEXT && !value[0])
         return error_set(error, -EINVAL, "--%s is given without a value", flag->name);
     if (flag->type == FLAG_NUMBER) {
@@ -270,7 +270,7 @@ const char *arguments_each(const struct arguments *arguments, const char *flag, 
 
 bool arguments_has(const struct arguments *arguments, const char *flag)
 {
-    return arguments_each(arguments, flag, 0) != NULL;
+    return arguments_each(arguments, flag, 0);
 }
 
 const char *arguments_text(const struct arguments *arguments, const char *flag,

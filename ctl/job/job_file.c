@@ -33,27 +33,27 @@ static int make_absolute(const char *folder, const char *key, char path[JOB_PATH
 
 static int make_paths_absolute(const char *folder, struct job_spec *spec, struct error *error)
 {
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < spec->data.path.count; i++)
-        r = make_absolute(folder, "data.path", spec->data.path.paths[i], error);
-    for (unsigned i = 0; r == 0 && i < spec->data.mask.count; i++)
-        r = make_absolute(folder, "data.mask", spec->data.mask.paths[i], error);
-    if (r == 0)
-        r = make_absolute(folder, "data.validation", spec->data.validation_path, error);
-    if (r == 0)
-        r = make_absolute(folder, "data.validation_mask", spec->data.validation_mask, error);
-    if (r == 0)
-        r = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
-    if (r == 0)
-        r = make_absolute(folder, "model.from", spec->model.from, error);
-    return r;
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < spec->data.path.count; i++)
+        status = make_absolute(folder, "data.path", spec->data.path.paths[i], error);
+    for (unsigned i = 0; status == 0 && i < spec->data.mask.count; i++)
+        status = make_absolute(folder, "data.mask", spec->data.mask.paths[i], error);
+    if (status == 0)
+        status = make_absolute(folder, "data.validation", spec->data.validation_path, error);
+    if (status == 0)
+        status = make_absolute(folder, "data.validation_mask", spec->data.validation_mask, error);
+    if (status == 0)
+        status = make_absolute(folder, "checkpoint.path", spec->checkpoint.path, error);
+    if (status == 0)
+        status = make_absolute(folder, "model.from", spec->model.from, error);
+    return status;
 }
 
 /* The real folder of the file at @path, without a slash at its end; malloc'ed. */
 static char *folder_of(const char *path)
 {
     char *real = realpath(path, NULL);
-    if (real == NULL)
+    if (!real)
         return NULL;
     char *slash = strrchr(real, '/');
     slash[slash == real ? 1 : 0] = '\0';
@@ -64,7 +64,7 @@ static char *folder_of(const char *path)
 static unsigned cut_more(char *text)
 {
     char *rest = strrchr(text, '\n');
-    if (rest == NULL || strncmp(rest, "\nand ", 5) != 0)
+    if (!rest || strncmp(rest, "\nand ", 5) != 0)
         return 0;
     *rest = '\0';
     return (unsigned)strtoul(rest + 5, NULL, 10);
@@ -77,11 +77,11 @@ static int decode(struct yaml_tree *tree, const char *where, struct job_spec *re
 {
     unsigned told = 0, count = 0;
     for (;;) {
-        int r = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told,
-                                     ret_spec, &count, error);
-        unsigned more = r == -EINVAL ? cut_more(error->text) : 0;
+        int status = job_spec_decode_from(yaml_tree_root(tree), where, yaml_tree_line, tree, told,
+                                          ret_spec, &count, error);
+        unsigned more = status == -EINVAL ? cut_more(error->text) : 0;
         if (more == 0 && told == 0)
-            return r;
+            return status;
         fprintf(stderr, "%s%s\n", told == 0 ? "firnctl: " : "", error->text);
         error_clear(error);
         if (more == 0 || more >= count - told)
@@ -109,25 +109,26 @@ int job_file_load(const char *path, struct job_spec *ret_spec, struct error *err
     CLEANUP(bytes_done) struct bytes text = {0};
     CLEANUP(free_tree) struct yaml_tree *tree = NULL;
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
-    if (spec == NULL)
+    if (!spec)
         return error_set(error, -ENOMEM, "no memory for a job");
     bool is_input = strcmp(path, "-") == 0;
-    int r = is_input ? read_input(&text, error) : file_read(path, YAML_TREE_SIZE_MAX, &text, error);
-    if (r < 0)
-        return r;
+    int status =
+        is_input ? read_input(&text, error) : file_read(path, YAML_TREE_SIZE_MAX, &text, error);
+    if (status < 0)
+        return status;
     AUTO_FREE char *folder = is_input ? realpath(".", NULL) : folder_of(path);
-    if (folder == NULL)
+    if (!folder)
         return error_set(error, -errno, "%s: %s", path, strerror(errno));
     if (is_input)
         path = "standard input";
-    r = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
-    if (r == 0)
-        r = job_pretrained_fill(yaml_tree_root(tree), folder, error);
-    if (r == 0)
-        r = decode(tree, path, spec, error);
-    if (r == 0)
-        r = make_paths_absolute(folder, spec, error);
-    if (r == 0)
+    status = yaml_tree_parse((const char *)text.data, text.size_bytes, path, &tree, error);
+    if (status == 0)
+        status = job_pretrained_fill(yaml_tree_root(tree), folder, error);
+    if (status == 0)
+        status = decode(tree, path, spec, error);
+    if (status == 0)
+        status = make_paths_absolute(folder, spec, error);
+    if (status == 0)
         *ret_spec = *spec;
-    return r;
+    return status;
 }

@@ -17,16 +17,16 @@ static int hash_manifest(const char *folder, struct checkpoint_record *record, s
 {
     char path[RECORD_PATH_SIZE + 32];
     struct bytes text = {0};
-    struct stat status;
+    struct stat found;
 
     snprintf(path, sizeof(path), "%s/%s", folder, MANIFEST_NAME);
-    int r = file_read(path, MANIFEST_BYTES_MAX, &text, error);
-    if (r)
-        return r;
+    int status = file_read(path, MANIFEST_BYTES_MAX, &text, error);
+    if (status)
+        return status;
     manifest_sha256(text.data, text.size_bytes, record->manifest_sha256);
     bytes_done(&text);
-    if (!stat(path, &status))
-        record->unix_ns = (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND;
+    if (!stat(path, &found))
+        record->unix_ns = (uint64_t)found.st_mtim.tv_sec * NS_PER_SECOND;
     return 0;
 }
 

@@ -23,13 +23,13 @@ static int fill(json_t *model, const char *path, struct error *error)
 {
     AUTO_JSON json_t *config = NULL;
     AUTO_JSON json_t *keys = NULL;
-    int r = model_folder_config(path, &config, error);
+    int status = model_folder_config(path, &config, error);
 
-    if (r == 0)
-        r = huggingface_model(config, context_of(model), &keys, error);
-    if (r == 0 && json_object_update_missing(model, keys) < 0)
-        r = error_set(error, -ENOMEM, "no memory for config.json");
-    return r < 0 ? r : huggingface_agree(keys, model, error);
+    if (status == 0)
+        status = huggingface_model(config, context_of(model), &keys, error);
+    if (status == 0 && json_object_update_missing(model, keys) < 0)
+        status = error_set(error, -ENOMEM, "no memory for config.json");
+    return status < 0 ? status : huggingface_agree(keys, model, error);
 }
 
 /* The tokens of another program's model are no bytes: those would train it on noise. */
@@ -52,7 +52,7 @@ static bool looks_like_hub_name(const char *from)
 {
     const char *slash = strchr(from, '/');
     return from[0] != '/' && from[0] != '.' && from[0] != '~' &&
-           (slash == NULL || (slash[1] != '\0' && strchr(slash + 1, '/') == NULL));
+           (!slash || (slash[1] != '\0' && !strchr(slash + 1, '/')));
 }
 
 static void hint_at_hub(const char *from, struct error *error)
@@ -71,16 +71,16 @@ int job_pretrained_fill(json_t *root, const char *folder, struct error *error)
     const char *from = json_string_value(json_object_get(model, "from"));
     char path[4096];
 
-    if (from == NULL || from[0] == '\0')
+    if (!from || from[0] == '\0')
         return 0;
     if (job_path_from(folder, from, path, sizeof(path)))
         return error_set(error, -ENAMETOOLONG, "model.from: the path is too long");
-    int r = fill(model, path, error);
-    if (r == 0)
-        r = check_format(root, model, error);
-    if (r < 0)
+    int status = fill(model, path, error);
+    if (status == 0)
+        status = check_format(root, model, error);
+    if (status < 0)
         error_prefix(error, "model.from %s: ", path);
-    if (r == -ENOENT && looks_like_hub_name(from))
+    if (status == -ENOENT && looks_like_hub_name(from))
         hint_at_hub(from, error);
-    return r;
+    return status;
 }

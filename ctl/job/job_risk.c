@@ -13,13 +13,13 @@ struct job_risk job_risk(const struct cluster_job *job, uint64_t now_unix_ns)
     uint64_t step = job->has_progress ? job->progress.step : 0, durable_step = 0;
 
     risk.durable = cluster_sound_checkpoint(job);
-    if (risk.durable != NULL) {
+    if (risk.durable) {
         durable_step = risk.durable->step;
         risk.durable_age_seconds = now_unix_ns > risk.durable->unix_ns
                                        ? (double)(now_unix_ns - risk.durable->unix_ns) / 1e9
                                        : 0;
     }
-    for (size_t i = 0; i < job->checkpoint_count && risk.verified == NULL; i++)
+    for (size_t i = 0; i < job->checkpoint_count && !risk.verified; i++)
         if (!job->checkpoints[i].damaged[0] && checkpoint_verified(job->checkpoints[i].path))
             risk.verified = &job->checkpoints[i];
     risk.lost_steps = step > durable_step ? step - durable_step : 0;

@@ -23,7 +23,7 @@ static json_t *section_of(json_t *root, const char *path)
 {
     json_t *section = root;
 
-    for (const char *dot; section && (dot = strchr(path, '.')) != NULL; path = dot + 1) {
+    for (const char *dot; section && (dot = strchr(path, '.')); path = dot + 1) {
         char word[KEY_SIZE];
         snprintf(word, sizeof(word), "%.*s", (int)(dot - path), path);
         json_t *inner = json_object_get(section, word);
@@ -137,7 +137,7 @@ int job_settings_apply(const struct arguments *arguments, struct job_spec *spec,
     if (!root || drop_derived(root, spec))
         return error_set(error, -ENOMEM, "no memory for the settings");
     const char *setting;
-    for (unsigned i = 0; !status && (setting = arguments_each(arguments, "set", i)) != NULL; i++)
+    for (unsigned i = 0; !status && (setting = arguments_each(arguments, "set", i)); i++)
         status = set_one(root, setting, error);
     if (!status)
         status = job_spec_decode(root, "with --set", NULL, NULL, spec, error);

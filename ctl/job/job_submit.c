@@ -48,7 +48,7 @@ static int load_origin(const struct arguments *arguments, struct submission *sub
 {
     const char *from = arguments_text(arguments, "from", NULL);
 
-    submission->begins_from = from != NULL;
+    submission->begins_from = from;
     return from ? job_from_load(from, &submission->checkpoint, &submission->origin, error) : 0;
 }
 

@@ -103,7 +103,7 @@ static int await_all(struct local_cluster *cluster, struct awaited *awaited, uns
 
 static bool etcd_is_healthy(const struct bytes *body)
 {
-    return strstr((const char *)body->data, "true") != NULL; /* {"health":"true"} */
+    return strstr((const char *)body->data, "true"); /* {"health":"true"} */
 }
 
 static int spawn_etcd(struct local_cluster *cluster, const char *log_path, struct error *error)

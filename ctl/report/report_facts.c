@@ -66,7 +66,7 @@ static void take_reason(struct report_generation *generation, const char *text)
 {
     const char *begin = strchr(text, '('), *end = NULL;
 
-    for (const char *at = begin; at && (at = strstr(at, "): ")) != NULL; at++)
+    for (const char *at = begin; at && (at = strstr(at, "): ")); at++)
         end = at;
     if (begin && end)
         snprintf(generation->reason, sizeof(generation->reason), "%.*s", (int)(end - begin - 1),

@@ -62,7 +62,7 @@ static bool to_local(uint64_t unix_ns, struct tm *ret_local)
 {
     time_t seconds = (time_t)(unix_ns / NS_PER_SECOND);
 
-    return localtime_r(&seconds, ret_local) != NULL;
+    return localtime_r(&seconds, ret_local);
 }
 
 const char *format_time(uint64_t unix_ns, char text[FORMAT_SIZE])

@@ -12,7 +12,7 @@ static inline void name_list_add(char list[NAME_LIST_SIZE], const char *name)
 {
     size_t used = strlen(list), length = strlen(name);
 
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
+    for (const char *at = list; (at = strstr(at, name)); at += length)
         if ((at == list || at[-1] == ' ') && (at[length] == ',' || at[length] == '\0'))
             return;
     if (used + length + 8 > NAME_LIST_SIZE) {

@@ -9,7 +9,7 @@
 
 static bool is_one_of(const char *text, const char *const *words)
 {
-    for (; *words != NULL; words++)
+    for (; *words; words++)
         if (strcmp(text, *words) == 0)
             return true;
     return false;
@@ -107,18 +107,18 @@ int yaml_scalar_parse(const char *text, json_t **ret_value)
 {
     json_t *value = NULL;
     int base = integer_base(text);
-    int r;
+    int status;
     if (is_not_finite(text))
-        r = -ERANGE;
+        status = -ERANGE;
     else if (base != 0)
-        r = parse_integer(text, base, &value);
+        status = parse_integer(text, base, &value);
     else if (is_float(text))
-        r = parse_float(text, &value);
+        status = parse_float(text, &value);
     else
-        r = parse_text(text, &value);
-    if (r == 0 && value == NULL)
-        r = -ENOMEM;
-    if (r == 0)
+        status = parse_text(text, &value);
+    if (status == 0 && !value)
+        status = -ENOMEM;
+    if (status == 0)
         *ret_value = value;
-    return r;
+    return status;
 }

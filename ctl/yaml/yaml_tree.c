@@ -73,7 +73,7 @@ static bool begins_with_tab(const struct reader *reader, size_t line)
 
     for (; line > 1 && at < end; line--) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        at = newline != NULL ? newline + 1 : end;
+        at = newline ? newline + 1 : end;
     }
     while (at < end && *at == ' ')
         at++;
@@ -134,8 +134,7 @@ static int remember_line(struct reader *reader, unsigned line)
 
 static int check_tag(struct reader *reader, const yaml_char_t *tag)
 {
-    if (tag == NULL || strcmp((const char *)tag, YAML_STR_TAG) == 0 ||
-        strcmp((const char *)tag, "!") == 0)
+    if (!tag || strcmp((const char *)tag, YAML_STR_TAG) == 0 || strcmp((const char *)tag, "!") == 0)
         return 0;
     return refuse(reader, -EINVAL, "tags (words after \"!\") are not known here; leave it out");
 }
@@ -145,22 +144,23 @@ static int read_scalar(struct reader *reader, json_t **ret_value)
     const char *text = (const char *)reader->event.data.scalar.value;
     size_t length = reader->event.data.scalar.length;
     bool typed = reader->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-                 reader->event.data.scalar.tag == NULL;
-    int r = check_tag(reader, reader->event.data.scalar.tag);
-    if (r < 0)
-        return r;
+                 !reader->event.data.scalar.tag;
+    int status = check_tag(reader, reader->event.data.scalar.tag);
+    if (status < 0)
+        return status;
     if (strlen(text) != length)
         return refuse(reader, -EINVAL, "a text with a zero byte (\\0) in it");
     if (!typed) {
         *ret_value = json_string(text);
-        return *ret_value != NULL ? 0 : out_of_memory(reader);
+        return *ret_value ? 0 : out_of_memory(reader);
     }
-    r = yaml_scalar_parse(text, ret_value);
-    if (r == -ERANGE) { /* stays a text: whoever wants a number there says which, with the key */
+    status = yaml_scalar_parse(text, ret_value);
+    if (status ==
+        -ERANGE) { /* stays a text: whoever wants a number there says which, with the key */
         *ret_value = json_string(text);
-        r = *ret_value != NULL ? 0 : -ENOMEM;
+        status = *ret_value ? 0 : -ENOMEM;
     }
-    return r < 0 ? out_of_memory(reader) : 0;
+    return status < 0 ? out_of_memory(reader) : 0;
 }
 
 struct extent {
@@ -193,12 +193,12 @@ static int read_alias(struct reader *reader, json_t **ret_value)
 {
     const char *name = (const char *)reader->event.data.alias.anchor;
     const json_t *value = json_object_get(reader->anchors, name);
-    if (value == NULL)
+    if (!value)
         return refuse(reader, -EINVAL, "an alias (*) of an anchor (&) that is not complete yet");
     const struct extent extent = extent_of(value);
-    int r = count_nodes(reader, extent.nodes);
-    if (r < 0)
-        return r;
+    int status = count_nodes(reader, extent.nodes);
+    if (status < 0)
+        return status;
     if (extent.text_bytes > YAML_TREE_SIZE_MAX - reader->alias_bytes)
         return error_set(reader->error, -E2BIG,
                          "%s:%u: the alias *%.64s: aliases (*) stand for more than %u bytes; write "
@@ -206,30 +206,30 @@ static int read_alias(struct reader *reader, json_t **ret_value)
                          reader->where, line_here(reader), name, YAML_TREE_SIZE_MAX);
     reader->alias_bytes += extent.text_bytes;
     *ret_value = json_deep_copy(value);
-    return *ret_value != NULL ? 0 : out_of_memory(reader);
+    return *ret_value ? 0 : out_of_memory(reader);
 }
 
 static int read_value(struct reader *reader, unsigned depth, json_t **ret_value);
 
 static int read_list(struct reader *reader, unsigned depth, json_t **ret_value)
 {
-    int r = check_tag(reader, reader->event.data.sequence_start.tag);
-    if (r < 0)
-        return r;
+    int status = check_tag(reader, reader->event.data.sequence_start.tag);
+    if (status < 0)
+        return status;
     AUTO_JSON json_t *list = json_array();
-    if (list == NULL)
+    if (!list)
         return out_of_memory(reader);
-    while ((r = next_event(reader)) == 0 && reader->event.type != YAML_SEQUENCE_END_EVENT) {
+    while ((status = next_event(reader)) == 0 && reader->event.type != YAML_SEQUENCE_END_EVENT) {
         json_t *element = NULL;
-        r = read_value(reader, depth + 1, &element);
-        if (r < 0)
-            return r;
+        status = read_value(reader, depth + 1, &element);
+        if (status < 0)
+            return status;
         if (json_array_append_new(list, element) < 0)
             return out_of_memory(reader);
     }
-    if (r == 0)
+    if (status == 0)
         *ret_value = json_incref(list);
-    return r;
+    return status;
 }
 
 /* The key under the reader, copied because the value's events replace it. */
@@ -244,53 +244,53 @@ static int read_key(struct reader *reader, const json_t *map, char **ret_key)
         return refuse(reader, -EINVAL, "merge keys (<<) are not known here; write the keys out");
     size_t before = enter_key(reader, key);
     unsigned line = find_line(reader->lines, reader->path);
-    int r = 0;
-    if (json_object_get(map, key) != NULL)
-        r = error_set(reader->error, -EINVAL,
-                      "%s:%u: %s stands here a second time, first on line %u", reader->where,
-                      line_here(reader), reader->path, line);
+    int status = 0;
+    if (json_object_get(map, key))
+        status = error_set(reader->error, -EINVAL,
+                           "%s:%u: %s stands here a second time, first on line %u", reader->where,
+                           line_here(reader), reader->path, line);
     leave_key(reader, before);
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     *ret_key = strdup(key);
-    return *ret_key != NULL ? 0 : out_of_memory(reader);
+    return *ret_key ? 0 : out_of_memory(reader);
 }
 
 static int read_entry(struct reader *reader, unsigned depth, json_t *map)
 {
     AUTO_FREE char *key = NULL;
     json_t *value = NULL;
-    int r = read_key(reader, map, &key);
-    if (r < 0)
-        return r;
+    int status = read_key(reader, map, &key);
+    if (status < 0)
+        return status;
     size_t before = enter_key(reader, key);
-    r = remember_line(reader, line_here(reader));
-    if (r == 0)
-        r = next_event(reader);
-    if (r == 0)
-        r = read_value(reader, depth + 1, &value);
+    status = remember_line(reader, line_here(reader));
+    if (status == 0)
+        status = next_event(reader);
+    if (status == 0)
+        status = read_value(reader, depth + 1, &value);
     leave_key(reader, before);
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     return json_object_set_new(map, key, value) < 0 ? out_of_memory(reader) : 0;
 }
 
 static int read_map(struct reader *reader, unsigned depth, json_t **ret_value)
 {
-    int r = check_tag(reader, reader->event.data.mapping_start.tag);
-    if (r < 0)
-        return r;
+    int status = check_tag(reader, reader->event.data.mapping_start.tag);
+    if (status < 0)
+        return status;
     AUTO_JSON json_t *map = json_object();
-    if (map == NULL)
+    if (!map)
         return out_of_memory(reader);
-    while ((r = next_event(reader)) == 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
-        r = read_entry(reader, depth, map);
-        if (r < 0)
-            return r;
+    while ((status = next_event(reader)) == 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
+        status = read_entry(reader, depth, map);
+        if (status < 0)
+            return status;
     }
-    if (r == 0)
+    if (status == 0)
         *ret_value = json_incref(map);
-    return r;
+    return status;
 }
 
 static const yaml_char_t *anchor_of(const yaml_event_t *event)
@@ -330,18 +330,18 @@ static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
     AUTO_FREE char *anchor = NULL;
     if (depth > YAML_TREE_DEPTH_MAX)
         return refuse(reader, -E2BIG, "nested too deep");
-    int r = count_nodes(reader, 1);
-    if (r < 0)
-        return r;
-    if (anchor_of(&reader->event) != NULL) {
+    int status = count_nodes(reader, 1);
+    if (status < 0)
+        return status;
+    if (anchor_of(&reader->event)) {
         anchor = strdup((const char *)anchor_of(&reader->event));
-        if (anchor == NULL)
+        if (!anchor)
             return out_of_memory(reader);
     }
-    r = read_unanchored(reader, depth, &value);
-    if (r < 0)
-        return r;
-    if (anchor != NULL && json_object_set(reader->anchors, anchor, value) < 0)
+    status = read_unanchored(reader, depth, &value);
+    if (status < 0)
+        return status;
+    if (anchor && json_object_set(reader->anchors, anchor, value) < 0)
         return out_of_memory(reader);
     *ret_value = json_incref(value);
     return 0;
@@ -351,26 +351,26 @@ static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
 static int read_stream(struct reader *reader, json_t **ret_root)
 {
     AUTO_JSON json_t *root = json_null();
-    int r = next_event(reader); /* the stream's start */
-    if (r == 0)
-        r = next_event(reader);
-    if (r == 0 && reader->event.type == YAML_DOCUMENT_START_EVENT) {
+    int status = next_event(reader); /* the stream's start */
+    if (status == 0)
+        status = next_event(reader);
+    if (status == 0 && reader->event.type == YAML_DOCUMENT_START_EVENT) {
         json_t *value = NULL;
-        r = next_event(reader);
-        if (r == 0)
-            r = read_value(reader, 0, &value);
-        if (r == 0)
+        status = next_event(reader);
+        if (status == 0)
+            status = read_value(reader, 0, &value);
+        if (status == 0)
             root = value;
-        if (r == 0)
-            r = next_event(reader); /* the document's end */
-        if (r == 0)
-            r = next_event(reader);
+        if (status == 0)
+            status = next_event(reader); /* the document's end */
+        if (status == 0)
+            status = next_event(reader);
     }
-    if (r == 0 && reader->event.type != YAML_STREAM_END_EVENT)
-        r = refuse(reader, -EINVAL, "a second document (\"---\") begins here; one is allowed");
-    if (r == 0)
+    if (status == 0 && reader->event.type != YAML_STREAM_END_EVENT)
+        status = refuse(reader, -EINVAL, "a second document (\"---\") begins here; one is allowed");
+    if (status == 0)
         *ret_root = json_incref(root);
-    return r;
+    return status;
 }
 
 static int read_all(struct reader *reader, json_t **ret_root)
@@ -378,13 +378,13 @@ static int read_all(struct reader *reader, json_t **ret_root)
     if (yaml_parser_initialize(&reader->parser) == 0)
         return out_of_memory(reader);
     yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
-    const char *text = reader->text != NULL ? reader->text : ""; /* libyaml asserts one */
+    const char *text = reader->text ? reader->text : ""; /* libyaml asserts one */
     yaml_parser_set_input_string(&reader->parser, (const unsigned char *)text, reader->size_bytes);
-    int r = read_stream(reader, ret_root);
+    int status = read_stream(reader, ret_root);
     if (reader->has_event)
         yaml_event_delete(&reader->event);
     yaml_parser_delete(&reader->parser);
-    return r;
+    return status;
 }
 
 int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
@@ -407,11 +407,11 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
                             .lines = lines,
                             .anchors = anchors,
                             .error = error};
-    if (anchors == NULL || lines == NULL || tree == NULL)
+    if (!anchors || !lines || !tree)
         return out_of_memory(&reader);
-    int r = read_all(&reader, &root);
-    if (r < 0)
-        return r;
+    int status = read_all(&reader, &root);
+    if (status < 0)
+        return status;
     tree->root = json_incref(root);
     tree->lines = json_incref(lines);
     *ret_tree = tree;
@@ -421,7 +421,7 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
 
 void yaml_tree_free(struct yaml_tree *tree)
 {
-    if (tree == NULL)
+    if (!tree)
         return;
     json_decref(tree->root);
     json_decref(tree->lines);

@@ -27,7 +27,7 @@ static bool is_registered(const struct storing_view *view, const char *node)
 {
     char key[KV_KEY_MAX];
 
-    return mirror_find(view->mirror, keys_node(key, view->cluster, node)) != NULL;
+    return mirror_find(view->mirror, keys_node(key, view->cluster, node));
 }
 
 static bool is_resting(const struct storing_view *view, const char *job, const char *sha256)

@@ -584,7 +584,7 @@ static void set_defaults(struct config *config)
         .failure_timeout_ns = 1500 * NS_PER_MS,
         .drain_timeout_ns = 60 * NS_PER_SECOND,
         .keep_finished_ns = 7 * DAY_NS,
-        .journal = getenv("JOURNAL_STREAM") != NULL,
+        .journal = getenv("JOURNAL_STREAM"),
     };
     gethostname(config->node, sizeof(config->node) - 1);
     for (char *at = config->node; *at; at++)

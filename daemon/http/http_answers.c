@@ -27,7 +27,7 @@ static int append_tree(json_t *tree, struct bytes *body, struct error *error)
 
 static bool is_any(const struct job *job)
 {
-    return job != NULL;
+    return job;
 }
 
 static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const struct job *job))

@@ -111,7 +111,7 @@ static bool make_room(struct http_guard *guard, const struct http_address *addre
     }
     if (loser)
         dismiss(guard, loser);
-    return loser != NULL;
+    return loser;
 }
 
 static void limit_refused(struct http_guard *guard)

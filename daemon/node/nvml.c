@@ -196,20 +196,20 @@ static int describe(struct nvml *nvml, unsigned index, unsigned place, struct gp
     struct nvml_pci pci = {0};
     int major = 0, minor = 0;
     nvml_device device;
-    int code = calls->handle(index, &device);
+    int status = calls->handle(index, &device);
 
-    if (code == NVML_OK)
-        code = calls->uuid(device, gpu->uuid, sizeof(gpu->uuid));
-    if (code == NVML_OK)
-        code = calls->name(device, gpu->name, sizeof(gpu->name));
-    if (code == NVML_OK)
-        code = calls->memory(device, &memory);
-    if (code == NVML_OK)
-        code = calls->pci(device, &pci);
-    if (code == NVML_OK)
-        code = calls->capability(device, &major, &minor);
-    if (code != NVML_OK) {
-        error_set(error, -EIO, "GPU %u: %s", index, calls->error_text(code));
+    if (status == NVML_OK)
+        status = calls->uuid(device, gpu->uuid, sizeof(gpu->uuid));
+    if (status == NVML_OK)
+        status = calls->name(device, gpu->name, sizeof(gpu->name));
+    if (status == NVML_OK)
+        status = calls->memory(device, &memory);
+    if (status == NVML_OK)
+        status = calls->pci(device, &pci);
+    if (status == NVML_OK)
+        status = calls->capability(device, &major, &minor);
+    if (status != NVML_OK) {
+        error_set(error, -EIO, "GPU %u: %s", index, calls->error_text(status));
         return -EIO;
     }
     gpu->index = index;
@@ -282,11 +282,11 @@ static enum gpu_path path_between(const struct nvml *nvml, const struct gpu_list
 static int enumerate(struct nvml *nvml, struct gpu_list *list, struct error *error)
 {
     unsigned count = 0;
-    int code = nvml->calls.count(&count);
+    int status = nvml->calls.count(&count);
 
     memset(list, 0, sizeof(*list));
-    if (code != NVML_OK)
-        return failed(nvml, code, "counting the GPUs", error);
+    if (status != NVML_OK)
+        return failed(nvml, status, "counting the GPUs", error);
     for (unsigned i = 0; i < count && list->count < GPU_COUNT_MAX; i++) {
         struct error why = {0};
         if (describe(nvml, i, list->count, &list->gpus[list->count], &why)) {

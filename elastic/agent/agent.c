@@ -34,11 +34,11 @@ struct agent *agent_new(const char *job, const char *node, unsigned links,
                         uint64_t failure_timeout_ns)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
-    if (agent == NULL)
+    if (!agent)
         return NULL;
     agent->reported = calloc(1, sizeof(*agent->reported));
     agent->draft = calloc(1, sizeof(*agent->draft));
-    if (agent->reported == NULL || agent->draft == NULL) {
+    if (!agent->reported || !agent->draft) {
         agent_free(agent);
         return NULL;
     }
@@ -51,7 +51,7 @@ struct agent *agent_new(const char *job, const char *node, unsigned links,
 
 void agent_free(struct agent *agent)
 {
-    if (agent == NULL)
+    if (!agent)
         return;
     plan_free(agent->plan);
     plan_free(agent->next);
@@ -71,7 +71,7 @@ bool agent_idle(const struct agent *agent)
 bool agent_rests(const struct agent *agent)
 {
     /* Whoever an empty plan sends away has a rank in it. */
-    bool trains = agent->plan != NULL && agent->plan->worker_count > 0;
+    bool trains = agent->plan && agent->plan->worker_count > 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
         const struct agent_slot *slot = &agent->slots[index];
         bool wanted = (trains && agent_rank(agent, agent->plan, index) >= 0) ||
@@ -85,7 +85,7 @@ bool agent_rests(const struct agent *agent)
 
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
 {
-    if (plan == NULL)
+    if (!plan)
         return -1;
     assert(plan == agent->plan || plan == agent->next);
     return plan == agent->plan ? agent->plan_ranks[slot] : agent->next_ranks[slot];
@@ -93,7 +93,7 @@ int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot
 
 static void find_ranks(const struct agent *agent, const struct plan *plan, int *ret_ranks)
 {
-    unsigned total = plan != NULL ? plan->worker_count + plan->donor_count : 0;
+    unsigned total = plan ? plan->worker_count + plan->donor_count : 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
         ret_ranks[index] = -1;
     for (unsigned rank = 0; rank < total; rank++) {
@@ -105,7 +105,7 @@ static void find_ranks(const struct agent *agent, const struct plan *plan, int *
 
 bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
 {
-    return plan != NULL && slot->status.phase == WORKER_PREPARED &&
+    return plan && slot->status.phase == WORKER_PREPARED &&
            slot->status.generation == plan->generation && slot->prepare_sent == plan->generation &&
            strcmp(slot->prepare_key, plan->key) == 0;
 }
@@ -123,13 +123,13 @@ static struct wish wish_of(const struct agent *agent, unsigned index)
     struct wish wish = {0};
     int rank = agent_rank(agent, agent->plan, index);
     if (rank >= 0) {
-        assert(agent->plan != NULL); /* no plan, no rank */
+        assert(agent->plan); /* no plan, no rank */
         wish.worker = (unsigned)rank < agent->plan->worker_count;
         wish.donor = !wish.worker;
         wish.instance = agent->plan->workers[rank].instance;
     }
     int next = agent_rank(agent, agent->next, index);
-    assert(next < 0 || agent->next != NULL);
+    assert(next < 0 || agent->next);
     wish.next_fresh = !wish.worker && next >= 0 && (unsigned)next < agent->next->worker_count &&
                       agent->next->workers[next].instance == 0;
     wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);
@@ -164,7 +164,7 @@ static void forget_ends(struct agent *agent)
         struct wish wish = wish_of(agent, index);
         bool same = (wish.worker || wish.donor) && wish.instance != 0 &&
                     wish.instance == slot->status.instance;
-        bool now = agent->plan != NULL && slot->end_generation == agent->plan->generation;
+        bool now = agent->plan && slot->end_generation == agent->plan->generation;
         if (slot->process == PROCESS_NONE && !same && !now)
             slot->end = END_NONE;
     }
@@ -172,15 +172,15 @@ static void forget_ends(struct agent *agent)
 
 static bool same_plan(const struct plan *a, const struct plan *b)
 {
-    return a != NULL && b != NULL && a->generation == b->generation && strcmp(a->key, b->key) == 0;
+    return a && b && a->generation == b->generation && strcmp(a->key, b->key) == 0;
 }
 
 /* No link fences its root, which needs nobody of another node to commit. */
 static void note_lone(struct agent *agent)
 {
     const struct plan *plan = agent->plan;
-    const char *node = plan != NULL ? plan_lone_node(plan) : NULL;
-    for (unsigned index = 0; node != NULL && index < REPORT_WORKERS_MAX; index++)
+    const char *node = plan ? plan_lone_node(plan) : NULL;
+    for (unsigned index = 0; node && index < REPORT_WORKERS_MAX; index++)
         if (strcmp(node, agent->node) == 0 && agent->plan_ranks[index] == 0)
             agent->slots[index].lone_generation = plan->generation;
 }
@@ -190,7 +190,7 @@ static void take_plan(struct agent *agent, struct plan *plan)
 {
     bool news = !same_plan(agent->plan, plan);
     agent->knows_plan = true;
-    if (plan != NULL && agent->plan != NULL && plan->generation < agent->plan->generation) {
+    if (plan && agent->plan && plan->generation < agent->plan->generation) {
         plan_free(plan);
         return;
     }
@@ -200,7 +200,7 @@ static void take_plan(struct agent *agent, struct plan *plan)
     agent->plan = plan;
     find_ranks(agent, plan, agent->plan_ranks);
     note_lone(agent);
-    if (agent->next != NULL && (plan == NULL || agent->next->generation <= plan->generation)) {
+    if (agent->next && (!plan || agent->next->generation <= plan->generation)) {
         plan_free(agent->next);
         agent->next = NULL;
     }
@@ -211,7 +211,7 @@ static void take_plan(struct agent *agent, struct plan *plan)
 static void take_next(struct agent *agent, struct plan *next)
 {
     bool news = !same_plan(agent->next, next);
-    if (next != NULL && agent->plan != NULL && next->generation <= agent->plan->generation) {
+    if (next && agent->plan && next->generation <= agent->plan->generation) {
         plan_free(next);
         next = NULL;
     }
@@ -381,7 +381,7 @@ static bool makes_room(const struct agent *agent, unsigned index)
 {
     const struct agent_slot *slot = &agent->slots[index];
     struct wish wish = wish_of(agent, index);
-    bool before = agent->plan != NULL && slot->status.generation < agent->plan->generation;
+    bool before = agent->plan && slot->status.generation < agent->plan->generation;
     return (slot->fenced || !is_fresh(slot)) &&
            (wish.next_fresh || (wish.worker && wish.instance == 0 && before));
 }
@@ -395,7 +395,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     slot->process = PROCESS_NONE;
     if (slot->refused)
         return;
-    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
+    slot->end_generation = agent->plan ? agent->plan->generation : 0;
     if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
         slot->end = END_LEFT;
     else if (slot->was_prepared)
@@ -621,7 +621,7 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
                          uint64_t now_ns, struct agent_actions *actions)
 {
     struct agent_slot *slot = &agent->slots[index];
-    if (slot->fenced || slot->refused || slot->bad || agent->plan == NULL) {
+    if (slot->fenced || slot->refused || slot->bad || !agent->plan) {
         stop(agent, index, now_ns, actions);
     } else if (!slot->greeted) {
         uint64_t due = hello_due(agent, slot);
@@ -646,7 +646,7 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
 static bool is_of_another_version(const struct agent *agent, const struct wish *wish)
 {
     const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
-    assert(plan != NULL); /* no plan, no wish */
+    assert(plan); /* no plan, no wish */
     return plan->links != 0 && plan->links != agent->links;
 }
 
@@ -654,7 +654,7 @@ static void start_none(struct agent *agent, struct agent_slot *slot)
 {
     memset(&slot->status, 0, sizeof(slot->status));
     slot->end = END_DEAD;
-    slot->end_generation = agent->plan != NULL ? agent->plan->generation : 0;
+    slot->end_generation = agent->plan ? agent->plan->generation : 0;
     snprintf(slot->text, sizeof(slot->text), "this node starts workers of link protocol %u now",
              agent->links);
 }
@@ -690,7 +690,7 @@ static bool somebody_is_unknown(const struct agent *agent)
 static void report_news(struct agent *agent, struct agent_actions *actions)
 {
     struct node_report *draft = agent->draft;
-    if (agent->plan == NULL || somebody_is_unknown(agent))
+    if (!agent->plan || somebody_is_unknown(agent))
         return;
     agent_fill_report(agent, draft);
     if (!agent_report_news(agent, draft))
@@ -742,8 +742,7 @@ void agent_step(struct agent *agent, const struct agent_event *event,
                 struct agent_actions *ret_actions)
 {
     assert(event->slot < REPORT_WORKERS_MAX);
-    bool carries_plan =
-        (event->type == AGENT_PLAN || event->type == AGENT_NEXT) && event->plan != NULL;
+    bool carries_plan = (event->type == AGENT_PLAN || event->type == AGENT_NEXT) && event->plan;
     struct plan *plan = carries_plan ? plan_share(event->plan) : NULL;
     ret_actions->count = 0;
     ret_actions->wake_at_ns = UINT64_MAX;

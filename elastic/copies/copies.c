@@ -41,7 +41,7 @@ static void add_store(struct plan *plan, const char *name, const struct member *
         return;
     struct plan_store *store = &plan->stores[plan->store_count++];
     snprintf(store->node, sizeof(store->node), "%s", name);
-    if (node == NULL) /* a worker's whose daemon is away: it writes, and nobody reaches its files */
+    if (!node) /* a worker's whose daemon is away: it writes, and nobody reaches its files */
         return;
     snprintf(store->http, sizeof(store->http), "%s", node->http);
     snprintf(store->domain, sizeof(store->domain), "%s", node->domain);
@@ -51,7 +51,7 @@ static void add_store(struct plan *plan, const char *name, const struct member *
  * whether it begins another group. */
 static bool next_place(const char **at, char ret_name[NAME_SIZE], bool *ret_group)
 {
-    size_t length = *at != NULL ? strcspn(*at, "+ ") : 0;
+    size_t length = *at ? strcspn(*at, "+ ") : 0;
     if (length == 0 || length >= NAME_SIZE)
         return false;
     memcpy(ret_name, *at, length);
@@ -81,7 +81,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
     unsigned count = plan->worker_count > 0 ? plan->worker_count : plan->donor_count;
     size_t room = (size_t)count + count_places(shares) + 1;
     struct plan_store *stores = calloc(room, sizeof(*stores));
-    if (stores == NULL)
+    if (!stores)
         return -ENOMEM;
     free(plan->stores);
     plan->stores = stores;
@@ -92,7 +92,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
                   find_node(nodes, node_count, plan->workers[rank].node));
     while (next_place(&shares, name, &last) && plan->store_count < PLAN_STORES_MAX) {
         const struct member *node = find_node(nodes, node_count, name);
-        if (node != NULL)
+        if (node)
             add_store(plan, name, node);
     }
     return 0;
@@ -109,7 +109,7 @@ static void drop_store(struct plan *plan, int store)
 
 void copies_leave_out(struct plan *plan, const bool *left_out)
 {
-    for (unsigned rank = 0; left_out != NULL && rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; left_out && rank < plan->worker_count; rank++)
         if (left_out[rank])
             drop_store(plan, copies_find(plan, plan->workers[rank].node));
 }
@@ -180,7 +180,7 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
     unsigned count = copies_writer_count(plan), found = 0;
     AUTO_FREE unsigned *ring = calloc((size_t)count + 1, sizeof(*ring));
     AUTO_FREE unsigned *places = calloc((size_t)count + 1, sizeof(*places));
-    if (store >= count || plan->copies < 2 || ring == NULL || places == NULL)
+    if (store >= count || plan->copies < 2 || !ring || !places)
         return 0;
     for (unsigned i = 0; i < count; i++)
         places[i] = place_in_domain(plan, i);
@@ -206,7 +206,7 @@ bool copies_alive(const char *shares, const struct member *nodes, unsigned node_
     while (next_place(&shares, name, &last)) {
         size_t used = strlen(group);
         snprintf(group + used, sizeof(group) - used, "%s%s", used > 0 ? " or " : "", name);
-        alive = alive || find_node(nodes, node_count, name) != NULL;
+        alive = alive || find_node(nodes, node_count, name);
         if (last && !alive) {
             snprintf(ret_text, text_size, "%s", group);
             return false;

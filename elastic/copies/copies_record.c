@@ -67,12 +67,12 @@ static unsigned count_places(const char *group, size_t length)
 /* [at, at + size) of @shares becomes @text. */
 static int replace(char **shares, size_t at, size_t size, const char *text)
 {
-    const char *old = *shares != NULL ? *shares : "";
+    const char *old = *shares ? *shares : "";
     size_t all = strlen(old), length = strlen(text);
     if (all - size + length >= COPIES_SHARES_SIZE)
         return -ENOSPC;
     char *changed = malloc(all - size + length + 1);
-    if (changed == NULL)
+    if (!changed)
         return -ENOMEM;
     memcpy(changed, old, at);
     memcpy(changed + at, text, length);
@@ -85,10 +85,10 @@ static int replace(char **shares, size_t at, size_t size, const char *text)
 int copies_add(char **shares, const char *writer, const char *node, const struct plan *plan)
 {
     char text[2 * NAME_SIZE + 3];
-    const char *now = *shares != NULL ? *shares : "";
+    const char *now = *shares ? *shares : "";
     size_t length = 0, end = strlen(now);
     const char *group = find_group(now, writer, &length);
-    if (group == NULL) {
+    if (!group) {
         bool own = strcmp(writer, node) == 0;
         snprintf(text, sizeof(text), "%s%s%s%s", end > 0 ? " " : "", writer, own ? "" : "+",
                  own ? "" : node);
@@ -101,7 +101,7 @@ int copies_add(char **shares, const char *writer, const char *node, const struct
         snprintf(text, sizeof(text), "+%s", node);
         return replace(shares, at + length, 0, text);
     }
-    size_t absent = plan != NULL ? find_absent(group, length, plan) : 0;
+    size_t absent = plan ? find_absent(group, length, plan) : 0;
     return absent == 0 ? -ENOSPC
                        : replace(shares, at + absent, strcspn(group + absent, "+ "), node);
 }
@@ -114,25 +114,26 @@ int copies_places(const struct plan *plan,
 {
     struct bytes text = {0};
     unsigned count = copies_writer_count(plan);
-    int r = 0;
-    for (unsigned writer = 0; r == 0 && writer < count; writer++) {
+    int status = 0;
+    for (unsigned writer = 0; status == 0 && writer < count; writer++) {
         unsigned places = 1;
-        r = bytes_append_format(&text, "%s%s", writer > 0 ? " " : "", plan->stores[writer].node);
-        for (unsigned i = 0; r == 0 && i < count && places < COPIES_MAX; i++)
+        status =
+            bytes_append_format(&text, "%s%s", writer > 0 ? " " : "", plan->stores[writer].node);
+        for (unsigned i = 0; status == 0 && i < count && places < COPIES_MAX; i++)
             if (i != writer && has(context, i, writer)) {
-                r = bytes_append_format(&text, "+%s", plan->stores[i].node);
+                status = bytes_append_format(&text, "+%s", plan->stores[i].node);
                 places++;
             }
     }
-    if (r == 0)
-        r = bytes_append(&text, "", 1);
-    if (r == 0 && text.size_bytes > COPIES_SHARES_SIZE)
-        r = -ENOSPC;
-    if (r == 0)
+    if (status == 0)
+        status = bytes_append(&text, "", 1);
+    if (status == 0 && text.size_bytes > COPIES_SHARES_SIZE)
+        status = -ENOSPC;
+    if (status == 0)
         *ret_shares = (char *)text.data;
     else
         bytes_done(&text);
-    return r;
+    return status;
 }
 
 /* ---- copies that are missing ---- */
@@ -209,7 +210,7 @@ unsigned copies_missing(const struct plan *plan, unsigned copies, const char *sh
 {
     AUTO_FREE struct mending *mending = calloc(1, sizeof(*mending));
     unsigned found = 0;
-    if (mending == NULL || shares == NULL)
+    if (!mending || !shares)
         return 0;
     mending->plan = plan;
     count_loads(mending, shares);

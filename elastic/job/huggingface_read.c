@@ -93,14 +93,14 @@ static const json_t *value_of(const json_t *config, const char *key)
 static bool is_json(const json_t *value, const char *text)
 {
     AUTO_JSON json_t *wanted = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-    return wanted != NULL && json_equal(value, wanted);
+    return wanted && json_equal(value, wanted);
 }
 
 static int refuse(const char *key, const json_t *value, const char *what, struct error *error)
 {
     AUTO_FREE char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     return error_set(error, -EINVAL, "config.json: %s: %.80s is not supported; %s", key,
-                     text != NULL ? text : "?", what);
+                     text ? text : "?", what);
 }
 
 static int check_demands(const json_t *config, const struct demand *demands, size_t count,
@@ -110,8 +110,7 @@ static int check_demands(const json_t *config, const struct demand *demands, siz
         const json_t *value = value_of(config, demands[i].theirs);
         char what[64];
         snprintf(what, sizeof(what), "only %s is", demands[i].only_json);
-        if (value != NULL && !is_json(value, demands[i].only_json) &&
-            !is_json(value, demands[i].also_json))
+        if (value && !is_json(value, demands[i].only_json) && !is_json(value, demands[i].also_json))
             return refuse(demands[i].theirs, value, what, error);
     }
     return 0;
@@ -129,13 +128,13 @@ static int translate(const json_t *config, const struct translation *keys, size_
 {
     for (size_t i = 0; i < count; i++) {
         const json_t *value = value_of(config, keys[i].theirs);
-        if (value == NULL && keys[i].fallback_json == NULL)
+        if (!value && !keys[i].fallback_json)
             return error_set(error, -EINVAL, "config.json: %s is missing", keys[i].theirs);
-        json_t *copy = value != NULL ? json_deep_copy(value)
-                                     : json_loads(keys[i].fallback_json, JSON_DECODE_ANY, NULL);
-        int r = put(model, keys[i].ours, copy, error);
-        if (r < 0)
-            return r;
+        json_t *copy = value ? json_deep_copy(value)
+                             : json_loads(keys[i].fallback_json, JSON_DECODE_ANY, NULL);
+        int status = put(model, keys[i].ours, copy, error);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -161,21 +160,21 @@ static int take_scaling(const char *name, const json_t *section, json_t *scaling
 {
     const json_t *type = value_of(section, "rope_type");
 
-    if (section != NULL && !json_is_object(section))
+    if (section && !json_is_object(section))
         return refuse(name, section, "only an object is", error);
-    if (type == NULL)
+    if (!type)
         type = value_of(section, "type"); /* of older files */
-    if (type == NULL && !scales_nothing(section))
+    if (!type && !scales_nothing(section))
         return refuse(name, section, "a rope_type is needed", error);
-    if (type == NULL || is_json(type, "\"default\""))
+    if (!type || is_json(type, "\"default\""))
         return put(scaling, "type", json_string("none"), error);
     size_t count = is_json(type, "\"linear\"")   ? 1
                    : is_json(type, "\"llama3\"") ? ARRAY_COUNT(llama3_keys)
                                                  : 0;
     if (count == 0)
         return refuse(name, type, "only \"linear\" and \"llama3\" are", error);
-    int r = put(scaling, "type", json_deep_copy(type), error);
-    return r < 0 ? r : translate(section, llama3_keys, count, scaling, error);
+    int status = put(scaling, "type", json_deep_copy(type), error);
+    return status < 0 ? status : translate(section, llama3_keys, count, scaling, error);
 }
 
 /* "rope_scaling" until transformers 4, "rope_parameters" with the base in it since 5, which still
@@ -186,21 +185,20 @@ static int take_rotary(const json_t *config, json_t *model, struct error *error)
     const char *name = value_of(config, "rope_scaling") ? "rope_scaling" : "rope_parameters";
     const json_t *section = value_of(config, name);
     AUTO_JSON json_t *scaling = json_object();
-    int r = check_demands(section, rope_demands, ARRAY_COUNT(rope_demands), error);
+    int status = check_demands(section, rope_demands, ARRAY_COUNT(rope_demands), error);
 
-    if (r == 0)
-        r = take_scaling(name, section, scaling, error);
-    if (r == 0)
-        r = put(model, "rope_scaling", json_incref(scaling), error);
-    if (r < 0)
-        return r;
+    if (status == 0)
+        status = take_scaling(name, section, scaling, error);
+    if (status == 0)
+        status = put(model, "rope_scaling", json_incref(scaling), error);
+    if (status < 0)
+        return status;
     const json_t *inner = value_of(section, "rope_theta");
-    if (theta != NULL && inner != NULL && json_number_value(theta) != json_number_value(inner))
+    if (theta && inner && json_number_value(theta) != json_number_value(inner))
         return refuse(name, section, "rope_theta beside it says something else", error);
-    if (theta == NULL)
+    if (!theta)
         theta = inner;
-    return put(model, "rope_theta", theta != NULL ? json_deep_copy(theta) : json_real(10000.0),
-               error);
+    return put(model, "rope_theta", theta ? json_deep_copy(theta) : json_real(10000.0), error);
 }
 
 /* Sizes that follow from others where they are not given. */
@@ -211,32 +209,31 @@ static int take_heads(const struct relative *relative, const json_t *config, jso
     const json_t *head_width = value_of(config, "head_dim");
     json_int_t heads = json_integer_value(json_object_get(model, "heads"));
     json_int_t width = json_integer_value(json_object_get(model, "width"));
-    int r = put(model, "kv_heads",
-                kv_heads != NULL ? json_deep_copy(kv_heads) : json_integer(heads), error);
+    int status =
+        put(model, "kv_heads", kv_heads ? json_deep_copy(kv_heads) : json_integer(heads), error);
 
-    if (r < 0)
-        return r;
-    if (head_width == NULL && relative->head_width > 0)
+    if (status < 0)
+        return status;
+    if (!head_width && relative->head_width > 0)
         return put(model, "head_width", json_integer(relative->head_width), error);
-    if (head_width == NULL && (heads < 1 || width % heads != 0))
+    if (!head_width && (heads < 1 || width % heads != 0))
         return error_set(error, -EINVAL,
                          "config.json: num_attention_heads do not divide hidden_size, and there is "
                          "no head_dim");
     return put(model, "head_width",
-               head_width != NULL ? json_deep_copy(head_width) : json_integer(width / heads),
-               error);
+               head_width ? json_deep_copy(head_width) : json_integer(width / heads), error);
 }
 
 static int gpt2_model(const json_t *config, json_t *model, struct error *error)
 {
     const json_t *inner = value_of(config, "n_inner");
-    int r = check_demands(config, gpt2_demands, ARRAY_COUNT(gpt2_demands), error);
+    int status = check_demands(config, gpt2_demands, ARRAY_COUNT(gpt2_demands), error);
 
-    if (r == 0)
-        r = translate(config, gpt2_keys, ARRAY_COUNT(gpt2_keys), model, error);
-    if (r == 0 && inner != NULL)
-        r = put(model, "hidden", json_deep_copy(inner), error);
-    return r;
+    if (status == 0)
+        status = translate(config, gpt2_keys, ARRAY_COUNT(gpt2_keys), model, error);
+    if (status == 0 && inner)
+        status = put(model, "hidden", json_deep_copy(inner), error);
+    return status;
 }
 
 static const struct relative *find_relative(const char *type)
@@ -256,10 +253,10 @@ static int check_window(const struct relative *relative, const json_t *config, u
     AUTO_JSON json_t *usual = NULL;
     char what[96];
 
-    if (relative->window_json == NULL ||
+    if (!relative->window_json ||
         (relative->window_asked && !json_is_true(json_object_get(config, "use_sliding_window"))))
         return 0;
-    if (window == NULL)
+    if (!window)
         window = usual = json_loads(relative->window_json, JSON_DECODE_ANY, NULL);
     if (json_is_null(window) || (json_is_integer(window) && json_integer_value(window) >= context))
         return 0;
@@ -270,44 +267,44 @@ static int check_window(const struct relative *relative, const json_t *config, u
 static int llama_model(const struct relative *relative, const json_t *config, unsigned context,
                        json_t *model, struct error *error)
 {
-    int r = check_demands(config, llama_demands, ARRAY_COUNT(llama_demands), error);
+    int status = check_demands(config, llama_demands, ARRAY_COUNT(llama_demands), error);
 
-    if (r == 0)
-        r = check_window(relative, config, context, error);
-    if (r == 0)
-        r = put(model, "qkv_bias", json_boolean(relative->qkv_bias), error);
-    if (r == 0)
-        r = put(model, "qk_norm", json_boolean(relative->qk_norm), error);
-    if (r == 0)
-        r = translate(config, llama_keys, ARRAY_COUNT(llama_keys), model, error);
-    if (r == 0)
-        r = take_rotary(config, model, error);
-    return r < 0 ? r : take_heads(relative, config, model, error);
+    if (status == 0)
+        status = check_window(relative, config, context, error);
+    if (status == 0)
+        status = put(model, "qkv_bias", json_boolean(relative->qkv_bias), error);
+    if (status == 0)
+        status = put(model, "qk_norm", json_boolean(relative->qk_norm), error);
+    if (status == 0)
+        status = translate(config, llama_keys, ARRAY_COUNT(llama_keys), model, error);
+    if (status == 0)
+        status = take_rotary(config, model, error);
+    return status < 0 ? status : take_heads(relative, config, model, error);
 }
 
 int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
                       struct error *error)
 {
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    const struct relative *relative = type != NULL ? find_relative(type) : NULL;
+    const struct relative *relative = type ? find_relative(type) : NULL;
     AUTO_JSON json_t *model = json_object();
-    int r;
+    int status;
 
-    if (type == NULL)
+    if (!type)
         return error_set(error, -EINVAL, "config.json: model_type is missing");
-    r = put(model, "family", json_string(relative != NULL ? "llama" : type), error);
-    if (r < 0)
-        return r;
+    status = put(model, "family", json_string(relative ? "llama" : type), error);
+    if (status < 0)
+        return status;
     if (strcmp(type, "gpt2") == 0)
-        r = gpt2_model(config, model, error);
-    else if (relative != NULL)
-        r = llama_model(relative, config, context, model, error);
+        status = gpt2_model(config, model, error);
+    else if (relative)
+        status = llama_model(relative, config, context, model, error);
     else
-        r = refuse("model_type", json_object_get(config, "model_type"),
-                   "only gpt2, llama, mistral, qwen2 and qwen3 are", error);
-    if (r == 0)
+        status = refuse("model_type", json_object_get(config, "model_type"),
+                        "only gpt2, llama, mistral, qwen2 and qwen3 are", error);
+    if (status == 0)
         *ret_keys = json_incref(model);
-    return r;
+    return status;
 }
 
 /* 1e4 and 10000 are one number. */
@@ -323,17 +320,17 @@ static bool same(const json_t *a, const json_t *b)
 /* @here is NULL where the job says nothing: then it has the default. */
 static int agree_on(const char *path, const json_t *here, const json_t *value, struct error *error)
 {
-    const struct schema_key *schema = here == NULL ? schema_find(path) : NULL;
-    AUTO_JSON json_t *usual = schema != NULL && schema->default_json != NULL
+    const struct schema_key *schema = !here ? schema_find(path) : NULL;
+    AUTO_JSON json_t *usual = schema && schema->default_json
                                   ? json_loads(schema->default_json, JSON_DECODE_ANY, NULL)
                                   : NULL;
-    const json_t *found = here != NULL ? here : usual;
+    const json_t *found = here ? here : usual;
     if (same(found, value))
         return 0;
     AUTO_FREE char *ours = json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT);
     AUTO_FREE char *theirs = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     return error_set(error, -EINVAL, "%s: %.80s here, %.80s in config.json", path,
-                     ours != NULL ? ours : "nothing", theirs != NULL ? theirs : "?");
+                     ours ? ours : "nothing", theirs ? theirs : "?");
 }
 
 static int agree_below(const char *path, const json_t *keys, const json_t *section,
@@ -347,10 +344,10 @@ static int agree_below(const char *path, const json_t *keys, const json_t *secti
         const json_t *here = json_object_get(section, key);
         char below[KEY_PATH_SIZE];
         snprintf(below, sizeof(below), "%s.%s", path, key);
-        int r = schema_has_section(below) ? agree_below(below, value, here, error)
-                                          : agree_on(below, here, value, error);
-        if (r < 0)
-            return r;
+        int status = schema_has_section(below) ? agree_below(below, value, here, error)
+                                               : agree_on(below, here, value, error);
+        if (status < 0)
+            return status;
     }
     return 0;
 }

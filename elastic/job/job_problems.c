@@ -14,13 +14,13 @@
 static unsigned find_line(const struct job_problems *problems, const char *key_path)
 {
     char path[KEY_SIZE];
-    if (problems->line_of == NULL || strlen(key_path) >= sizeof(path))
+    if (!problems->line_of || strlen(key_path) >= sizeof(path))
         return 0;
     memcpy(path, key_path, strlen(key_path) + 1);
     for (;;) {
         unsigned line = problems->line_of(problems->context, path);
         char *dot = strrchr(path, '.');
-        if (line > 0 || dot == NULL)
+        if (line > 0 || !dot)
             return line;
         *dot = '\0';
     }
@@ -41,7 +41,7 @@ static void append(struct job_problems *problems, const char *text)
 
 bool job_problem_is_told(const struct job_problems *problems)
 {
-    return problems->error != NULL && problems->count >= problems->skip && !problems->full;
+    return problems->error && problems->count >= problems->skip && !problems->full;
 }
 
 void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
@@ -75,7 +75,7 @@ int job_problems_result(struct job_problems *problems)
 {
     if (problems->count == 0)
         return 0;
-    if (problems->error == NULL)
+    if (!problems->error)
         return -EINVAL;
     unsigned more = problems->count - problems->skip - problems->told;
     if (more > 0) {

@@ -202,7 +202,7 @@ static const struct rule {
 static bool can_be_asked(const struct rule *rule, const struct job_problems *problems)
 {
     for (unsigned i = 0; i < sizeof(rule->reads) / sizeof(rule->reads[0]); i++)
-        if (rule->reads[i] != NULL && !job_problems_good(problems, rule->reads[i]))
+        if (rule->reads[i] && !job_problems_good(problems, rule->reads[i]))
             return false;
     return true;
 }

@@ -261,8 +261,8 @@ static void choices_text(const struct schema_key *key, char *ret_text, size_t te
 {
     size_t length = 0;
     ret_text[0] = '\0';
-    for (unsigned i = 0; key->choices[i] != NULL && length < text_size; i++) {
-        const char *between = i == 0 ? "" : key->choices[i + 1] == NULL ? " or " : ", ";
+    for (unsigned i = 0; key->choices[i] && length < text_size; i++) {
+        const char *between = i == 0 ? "" : !key->choices[i + 1] ? " or " : ", ";
         length += (size_t)snprintf(ret_text + length, text_size - length, "%s%s", between,
                                    key->choices[i]);
     }
@@ -336,5 +336,5 @@ bool schema_has_section(const char *path)
 const char *schema_last_word(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    return dot == NULL ? path : dot + 1;
+    return !dot ? path : dot + 1;
 }

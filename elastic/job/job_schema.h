@@ -61,5 +61,5 @@ const char *schema_last_word(const char *path);
 /** schema_required() - it has no default */
 static inline bool schema_required(const struct schema_key *key)
 {
-    return key->default_json == NULL && key->default_from == NULL;
+    return !key->default_json && !key->default_from;
 }

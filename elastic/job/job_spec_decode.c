@@ -24,7 +24,7 @@
 static const json_t *find_value(const json_t *tree, const char *path)
 {
     const char *word = path;
-    while (tree != NULL && *word != '\0') {
+    while (tree && *word != '\0') {
         size_t length = strcspn(word, ".");
         tree = json_object_getn(tree, word, length);
         word += length + (word[length] == '.');
@@ -49,15 +49,14 @@ static void missing_key(struct job_problems *problems, const struct schema_key *
     char allowed[SCHEMA_TEXT_SIZE];
     schema_allowed(key, allowed);
     problems->bad[key - job_schema] = true;
-    job_problem(problems, key->path, "is missing; needs %s%s%s%s", allowed,
-                key->unit != NULL ? " (" : "", key->unit != NULL ? key->unit : "",
-                key->unit != NULL ? ")" : "");
+    job_problem(problems, key->path, "is missing; needs %s%s%s%s", allowed, key->unit ? " (" : "",
+                key->unit ? key->unit : "", key->unit ? ")" : "");
 }
 
 static int decode_default(const struct schema_key *key, struct job_spec *spec)
 {
     AUTO_JSON json_t *value = json_loads(key->default_json, JSON_DECODE_ANY, NULL);
-    if (value == NULL)
+    if (!value)
         return -ENOMEM;
     bool stored = job_value_decode(key, value, spec);
     assert(stored); /* a default outside its own range is a mistake in the table */
@@ -70,15 +69,15 @@ static int decode_keys(struct job_problems *problems, const json_t *tree, struct
     for (unsigned i = 0; i < job_schema_count; i++) {
         const struct schema_key *key = &job_schema[i];
         const json_t *value = find_value(tree, key->path);
-        if (value != NULL)
+        if (value)
             decode_key(problems, key, value, spec);
         else if (schema_required(key))
             missing_key(problems, key);
-        else if (key->default_json != NULL && decode_default(key, spec) < 0)
+        else if (key->default_json && decode_default(key, spec) < 0)
             return error_set(problems->error, -ENOMEM, "no memory for a job's defaults");
     }
     for (unsigned i = 0; i < job_schema_count; i++)
-        if (job_schema[i].default_from != NULL && find_value(tree, job_schema[i].path) == NULL)
+        if (job_schema[i].default_from && !find_value(tree, job_schema[i].path))
             job_schema[i].default_from(spec);
     return 0;
 }
@@ -90,7 +89,7 @@ static void check_known(struct job_problems *problems, const char *path, const j
                         unsigned depth)
 {
     char text[SUGGESTION_SIZE], found[JOB_FOUND_SIZE];
-    if (schema_find(path) != NULL)
+    if (schema_find(path))
         return;
     if (!schema_has_section(path)) {
         text[0] = '\0';
@@ -116,7 +115,7 @@ static void check_unknown(struct job_problems *problems, const json_t *section, 
         char path[KEY_PATH_SIZE];
         int length =
             snprintf(path, sizeof(path), "%s%s%s", prefix, *prefix != '\0' ? "." : "", word);
-        if (strchr(word, '.') != NULL || length >= (int)sizeof(path))
+        if (strchr(word, '.') || length >= (int)sizeof(path))
             job_problem(problems, path, "no such key");
         else
             check_known(problems, path, value, depth);
@@ -140,18 +139,18 @@ int job_spec_decode_from(const json_t *tree, const char *where,
     if (!json_is_object(tree))
         return error_set(error, -EINVAL, "%s: a job is a list of \"key: value\" lines", where);
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
-    if (spec == NULL)
+    if (!spec)
         return error_set(error, -ENOMEM, "no memory for a job");
     struct job_problems problems = {
         .where = where, .line_of = line_of, .context = context, .error = error, .skip = skip};
     check_unknown(&problems, tree, "", 0);
-    int r = decode_keys(&problems, tree, spec);
-    if (r < 0)
-        return r;
+    int status = decode_keys(&problems, tree, spec);
+    if (status < 0)
+        return status;
     job_rules_check(&problems, spec);
-    r = job_problems_result(&problems);
+    status = job_problems_result(&problems);
     *ret_problem_count = problems.count;
-    if (r == 0)
+    if (status == 0)
         *ret_spec = *spec;
-    return r;
+    return status;
 }

@@ -10,10 +10,10 @@
 static json_t *section_of(json_t *tree, const char *path)
 {
     const char *last = schema_last_word(path);
-    while (tree != NULL && path < last) {
+    while (tree && path < last) {
         size_t length = strcspn(path, ".");
         json_t *section = json_object_getn(tree, path, length);
-        if (section == NULL && json_object_setn_new(tree, path, length, json_object()) == 0)
+        if (!section && json_object_setn_new(tree, path, length, json_object()) == 0)
             section = json_object_getn(tree, path, length);
         tree = section;
         path += length + 1;
@@ -25,7 +25,7 @@ static bool goes_without_saying(const struct schema_key *key, const json_t *valu
 {
     AUTO_JSON json_t *usual =
         key->young ? json_loads(key->default_json, JSON_DECODE_ANY, NULL) : NULL;
-    return usual != NULL && json_equal(usual, value);
+    return usual && json_equal(usual, value);
 }
 
 json_t *job_spec_encode(const struct job_spec *spec)
@@ -34,10 +34,10 @@ json_t *job_spec_encode(const struct job_spec *spec)
     for (unsigned i = 0; i < job_schema_count; i++) {
         const struct schema_key *key = &job_schema[i];
         AUTO_JSON json_t *value = job_value_encode(key, spec);
-        if (value != NULL && goes_without_saying(key, value))
+        if (value && goes_without_saying(key, value))
             continue;
         json_t *section = section_of(tree, key->path);
-        if (value == NULL || json_object_set(section, schema_last_word(key->path), value) < 0)
+        if (!value || json_object_set(section, schema_last_word(key->path), value) < 0)
             return NULL;
     }
     return json_incref(tree);

@@ -48,10 +48,10 @@ static bool nearest_in_section(const char *path, char ret_word[WORD_SIZE])
 static bool also_called(const struct schema_key *key, const char *word)
 {
     char between_spaces[WORD_SIZE];
-    if (key->also == NULL || strlen(word) + 3 > sizeof(between_spaces))
+    if (!key->also || strlen(word) + 3 > sizeof(between_spaces))
         return false;
     snprintf(between_spaces, sizeof(between_spaces), " %s ", word);
-    return strstr(key->also, between_spaces) != NULL;
+    return strstr(key->also, between_spaces);
 }
 
 /* By its name in other programs, the one in the same section first; or by its last word. */
@@ -66,7 +66,7 @@ static const struct schema_key *elsewhere(const char *path)
             continue;
         if (length > 0 && strncmp(key->path, path, length) == 0)
             return key;
-        if (found == NULL)
+        if (!found)
             found = key;
     }
     return found;
@@ -92,9 +92,9 @@ void job_suggest(const char *path, char *ret_text, size_t text_size)
 {
     char word[WORD_SIZE], known[256];
     const struct schema_key *other = elsewhere(path);
-    if (other == NULL && nearest_in_section(path, word)) {
+    if (!other && nearest_in_section(path, word)) {
         snprintf(ret_text, text_size, "no such key; did you mean \"%s\"?", word);
-    } else if (other != NULL) {
+    } else if (other) {
         snprintf(ret_text, text_size, "no such key; did you mean %s?", other->path);
     } else {
         list_section(path, known, sizeof(known));

@@ -104,7 +104,7 @@ static bool decode_choice(const struct schema_key *key, const json_t *value, uns
 {
     if (!json_is_string(value))
         return false;
-    for (unsigned i = 0; key->choices[i] != NULL; i++)
+    for (unsigned i = 0; key->choices[i]; i++)
         if (strcmp(key->choices[i], json_string_value(value)) == 0) {
             *ret_index = i;
             return true;
@@ -124,7 +124,7 @@ static bool decode_unsigned(const struct schema_key *key, const json_t *value, u
 static bool decode_batches(const struct schema_key *key, const json_t *value, unsigned *ret_value)
 {
     const char *text = json_string_value(value);
-    if (text == NULL)
+    if (!text)
         return decode_unsigned(key, value, ret_value);
     *ret_value = strcmp(text, "all") == 0 ? JOB_BATCHES_ALL : JOB_BATCHES_AUTO;
     return strcmp(text, "all") == 0 || strcmp(text, "auto") == 0;
@@ -141,11 +141,11 @@ static json_t *encode_batches(unsigned value)
 static bool decode_bucket(const json_t *value, char *ret_bucket)
 {
     const char *text = json_string_value(value);
-    size_t length = text != NULL ? json_string_length(value) : 1;
+    size_t length = text ? json_string_length(value) : 1;
     if (length == 0)
         return decode_text(value, 0, NAME_SIZE, ret_bucket);
     if (length < 3 || strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != length ||
-        strchr(".-", text[0]) != NULL || strchr(".-", text[length - 1]) != NULL)
+        strchr(".-", text[0]) || strchr(".-", text[length - 1]))
         return false;
     return decode_text(value, 3, NAME_SIZE, ret_bucket);
 }
@@ -246,7 +246,7 @@ void job_value_describe(const json_t *value, char ret_text[JOB_FOUND_SIZE])
     default:
         /* Numbers and short lists as they were written; long lists only by their length. */
         json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-        if (json != NULL && strlen(json) <= SHOWN_BYTES_MAX)
+        if (json && strlen(json) <= SHOWN_BYTES_MAX)
             snprintf(ret_text, JOB_FOUND_SIZE, "%s", json);
         else
             snprintf(ret_text, JOB_FOUND_SIZE, "a list of %zu", json_array_size(value));

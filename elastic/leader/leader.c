@@ -36,9 +36,9 @@ static const char *refused_by_all(const struct leader_context *context)
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct member *node = &context->view->nodes[n];
         const char *text = roster_refused(&context->roster, node->name);
-        if (text == NULL && !node->draining && node->slot_count > 0)
+        if (!text && !node->draining && node->slot_count > 0)
             return NULL;
-        if (text != NULL)
+        if (text)
             refusal = text;
     }
     return refusal;
@@ -68,11 +68,11 @@ static bool is_refused(const struct leader_context *context, char ret_text[PLAN_
     const struct plan *plan = context->view->plan;
     const struct worker_report *diverged = roster_diverged(&context->roster);
     const char *refusal = refused_by_all(context);
-    if (plan != NULL && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
+    if (plan && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
         snprintf(ret_text, PLAN_REASON_SIZE, "%s", plan->reason_text);
-    else if (diverged != NULL)
+    else if (diverged)
         describe_divergence(context, diverged, ret_text);
-    else if (refusal != NULL)
+    else if (refusal)
         snprintf(ret_text, PLAN_REASON_SIZE, "%s", refusal);
     else
         return false;
@@ -98,7 +98,7 @@ static int end_now(struct leader_context *context, enum plan_reason reason, enum
                    const char *text)
 {
     const struct plan *plan = context->view->plan;
-    if (plan == NULL || (plan->worker_count == 0 && everybody_is_gone(&context->roster)))
+    if (!plan || (plan->worker_count == 0 && everybody_is_gone(&context->roster)))
         return finish(context, state, text);
     if (plan->worker_count > 0 || plan->planned)
         return leader_empty_plan(context, reason, false, text);
@@ -116,7 +116,7 @@ static bool still_leave_by_themselves(struct leader_context *context)
     bool somebody_runs = false;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (!roster_is_worker(&context->roster, member) || member->node == NULL)
+        if (!roster_is_worker(&context->roster, member) || !member->node)
             continue;
         if (member->seat == SEAT_BROKEN)
             return false;
@@ -134,7 +134,7 @@ static bool still_leave_by_themselves(struct leader_context *context)
 
 static int complete(struct leader_context *context)
 {
-    if (context->view->plan != NULL && still_leave_by_themselves(context))
+    if (context->view->plan && still_leave_by_themselves(context))
         return 0;
     return end_now(context, PLAN_REASON_PAUSE, JOB_COMPLETED, "all steps are committed");
 }
@@ -164,15 +164,15 @@ static int decide(struct leader_context *context)
         return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
     if (is_refused(context, refusal))
         return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
-    if (view->plan != NULL && leader_has_failed(context))
+    if (view->plan && leader_has_failed(context))
         return leader_recover(context);
     context->memory->failure_seen_ns = 0;
     if (context->roster.all_running)
         note_that_it_runs(context);
 
     bool paused = view->desired == JOB_DESIRED_PAUSED;
-    if (view->plan == NULL || view->plan->worker_count == 0) {
-        if (view->plan != NULL && !everybody_is_gone(&context->roster))
+    if (!view->plan || view->plan->worker_count == 0) {
+        if (view->plan && !everybody_is_gone(&context->roster))
             return wait_for_leaving(context);
         return paused ? finish(context, JOB_PAUSED, "paused") : leader_start(context);
     }
@@ -182,8 +182,8 @@ static int decide(struct leader_context *context)
 /* Forget times that were about another generation, and remember the numbers that are used up. */
 static void refresh_memory(const struct leader_view *view, struct leader_memory *memory)
 {
-    uint64_t generation = view->plan != NULL ? view->plan->generation : 0;
-    uint64_t next = view->next != NULL ? view->next->generation : 0;
+    uint64_t generation = view->plan ? view->plan->generation : 0;
+    uint64_t next = view->next ? view->next->generation : 0;
     if (memory->generation != generation || memory->published_ns == 0) {
         memory->generation = generation;
         memory->published_ns = view->now_ns;
@@ -206,16 +206,17 @@ static int name_stores(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct plan *plan = context->decision->plan;
-    if (plan == NULL || view->spec->checkpoint.copies < 2)
+    if (!plan || view->spec->checkpoint.copies < 2)
         return 0;
     bool reads = plan->source == PLAN_SOURCE_CHECKPOINT || plan->worker_count == 0;
     const char *shares = reads ? view->checkpoint.shares : NULL;
-    int r = copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
-    if (r < 0) {
+    int status =
+        copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);
+    if (status < 0) {
         plan_free(plan);
         context->decision->plan = NULL;
     }
-    return r;
+    return status;
 }
 
 int leader_decide(const struct leader_view *view, struct leader_memory *memory,
@@ -223,28 +224,26 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
 {
     struct leader_decision decision = {.wake_at_ns = UINT64_MAX};
     struct error unread;
-    struct leader_context context = {.view = view,
-                                     .memory = memory,
-                                     .decision = &decision,
-                                     .error = error != NULL ? error : &unread};
+    struct leader_context context = {
+        .view = view, .memory = memory, .decision = &decision, .error = error ? error : &unread};
     error_clear(context.error);
     refresh_memory(view, memory);
-    int r = roster_init(&context.roster, view);
-    if (r == 0) {
+    int status = roster_init(&context.roster, view);
+    if (status == 0) {
         leader_reading_note(&context);
-        r = decide(&context);
+        status = decide(&context);
     }
-    if (r == 0 && decision.plan != NULL)
+    if (status == 0 && decision.plan)
         leader_slow_carry(&context, decision.plan);
-    if (r == 0)
-        r = name_stores(&context);
+    if (status == 0)
+        status = name_stores(&context);
     roster_done(&context.roster);
-    if (r < 0 && context.error->code == 0)
-        return error_set(context.error, r, "deciding about job %s: %s", view->spec->name,
-                         strerror(-r));
-    if (r == 0) {
+    if (status < 0 && context.error->code == 0)
+        return error_set(context.error, status, "deciding about job %s: %s", view->spec->name,
+                         strerror(-status));
+    if (status == 0) {
         error_clear(context.error); /* what a planner refused on the way is in the text */
         *ret_decision = decision;
     }
-    return r;
+    return status;
 }

@@ -38,7 +38,7 @@ struct demand {
 
 static bool must_change(const struct demand *demand)
 {
-    return demand->draining != NULL || demand->absent != NULL || demand->scale;
+    return demand->draining || demand->absent || demand->scale;
 }
 
 static struct demand find_demand(struct leader_context *context)
@@ -50,13 +50,13 @@ static struct demand find_demand(struct leader_context *context)
         const struct roster_member *member = &context->roster.members[i];
         if (!roster_is_worker(&context->roster, member))
             continue;
-        if (member->node == NULL && demand.absent == NULL)
+        if (!member->node && !demand.absent)
             demand.absent = member->node_name;
-        else if (member->node != NULL && member->node->draining && demand.draining == NULL)
+        else if (member->node && member->node->draining && !demand.draining)
             demand.draining = member->node_name;
     }
     /* Who has to leave a node has enough to do; and the place to give way is a plan that works. */
-    if (demand.draining != NULL || demand.absent != NULL)
+    if (demand.draining || demand.absent)
         context->gives = 0;
     demand.scale = plan->worker_count > leader_devices_now(context) ||
                    (view->stages_wanted != 0 && view->stages_wanted != plan->stage_count) ||
@@ -79,13 +79,13 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
     const struct roster *roster = &context->roster;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        if (!roster_is_worker(roster, member) || member->node == NULL || member->node->draining)
+        if (!roster_is_worker(roster, member) || !member->node || member->node->draining)
             continue;
         struct state_moves_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
-        int r = slot_pool_add(context, pool, member->node, member->slot, member->report->instance,
-                              &held);
-        if (r < 0)
-            return r;
+        int status = slot_pool_add(context, pool, member->node, member->slot,
+                                   member->report->instance, &held);
+        if (status < 0)
+            return status;
     }
     leader_netsplit_choose(context, NULL, NULL);
     return slot_pool_add_free(context, pool, context->view->queue.kept);
@@ -103,10 +103,10 @@ static void explain(struct leader_context *context, const struct demand *demand,
 {
     const struct leader_view *view = context->view;
     char why[160], layout[LAYOUT_WORDS_SIZE];
-    if (demand->draining != NULL) {
+    if (demand->draining) {
         plan->reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s drains", demand->draining);
-    } else if (demand->absent != NULL) {
+    } else if (demand->absent) {
         plan->reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s is gone from the cluster", demand->absent);
     } else if (demand->scale) {
@@ -119,7 +119,7 @@ static void explain(struct leader_context *context, const struct demand *demand,
         plan->reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
                  view->frozen_layers == 1 ? " is" : "s are");
-    } else if (leader_slow_words(context, plan, why, sizeof(why)) != NULL) {
+    } else if (leader_slow_words(context, plan, why, sizeof(why))) {
         plan->reason = PLAN_REASON_STRAGGLER;
     } else if (view->devices_wanted != 0) {
         plan->reason = PLAN_REASON_SCALE;
@@ -153,11 +153,11 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     const struct roster *roster = &context->roster;
     AUTO_FREE struct state_moves_holder *holders =
         calloc((size_t)roster->count + 1, sizeof(*holders));
-    if (holders == NULL)
+    if (!holders)
         return -ENOMEM;
     unsigned count = 0;
     for (unsigned i = 0; i < roster->count; i++) {
-        if (!roster_is_worker(roster, &roster->members[i]) || roster->members[i].node == NULL)
+        if (!roster_is_worker(roster, &roster->members[i]) || !roster->members[i].node)
             continue; /* whose node is gone cannot be told to hand over */
         holders[count] = leader_holder(&roster->members[i], context->view->plan);
         list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
@@ -191,7 +191,7 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    if (demand->draining != NULL || demand->scale || demand->frozen || demand->slow)
+    if (demand->draining || demand->scale || demand->frozen || demand->slow)
         return false;
     if (memory->better_seen_ns == 0)
         memory->better_seen_ns = view->now_ns;
@@ -233,17 +233,17 @@ static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
 {
     double now_seconds;
-    int r = leader_predict(context, pool, context->view->plan, &now_seconds);
+    int status = leader_predict(context, pool, context->view->plan, &now_seconds);
     bool worth = must_change(demand) || covers_more(context, plan) ||
                  plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
-    if (r == 0 && !worth)
+    if (status == 0 && !worth)
         context->memory->better_seen_ns = 0;
-    if (r < 0 || !worth || must_wait(context, demand)) {
+    if (status < 0 || !worth || must_wait(context, demand)) {
         plan_free(plan);
-        return r;
+        return status;
     }
     struct preemption numbers;
-    if (demand->draining != NULL &&
+    if (demand->draining &&
         leader_preempted(context, needs_processes(plan), &numbers) == PREEMPTION_CHECKPOINT) {
         plan_free(plan);
         return save_in_time(context, demand, &numbers);
@@ -252,10 +252,10 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     plan->source = PLAN_SOURCE_MEMORY;
     plan->resume_step = context->view->progress_step;
     explain(context, demand, plan);
-    r = add_moves(context, plan);
-    if (r < 0) {
+    status = add_moves(context, plan);
+    if (status < 0) {
         plan_free(plan);
-        return r == -ENODATA && demand->absent != NULL ? wait_for_absent(context, demand) : r;
+        return status == -ENODATA && demand->absent ? wait_for_absent(context, demand) : status;
     }
     leader_act(context, needs_processes(plan) ? LEADER_PREPARE : LEADER_PUBLISH, plan);
     leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
@@ -299,35 +299,35 @@ static int look_for_better(struct leader_context *context)
     struct demand demand = find_demand(context);
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
-    if (demand.absent == NULL && leader_compatibility_is_over(context))
+    if (!demand.absent && leader_compatibility_is_over(context))
         return move_over(context);
     say_running(context);
-    int r = pool_for_change(context, &pool);
+    int status = pool_for_change(context, &pool);
     leader_netsplit_say(context);
-    if (r == 0 && pool.count < leader_devices_min(context->view)) {
-        if (demand.draining != NULL)
-            r = leave_for_drain(context, &demand);
+    if (status == 0 && pool.count < leader_devices_min(context->view)) {
+        if (demand.draining)
+            status = leave_for_drain(context, &demand);
         else
             leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
-    } else if (r == 0) {
-        r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
-        if (r == -ENOSPC && context->gives > 0) {
+    } else if (status == 0) {
+        status = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        if (status == -ENOSPC && context->gives > 0) {
             say_that_it_keeps_them(context);
             context->gives = 0;
             demand = find_demand(context);
-            r = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+            status = leader_layout(context, &pool, context->view->frozen_layers, &plan);
         }
-        if (r == 0)
-            r = weigh(context, &demand, &pool, plan);
-        else if (r == -ENOSPC && demand.draining != NULL)
-            r = leave_for_drain(context, &demand);
-        else if (r == -ENOSPC)
+        if (status == 0)
+            status = weigh(context, &demand, &pool, plan);
+        else if (status == -ENOSPC && demand.draining)
+            status = leave_for_drain(context, &demand);
+        else if (status == -ENOSPC)
             leader_explain_wait(context, JOB_RUNNING, pool.count, context->error->text);
-        if (r == -ENOSPC)
-            r = 0;
+        if (status == -ENOSPC)
+            status = 0;
     }
     slot_pool_done(&pool);
-    return r;
+    return status;
 }
 
 /* What has become of one worker of `next`. */
@@ -344,8 +344,7 @@ static bool slot_in_service(const struct member *node, unsigned slot)
 /* One that runs now and keeps or hands over its state. */
 static enum readiness readiness_of_runner(const struct roster_member *member, uint64_t instance)
 {
-    bool there =
-        member != NULL && member->seat == SEAT_RUNNING && member->report->instance == instance;
+    bool there = member && member->seat == SEAT_RUNNING && member->report->instance == instance;
     return there ? READY : HOPELESS;
 }
 
@@ -355,14 +354,14 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
     const struct plan_worker *worker = &next->workers[rank];
     const struct member *node = roster_node(&context->roster, worker->node);
     const struct roster_member *member = roster_find(&context->roster, worker->node, worker->slot);
-    if (rank < next->worker_count && (node == NULL || node->draining))
+    if (rank < next->worker_count && (!node || node->draining))
         return HOPELESS;
     if (worker->instance != 0)
         return readiness_of_runner(member, worker->instance);
     if (rank >= next->worker_count || !slot_in_service(node, worker->slot) ||
-        roster_refused(&context->roster, worker->node) != NULL)
+        roster_refused(&context->roster, worker->node))
         return HOPELESS;
-    if (member == NULL || member->seat == SEAT_LEFT)
+    if (!member || member->seat == SEAT_LEFT)
         return NOT_YET;
     if (member->seat == SEAT_LOST) /* before this preparation, that says nothing of it */
         return member->report->generation < next->generation ? NOT_YET : HOPELESS;
@@ -393,7 +392,7 @@ static void drop_next(struct leader_context *context, const char *why)
 static int publish_next(struct leader_context *context)
 {
     struct plan *plan = plan_copy(context->view->next);
-    if (plan == NULL)
+    if (!plan)
         return -ENOMEM;
     plan->planned = true;
     leader_act(context, LEADER_PUBLISH, plan);
@@ -451,5 +450,5 @@ int leader_change(struct leader_context *context)
             leader_wake(context, due);
         return view->plan->planned ? leader_supersede(context) : 0;
     }
-    return view->next != NULL ? supervise_next(context) : look_for_better(context);
+    return view->next ? supervise_next(context) : look_for_better(context);
 }

@@ -44,7 +44,7 @@ static const char *computes_with(const struct member *node, const struct member_
 static bool computes_alike(const char *arithmetic, const struct member *node,
                            const struct member_slot *slot)
 {
-    return arithmetic == NULL || strcmp(arithmetic, computes_with(node, slot)) == 0;
+    return !arithmetic || strcmp(arithmetic, computes_with(node, slot)) == 0;
 }
 
 static bool understands_us(const struct member *node)
@@ -105,12 +105,12 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
 static const char *known_arithmetic(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    if (plan != NULL && plan->arithmetic[0] != '\0')
+    if (plan && plan->arithmetic[0] != '\0')
         return plan->arithmetic;
-    for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++) {
         const struct plan_worker *worker = &plan->workers[rank];
         const struct member *node = roster_node(&context->roster, worker->node);
-        if (node != NULL && worker->slot < node->slot_count)
+        if (node && worker->slot < node->slot_count)
             return computes_with(node, &node->slots[worker->slot]);
     }
     return NULL;
@@ -118,7 +118,7 @@ static const char *known_arithmetic(const struct leader_context *context)
 
 static bool runs(const struct plan *plan)
 {
-    return plan != NULL && plan->worker_count > 0;
+    return plan && plan->worker_count > 0;
 }
 
 struct leader_compatibility leader_compatibility(const struct leader_context *context)
@@ -128,7 +128,7 @@ struct leader_compatibility leader_compatibility(const struct leader_context *co
     struct kind common = {.arithmetic = ""};
     struct leader_compatibility kind = {.arithmetic = mixed ? NULL : known_arithmetic(context)};
     (void)most_common(view, kind.arithmetic, &common);
-    if (kind.arithmetic == NULL && !mixed)
+    if (!kind.arithmetic && !mixed)
         kind.arithmetic = common.arithmetic;
     kind.links = runs(view->plan) ? view->plan->links : common.links;
     return kind;
@@ -226,7 +226,7 @@ void leader_compatibility_words(const struct leader_compatibility *kind, const s
     if (node->slot_count == 0) /* what it could start does not matter */
         return;
     version_words(kind, node, ret_words, size);
-    if (unlike != NULL)
+    if (unlike)
         unlike_words(kind, node, unlike, ret_words, size);
 }
 
@@ -241,7 +241,7 @@ bool leader_compatibility_is_over(const struct leader_context *context)
     for (unsigned n = 0; n < view->node_count; n++) {
         const struct member *node = &view->nodes[n];
         bool serves = understands_us(node) && node->protocol.links == common.links &&
-                      roster_refused(&context->roster, node->name) == NULL;
+                      !roster_refused(&context->roster, node->name);
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct member_slot *slot = &node->slots[i];
             if (!in_service(node, slot))

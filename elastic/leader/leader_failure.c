@@ -24,13 +24,13 @@ static bool absence_is_failure(const struct leader_context *context)
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
         /* Until a planned switch comes, those of the generation before train and may complain. */
-        others = others || (member->node != NULL && context->view->plan->planned &&
+        others = others || (member->node && context->view->plan->planned &&
                             member->seat == SEAT_JOINING && roster_has_state(member));
         if (!roster_is_worker(roster, member))
             continue;
-        absent = absent || member->node == NULL;
-        others = others || member->node != NULL;
-        others_run = others_run && (member->node == NULL || member->seat == SEAT_RUNNING);
+        absent = absent || !member->node;
+        others = others || member->node;
+        others_run = others_run && (!member->node || member->seat == SEAT_RUNNING);
     }
     return absent && (!others || (!context->view->plan->planned && !others_run));
 }
@@ -66,7 +66,7 @@ static bool member_failed(const struct leader_context *context, const struct ros
     /* Whoever only hands over or leaves matters until the new generation runs. */
     if (has_begun(context) || (empty && !plan->planned))
         return false;
-    return (member->seat == SEAT_BROKEN && member->node != NULL) ||
+    return (member->seat == SEAT_BROKEN && member->node) ||
            (member->seat == SEAT_LOST && member->rank >= 0 && !empty);
 }
 

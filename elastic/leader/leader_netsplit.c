@@ -72,7 +72,7 @@ static bool has_spoken(const struct leader_context *context, const struct member
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node == node && member->report != NULL)
+        if (member->node == node && member->report)
             return true;
     }
     return false;
@@ -86,7 +86,7 @@ static void note_report(struct leader_context *context, const struct roster_memb
         const struct member *other = rank < plan->worker_count + plan->donor_count
                                          ? roster_node(&context->roster, plan->workers[rank].node)
                                          : NULL;
-        if (other != NULL && other != member->node && has_spoken(context, other))
+        if (other && other != member->node && has_spoken(context, other))
             note_pair(context, member->node, other);
     }
 }
@@ -95,8 +95,7 @@ void leader_netsplit_note(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node != NULL && member->report != NULL &&
-            member->report->phase == WORKER_STUCK &&
+        if (member->node && member->report && member->report->phase == WORKER_STUCK &&
             member->report->generation == context->view->plan->generation)
             note_report(context, member);
     }
@@ -107,7 +106,7 @@ void leader_netsplit_note(struct leader_context *context)
 static bool computes(const struct leader_context *context, const struct member *node)
 {
     const struct plan *plan = context->view->plan;
-    int rank = plan != NULL ? plan_find_node(plan, node->name) : -1;
+    int rank = plan ? plan_find_node(plan, node->name) : -1;
     return rank >= 0 && (unsigned)rank < plan->worker_count;
 }
 
@@ -141,7 +140,7 @@ static bool find_ends(const struct leader_context *context, const struct leader_
         return false;
     for (unsigned end = 0; end < 2; end++) {
         ret_ends[end] = roster_node(&context->roster, cut->nodes[end]);
-        if (ret_ends[end] == NULL || ret_ends[end]->incarnation != cut->incarnations[end] ||
+        if (!ret_ends[end] || ret_ends[end]->incarnation != cut->incarnations[end] ||
             (context->readers_only && leader_readers_lack(context, ret_ends[end])))
             return false;
     }
@@ -218,19 +217,18 @@ void leader_netsplit_choose(struct leader_context *context,
     list_cuts(context, &field);
     for (unsigned i = 0; i < field.count; i++) {
         field.nodes[i].slot_count = field.who[i]->slot_count;
-        field.nodes[i].stays = may_go == NULL && computes(context, field.who[i]);
+        field.nodes[i].stays = !may_go && computes(context, field.who[i]);
     }
     struct question question = {context, &field, may_go, argument};
-    leave_out(
-        context, &field,
-        netsplit_graph_leave_out(field.nodes, field.count, may_go != NULL ? ask : NULL, &question));
+    leave_out(context, &field,
+              netsplit_graph_leave_out(field.nodes, field.count, may_go ? ask : NULL, &question));
 }
 
 static bool stays(void *context, const char *name)
 {
     const struct leader_context *const *leader = context;
     const struct member *node = roster_node(&(*leader)->roster, name);
-    return node != NULL && !leader_netsplit_leave_out(*leader, node);
+    return node && !leader_netsplit_leave_out(*leader, node);
 }
 
 /* Does every share of it lie on a node that is not left out? */
@@ -238,7 +236,7 @@ static bool checkpoint_stays(const struct leader_context *context, const void *a
 {
     const char *shares = context->view->checkpoint.shares;
     (void)argument;
-    return shares == NULL || copies_left(shares, stays, &context) > 0;
+    return !shares || copies_left(shares, stays, &context) > 0;
 }
 
 static bool any_may_go(const struct leader_context *context, const void *argument)
@@ -291,8 +289,8 @@ static bool find_parted(const struct leader_context *context, const struct plan 
 {
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
         if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
-            (end == NULL || end == ret_ends[0] || end == ret_ends[1]) &&
-            takes_part(plan, ret_ends[0]) && takes_part(plan, ret_ends[1]))
+            (!end || end == ret_ends[0] || end == ret_ends[1]) && takes_part(plan, ret_ends[0]) &&
+            takes_part(plan, ret_ends[1]))
             return true;
     return false;
 }
@@ -324,7 +322,7 @@ static const struct leader_cut *find_reason(const struct leader_context *context
     const struct member *ends[2];
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
         const struct leader_cut *cut = &context->memory->cuts[i];
-        if (find_ends(context, cut, ends) && (found == NULL || cut->seen_ns > found->seen_ns) &&
+        if (find_ends(context, cut, ends) && (!found || cut->seen_ns > found->seen_ns) &&
             (leader_netsplit_leave_out(context, ends[0]) ||
              leader_netsplit_leave_out(context, ends[1])))
             found = cut;
@@ -337,7 +335,7 @@ const char *leader_netsplit_words(const struct leader_context *context, char *re
 {
     const struct member *ends[2];
     const struct leader_cut *cut = find_reason(context);
-    if (cut == NULL || !find_ends(context, cut, ends))
+    if (!cut || !find_ends(context, cut, ends))
         return NULL;
     unsigned end = leader_netsplit_leave_out(context, ends[0]) ? 0 : 1;
     int used = snprintf(ret_words, size, "%.40s and %.40s do not reach each other: without %.40s",
@@ -351,6 +349,6 @@ const char *leader_netsplit_words(const struct leader_context *context, char *re
 void leader_netsplit_say(struct leader_context *context)
 {
     char words[160];
-    if (leader_netsplit_words(context, words, sizeof(words)) != NULL)
+    if (leader_netsplit_words(context, words, sizeof(words)))
         leader_add(context, "; %s", words);
 }

@@ -17,7 +17,7 @@ static bool somebody_drains(const struct leader_context *context)
 static bool stands(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return view->plan != NULL && view->plan->patient && !context->roster.any_running &&
+    return view->plan && view->plan->patient && !context->roster.any_running &&
            context->memory->standoff_seen_ns != 0;
 }
 

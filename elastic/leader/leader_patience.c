@@ -64,7 +64,7 @@ static bool may_be_complete(const struct leader_context *context,
     }
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node != NULL && !leader_is_heard(context, member))
+        if (member->node && !leader_is_heard(context, member))
             cover_unheard(context, member, covered);
     }
     for (unsigned unit = 0; unit < units; unit++)
@@ -87,7 +87,7 @@ static bool somebody_waits_for_links(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node != NULL && member->seat == SEAT_JOINING && opens_links(context, member))
+        if (member->node && member->seat == SEAT_JOINING && opens_links(context, member))
             return true;
     }
     return false;

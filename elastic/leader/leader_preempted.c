@@ -15,7 +15,7 @@ static uint64_t time_left(const struct leader_context *context)
     uint64_t left_ns = UINT64_MAX;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        uint64_t deadline_ns = member->node != NULL ? member->node->drain_deadline_ns : 0;
+        uint64_t deadline_ns = member->node ? member->node->drain_deadline_ns : 0;
         if (!roster_is_worker(&context->roster, member) || deadline_ns == 0 ||
             !member->node->draining)
             continue;
@@ -27,7 +27,7 @@ static uint64_t time_left(const struct leader_context *context)
 static bool stays(const struct leader_context *context, const struct plan_worker *worker)
 {
     const struct member *node = roster_node(&context->roster, worker->node);
-    return node != NULL && !node->draining;
+    return node && !node->draining;
 }
 
 /* Of stages all of whose replicas are on nodes that go, the shadow too. */
@@ -42,7 +42,7 @@ static void weigh_state(struct leader_context *context, struct preemption *numbe
         for (unsigned replica = 0; replica < plan->replica_count; replica++)
             alone = alone && !stays(context, &plan->workers[plan_rank(plan, replica, stage)]);
         for (unsigned unit = plan->stage_first_unit[stage];
-             alone && unit_bytes != NULL && unit < plan->stage_first_unit[stage + 1]; unit++)
+             alone && unit_bytes && unit < plan->stage_first_unit[stage + 1]; unit++)
             numbers->alone_bytes += unit_bytes[unit];
     }
 }

@@ -29,12 +29,12 @@ void leader_readers_note(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;
-    if (plan == NULL || plan->source != PLAN_SOURCE_CHECKPOINT ||
+    if (!plan || plan->source != PLAN_SOURCE_CHECKPOINT ||
         plan->resume_step != view->checkpoint.step)
         return;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node == NULL || member->seat != SEAT_BROKEN ||
+        if (!member->node || member->seat != SEAT_BROKEN ||
             member->report->cause != CAUSE_CHECKPOINT_AWAY ||
             member->report->generation != plan->generation)
             continue;

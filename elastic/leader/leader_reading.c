@@ -7,7 +7,7 @@
 
 static bool reads(const struct roster_member *member)
 {
-    return member->report != NULL && (member->seat == SEAT_JOINING || member->seat == SEAT_SPARE) &&
+    return member->report && (member->seat == SEAT_JOINING || member->seat == SEAT_SPARE) &&
            member->report->phase == WORKER_STARTING && member->report->cause == CAUSE_READING;
 }
 
@@ -59,7 +59,7 @@ const char *leader_reading_words(const struct leader_context *context, char *tex
                                  size_t size_bytes)
 {
     const struct roster_member *reader = find_reader(context);
-    if (reader == NULL)
+    if (!reader)
         return NULL;
     snprintf(text, size_bytes, "%s/%u: %.100s", reader->node_name, reader->slot,
              reader->report->text);

@@ -30,7 +30,7 @@ static void name_lost(const struct leader_context *context, char *text, size_t s
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         if (member->rank < 0 || member->seat == SEAT_LEFT || leader_is_survivor(member) ||
-            (member->seat == SEAT_JOINING && member->node != NULL))
+            (member->seat == SEAT_JOINING && member->node))
             continue;
         if (count++ < 3 && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%.40s/%u", count > 1 ? ", " : "",
@@ -71,10 +71,10 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         struct state_moves_range held = widest(ranges, count);
         /* A process whose state is worthless may as well be another one. */
-        int r = slot_pool_add(context, pool, member->node, member->slot,
-                              count > 0 ? member->report->instance : 0, &held);
-        if (r < 0)
-            return r;
+        int status = slot_pool_add(context, pool, member->node, member->slot,
+                                   count > 0 ? member->report->instance : 0, &held);
+        if (status < 0)
+            return status;
         pool->devices_least += count > 0;
     }
     return 0;
@@ -92,22 +92,22 @@ static int layout_without_the_left_out(struct leader_context *context,
 {
     struct slot_pool pool = {0};
     unsigned frozen = frozen_layers(context, survivors), least = leader_devices_min(context->view);
-    int r = pool_survivors(context, survivors, recovery, &pool);
-    if (r == 0)
-        r = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
-    if (r == -ENOSPC) {
-        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
-        if (r == 0 && pool.count < least) {
+    int status = pool_survivors(context, survivors, recovery, &pool);
+    if (status == 0)
+        status = pool.count < least ? -ENOSPC : leader_layout(context, &pool, frozen, ret_plan);
+    if (status == -ENOSPC) {
+        status = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+        if (status == 0 && pool.count < least) {
             leader_explain_wait(context, JOB_RECOVERING, pool.count, NULL);
-            r = -ENOSPC;
-        } else if (r == 0) {
-            r = leader_layout(context, &pool, frozen, ret_plan);
-            if (r == -ENOSPC)
+            status = -ENOSPC;
+        } else if (status == 0) {
+            status = leader_layout(context, &pool, frozen, ret_plan);
+            if (status == -ENOSPC)
                 leader_explain_wait(context, JOB_RECOVERING, pool.count, context->error->text);
         }
     }
     slot_pool_done(&pool);
-    return r;
+    return status;
 }
 
 /* A layout that may not come up, because nodes of it are cut from each other, is better than none.
@@ -116,10 +116,10 @@ static int layout_after_failure(struct leader_context *context,
                                 const struct leader_survivors *survivors,
                                 const struct recovery *recovery, struct plan **ret_plan)
 {
-    int r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
-    if (r == -ENOSPC && leader_netsplit_give_in(context))
-        r = layout_without_the_left_out(context, survivors, recovery, ret_plan);
-    return r;
+    int status = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    if (status == -ENOSPC && leader_netsplit_give_in(context))
+        status = layout_without_the_left_out(context, survivors, recovery, ret_plan);
+    return status;
 }
 
 /* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
@@ -131,7 +131,7 @@ static struct state_moves_holder *list_holders(const struct leader_context *cont
     const struct plan *plan = context->view->plan;
     struct state_moves_holder *holders =
         calloc((size_t)survivors->count + roster->count + 1, sizeof(*holders));
-    if (holders == NULL)
+    if (!holders)
         return NULL;
     unsigned count = 0;
     for (unsigned i = 0; i < survivors->count; i++) {
@@ -146,7 +146,7 @@ static struct state_moves_holder *list_holders(const struct leader_context *cont
     }
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        if (member->node != NULL && member->rank >= 0 && member->seat == SEAT_LOST &&
+        if (member->node && member->rank >= 0 && member->seat == SEAT_LOST &&
             !leader_netsplit_leave_out(context, member->node) &&
             member->report->generation == plan->generation)
             holders[count++] = leader_holder(member, plan);
@@ -163,13 +163,13 @@ static void explain(const struct leader_context *context, const struct recovery 
     name_lost(context, lost, sizeof(lost));
     unsigned slots_before = before->worker_count > 0 ? before->worker_count : before->donor_count;
     const char *broke = leader_netsplit_words(context, cut, sizeof(cut));
-    if (broke == NULL)
+    if (!broke)
         broke = leader_netsplit_parted_words(context, plan, cut, sizeof(cut));
     snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slot%s -> %u, step %llu %s",
-             broke != NULL     ? broke
+             broke             ? broke
              : lost[0] != '\0' ? "lost "
                                : "links broke",
-             broke != NULL ? "" : lost, slots_before, plural(slots_before), plan->worker_count,
+             broke ? "" : lost, slots_before, plural(slots_before), plan->worker_count,
              (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
                                                                     : recovery->step + 1),
              recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");
@@ -182,10 +182,10 @@ static int publish_from_memory(struct leader_context *context,
     if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
         recovery->commit = *ordered; /* those counted as having applied it may yet have to */
     struct plan *plan = NULL;
-    int r = layout_after_failure(context, survivors, recovery, &plan);
-    if (r < 0)
-        return r == -ENOSPC ? 0 : r;
-    assert(plan != NULL);
+    int status = layout_after_failure(context, survivors, recovery, &plan);
+    if (status < 0)
+        return status == -ENOSPC ? 0 : status;
+    assert(plan);
     plan->reason = PLAN_REASON_FAILURE;
     plan->planned = false;
     plan->source = PLAN_SOURCE_MEMORY;
@@ -197,10 +197,10 @@ static int publish_from_memory(struct leader_context *context,
     unsigned holder_count = 0;
     AUTO_FREE struct state_moves_holder *holders =
         list_holders(context, survivors, recovery, &holder_count);
-    r = holders == NULL ? -ENOMEM : leader_transfer(context, plan, holders, holder_count);
-    if (r < 0) {
+    status = !holders ? -ENOMEM : leader_transfer(context, plan, holders, holder_count);
+    if (status < 0) {
         plan_free(plan);
-        return r;
+        return status;
     }
     leader_act(context, LEADER_PUBLISH, plan);
     leader_say(context, JOB_RECOVERING, "%s", plan->reason_text);
@@ -212,13 +212,13 @@ static int restart_on_survivors(struct leader_context *context,
                                 const struct recovery *recovery, const char *why)
 {
     struct slot_pool pool = {0};
-    int r = pool_survivors(context, survivors, recovery, &pool);
-    if (r == 0)
-        r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
-    if (r == 0)
-        r = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
+    int status = pool_survivors(context, survivors, recovery, &pool);
+    if (status == 0)
+        status = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+    if (status == 0)
+        status = leader_restart(context, &pool, PLAN_REASON_FAILURE, why);
     slot_pool_done(&pool);
-    return r;
+    return status;
 }
 
 static int fall_back(struct leader_context *context, const struct leader_survivors *survivors,
@@ -232,25 +232,25 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     name_lost(context, lost, sizeof(lost));
     const char *reading =
         lost[0] != '\0' ? NULL : leader_reading_words(context, reader, sizeof(reader));
-    if (contradiction != NULL)
+    if (contradiction)
         snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
     else if (recovery->step > 0)
         snprintf(why, sizeof(why), "lost %s, only step %llu survives",
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
-    else if (reading != NULL)
+    else if (reading)
         snprintf(why, sizeof(why), "reading the training data has stopped (%.127s)", reading);
     else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
         snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
-    int r = restart_on_survivors(context, survivors, recovery, why);
+    int status = restart_on_survivors(context, survivors, recovery, why);
     const struct leader_decision *decision = context->decision;
     bool waits_for_slots =
-        decision->plan == NULL && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
-    if (r == 0 && waits_for_slots && leader_netsplit_give_in(context))
-        r = restart_on_survivors(context, survivors, recovery, why);
-    return r;
+        !decision->plan && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
+    if (status == 0 && waits_for_slots && leader_netsplit_give_in(context))
+        status = restart_on_survivors(context, survivors, recovery, why);
+    return status;
 }
 
 /* Whoever does not answer, or never came up, is not asked again at once. */
@@ -261,7 +261,7 @@ static void avoid_the_unheard(struct leader_context *context)
         const struct roster_member *member = &context->roster.members[i];
         bool hangs =
             timed_out && member->seat == SEAT_JOINING && member->report->phase == WORKER_STARTING;
-        if (member->node != NULL && (hangs || !leader_is_heard(context, member)) &&
+        if (member->node && (hangs || !leader_is_heard(context, member)) &&
             !leader_is_survivor(member))
             leader_avoid(context, member->node_name, member->slot);
     }
@@ -310,12 +310,12 @@ static int go_back_without_one(struct leader_context *context,
     char why[120];
     enum recovery_kind kind = recovery->kind;
     leader_netsplit_choose_for_checkpoint(context);
-    if (context->left_out_count == 0 || leader_netsplit_words(context, why, sizeof(why)) == NULL)
+    if (context->left_out_count == 0 || !leader_netsplit_words(context, why, sizeof(why)))
         return 0;
     recovery->kind = RECOVERY_CHECKPOINT;
-    int r = restart_on_survivors(context, survivors, recovery, why);
+    int status = restart_on_survivors(context, survivors, recovery, why);
     recovery->kind = kind;
-    return r;
+    return status;
 }
 
 /* From what the survivors have, if those who have it reach each other, or may yet. */
@@ -325,9 +325,9 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
     struct remains remains = {survivors, recovery};
     leader_netsplit_choose(context, state_stays, &remains);
     if (context->left_out_count == 0 && leader_pair_loss_is_over(context)) {
-        int r = go_back_without_one(context, survivors, recovery);
-        if (r < 0 || context->decision->plan != NULL)
-            return r;
+        int status = go_back_without_one(context, survivors, recovery);
+        if (status < 0 || context->decision->plan)
+            return status;
         context->decision->misses_checkpoint = context->decision->gives_up_checkpoint = false;
         (void)leader_netsplit_give_in(context);
         leader_pair_loss_goes_on(context);
@@ -341,16 +341,17 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     const struct job_spec *spec = context->view->spec;
     struct error contradiction = {0};
     bool disputed = roster_disputed(&context->roster);
-    int r = leader_survivors_gather(context, survivors);
-    if (r == 0)
-        r = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
-                            spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
-    if (r == 0 && disputed) /* of which not all may have heard */
-        r = error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
-    if (r == -EBADMSG)
+    int status = leader_survivors_gather(context, survivors);
+    if (status == 0)
+        status = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
+                                 spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
+    if (status == 0 && disputed) /* of which not all may have heard */
+        status =
+            error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
+    if (status == -EBADMSG)
         *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
-    else if (r < 0)
-        return r;
+    else if (status < 0)
+        return status;
     if (is_outdated(context, recovery))
         recovery->kind = RECOVERY_CHECKPOINT;
     bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
@@ -364,16 +365,16 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
         return 0;
     if (falls_back)
         leader_netsplit_choose_for_checkpoint(context);
-    r = falls_back
-            ? fall_back(context, survivors, recovery, r == -EBADMSG ? contradiction.text : NULL)
-            : go_on(context, survivors, recovery);
-    if (r == 0 && context->decision->plan == NULL && leader_compatibility_is_over(context))
+    status = falls_back ? fall_back(context, survivors, recovery,
+                                    status == -EBADMSG ? contradiction.text : NULL)
+                        : go_on(context, survivors, recovery);
+    if (status == 0 && !context->decision->plan && leader_compatibility_is_over(context))
         return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
                                  "no node starts workers of this job's link protocol any more: "
                                  "the newest checkpoint counts");
-    if (r == 0 && context->decision->plan != NULL && context->decision->plan->worker_count > 0)
+    if (status == 0 && context->decision->plan && context->decision->plan->worker_count > 0)
         leader_pair_loss_enter(context, context->decision->plan, recovery->step);
-    return r;
+    return status;
 }
 
 int leader_recover(struct leader_context *context)
@@ -383,7 +384,7 @@ int leader_recover(struct leader_context *context)
     leader_netsplit_note(context);
     struct leader_survivors survivors = {0};
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
-    int r = recovery == NULL ? -ENOMEM : recover(context, &survivors, recovery);
+    int status = !recovery ? -ENOMEM : recover(context, &survivors, recovery);
     leader_survivors_done(&survivors);
-    return r;
+    return status;
 }

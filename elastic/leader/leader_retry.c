@@ -50,7 +50,7 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
-    return plan != NULL && plan->worker_count > 0 && plan->source != PLAN_SOURCE_MEMORY &&
+    return plan && plan->worker_count > 0 && plan->source != PLAN_SOURCE_MEMORY &&
            plan->resume_step == view->checkpoint.step && view->progress_step <= plan->resume_step;
 }
 
@@ -201,7 +201,7 @@ static bool hosts_were_silent(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct worker_report *report = context->roster.members[i].report;
-        if (report != NULL && report->unreached_count > 0 &&
+        if (report && report->unreached_count > 0 &&
             report->generation == context->view->plan->generation)
             return true;
     }

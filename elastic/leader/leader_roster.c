@@ -37,7 +37,7 @@ const struct member *roster_node(const struct roster *roster, const char *name)
     snprintf(key.name, sizeof(key.name), "%s", name);
     found =
         bsearch(&pointer, roster->nodes, roster->view->node_count, sizeof(*found), compare_nodes);
-    return found != NULL ? *found : NULL;
+    return found ? *found : NULL;
 }
 
 const struct roster_member *roster_find(const struct roster *roster, const char *node,
@@ -89,7 +89,7 @@ static bool stands_aside(const struct worker_report *report)
 static enum seat seat_of(const struct plan *plan, const struct roster_member *member)
 {
     const struct worker_report *report = member->report;
-    if (report == NULL)
+    if (!report)
         return SEAT_SILENT;
     enum seat seat = seat_of_generation(plan, report);
     if (member->rank < 0 && stands_aside(report))
@@ -124,7 +124,7 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
                                            .report = &node->workers[w]};
             struct roster_member *known =
                 bsearch(&member, members, ranked, sizeof(member), compare_members);
-            if (known != NULL)
+            if (known)
                 known->report = member.report;
             else
                 members[count++] = member;
@@ -163,21 +163,21 @@ int roster_init(struct roster *roster, const struct leader_view *view)
 {
     *roster = (struct roster){.view = view};
     size_t room = 1;
-    if (view->plan != NULL) {
+    if (view->plan) {
         room += (size_t)view->plan->worker_count + view->plan->donor_count;
         for (unsigned r = 0; r < view->report_count; r++)
             room += view->reports[r]->worker_count;
     }
     roster->members = calloc(room, sizeof(*roster->members));
     roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct member *));
-    if (roster->members == NULL || roster->nodes == NULL) {
+    if (!roster->members || !roster->nodes) {
         roster_done(roster);
         return -ENOMEM;
     }
     for (unsigned i = 0; i < view->node_count; i++)
         roster->nodes[i] = &view->nodes[i];
     qsort(roster->nodes, view->node_count, sizeof(const struct member *), compare_nodes);
-    if (view->plan != NULL) {
+    if (view->plan) {
         roster->count = list_members(view, roster->members);
         summarize(roster);
     }
@@ -198,12 +198,12 @@ bool roster_is_worker(const struct roster *roster, const struct roster_member *m
 
 bool roster_alive(const struct roster_member *member)
 {
-    return member->node != NULL && member->seat != SEAT_LOST && member->seat != SEAT_LEFT;
+    return member->node && member->seat != SEAT_LOST && member->seat != SEAT_LEFT;
 }
 
 bool roster_has_state(const struct roster_member *member)
 {
-    return member->report != NULL &&
+    return member->report &&
            (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
 }
 
@@ -228,7 +228,7 @@ const char *roster_refused(const struct roster *roster, const char *node)
         const struct roster_member *member = &roster->members[i];
         if (strcmp(member->node_name, node) != 0)
             break;
-        if (member->report != NULL && member->report->phase == WORKER_REFUSED)
+        if (member->report && member->report->phase == WORKER_REFUSED)
             return member->report->text;
     }
     return NULL;
@@ -237,7 +237,7 @@ const char *roster_refused(const struct roster *roster, const char *node)
 const struct worker_report *roster_diverged(const struct roster *roster)
 {
     for (unsigned i = 0; i < roster->count; i++)
-        if (roster->members[i].report != NULL && roster->members[i].report->cause == CAUSE_DIVERGED)
+        if (roster->members[i].report && roster->members[i].report->cause == CAUSE_DIVERGED)
             return roster->members[i].report;
     return NULL;
 }
@@ -256,7 +256,7 @@ bool roster_accused(const struct roster *roster, const struct roster_member *mem
     size_t length = strlen(member->node_name);
     for (unsigned i = 0; i < roster->count; i++) {
         const struct worker_report *report = roster->members[i].report;
-        for (unsigned n = 0; report != NULL && n < report->lost_count; n++)
+        for (unsigned n = 0; report && n < report->lost_count; n++)
             if (strncmp(report->lost[n], member->node_name, length) == 0 &&
                 report->lost[n][length] == '/')
                 return true;

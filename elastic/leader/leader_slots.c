@@ -28,7 +28,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const 
     if (pool->count == pool->room) {
         unsigned room = pool->room == 0 ? 32 : 2 * pool->room;
         struct planner_slot *grown = realloc(pool->slots, room * sizeof(*grown));
-        if (grown == NULL)
+        if (!grown)
             return -ENOMEM;
         pool->slots = grown;
         pool->room = room;
@@ -50,7 +50,7 @@ int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const 
             added->threads = node->slots[i].threads;
             added->speed = node->slots[i].speed * leader_slow_speed(context, node, slot);
         }
-    if (held != NULL) {
+    if (held) {
         added->held_first_unit = held->first;
         added->held_unit_count = held->count;
     }
@@ -85,7 +85,7 @@ static bool is_avoided(struct leader_context *context, const struct member *node
 static bool is_vacant(const struct leader_context *context, const char *node, unsigned slot)
 {
     const struct roster_member *member = roster_find(&context->roster, node, slot);
-    if (member == NULL || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
+    if (!member || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
         return true;
     if (member->seat == SEAT_ASIDE) /* nobody needs its state any more, and it goes when asked to */
         return context->roster.all_running && context->memory->failure_seen_ns == 0;
@@ -103,7 +103,7 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
     struct leader_memory *memory = context->memory;
     uint64_t now_ns = context->view->now_ns, timeout_ns = context->view->failure_timeout_ns;
     const struct member *node = roster_node(&context->roster, node_name);
-    if (node == NULL || is_avoided(context, node, slot))
+    if (!node || is_avoided(context, node, slot))
         return;
     struct leader_avoided *avoided = find_avoided(context, node, slot);
     unsigned timeouts = LEADER_AVOID_TIMEOUTS_MIN;
@@ -127,7 +127,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
     unsigned before = pool->count;
     for (unsigned n = 0; n < context->view->node_count; n++) {
         const struct member *node = &context->view->nodes[n];
-        if (node->draining || roster_refused(&context->roster, node->name) != NULL ||
+        if (node->draining || roster_refused(&context->roster, node->name) ||
             leader_netsplit_leave_out(context, node))
             continue;
         for (unsigned i = 0; i < node->slot_count; i++) {
@@ -136,9 +136,9 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
                 !is_vacant(context, node->name, slot->index) ||
                 is_avoided(context, node, slot->index))
                 continue;
-            int r = slot_pool_add(context, pool, node, slot->index, 0, NULL);
-            if (r < 0)
-                return r;
+            int status = slot_pool_add(context, pool, node, slot->index, 0, NULL);
+            if (status < 0)
+                return status;
         }
     }
     pool->count -= MIN(kept, pool->count - before);
@@ -155,7 +155,7 @@ unsigned leader_devices_now(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     unsigned most = leader_devices_max(view), gives = context->gives;
-    bool can_give = gives > 0 && view->plan != NULL && view->plan->worker_count > gives;
+    bool can_give = gives > 0 && view->plan && view->plan->worker_count > gives;
     return can_give ? MIN(most, view->plan->worker_count - gives) : most;
 }
 
@@ -172,12 +172,11 @@ static int make_input(const struct leader_context *context, const struct slot_po
 {
     const struct leader_view *view = context->view;
     struct planner_unit *units = calloc(job_spec_unit_count(view->spec), sizeof(*units));
-    if (units == NULL)
+    if (!units)
         return -ENOMEM;
-    planner_job(view->spec, frozen_layers, pool != NULL ? pool->slots : NULL,
-                pool != NULL ? pool->count : 0, units, ret_input);
-    ret_input->devices_max =
-        MAX(leader_devices_now(context), pool != NULL ? pool->devices_least : 0);
+    planner_job(view->spec, frozen_layers, pool ? pool->slots : NULL, pool ? pool->count : 0, units,
+                ret_input);
+    ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->stages_wanted;
     ret_input->replicas_wanted = view->replicas_wanted;
     *ret_units = units;
@@ -190,16 +189,16 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
     struct plan *plan = plan_new();
-    int r = plan == NULL ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
-    if (r == 0)
-        r = context->view->spec->elastic.shadow
-                ? shadow_stages_layout(&input, plan, NULL, NULL, context->error)
-                : planner_run(&input, plan, NULL, NULL, context->error);
-    if (r == -ENOMEM)
-        error_set(context->error, r, "no memory to plan");
-    if (r < 0) {
+    int status = !plan ? -ENOMEM : make_input(context, pool, frozen_layers, &units, &input);
+    if (status == 0)
+        status = context->view->spec->elastic.shadow
+                     ? shadow_stages_layout(&input, plan, NULL, NULL, context->error)
+                     : planner_run(&input, plan, NULL, NULL, context->error);
+    if (status == -ENOMEM)
+        error_set(context->error, status, "no memory to plan");
+    if (status < 0) {
         plan_free(plan);
-        return r;
+        return status;
     }
     snprintf(plan->job, sizeof(plan->job), "%s", context->view->spec->name);
     plan->frozen_layers = frozen_layers;
@@ -212,8 +211,8 @@ int leader_predict(struct leader_context *context, const struct slot_pool *pool,
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
-    int r = make_input(context, pool, context->view->frozen_layers, &units, &input);
-    return r < 0 ? r : planner_predict(&input, plan, ret_seconds);
+    int status = make_input(context, pool, context->view->frozen_layers, &units, &input);
+    return status < 0 ? status : planner_predict(&input, plan, ret_seconds);
 }
 
 size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
@@ -224,7 +223,7 @@ size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers
     if (make_input(context, NULL, frozen_layers, &units, &input) < 0)
         return NULL;
     size_t *unit_bytes = calloc(input.unit_count, sizeof(size_t));
-    for (unsigned unit = 0; unit_bytes != NULL && unit < input.unit_count; unit++)
+    for (unsigned unit = 0; unit_bytes && unit < input.unit_count; unit++)
         unit_bytes[unit] = units[unit].parameter_bytes * (units[unit].trained ? 3 : 1);
     *ret_link_bytes_per_second = input.link_bytes_per_second;
     return unit_bytes;
@@ -236,7 +235,7 @@ int leader_transfer(struct leader_context *context, struct plan *plan,
     double link_bytes_per_second;
     AUTO_FREE size_t *unit_bytes =
         leader_unit_bytes(context, plan->frozen_layers, &link_bytes_per_second);
-    if (unit_bytes == NULL)
+    if (!unit_bytes)
         return -ENOMEM;
     return state_moves_fill(plan, holders, holder_count, unit_bytes, context->error);
 }
@@ -244,13 +243,12 @@ int leader_transfer(struct leader_context *context, struct plan *plan,
 struct state_moves_holder leader_holder(const struct roster_member *member, const struct plan *plan)
 {
     struct state_moves_holder holder = {.slot = member->slot,
-                                        .instance =
-                                            member->report != NULL ? member->report->instance : 0,
-                                        .avoid = member->node == NULL};
+                                        .instance = member->report ? member->report->instance : 0,
+                                        .avoid = !member->node};
     snprintf(holder.node, sizeof(holder.node), "%s", member->node_name);
     if (member->rank >= 0)
         memcpy(holder.address, plan->workers[member->rank].address, sizeof(holder.address));
-    else if (member->node != NULL)
+    else if (member->node)
         snprintf(holder.address, sizeof(holder.address), "%.48s:%u", member->node->host,
                  member->node->link_port + member->slot);
     return holder;
@@ -298,10 +296,10 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 {
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
-    plan->follows = context->view->plan != NULL ? context->view->plan->generation : 0;
+    plan->follows = context->view->plan ? context->view->plan->generation : 0;
     struct leader_compatibility kind = leader_compatibility(context);
     snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s",
-             kind.arithmetic != NULL ? kind.arithmetic : "");
+             kind.arithmetic ? kind.arithmetic : "");
     plan->links = kind.links;
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;
@@ -320,7 +318,7 @@ static void explain_node(const struct leader_context *context,
         waiting += node->slots[i].bad && !node->slots[i].tried_again;
     }
     leader_compatibility_words(kind, node, ret_why, size);
-    if (refusal != NULL)
+    if (refusal)
         snprintf(ret_why, size, "node %s refuses: %.160s", node->name, refusal);
     else if (node->draining)
         snprintf(ret_why, size, "node %s is draining", node->name);
@@ -385,7 +383,7 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
     }
     if (used > 0)
         snprintf(why + used, sizeof(why) - used, ")");
-    if (planner_text != NULL)
+    if (planner_text)
         leader_say(context, state, "waits for slots: %.130s%s", planner_text, why);
     else
         leader_say(context, state, "waits for slots: wants at least %u, %u %s free%s",

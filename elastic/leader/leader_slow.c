@@ -34,16 +34,15 @@ static const struct leader_slow_seen *find_seen(const struct leader_memory *memo
 void leader_slow_refresh(const struct leader_view *view, struct leader_memory *memory)
 {
     struct leader_slow_seen fresh[PLAN_SLOW_MAX];
-    unsigned count = view->plan != NULL ? view->plan->slow_count : 0;
+    unsigned count = view->plan ? view->plan->slow_count : 0;
     for (unsigned i = 0; i < count; i++) {
         const struct plan_slow *slow = &view->plan->slow[i];
         bool used = is_used(view->plan, slow->node, slow->slot);
         const struct leader_slow_seen *seen = find_seen(memory, slow, used);
-        fresh[i] =
-            (struct leader_slow_seen){.slot = slow->slot,
-                                      .times = slow->times,
-                                      .used = used,
-                                      .since_ns = seen != NULL ? seen->since_ns : view->now_ns};
+        fresh[i] = (struct leader_slow_seen){.slot = slow->slot,
+                                             .times = slow->times,
+                                             .used = used,
+                                             .since_ns = seen ? seen->since_ns : view->now_ns};
         memcpy(fresh[i].node, slow->node, sizeof(fresh[i].node));
     }
     memcpy(memory->slow_seen, fresh, count * sizeof(*fresh));
@@ -62,7 +61,7 @@ static uint64_t due_ns(const struct leader_context *context, const struct plan_s
 {
     bool used = is_used(context->view->plan, slow->node, slow->slot);
     const struct leader_slow_seen *seen = find_seen(context->memory, slow, used);
-    uint64_t since_ns = seen != NULL ? seen->since_ns : context->view->now_ns;
+    uint64_t since_ns = seen ? seen->since_ns : context->view->now_ns;
     return since_ns + term_ns(context, slow->times);
 }
 
@@ -70,7 +69,7 @@ static const struct plan_slow *find_known(const struct leader_context *context,
                                           const struct member *node, unsigned slot)
 {
     const struct plan *plan = context->view->plan;
-    for (unsigned i = 0; plan != NULL && i < plan->slow_count; i++)
+    for (unsigned i = 0; plan && i < plan->slow_count; i++)
         if (is_slot(&plan->slow[i], node->name, slot) &&
             plan->slow[i].incarnation == node->incarnation)
             return &plan->slow[i];
@@ -89,8 +88,8 @@ static const struct straggler_verdict *believed(struct leader_context *context, 
         return NULL;
     const struct plan_worker *worker = &view->plan->workers[verdict->rank];
     const struct member *node = roster_node(&context->roster, worker->node);
-    const struct plan_slow *slow = node != NULL ? find_known(context, node, worker->slot) : NULL;
-    if (slow == NULL || verdict->speed <= slow->speed)
+    const struct plan_slow *slow = node ? find_known(context, node, worker->slot) : NULL;
+    if (!slow || verdict->speed <= slow->speed)
         return verdict;
     uint64_t due = due_ns(context, slow);
     if (view->now_ns >= due)
@@ -103,9 +102,9 @@ static const struct straggler_verdict *verdict_on(struct leader_context *context
                                                   unsigned slot)
 {
     const struct leader_view *view = context->view;
-    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
+    for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = believed(context, i);
-        if (verdict != NULL && view->plan->workers[verdict->rank].slot == slot &&
+        if (verdict && view->plan->workers[verdict->rank].slot == slot &&
             strcmp(view->plan->workers[verdict->rank].node, node) == 0)
             return verdict;
     }
@@ -116,11 +115,11 @@ double leader_slow_speed(struct leader_context *context, const struct member *no
 {
     const struct straggler_verdict *verdict = verdict_on(context, node->name, slot);
     const struct plan_slow *slow = find_known(context, node, slot);
-    if (verdict != NULL)
+    if (verdict)
         return verdict->speed;
-    if (slow == NULL || on_probation(slow) || is_used(context->view->plan, node->name, slot) ||
+    if (!slow || on_probation(slow) || is_used(context->view->plan, node->name, slot) ||
         context->view->plan->replica_count < 2)
-        return slow != NULL ? slow->speed : 1;
+        return slow ? slow->speed : 1;
     uint64_t due = due_ns(context, slow);
     if (context->view->now_ns >= due)
         return 1;
@@ -142,12 +141,12 @@ static bool carried(struct leader_context *context, const struct plan *plan, str
 {
     const struct member *node = roster_node(&context->roster, slow->node);
     const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
-    if (node == NULL)
+    if (!node)
         return true;
     if (node->incarnation != slow->incarnation)
         return false;
     bool stays = is_used(context->view->plan, slow->node, slow->slot);
-    if (verdict != NULL) {
+    if (verdict) {
         slow->times += verdict->speed < slow->speed;
         slow->speed = verdict->speed;
     } else if (!stays && is_used(plan, slow->node, slow->slot)) {
@@ -162,18 +161,18 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
 {
     const struct leader_view *view = context->view;
     plan->slow_count = 0;
-    for (unsigned i = 0; view->plan != NULL && i < view->plan->slow_count; i++) {
+    for (unsigned i = 0; view->plan && i < view->plan->slow_count; i++) {
         struct plan_slow slow = view->plan->slow[i];
         if (carried(context, plan, &slow))
             add_slow(plan, &slow);
     }
-    for (unsigned i = 0; view->plan != NULL && i < view->verdict_count; i++) {
+    for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = &view->verdicts[i];
         if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
             continue;
         const struct plan_worker *worker = &view->plan->workers[verdict->rank];
         const struct member *node = roster_node(&context->roster, worker->node);
-        if (node == NULL || find_known(context, node, worker->slot) != NULL)
+        if (!node || find_known(context, node, worker->slot))
             continue;
         struct plan_slow slow = {.slot = worker->slot,
                                  .incarnation = node->incarnation,
@@ -187,7 +186,7 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
 bool leader_slow_found(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->view->verdict_count; i++)
-        if (believed(context, i) != NULL)
+        if (believed(context, i))
             return true;
     return false;
 }
@@ -198,7 +197,7 @@ const char *leader_slow_words(struct leader_context *context, const struct plan 
     const struct leader_view *view = context->view;
     for (unsigned i = 0; i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = believed(context, i);
-        if (verdict == NULL)
+        if (!verdict)
             continue;
         const struct plan_worker *worker = &view->plan->workers[verdict->rank];
         if (verdict->speed < 1)

@@ -15,7 +15,7 @@ static bool was_disputed(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
     return roster_disputed(&context->roster) ||
-           (plan != NULL && plan->disputed && context->view->checkpoint.step <= plan->resume_step);
+           (plan && plan->disputed && context->view->checkpoint.step <= plan->resume_step);
 }
 
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
@@ -36,20 +36,21 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     if (leader_retry_waits(context, waiting))
         return 0;
     struct plan *plan;
-    int r = leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
-    if (r == -ENOSPC) {
+    int status =
+        leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
+    if (status == -ENOSPC) {
         leader_explain_wait(context, waiting, pool->count, context->error->text);
         return 0;
     }
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     plan->reason = reason;
     plan->planned = false;
     plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
     plan->resume_step = checkpoint->step;
     plan->disputed = was_disputed(context);
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
-    if (checkpoint->shares != NULL) /* it lies in several folders, which the stores have */
+    if (checkpoint->shares) /* it lies in several folders, which the stores have */
         memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)
@@ -71,13 +72,14 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
 int leader_start(struct leader_context *context)
 {
     struct slot_pool pool = {0};
-    bool resumes = context->view->plan != NULL || context->view->checkpoint.step > 0;
+    bool resumes = context->view->plan || context->view->checkpoint.step > 0;
     leader_netsplit_choose_for_checkpoint(context);
-    int r = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
-    if (r == 0)
-        r = leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
+    int status = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
+    if (status == 0)
+        status =
+            leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
     slot_pool_done(&pool);
-    return r;
+    return status;
 }
 
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
@@ -87,7 +89,7 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     struct plan *plan = plan_new();
     AUTO_FREE struct state_moves_holder *leaving =
         calloc((size_t)roster->count + 1, sizeof(*leaving));
-    if (plan == NULL || leaving == NULL) {
+    if (!plan || !leaving) {
         plan_free(plan);
         return -ENOMEM;
     }
@@ -102,10 +104,10 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     plan->source = PLAN_SOURCE_MEMORY;
     plan->resume_step = context->view->progress_step;
     plan->frozen_layers = context->view->frozen_layers;
-    int r = state_moves_add_donors(plan, leaving, count);
-    if (r < 0) {
+    int status = state_moves_add_donors(plan, leaving, count);
+    if (status < 0) {
         plan_free(plan);
-        return r;
+        return status;
     }
     leader_act(context, LEADER_PUBLISH, plan);
     leader_say(context, JOB_PAUSING, "%s", text);

@@ -36,14 +36,14 @@
 /* In the generation that trains while the plan in force has not begun. */
 static bool is_running(const struct roster_member *member)
 {
-    return member->node != NULL && member->seat == SEAT_JOINING && roster_has_state(member) &&
+    return member->node && member->seat == SEAT_JOINING && roster_has_state(member) &&
            member->report->phase == WORKER_RUNNING;
 }
 
 /* A process without state that was prepared for the plan in force. */
 static bool is_prepared(const struct leader_context *context, const struct roster_member *member)
 {
-    return member->node != NULL && member->report != NULL && !roster_has_state(member) &&
+    return member->node && member->report && !roster_has_state(member) &&
            member->report->phase == WORKER_PREPARED &&
            member->report->generation == context->view->plan->generation;
 }
@@ -53,7 +53,7 @@ uint64_t leader_running_generation(const struct leader_context *context)
     uint64_t generation = 0;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
-        if (member->node == NULL)
+        if (!member->node)
             continue;
         if (member->seat == SEAT_LEFT || (roster_has_state(member) && !is_running(member)))
             return 0;
@@ -93,7 +93,7 @@ static bool root_hears(const struct leader_context *context)
 static const char *find_gone(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
-        if (context->roster.members[i].rank >= 0 && context->roster.members[i].node == NULL)
+        if (context->roster.members[i].rank >= 0 && !context->roster.members[i].node)
             return context->roster.members[i].node_name;
     return NULL;
 }
@@ -114,10 +114,10 @@ static int pool_who_is_there(struct leader_context *context, struct slot_pool *p
         struct state_moves_range held = {0, 0};
         if (runs)
             held = stage_of(member);
-        int r = slot_pool_add(context, pool, member->node, member->slot,
-                              runs ? member->report->instance : 0, runs ? &held : NULL);
-        if (r < 0)
-            return r;
+        int status = slot_pool_add(context, pool, member->node, member->slot,
+                                   runs ? member->report->instance : 0, runs ? &held : NULL);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -140,7 +140,7 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     const struct roster *roster = &context->roster;
     AUTO_FREE struct state_moves_holder *holders =
         calloc((size_t)roster->count + 1, sizeof(*holders));
-    if (holders == NULL)
+    if (!holders)
         return -ENOMEM;
     unsigned count = 0;
     for (unsigned i = 0; i < roster->count; i++) {
@@ -159,7 +159,7 @@ static void explain(const struct leader_context *context, const char *gone, stru
     unsigned long long held_up = context->view->plan->generation;
     char layout[LAYOUT_WORDS_SIZE];
     plan_layout_words(plan->stage_count, plan->replica_count, layout);
-    if (gone != NULL)
+    if (gone)
         snprintf(plan->reason_text, sizeof(plan->reason_text),
                  "node %.63s is gone and cannot hear of generation %llu: %s instead%s", gone,
                  held_up, layout, plan->breaks_off ? ", broken off, for rank 0 is gone" : "");
@@ -193,25 +193,25 @@ static int plan_anew(struct leader_context *context, uint64_t generation, const 
 {
     struct slot_pool pool = {0};
     struct plan *plan = NULL;
-    int r = pool_who_is_there(context, &pool);
-    if (r == 0)
-        r = pool.count < leader_devices_min(context->view)
-                ? -ENOSPC
-                : leader_layout(context, &pool, context->view->frozen_layers, &plan);
+    int status = pool_who_is_there(context, &pool);
+    if (status == 0)
+        status = pool.count < leader_devices_min(context->view)
+                     ? -ENOSPC
+                     : leader_layout(context, &pool, context->view->frozen_layers, &plan);
     slot_pool_done(&pool);
-    if (r == 0)
-        r = add_moves(context, plan);
-    if (r == 0) {
+    if (status == 0)
+        status = add_moves(context, plan);
+    if (status == 0) {
         publish(context, generation, gone, plan);
         return 0;
     }
     plan_free(plan);
-    if (r != -ENOSPC && r != -ENODATA)
-        return r;
-    if (gone != NULL)
+    if (status != -ENOSPC && status != -ENODATA)
+        return status;
+    if (gone)
         leader_add(context, "; waits for node %s, %s", gone,
-                   r == -ENOSPC ? "without which there are not enough slots"
-                                : "which alone has some of the state");
+                   status == -ENOSPC ? "without which there are not enough slots"
+                                     : "which alone has some of the state");
     return 0;
 }
 
@@ -221,7 +221,7 @@ int leader_supersede(struct leader_context *context)
     struct leader_memory *memory = context->memory;
     uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
-    bool held_up = gone != NULL || generation != view->plan->follows || somebody_gave_up(context);
+    bool held_up = gone || generation != view->plan->follows || somebody_gave_up(context);
     if (generation == 0 || view->plan->breaks_off || (!held_up && root_hears(context))) {
         memory->gone_seen_ns = 0;
         return 0;

@@ -72,7 +72,7 @@ bool leader_is_heard(const struct leader_context *context, const struct roster_m
 
 bool leader_is_survivor(const struct roster_member *member)
 {
-    if (member->node == NULL || member->report == NULL || !roster_has_state(member))
+    if (!member->node || !member->report || !roster_has_state(member))
         return false;
     return member->seat == SEAT_BROKEN || member->seat == SEAT_ASIDE ||
            member->report->phase == WORKER_FINISHED ||
@@ -91,7 +91,7 @@ static bool is_spared(const struct leader_context *context, const struct roster_
         return true;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *other = &roster->members[i];
-        bool speaks = other->report != NULL && leader_is_heard(context, other) && other->rank >= 0;
+        bool speaks = other->report && leader_is_heard(context, other) && other->rank >= 0;
         if (speaks && strcmp(other->node_name, member->node_name) == 0)
             return false;
     }
@@ -119,11 +119,11 @@ int leader_survivors_gather(const struct leader_context *context,
     const struct roster *roster = &context->roster;
     survivors->reports = calloc((size_t)roster->count + 1, sizeof(*survivors->reports));
     survivors->members = calloc((size_t)roster->count + 1, sizeof(const struct roster_member *));
-    if (survivors->reports == NULL || survivors->members == NULL)
+    if (!survivors->reports || !survivors->members)
         return -ENOMEM;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        if (member->node == NULL) {
+        if (!member->node) {
             survivors->absent += roster_has_state(member) && member->seat != SEAT_LOST;
             continue;
         }

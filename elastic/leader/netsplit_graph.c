@@ -55,7 +55,7 @@ uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
             continue;
         struct cost cost = cost_of(nodes, count, set);
         if (!is_cheaper(cost, best_cost) || !covers(nodes, count, set) ||
-            (may_go != NULL && !may_go(context, set)))
+            (may_go && !may_go(context, set)))
             continue;
         best = set;
         best_cost = cost;

@@ -16,7 +16,7 @@ static const struct slot_queue_job *next_in_line(const struct slot_queue_job *jo
     const struct slot_queue_job *next = NULL;
     for (unsigned i = 0; i < count; i++)
         if (is_in_line(&jobs[i], total) && jobs[i].submitted > after &&
-            (next == NULL || jobs[i].submitted < next->submitted))
+            (!next || jobs[i].submitted < next->submitted))
             next = &jobs[i];
     return next;
 }
@@ -39,7 +39,7 @@ static void keep_for_others(const struct slot_queue_job *jobs, unsigned count, u
                             unsigned total, struct slot_queue_place *place)
 {
     const struct slot_queue_job *job = NULL, *self = &jobs[index];
-    while ((job = next_in_line(jobs, count, total, job != NULL ? job->submitted : INT64_MIN))) {
+    while ((job = next_in_line(jobs, count, total, job ? job->submitted : INT64_MIN))) {
         if (job == self)
             continue;
         place->kept += job->least;
@@ -47,7 +47,7 @@ static void keep_for_others(const struct slot_queue_job *jobs, unsigned count, u
             continue;
         place->before++;
         place->kept_before += job->least;
-        if (place->first == NULL)
+        if (!place->first)
             place->first = job->name;
     }
 }
@@ -59,13 +59,13 @@ static unsigned lacking(const struct slot_queue_job *jobs, unsigned count, unsig
 {
     const struct slot_queue_job *job = NULL;
     unsigned spare = spare_after(jobs, count, INT64_MIN), asked = 0;
-    while ((job = next_in_line(jobs, count, total, job != NULL ? job->submitted : INT64_MIN))) {
+    while ((job = next_in_line(jobs, count, total, job ? job->submitted : INT64_MIN))) {
         unsigned lacks = job->least > free ? job->least - free : 0;
         if (lacks > spare - asked)
             break;
         free -= job->least - lacks;
         asked += lacks;
-        if (lacks > 0 && *ret_first == NULL)
+        if (lacks > 0 && !*ret_first)
             *ret_first = job->name;
     }
     return asked;

@@ -63,26 +63,26 @@ static const struct double_field checkpoint_doubles[] = {
 static int put_doubles(json_t *tree, const struct double_field *fields, size_t count,
                        const void *section)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
         double value;
         memcpy(&value, (const char *)section + fields[i].offset, sizeof(value));
-        r = json_put_bits64(tree, fields[i].key, value);
+        status = json_put_bits64(tree, fields[i].key, value);
     }
-    return r;
+    return status;
 }
 
 static int get_doubles(const json_t *tree, const struct double_field *fields, size_t count,
                        void *section, struct error *error)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < count; i++) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < count; i++) {
         double value;
-        r = json_get_bits64(tree, fields[i].key, &value, error);
-        if (r == 0)
+        status = json_get_bits64(tree, fields[i].key, &value, error);
+        if (status == 0)
             memcpy((char *)section + fields[i].offset, &value, sizeof(value));
     }
-    return r;
+    return status;
 }
 
 /* Rows of [rank, speed]. */
@@ -102,9 +102,9 @@ static int decode_verdicts(const json_t *tree, struct control_progress *progress
     json_t *array;
     if (!json_has(tree, "verdicts"))
         return 0;
-    int r = json_get_array(tree, "verdicts", STRAGGLER_VERDICTS_MAX, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, "verdicts", STRAGGLER_VERDICTS_MAX, &array, error);
+    if (status < 0)
+        return status;
     progress->verdict_count = (unsigned)json_array_size(array);
     for (unsigned i = 0; i < progress->verdict_count; i++) {
         const json_t *row = json_array_get(array, i), *rank = json_array_get(row, 0);
@@ -123,8 +123,7 @@ static json_t *encode_progress(const struct control_progress *progress)
     AUTO_JSON json_t *tree =
         json_pack("{sI sI sI}", "generation", (json_int_t)progress->generation, "step",
                   (json_int_t)progress->step, "frozen_layers", (json_int_t)progress->frozen_layers);
-    if (tree == NULL ||
-        put_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress) < 0)
+    if (!tree || put_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress) < 0)
         return NULL;
     if (progress->memory_bytes > 0 &&
         json_object_set_new(tree, "memory_bytes",
@@ -139,19 +138,20 @@ static json_t *encode_progress(const struct control_progress *progress)
 static int decode_progress(const json_t *tree, struct control_progress *progress,
                            struct error *error)
 {
-    int r = json_get_u64(tree, "generation", INT64_MAX, &progress->generation, error);
-    if (r == 0)
-        r = json_get_u64(tree, "step", INT64_MAX, &progress->step, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
-                              &progress->frozen_layers, error);
-    if (r == 0)
-        r = get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
-    if (r == 0 && json_has(tree, "memory_bytes")) /* an older worker does not say */
-        r = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
-    if (r == 0)
-        r = decode_verdicts(tree, progress, error);
-    return r;
+    int status = json_get_u64(tree, "generation", INT64_MAX, &progress->generation, error);
+    if (status == 0)
+        status = json_get_u64(tree, "step", INT64_MAX, &progress->step, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &progress->frozen_layers, error);
+    if (status == 0)
+        status =
+            get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
+    if (status == 0 && json_has(tree, "memory_bytes")) /* an older worker does not say */
+        status = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
+    if (status == 0)
+        status = decode_verdicts(tree, progress, error);
+    return status;
 }
 
 static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bool committed)
@@ -162,9 +162,9 @@ static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bo
                   checkpoint->manifest_sha256, "size_bytes", (json_int_t)checkpoint->size_bytes,
                   "committed", (int)committed, "kept_from", (json_int_t)checkpoint->kept_from,
                   "spared_step", (json_int_t)checkpoint->spared_step);
-    if (tree == NULL ||
+    if (!tree ||
         put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0 ||
-        (checkpoint->shares != NULL &&
+        (checkpoint->shares &&
          json_object_set_new(tree, "shares", json_string(checkpoint->shares)) < 0))
         return NULL;
     return json_incref(tree);
@@ -173,8 +173,8 @@ static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bo
 int control_checkpoint_copy(const struct control_checkpoint *checkpoint,
                             struct control_checkpoint *ret_copy)
 {
-    char *shares = checkpoint->shares != NULL ? strdup(checkpoint->shares) : NULL;
-    if (checkpoint->shares != NULL && shares == NULL)
+    char *shares = checkpoint->shares ? strdup(checkpoint->shares) : NULL;
+    if (checkpoint->shares && !shares)
         return -ENOMEM;
     *ret_copy = *checkpoint;
     ret_copy->shares = shares;
@@ -190,73 +190,72 @@ void control_checkpoint_done(struct control_checkpoint *checkpoint)
 static int decode_shares(const json_t *tree, char **ret_shares, struct error *error)
 {
     const char *text = json_string_value(json_object_get(tree, "shares"));
-    size_t length = text != NULL ? strlen(text) : 0;
+    size_t length = text ? strlen(text) : 0;
     if (length == 0 || length >= COPIES_SHARES_SIZE)
         return error_set(error, -EINVAL, "\"shares\" must be a text of 1 to %u bytes",
                          COPIES_SHARES_SIZE - 1);
     *ret_shares = strdup(text);
-    return *ret_shares != NULL ? 0
-                               : error_set(error, -ENOMEM, "no memory for the places of copies");
+    return *ret_shares ? 0 : error_set(error, -ENOMEM, "no memory for the places of copies");
 }
 
 static int decode_checkpoint(const json_t *tree, struct control_message *message,
                              struct error *error)
 {
     struct control_checkpoint *checkpoint = &message->checkpoint;
-    int r = json_get_u64(tree, "generation", INT64_MAX, &checkpoint->generation, error);
-    if (r == 0)
-        r = json_get_u64(tree, "step", INT64_MAX, &checkpoint->step, error);
-    if (r == 0)
-        r = json_get_text(tree, "path", checkpoint->path, sizeof(checkpoint->path), error);
-    if (r == 0)
-        r = json_get_text(tree, "manifest_sha256", checkpoint->manifest_sha256,
-                          sizeof(checkpoint->manifest_sha256), error);
-    if (r == 0)
-        r = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
-    if (r == 0)
-        r = json_get_bool(tree, "committed", &message->committed, error);
-    if (r == 0 && json_has(tree, "kept_from"))
-        r = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
-    if (r == 0 && json_has(tree, "spared_step"))
-        r = json_get_u64(tree, "spared_step", INT64_MAX, &checkpoint->spared_step, error);
-    if (r == 0)
-        r = get_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint,
-                        error);
-    if (r == 0 && json_has(tree, "shares"))
-        r = decode_shares(tree, &checkpoint->shares, error);
-    return r;
+    int status = json_get_u64(tree, "generation", INT64_MAX, &checkpoint->generation, error);
+    if (status == 0)
+        status = json_get_u64(tree, "step", INT64_MAX, &checkpoint->step, error);
+    if (status == 0)
+        status = json_get_text(tree, "path", checkpoint->path, sizeof(checkpoint->path), error);
+    if (status == 0)
+        status = json_get_text(tree, "manifest_sha256", checkpoint->manifest_sha256,
+                               sizeof(checkpoint->manifest_sha256), error);
+    if (status == 0)
+        status = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
+    if (status == 0)
+        status = json_get_bool(tree, "committed", &message->committed, error);
+    if (status == 0 && json_has(tree, "kept_from"))
+        status = json_get_u64(tree, "kept_from", INT64_MAX, &checkpoint->kept_from, error);
+    if (status == 0 && json_has(tree, "spared_step"))
+        status = json_get_u64(tree, "spared_step", INT64_MAX, &checkpoint->spared_step, error);
+    if (status == 0)
+        status = get_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint,
+                             error);
+    if (status == 0 && json_has(tree, "shares"))
+        status = decode_shares(tree, &checkpoint->shares, error);
+    return status;
 }
 
 static json_t *encode(const struct control_message *message)
 {
     unsigned carries = types[message->type].carries;
     AUTO_JSON json_t *tree = json_pack("{ss}", "type", types[message->type].word);
-    if (tree == NULL)
+    if (!tree)
         return NULL;
-    int r = 0;
+    int status = 0;
     if (carries & CARRIES_PLAN)
-        r |= json_object_set_new(tree, "plan", plan_encode(message->plan));
+        status |= json_object_set_new(tree, "plan", plan_encode(message->plan));
     if (carries & CARRIES_STATUS) {
-        r |= json_object_set_new(tree, "status", worker_report_encode(&message->status));
-        r |= json_object_set_new(tree, "protocol",
-                                 json_pack("[ii]", PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
+        status |= json_object_set_new(tree, "status", worker_report_encode(&message->status));
+        status |= json_object_set_new(tree, "protocol",
+                                      json_pack("[ii]", PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
     }
     if (carries & CARRIES_PROGRESS)
-        r |= json_object_set_new(tree, "progress", encode_progress(&message->progress));
+        status |= json_object_set_new(tree, "progress", encode_progress(&message->progress));
     if (carries & CARRIES_CHECKPOINT)
-        r |= json_object_set_new(tree, "checkpoint",
-                                 encode_checkpoint(&message->checkpoint, message->committed));
+        status |= json_object_set_new(tree, "checkpoint",
+                                      encode_checkpoint(&message->checkpoint, message->committed));
     if (carries & CARRIES_TEXT)
-        r |= json_object_set_new(tree, "text", wire_sentence(message->text));
-    return r == 0 ? json_incref(tree) : NULL;
+        status |= json_object_set_new(tree, "text", wire_sentence(message->text));
+    return status == 0 ? json_incref(tree) : NULL;
 }
 
 int control_pack(const struct control_message *message, struct bytes *into)
 {
     assert(message->type < ARRAY_COUNT(types));
     AUTO_JSON json_t *tree = encode(message);
-    AUTO_FREE char *text = tree != NULL ? json_text(tree) : NULL;
-    if (text == NULL)
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    if (!text)
         return -ENOMEM;
     size_t length = strlen(text);
     if (length > CONTROL_MESSAGE_MAX)
@@ -264,20 +263,20 @@ int control_pack(const struct control_message *message, struct bytes *into)
     uint8_t header[LENGTH_SIZE];
     bytes_put_u32(header, (uint32_t)length);
     size_t size_before = into->size_bytes;
-    int r = bytes_append(into, header, sizeof(header));
-    if (r == 0)
-        r = bytes_append(into, text, length);
-    if (r < 0)
+    int status = bytes_append(into, header, sizeof(header));
+    if (status == 0)
+        status = bytes_append(into, text, length);
+    if (status < 0)
         into->size_bytes = size_before;
-    return r;
+    return status;
 }
 
 static int decode_type(const json_t *tree, enum control_type *ret_type, struct error *error)
 {
     char word[TYPE_WORD_SIZE];
-    int r = json_get_text(tree, "type", word, sizeof(word), error);
-    if (r < 0)
-        return r;
+    int status = json_get_text(tree, "type", word, sizeof(word), error);
+    if (status < 0)
+        return status;
     for (unsigned i = 0; i < ARRAY_COUNT(types); i++)
         if (strcmp(types[i].word, word) == 0) {
             *ret_type = (enum control_type)i;
@@ -292,7 +291,7 @@ static int decode_protocol(const json_t *tree, struct control_message *message, 
     unsigned *const places[] = {&message->protocol_oldest, &message->protocol};
     json_t *list = json_object_get(tree, "protocol");
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
-        json_int_t value = list != NULL ? json_integer_value(json_array_get(list, i)) : 1;
+        json_int_t value = list ? json_integer_value(json_array_get(list, i)) : 1;
         if (value < 1 || value > PROTOCOL_MAX)
             return error_set(error, -EINVAL, "\"protocol\" must be [oldest, newest]");
         *places[i] = (unsigned)value;
@@ -304,44 +303,44 @@ static int decode_sections(const json_t *tree, struct control_message *message, 
 {
     unsigned carries = types[message->type].carries;
     json_t *section;
-    int r = 0;
+    int status = 0;
     if (carries & CARRIES_STATUS) {
-        r = json_get_object(tree, "status", &section, error);
-        if (r == 0)
-            r = worker_report_decode(section, &message->status, error);
-        if (r == 0)
-            r = decode_protocol(tree, message, error);
+        status = json_get_object(tree, "status", &section, error);
+        if (status == 0)
+            status = worker_report_decode(section, &message->status, error);
+        if (status == 0)
+            status = decode_protocol(tree, message, error);
     }
-    if (r == 0 && carries & CARRIES_PROGRESS) {
-        r = json_get_object(tree, "progress", &section, error);
-        if (r == 0)
-            r = decode_progress(section, &message->progress, error);
+    if (status == 0 && carries & CARRIES_PROGRESS) {
+        status = json_get_object(tree, "progress", &section, error);
+        if (status == 0)
+            status = decode_progress(section, &message->progress, error);
     }
-    if (r == 0 && carries & CARRIES_CHECKPOINT) {
-        r = json_get_object(tree, "checkpoint", &section, error);
-        if (r == 0)
-            r = decode_checkpoint(section, message, error);
+    if (status == 0 && carries & CARRIES_CHECKPOINT) {
+        status = json_get_object(tree, "checkpoint", &section, error);
+        if (status == 0)
+            status = decode_checkpoint(section, message, error);
     }
-    if (r == 0 && carries & CARRIES_TEXT)
-        r = json_get_text(tree, "text", message->text, sizeof(message->text), error);
-    if (r == 0 && carries & CARRIES_PLAN) {
-        r = json_get_object(tree, "plan", &section, error);
-        if (r == 0)
-            r = plan_decode(section, &message->plan, error);
+    if (status == 0 && carries & CARRIES_TEXT)
+        status = json_get_text(tree, "text", message->text, sizeof(message->text), error);
+    if (status == 0 && carries & CARRIES_PLAN) {
+        status = json_get_object(tree, "plan", &section, error);
+        if (status == 0)
+            status = plan_decode(section, &message->plan, error);
     }
-    return r;
+    return status;
 }
 
 static int decode(const uint8_t *text, size_t length, struct control_message *ret_message,
                   struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
-    int r = json_parse((const char *)text, length, "control message", &tree, error);
-    if (r == 0)
-        r = decode_type(tree, &ret_message->type, error);
-    if (r == 0)
-        r = decode_sections(tree, ret_message, error);
-    return r == 0 || r == -ENOMEM ? r : -EBADMSG;
+    int status = json_parse((const char *)text, length, "control message", &tree, error);
+    if (status == 0)
+        status = decode_type(tree, &ret_message->type, error);
+    if (status == 0)
+        status = decode_sections(tree, ret_message, error);
+    return status == 0 || status == -ENOMEM ? status : -EBADMSG;
 }
 
 void control_message_done(struct control_message *message)
@@ -363,14 +362,14 @@ int control_unpack(struct bytes *from, struct control_message *ret_message, stru
         return 0;
     /* On the heap: a status carries a whole step record. */
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
-    if (message == NULL)
+    if (!message)
         return error_set(error, -ENOMEM, "no memory for a control message");
-    int r = decode(from->data + LENGTH_SIZE, length, message, error);
-    if (r == -EBADMSG && error != NULL)
-        error->code = r;
-    if (r < 0) {
+    int status = decode(from->data + LENGTH_SIZE, length, message, error);
+    if (status == -EBADMSG && error)
+        error->code = status;
+    if (status < 0) {
         control_message_done(message);
-        return r;
+        return status;
     }
     bytes_consume(from, LENGTH_SIZE + length);
     *ret_message = *message;

@@ -76,8 +76,8 @@ static int encode_cause(json_t *tree, enum worker_cause cause)
     if (cause == CAUSE_NONE)
         return 0;
     const char *word = causes[cause];
-    int r = json_object_set_new(tree, "cause", json_string(word));
-    return r < 0 ? r : json_object_set_new(tree, word, json_true());
+    int status = json_object_set_new(tree, "cause", json_string(word));
+    return status < 0 ? status : json_object_set_new(tree, word, json_true());
 }
 
 json_t *worker_report_encode(const struct worker_report *report)
@@ -90,7 +90,7 @@ json_t *worker_report_encode(const struct worker_report *report)
         (json_int_t)report->old_first_unit, (json_int_t)report->old_unit_count, "holds",
         (int)report->holds, "frozen_layers", (json_int_t)report->frozen_layers, "text",
         wire_sentence(report->text), "lost", encode_lost(report));
-    if (tree == NULL)
+    if (!tree)
         return NULL;
     if (report->record.step > 0 &&
         json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
@@ -110,9 +110,9 @@ json_t *worker_report_encode(const struct worker_report *report)
 static int decode_phase(const json_t *tree, enum worker_phase *ret_phase, struct error *error)
 {
     char word[PHASE_WORD_SIZE];
-    int r = json_get_text(tree, "phase", word, sizeof(word), error);
-    if (r < 0)
-        return r;
+    int status = json_get_text(tree, "phase", word, sizeof(word), error);
+    if (status < 0)
+        return status;
     for (unsigned i = 0; i < ARRAY_COUNT(phases); i++)
         if (strcmp(phases[i], word) == 0) {
             *ret_phase = (enum worker_phase)i;
@@ -123,16 +123,16 @@ static int decode_phase(const json_t *tree, enum worker_phase *ret_phase, struct
 
 static int decode_identity(const json_t *tree, struct worker_report *report, struct error *error)
 {
-    int r = json_get_unsigned(tree, "slot", REPORT_WORKERS_MAX - 1, &report->slot, error);
-    if (r == 0)
-        r = wire_get_instance(tree, &report->instance, error);
-    if (r == 0)
-        r = decode_phase(tree, &report->phase, error);
-    if (r == 0)
-        r = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
-    if (r == 0)
-        r = json_get_text(tree, "text", report->text, sizeof(report->text), error);
-    return r;
+    int status = json_get_unsigned(tree, "slot", REPORT_WORKERS_MAX - 1, &report->slot, error);
+    if (status == 0)
+        status = wire_get_instance(tree, &report->instance, error);
+    if (status == 0)
+        status = decode_phase(tree, &report->phase, error);
+    if (status == 0)
+        status = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
+    if (status == 0)
+        status = json_get_text(tree, "text", report->text, sizeof(report->text), error);
+    return status;
 }
 
 /* [first, count, ...] within the units there can be. */
@@ -156,8 +156,8 @@ static int decode_range(const json_t *tree, const char *key, unsigned *ret_first
                         unsigned *ret_count, struct error *error)
 {
     json_t *pair;
-    int r = json_get_array(tree, key, 2, &pair, error);
-    return r < 0 ? r : decode_pair(pair, key, ret_first, ret_count, error);
+    int status = json_get_array(tree, key, 2, &pair, error);
+    return status < 0 ? status : decode_pair(pair, key, ret_first, ret_count, error);
 }
 
 static int decode_extras(const json_t *tree, struct worker_report *report, struct error *error)
@@ -165,21 +165,21 @@ static int decode_extras(const json_t *tree, struct worker_report *report, struc
     json_t *array;
     if (!json_has(tree, "extras"))
         return 0;
-    int r = json_get_array(tree, "extras", REPORT_EXTRAS_MAX, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, "extras", REPORT_EXTRAS_MAX, &array, error);
+    if (status < 0)
+        return status;
     report->extra_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; r == 0 && i < report->extra_count; i++) {
+    for (unsigned i = 0; status == 0 && i < report->extra_count; i++) {
         const json_t *row = json_array_get(array, i), *shadows = json_array_get(row, 2);
         struct report_extra *extra = &report->extras[i];
         if (!json_is_boolean(shadows))
             return error_set(error, -EINVAL, "\"extras\"[%u] must be [first unit, count, flag]", i);
         extra->shadows = json_is_true(shadows);
-        r = decode_pair(row, "extras", &extra->first, &extra->count, error);
+        status = decode_pair(row, "extras", &extra->first, &extra->count, error);
     }
-    if (r == 0 && report->extra_count > 0 && report->held_unit_count == 0)
-        r = error_set(error, -EINVAL, "\"extras\" without a held range");
-    return r;
+    if (status == 0 && report->extra_count > 0 && report->held_unit_count == 0)
+        status = error_set(error, -EINVAL, "\"extras\" without a held range");
+    return status;
 }
 
 /* A record that does not fit the claimed step would let the leader commit what nobody computed. */
@@ -200,12 +200,12 @@ static int decode_record(const json_t *tree, struct worker_report *report, struc
 {
     if (!json_has(tree, "record"))
         return 0;
-    int r = step_record_decode(json_object_get(tree, "record"), &report->record, error);
-    if (r == 0)
-        r = check_record(report, error);
-    if (r < 0)
+    int status = step_record_decode(json_object_get(tree, "record"), &report->record, error);
+    if (status == 0)
+        status = check_record(report, error);
+    if (status < 0)
         error_prefix(error, "record: ");
-    return r;
+    return status;
 }
 
 /* As control 1 says it: one key for each. */
@@ -213,15 +213,15 @@ static int decode_cause_of_old(const json_t *tree, enum worker_cause *ret_cause,
                                struct error *error)
 {
     bool is_it = false;
-    int r = 0;
-    for (unsigned i = CAUSE_NONE + 1; r == 0 && !is_it && i < ARRAY_COUNT(causes); i++) {
+    int status = 0;
+    for (unsigned i = CAUSE_NONE + 1; status == 0 && !is_it && i < ARRAY_COUNT(causes); i++) {
         if (!json_has(tree, causes[i]))
             continue;
-        r = json_get_bool(tree, causes[i], &is_it, error);
-        if (r == 0 && is_it)
+        status = json_get_bool(tree, causes[i], &is_it, error);
+        if (status == 0 && is_it)
             *ret_cause = (enum worker_cause)i;
     }
-    return r;
+    return status;
 }
 
 static int decode_cause(const json_t *tree, enum worker_cause *ret_cause, struct error *error)
@@ -229,42 +229,43 @@ static int decode_cause(const json_t *tree, enum worker_cause *ret_cause, struct
     char word[CAUSE_WORD_SIZE];
     if (!json_has(tree, "cause"))
         return decode_cause_of_old(tree, ret_cause, error);
-    int r = json_get_text(tree, "cause", word, sizeof(word), error);
-    for (unsigned i = 0; r == 0 && i < ARRAY_COUNT(causes); i++)
+    int status = json_get_text(tree, "cause", word, sizeof(word), error);
+    for (unsigned i = 0; status == 0 && i < ARRAY_COUNT(causes); i++)
         if (strcmp(causes[i], word) == 0)
             *ret_cause = (enum worker_cause)i;
-    return r;
+    return status;
 }
 
 static int decode_state(const json_t *tree, struct worker_report *report, struct error *error)
 {
-    int r = json_get_u64(tree, "applied_step", INT64_MAX - 1, &report->applied_step, error);
-    if (r == 0)
-        r = decode_range(tree, "held", &report->held_first_unit, &report->held_unit_count, error);
-    if (r == 0)
-        r = decode_range(tree, "old", &report->old_first_unit, &report->old_unit_count, error);
-    if (r == 0)
-        r = decode_extras(tree, report, error);
-    if (r == 0)
-        r = json_get_bool(tree, "holds", &report->holds, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &report->frozen_layers,
-                              error);
-    if (r == 0 && json_has(tree, "root"))
-        r = json_get_bool(tree, "root", &report->root, error);
-    return r == 0 ? decode_cause(tree, &report->cause, error) : r;
+    int status = json_get_u64(tree, "applied_step", INT64_MAX - 1, &report->applied_step, error);
+    if (status == 0)
+        status =
+            decode_range(tree, "held", &report->held_first_unit, &report->held_unit_count, error);
+    if (status == 0)
+        status = decode_range(tree, "old", &report->old_first_unit, &report->old_unit_count, error);
+    if (status == 0)
+        status = decode_extras(tree, report, error);
+    if (status == 0)
+        status = json_get_bool(tree, "holds", &report->holds, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &report->frozen_layers, error);
+    if (status == 0 && json_has(tree, "root"))
+        status = json_get_bool(tree, "root", &report->root, error);
+    return status == 0 ? decode_cause(tree, &report->cause, error) : status;
 }
 
 static int decode_lost(const json_t *tree, struct worker_report *report, struct error *error)
 {
     json_t *array;
-    int r = json_get_array(tree, "lost", REPORT_LOST_MAX, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, "lost", REPORT_LOST_MAX, &array, error);
+    if (status < 0)
+        return status;
     size_t count = json_array_size(array);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(array, i));
-        if (name == NULL || strlen(name) >= sizeof(report->lost[i]))
+        if (!name || strlen(name) >= sizeof(report->lost[i]))
             return error_set(error, -EINVAL, "\"lost\"[%zu] must be \"node/slot\"", i);
         memcpy(report->lost[i], name, strlen(name) + 1);
     }
@@ -277,9 +278,9 @@ static int decode_unreached(const json_t *tree, struct worker_report *report, st
     json_t *array;
     if (!json_has(tree, "unreached"))
         return 0;
-    int r = json_get_array(tree, "unreached", REPORT_UNREACHED_MAX, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, "unreached", REPORT_UNREACHED_MAX, &array, error);
+    if (status < 0)
+        return status;
     report->unreached_count = (unsigned)json_array_size(array);
     for (unsigned i = 0; i < report->unreached_count; i++) {
         const json_t *rank = json_array_get(array, i);
@@ -295,25 +296,25 @@ static int decode_unreached(const json_t *tree, struct worker_report *report, st
 static int decode_worker(const json_t *tree, struct worker_report *report, struct error *error)
 {
     memset(report, 0, sizeof(*report));
-    int r = decode_identity(tree, report, error);
-    if (r == 0)
-        r = decode_state(tree, report, error);
-    if (r == 0)
-        r = decode_record(tree, report, error);
-    if (r == 0)
-        r = decode_lost(tree, report, error);
-    if (r == 0)
-        r = decode_unreached(tree, report, error);
-    return r;
+    int status = decode_identity(tree, report, error);
+    if (status == 0)
+        status = decode_state(tree, report, error);
+    if (status == 0)
+        status = decode_record(tree, report, error);
+    if (status == 0)
+        status = decode_lost(tree, report, error);
+    if (status == 0)
+        status = decode_unreached(tree, report, error);
+    return status;
 }
 
 int worker_report_decode(const json_t *tree, struct worker_report *ret_report, struct error *error)
 {
     struct worker_report report;
-    int r = decode_worker(tree, &report, error);
-    if (r == 0)
+    int status = decode_worker(tree, &report, error);
+    if (status == 0)
         *ret_report = report;
-    return r;
+    return status;
 }
 
 json_t *node_report_encode(const struct node_report *report)
@@ -342,22 +343,22 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
 {
     json_t *workers = NULL;
     report->worker_count = 0;
-    int r = json_get_text(tree, "node", report->node, sizeof(report->node), error);
-    if (r == 0 && !name_valid(report->node))
-        r = error_set(error, -EINVAL, "\"node\" is not a name");
-    if (r == 0)
-        r = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
-    if (r == 0)
-        r = json_get_array(tree, "workers", REPORT_WORKERS_MAX, &workers, error);
-    if (r < 0)
-        return r;
+    int status = json_get_text(tree, "node", report->node, sizeof(report->node), error);
+    if (status == 0 && !name_valid(report->node))
+        status = error_set(error, -EINVAL, "\"node\" is not a name");
+    if (status == 0)
+        status = json_get_u64(tree, "generation", INT64_MAX, &report->generation, error);
+    if (status == 0)
+        status = json_get_array(tree, "workers", REPORT_WORKERS_MAX, &workers, error);
+    if (status < 0)
+        return status;
     report->worker_count = (unsigned)json_array_size(workers);
-    for (unsigned i = 0; r == 0 && i < report->worker_count; i++) {
-        r = decode_worker(json_array_get(workers, i), &report->workers[i], error);
-        if (r < 0)
+    for (unsigned i = 0; status == 0 && i < report->worker_count; i++) {
+        status = decode_worker(json_array_get(workers, i), &report->workers[i], error);
+        if (status < 0)
             error_prefix(error, "workers[%u]: ", i);
     }
-    return r == 0 ? check_slots(report, error) : r;
+    return status == 0 ? check_slots(report, error) : status;
 }
 
 void worker_report_copy(const struct worker_report *from, struct worker_report *to)
@@ -383,11 +384,11 @@ int node_report_decode(const json_t *tree, struct node_report *ret_report, struc
 {
     /* On the heap: a report of 64 workers takes megabytes, of which most nodes fill little. */
     AUTO_FREE struct node_report *report = malloc(sizeof(*report));
-    if (report == NULL)
+    if (!report)
         return error_set(error, -ENOMEM, "no memory for a node's report");
-    int r = decode_node(tree, report, error);
-    if (r < 0)
-        return r;
+    int status = decode_node(tree, report, error);
+    if (status < 0)
+        return status;
     memcpy(ret_report, report, offsetof(struct node_report, workers));
     for (unsigned i = 0; i < report->worker_count; i++)
         worker_report_copy(&report->workers[i], &ret_report->workers[i]);

@@ -87,7 +87,7 @@ int straggler_new(const struct plan *plan, double factor, unsigned steps,
 {
     assert(factor > 1 && steps >= 2 && plan->worker_count > 0);
     struct straggler *straggler = calloc(1, sizeof(*straggler));
-    if (straggler == NULL)
+    if (!straggler)
         return -ENOMEM;
     straggler->stage_count = plan->stage_count;
     straggler->replica_count = plan->replica_count;
@@ -98,8 +98,7 @@ int straggler_new(const struct plan *plan, double factor, unsigned steps,
     straggler->ranks = calloc(plan->worker_count, sizeof(*straggler->ranks));
     straggler->seconds = calloc(plan->worker_count, sizeof(*straggler->seconds));
     straggler->sorted = calloc(plan->worker_count, sizeof(*straggler->sorted));
-    if (straggler->lanes == NULL || straggler->ranks == NULL || straggler->seconds == NULL ||
-        straggler->sorted == NULL) {
+    if (!straggler->lanes || !straggler->ranks || !straggler->seconds || !straggler->sorted) {
         straggler_free(straggler);
         return -ENOMEM;
     }
@@ -113,7 +112,7 @@ int straggler_new(const struct plan *plan, double factor, unsigned steps,
 
 void straggler_free(struct straggler *straggler)
 {
-    if (straggler == NULL)
+    if (!straggler)
         return;
     free(straggler->lanes);
     free(straggler->ranks);

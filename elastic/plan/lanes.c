@@ -63,7 +63,7 @@ int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
     assert(replicas > 0 && replicas <= lanes && replicas <= JOB_LANES_MAX);
     struct split split = {lanes, replicas, lanes / replicas, lanes % replicas, NULL};
     split.cost = calloc((size_t)(replicas + 1) * (split.larger_count + 1), sizeof(*split.cost));
-    if (split.cost == NULL)
+    if (!split.cost)
         return -ENOMEM;
     for (unsigned larger = 0; larger < split.larger_count; larger++)
         *cost_of(&split, replicas, larger) = UINT_MAX;

@@ -13,7 +13,7 @@ struct plan *plan_new(void)
 
 void plan_free(struct plan *plan)
 {
-    if (plan == NULL || plan->shares-- > 0)
+    if (!plan || plan->shares-- > 0)
         return;
     free(plan->workers);
     free(plan->stage_first_unit);
@@ -37,9 +37,9 @@ struct plan *plan_share(const struct plan *plan)
 static bool copy_array(const void *array, size_t count, size_t element_size, void *ret_copy)
 {
     void *copy = NULL;
-    if (array != NULL) {
+    if (array) {
         copy = calloc(count > 0 ? count : 1, element_size);
-        if (copy == NULL)
+        if (!copy)
             return false;
         if (count > 0)
             memcpy(copy, array, count * element_size);
@@ -51,7 +51,7 @@ static bool copy_array(const void *array, size_t count, size_t element_size, voi
 struct plan *plan_copy(const struct plan *plan)
 {
     struct plan *copy = plan_new();
-    if (copy == NULL)
+    if (!copy)
         return NULL;
     *copy = *plan;
     copy->shares = 0;

@@ -62,15 +62,15 @@ static int check_layout(const struct plan *plan, struct error *error)
         return error_set(error, -EINVAL, "an empty plan has no stages and no replicas");
     if (plan->worker_count == 0)
         return 0;
-    int r = check_bounds("stage_first_unit", plan->stage_first_unit, plan->stage_count,
-                         STEP_RECORD_UNITS_MAX, error);
-    if (r == 0)
-        r = check_bounds("replica_first_lane", plan->replica_first_lane, plan->replica_count,
-                         JOB_LANES_MAX, error);
-    if (r == 0 && plan->frozen_layers > plan_unit_count(plan) / 2)
-        r = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units", plan->frozen_layers,
-                      plan_unit_count(plan));
-    return r;
+    int status = check_bounds("stage_first_unit", plan->stage_first_unit, plan->stage_count,
+                              STEP_RECORD_UNITS_MAX, error);
+    if (status == 0)
+        status = check_bounds("replica_first_lane", plan->replica_first_lane, plan->replica_count,
+                              JOB_LANES_MAX, error);
+    if (status == 0 && plan->frozen_layers > plan_unit_count(plan) / 2)
+        status = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units",
+                           plan->frozen_layers, plan_unit_count(plan));
+    return status;
 }
 
 static int compare_seats(const void *a, const void *b)
@@ -87,13 +87,13 @@ static int check_workers(const struct plan *plan, struct error *error)
     unsigned total = plan->worker_count + plan->donor_count;
     bool ascending = true; /* mostly they are: then nothing is to be sorted */
     AUTO_FREE const struct plan_worker **seats = calloc((size_t)total + 1, sizeof(*seats));
-    if (seats == NULL)
+    if (!seats)
         return error_set(error, -ENOMEM, "no memory to check %u workers", total);
     for (unsigned i = 0; i < total; i++) {
         seats[i] = &plan->workers[i];
         if (!name_valid(seats[i]->node))
             return error_set(error, -EINVAL, "workers[%u]: \"node\" is not a name", i);
-        if (seats[i]->address[0] == '\0' || strpbrk(seats[i]->address, " ,") != NULL)
+        if (seats[i]->address[0] == '\0' || strpbrk(seats[i]->address, " ,"))
             return error_set(error, -EINVAL, "workers[%u]: \"address\" is not host:port", i);
         if (seats[i]->slot >= PLAN_SLOTS_MAX)
             return error_set(error, -EINVAL, "workers[%u]: slot %u is over %d", i, seats[i]->slot,
@@ -136,10 +136,10 @@ static int check_one_shadow(const struct plan *plan, unsigned index, struct erro
 
 static int check_shadows(const struct plan *plan, struct error *error)
 {
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < plan->shadow_count; i++)
-        r = check_one_shadow(plan, i, error);
-    return r;
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < plan->shadow_count; i++)
+        status = check_one_shadow(plan, i, error);
+    return status;
 }
 
 static int check_source(const struct plan *plan, struct error *error)
@@ -203,12 +203,12 @@ static int check_moves(const struct plan *plan, struct error *error)
     if (plan->move_count > PLAN_MOVES_MAX)
         return error_set(error, -EINVAL, "more than %u moves", PLAN_MOVES_MAX);
     AUTO_FREE uint64_t *targets = calloc((size_t)plan->move_count + 1, sizeof(*targets));
-    if (targets == NULL)
+    if (!targets)
         return error_set(error, -ENOMEM, "no memory to check %u moves", plan->move_count);
     for (unsigned i = 0; i < plan->move_count; i++) {
-        int r = check_one_move(plan, i, error);
-        if (r < 0)
-            return r;
+        int status = check_one_move(plan, i, error);
+        if (status < 0)
+            return status;
         targets[i] = move_target(&plan->moves[i]);
     }
     qsort(targets, plan->move_count, sizeof(*targets), compare_targets);
@@ -281,24 +281,24 @@ static int check_slow(const struct plan *plan, struct error *error)
 
 int plan_check(const struct plan *plan, struct error *error)
 {
-    int r = check_head(plan, error);
-    if (r == 0)
-        r = check_layout(plan, error);
-    if (r == 0)
-        r = check_workers(plan, error);
-    if (r == 0)
-        r = check_shadows(plan, error);
-    if (r == 0)
-        r = check_source(plan, error);
-    if (r == 0)
-        r = check_commit(plan, error);
-    if (r == 0)
-        r = check_moves(plan, error);
-    if (r == 0)
-        r = check_histories(plan, error);
-    if (r == 0)
-        r = check_stores(plan, error);
-    if (r == 0)
-        r = check_slow(plan, error);
-    return r;
+    int status = check_head(plan, error);
+    if (status == 0)
+        status = check_layout(plan, error);
+    if (status == 0)
+        status = check_workers(plan, error);
+    if (status == 0)
+        status = check_shadows(plan, error);
+    if (status == 0)
+        status = check_source(plan, error);
+    if (status == 0)
+        status = check_commit(plan, error);
+    if (status == 0)
+        status = check_moves(plan, error);
+    if (status == 0)
+        status = check_histories(plan, error);
+    if (status == 0)
+        status = check_stores(plan, error);
+    if (status == 0)
+        status = check_slow(plan, error);
+    return status;
 }

@@ -17,48 +17,49 @@
 static int decode_reason(const json_t *tree, struct plan *plan, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
-    int r = json_get_text(tree, "reason", word, sizeof(word), error);
-    if (r == 0 && !plan_reason_parse(word, &plan->reason))
-        r = error_set(error, -EINVAL, "\"reason\" cannot be \"%s\"", word);
-    return r;
+    int status = json_get_text(tree, "reason", word, sizeof(word), error);
+    if (status == 0 && !plan_reason_parse(word, &plan->reason))
+        status = error_set(error, -EINVAL, "\"reason\" cannot be \"%s\"", word);
+    return status;
 }
 
 static int decode_source(const json_t *tree, struct plan *plan, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
-    int r = json_get_text(tree, "source", word, sizeof(word), error);
-    if (r == 0 && !plan_source_parse(word, &plan->source))
-        r = error_set(error, -EINVAL, "\"source\" cannot be \"%s\"", word);
-    return r;
+    int status = json_get_text(tree, "source", word, sizeof(word), error);
+    if (status == 0 && !plan_source_parse(word, &plan->source))
+        status = error_set(error, -EINVAL, "\"source\" cannot be \"%s\"", word);
+    return status;
 }
 
 static int decode_head(const json_t *tree, struct plan *plan, struct error *error)
 {
-    int r = json_get_text(tree, "job", plan->job, sizeof(plan->job), error);
-    if (r == 0)
-        r = json_get_u64(tree, "generation", INT64_MAX, &plan->generation, error);
-    if (r == 0)
-        r = decode_reason(tree, plan, error);
-    if (r == 0)
-        r = json_get_text(tree, "reason_text", plan->reason_text, sizeof(plan->reason_text), error);
-    if (r == 0)
-        r = json_get_bool(tree, "planned", &plan->planned, error);
-    if (r == 0)
-        r = json_get_u64(tree, "follows", INT64_MAX, &plan->follows, error);
-    if (r == 0)
-        r = json_get_text(tree, "key", plan->key, sizeof(plan->key), error);
-    return r;
+    int status = json_get_text(tree, "job", plan->job, sizeof(plan->job), error);
+    if (status == 0)
+        status = json_get_u64(tree, "generation", INT64_MAX, &plan->generation, error);
+    if (status == 0)
+        status = decode_reason(tree, plan, error);
+    if (status == 0)
+        status =
+            json_get_text(tree, "reason_text", plan->reason_text, sizeof(plan->reason_text), error);
+    if (status == 0)
+        status = json_get_bool(tree, "planned", &plan->planned, error);
+    if (status == 0)
+        status = json_get_u64(tree, "follows", INT64_MAX, &plan->follows, error);
+    if (status == 0)
+        status = json_get_text(tree, "key", plan->key, sizeof(plan->key), error);
+    return status;
 }
 
 /* The array @key with at least one element's room behind it, so that NULL means only -ENOMEM. */
 static int new_array(const json_t *tree, const char *key, size_t count_max, size_t element_size,
                      json_t **ret_array, void *ret_elements, struct error *error)
 {
-    int r = json_get_array(tree, key, count_max, ret_array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, key, count_max, ret_array, error);
+    if (status < 0)
+        return status;
     void *elements = calloc(json_array_size(*ret_array) + 1, element_size);
-    if (elements == NULL)
+    if (!elements)
         return error_set(error, -ENOMEM, "no memory for \"%s\" of a plan", key);
     memcpy(ret_elements, &elements, sizeof(elements));
     return 0;
@@ -72,13 +73,13 @@ static int decode_workers(const json_t *tree, struct plan *plan, struct error *e
         return error_set(error, -EINVAL,
                          "\"workers\" must be one packed text; another version of firnd wrote it "
                          "otherwise, and all nodes of a cluster need the same");
-    int r = plan_workers_unpack(json_string_value(text), json_string_length(text), &plan->workers,
-                                &total, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "donors", total, &plan->donor_count, error);
-    if (r == 0)
+    int status = plan_workers_unpack(json_string_value(text), json_string_length(text),
+                                     &plan->workers, &total, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "donors", total, &plan->donor_count, error);
+    if (status == 0)
         plan->worker_count = total - plan->donor_count;
-    return r;
+    return status;
 }
 
 static int element_unsigned(const json_t *array, size_t index, unsigned max, unsigned *ret_value)
@@ -96,10 +97,10 @@ static int decode_bounds(const json_t *tree, const char *key, unsigned range_cou
                          unsigned **ret_bounds, struct error *error)
 {
     json_t *array;
-    int r =
+    int status =
         new_array(tree, key, (size_t)range_count + 1, sizeof(unsigned), &array, ret_bounds, error);
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     size_t count = json_array_size(array);
     size_t expected = range_count == 0 ? 0 : (size_t)range_count + 1;
     if (count != expected)
@@ -118,10 +119,10 @@ static int decode_shadows(const json_t *tree, struct plan *plan, struct error *e
     json_t *array;
     if (!json_has(tree, "shadows"))
         return 0;
-    int r = new_array(tree, "shadows", STEP_RECORD_UNITS_MAX, sizeof(*plan->shadows), &array,
-                      &plan->shadows, error);
-    if (r < 0)
-        return r;
+    int status = new_array(tree, "shadows", STEP_RECORD_UNITS_MAX, sizeof(*plan->shadows), &array,
+                           &plan->shadows, error);
+    if (status < 0)
+        return status;
     size_t count = json_array_size(array);
     for (size_t i = 0; i < count; i++) {
         const json_t *row = json_array_get(array, i);
@@ -137,12 +138,13 @@ static int decode_shadows(const json_t *tree, struct plan *plan, struct error *e
 
 static int decode_kind(const json_t *tree, struct plan *plan, struct error *error)
 {
-    int r = 0;
+    int status = 0;
     if (json_has(tree, "arithmetic"))
-        r = json_get_text(tree, "arithmetic", plan->arithmetic, sizeof(plan->arithmetic), error);
-    if (r == 0 && json_has(tree, "links"))
-        r = json_get_unsigned(tree, "links", PLAN_LINKS_MAX, &plan->links, error);
-    return r;
+        status =
+            json_get_text(tree, "arithmetic", plan->arithmetic, sizeof(plan->arithmetic), error);
+    if (status == 0 && json_has(tree, "links"))
+        status = json_get_unsigned(tree, "links", PLAN_LINKS_MAX, &plan->links, error);
+    return status;
 }
 
 static int decode_recompute(const json_t *tree, struct plan *plan, struct error *error)
@@ -150,41 +152,43 @@ static int decode_recompute(const json_t *tree, struct plan *plan, struct error 
     char word[PLAN_WORD_SIZE];
     if (!json_has(tree, "recompute"))
         return 0;
-    int r = json_get_text(tree, "recompute", word, sizeof(word), error);
-    if (r == 0 && !plan_recompute_parse(word, &plan->recompute))
-        r = error_set(error, -EINVAL, "\"recompute\" is \"%s\"", word);
-    return r;
+    int status = json_get_text(tree, "recompute", word, sizeof(word), error);
+    if (status == 0 && !plan_recompute_parse(word, &plan->recompute))
+        status = error_set(error, -EINVAL, "\"recompute\" is \"%s\"", word);
+    return status;
 }
 
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
-    int r = json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "replicas", JOB_LANES_MAX, &plan->replica_count, error);
-    if (r == 0)
-        r = decode_workers(tree, plan, error);
-    if (r == 0)
-        r = decode_bounds(tree, "stage_first_unit", plan->stage_count, STEP_RECORD_UNITS_MAX,
-                          &plan->stage_first_unit, error);
-    if (r == 0)
-        r = decode_bounds(tree, "replica_first_lane", plan->replica_count, JOB_LANES_MAX,
-                          &plan->replica_first_lane, error);
-    if (r == 0)
-        r = decode_shadows(tree, plan, error);
-    if (r == 0)
-        r = decode_recompute(tree, plan, error);
-    if (r == 0 && json_has(tree, "breaks_off"))
-        r = json_get_bool(tree, "breaks_off", &plan->breaks_off, error);
-    if (r == 0 && json_has(tree, "disputed"))
-        r = json_get_bool(tree, "disputed", &plan->disputed, error);
-    if (r == 0 && json_has(tree, "patient"))
-        r = json_get_bool(tree, "patient", &plan->patient, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX, &plan->frozen_layers,
-                              error);
-    if (r == 0)
-        r = json_get_double(tree, "predicted_step_seconds", &plan->predicted_step_seconds, error);
-    return r;
+    int status =
+        json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "replicas", JOB_LANES_MAX, &plan->replica_count, error);
+    if (status == 0)
+        status = decode_workers(tree, plan, error);
+    if (status == 0)
+        status = decode_bounds(tree, "stage_first_unit", plan->stage_count, STEP_RECORD_UNITS_MAX,
+                               &plan->stage_first_unit, error);
+    if (status == 0)
+        status = decode_bounds(tree, "replica_first_lane", plan->replica_count, JOB_LANES_MAX,
+                               &plan->replica_first_lane, error);
+    if (status == 0)
+        status = decode_shadows(tree, plan, error);
+    if (status == 0)
+        status = decode_recompute(tree, plan, error);
+    if (status == 0 && json_has(tree, "breaks_off"))
+        status = json_get_bool(tree, "breaks_off", &plan->breaks_off, error);
+    if (status == 0 && json_has(tree, "disputed"))
+        status = json_get_bool(tree, "disputed", &plan->disputed, error);
+    if (status == 0 && json_has(tree, "patient"))
+        status = json_get_bool(tree, "patient", &plan->patient, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &plan->frozen_layers, error);
+    if (status == 0)
+        status =
+            json_get_double(tree, "predicted_step_seconds", &plan->predicted_step_seconds, error);
+    return status;
 }
 
 /* Rows of [unit, from, to], or [from, to] when not @with_unit. */
@@ -192,9 +196,9 @@ static int decode_moves(const json_t *tree, const char *key, bool with_unit, uns
                         struct plan_move **ret_moves, unsigned *ret_count, struct error *error)
 {
     json_t *array;
-    int r = new_array(tree, key, count_max, sizeof(**ret_moves), &array, ret_moves, error);
-    if (r < 0)
-        return r;
+    int status = new_array(tree, key, count_max, sizeof(**ret_moves), &array, ret_moves, error);
+    if (status < 0)
+        return status;
     size_t count = json_array_size(array);
     size_t ends = with_unit ? 1 : 0; /* where the two ranks stand in a row */
     for (size_t i = 0; i < count; i++) {
@@ -216,39 +220,39 @@ static int decode_commit(const json_t *tree, struct plan *plan, struct error *er
     plan->has_commit = json_has(tree, "commit");
     if (!plan->has_commit)
         return 0;
-    int r = step_record_decode(json_object_get(tree, "commit"), &plan->commit, error);
-    if (r < 0)
+    int status = step_record_decode(json_object_get(tree, "commit"), &plan->commit, error);
+    if (status < 0)
         error_prefix(error, "commit: ");
-    return r;
+    return status;
 }
 
 static int decode_state(const json_t *tree, struct plan *plan, struct error *error)
 {
-    int r = decode_source(tree, plan, error);
-    if (r == 0)
-        r = json_get_u64(tree, "resume_step", INT64_MAX, &plan->resume_step, error);
-    if (r == 0)
-        r = json_get_text(tree, "restore_path", plan->restore_path, sizeof(plan->restore_path),
-                          error);
-    if (r == 0)
-        r = decode_commit(tree, plan, error);
-    if (r == 0)
-        r = decode_moves(tree, "moves", true, PLAN_MOVES_MAX, &plan->moves, &plan->move_count,
-                         error);
-    if (r == 0)
-        r = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &plan->histories,
-                         &plan->history_count, error);
-    return r;
+    int status = decode_source(tree, plan, error);
+    if (status == 0)
+        status = json_get_u64(tree, "resume_step", INT64_MAX, &plan->resume_step, error);
+    if (status == 0)
+        status = json_get_text(tree, "restore_path", plan->restore_path, sizeof(plan->restore_path),
+                               error);
+    if (status == 0)
+        status = decode_commit(tree, plan, error);
+    if (status == 0)
+        status = decode_moves(tree, "moves", true, PLAN_MOVES_MAX, &plan->moves, &plan->move_count,
+                              error);
+    if (status == 0)
+        status = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &plan->histories,
+                              &plan->history_count, error);
+    return status;
 }
 
 static int decode_store(const json_t *tree, struct plan_store *ret_store, struct error *error)
 {
-    int r = json_get_text(tree, "node", ret_store->node, sizeof(ret_store->node), error);
-    if (r == 0)
-        r = json_get_text(tree, "http", ret_store->http, sizeof(ret_store->http), error);
-    if (r == 0)
-        r = json_get_text(tree, "domain", ret_store->domain, sizeof(ret_store->domain), error);
-    return r;
+    int status = json_get_text(tree, "node", ret_store->node, sizeof(ret_store->node), error);
+    if (status == 0)
+        status = json_get_text(tree, "http", ret_store->http, sizeof(ret_store->http), error);
+    if (status == 0)
+        status = json_get_text(tree, "domain", ret_store->domain, sizeof(ret_store->domain), error);
+    return status;
 }
 
 static int decode_copies(const json_t *tree, struct plan *plan, struct error *error)
@@ -256,36 +260,36 @@ static int decode_copies(const json_t *tree, struct plan *plan, struct error *er
     json_t *array = NULL;
     if (!json_has(tree, "copies"))
         return 0;
-    int r = json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->copies, error);
-    if (r == 0)
-        r = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->stores), &array, &plan->stores,
-                      error);
-    if (r < 0)
-        return r;
+    int status = json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->copies, error);
+    if (status == 0)
+        status = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->stores), &array,
+                           &plan->stores, error);
+    if (status < 0)
+        return status;
     plan->store_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; r == 0 && i < plan->store_count; i++) {
-        r = decode_store(json_array_get(array, i), &plan->stores[i], error);
-        if (r < 0)
+    for (unsigned i = 0; status == 0 && i < plan->store_count; i++) {
+        status = decode_store(json_array_get(array, i), &plan->stores[i], error);
+        if (status < 0)
             error_prefix(error, "stores[%u]: ", i);
     }
-    if (r == 0)
-        r = json_get_text(tree, "restore_sha256", plan->restore_sha256,
-                          sizeof(plan->restore_sha256), error);
-    return r;
+    if (status == 0)
+        status = json_get_text(tree, "restore_sha256", plan->restore_sha256,
+                               sizeof(plan->restore_sha256), error);
+    return status;
 }
 
 static int decode_slow_slot(const json_t *tree, struct plan_slow *ret_slow, struct error *error)
 {
-    int r = json_get_text(tree, "node", ret_slow->node, sizeof(ret_slow->node), error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "slot", PLAN_SLOTS_MAX - 1, &ret_slow->slot, error);
-    if (r == 0)
-        r = wire_get_identity(tree, "incarnation", &ret_slow->incarnation, error);
-    if (r == 0)
-        r = json_get_double(tree, "speed", &ret_slow->speed, error);
-    if (r == 0)
-        r = json_get_unsigned(tree, "times", UINT16_MAX, &ret_slow->times, error);
-    return r;
+    int status = json_get_text(tree, "node", ret_slow->node, sizeof(ret_slow->node), error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "slot", PLAN_SLOTS_MAX - 1, &ret_slow->slot, error);
+    if (status == 0)
+        status = wire_get_identity(tree, "incarnation", &ret_slow->incarnation, error);
+    if (status == 0)
+        status = json_get_double(tree, "speed", &ret_slow->speed, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "times", UINT16_MAX, &ret_slow->times, error);
+    return status;
 }
 
 static int decode_slow(const json_t *tree, struct plan *plan, struct error *error)
@@ -293,40 +297,40 @@ static int decode_slow(const json_t *tree, struct plan *plan, struct error *erro
     json_t *array = NULL;
     if (!json_has(tree, "slow"))
         return 0;
-    int r = json_get_array(tree, "slow", PLAN_SLOW_MAX, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, "slow", PLAN_SLOW_MAX, &array, error);
+    if (status < 0)
+        return status;
     plan->slow_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; r == 0 && i < plan->slow_count; i++) {
-        r = decode_slow_slot(json_array_get(array, i), &plan->slow[i], error);
-        if (r < 0)
+    for (unsigned i = 0; status == 0 && i < plan->slow_count; i++) {
+        status = decode_slow_slot(json_array_get(array, i), &plan->slow[i], error);
+        if (status < 0)
             error_prefix(error, "slow[%u]: ", i);
     }
-    return r;
+    return status;
 }
 
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
 {
     struct plan *plan = plan_new();
-    if (plan == NULL)
+    if (!plan)
         return error_set(error, -ENOMEM, "no memory for a plan");
-    int r = decode_head(tree, plan, error);
-    if (r == 0)
-        r = decode_kind(tree, plan, error);
-    if (r == 0)
-        r = decode_layout(tree, plan, error);
-    if (r == 0)
-        r = decode_state(tree, plan, error);
-    if (r == 0)
-        r = decode_copies(tree, plan, error);
-    if (r == 0)
-        r = decode_slow(tree, plan, error);
-    if (r == 0)
-        r = plan_check(plan, error);
-    if (r < 0) {
+    int status = decode_head(tree, plan, error);
+    if (status == 0)
+        status = decode_kind(tree, plan, error);
+    if (status == 0)
+        status = decode_layout(tree, plan, error);
+    if (status == 0)
+        status = decode_state(tree, plan, error);
+    if (status == 0)
+        status = decode_copies(tree, plan, error);
+    if (status == 0)
+        status = decode_slow(tree, plan, error);
+    if (status == 0)
+        status = plan_check(plan, error);
+    if (status < 0) {
         error_prefix(error, "plan: ");
         plan_free(plan);
-        return r;
+        return status;
     }
     *ret_plan = plan;
     return 0;

@@ -15,7 +15,7 @@ static json_t *pack_workers(const struct plan *plan)
     struct bytes text CLEANUP(bytes_done) = {0};
     if (plan_workers_pack(plan->workers, plan->worker_count + plan->donor_count, &text) < 0)
         return NULL;
-    return json_stringn(text.data != NULL ? (const char *)text.data : "", text.size_bytes);
+    return json_stringn(text.data ? (const char *)text.data : "", text.size_bytes);
 }
 
 static json_t *describe_worker(const struct plan_worker *worker)
@@ -82,40 +82,42 @@ static int put(json_t *tree, const char *key, json_t *value)
 
 static int put_layout(json_t *tree, const struct plan *plan)
 {
-    int r =
+    int status =
         plan->arithmetic[0] != '\0' ? put(tree, "arithmetic", json_string(plan->arithmetic)) : 0;
     if (plan->links != 0)
-        r |= put(tree, "links", json_integer((json_int_t)plan->links));
-    r |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
-    r |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
-    r |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
-    r |= put(tree, "workers", pack_workers(plan));
-    r |= put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
-    r |= put(tree, "replica_first_lane",
-             encode_bounds(plan->replica_first_lane, plan->replica_count));
+        status |= put(tree, "links", json_integer((json_int_t)plan->links));
+    status |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
+    status |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
+    status |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
+    status |= put(tree, "workers", pack_workers(plan));
+    status |=
+        put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
+    status |= put(tree, "replica_first_lane",
+                  encode_bounds(plan->replica_first_lane, plan->replica_count));
     if (plan->shadow_count > 0)
-        r |= put(tree, "shadows", encode_shadows(plan));
+        status |= put(tree, "shadows", encode_shadows(plan));
     if (plan->recompute != PLAN_RECOMPUTE_NONE)
-        r |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
+        status |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
     if (plan->breaks_off)
-        r |= put(tree, "breaks_off", json_true());
+        status |= put(tree, "breaks_off", json_true());
     if (plan->disputed)
-        r |= put(tree, "disputed", json_true());
+        status |= put(tree, "disputed", json_true());
     if (plan->patient)
-        r |= put(tree, "patient", json_true());
-    r |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
-    return r | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
+        status |= put(tree, "patient", json_true());
+    status |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
+    return status | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
 }
 
 static int put_state(json_t *tree, const struct plan *plan)
 {
-    int r = put(tree, "source", json_string(plan_source_word(plan->source)));
-    r |= put(tree, "resume_step", json_integer((json_int_t)plan->resume_step));
-    r |= put(tree, "restore_path", json_string(plan->restore_path));
+    int status = put(tree, "source", json_string(plan_source_word(plan->source)));
+    status |= put(tree, "resume_step", json_integer((json_int_t)plan->resume_step));
+    status |= put(tree, "restore_path", json_string(plan->restore_path));
     if (plan->has_commit)
-        r |= put(tree, "commit", step_record_encode(&plan->commit));
-    r |= put(tree, "moves", encode_moves(plan->moves, plan->move_count, true));
-    return r | put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
+        status |= put(tree, "commit", step_record_encode(&plan->commit));
+    status |= put(tree, "moves", encode_moves(plan->moves, plan->move_count, true));
+    return status |
+           put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
 }
 
 static json_t *encode_stores(const struct plan *plan)
@@ -134,9 +136,9 @@ static int put_copies(json_t *tree, const struct plan *plan)
 {
     if (plan->copies == 0)
         return 0;
-    int r = put(tree, "copies", json_integer((json_int_t)plan->copies));
-    r |= put(tree, "stores", encode_stores(plan));
-    return r | put(tree, "restore_sha256", json_string(plan->restore_sha256));
+    int status = put(tree, "copies", json_integer((json_int_t)plan->copies));
+    status |= put(tree, "stores", encode_stores(plan));
+    return status | put(tree, "restore_sha256", json_string(plan->restore_sha256));
 }
 
 static int put_slow(json_t *tree, const struct plan *plan)
@@ -158,7 +160,7 @@ static int put_slow(json_t *tree, const struct plan *plan)
 json_t *plan_encode(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = encode_head(plan);
-    if (tree == NULL || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
+    if (!tree || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
         put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
         return NULL;
     return json_incref(tree);
@@ -167,7 +169,7 @@ json_t *plan_encode(const struct plan *plan)
 json_t *plan_describe(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = plan_encode(plan);
-    if (tree == NULL || put(tree, "workers", describe_workers(plan)) < 0 ||
+    if (!tree || put(tree, "workers", describe_workers(plan)) < 0 ||
         json_object_del(tree, "key") < 0)
         return NULL;
     return json_incref(tree);

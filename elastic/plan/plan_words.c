@@ -35,9 +35,9 @@ bool plan_says_layout(const struct plan *plan)
 {
     char words[LAYOUT_WORDS_SIZE], change[LAYOUT_WORDS_SIZE];
     snprintf(change, sizeof(change), "-> %u x %u,", plan->stage_count, plan->replica_count);
-    return strstr(plan->reason_text, change) != NULL ||
+    return strstr(plan->reason_text, change) ||
            strstr(plan->reason_text,
-                  plan_layout_words(plan->stage_count, plan->replica_count, words)) != NULL;
+                  plan_layout_words(plan->stage_count, plan->replica_count, words));
 }
 
 static bool find_word(const char *const *words, unsigned count, const char *word,

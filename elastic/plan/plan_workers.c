@@ -39,25 +39,25 @@ static int pack_word(const char *before, const char *word, struct bytes *text)
 static int pack_worker(const struct plan_worker *before, const struct plan_worker *worker,
                        struct bytes *text)
 {
-    int r = pack_word(before->node, worker->node, text);
-    if (r == 0)
-        r = bytes_append_format(text, " %u ", worker->slot);
-    if (r == 0)
-        r = pack_word(before->address, worker->address, text);
-    return r < 0 ? r : bytes_append_format(text, " %" PRIx64, worker->instance);
+    int status = pack_word(before->node, worker->node, text);
+    if (status == 0)
+        status = bytes_append_format(text, " %u ", worker->slot);
+    if (status == 0)
+        status = pack_word(before->address, worker->address, text);
+    return status < 0 ? status : bytes_append_format(text, " %" PRIx64, worker->instance);
 }
 
 int plan_workers_pack(const struct plan_worker *workers, unsigned count, struct bytes *text)
 {
     static const struct plan_worker nobody;
     for (unsigned i = 0; i < count; i++) {
-        if (strpbrk(workers[i].address, " ,") != NULL || strpbrk(workers[i].node, " ,") != NULL)
+        if (strpbrk(workers[i].address, " ,") || strpbrk(workers[i].node, " ,"))
             return -EINVAL;
-        int r = i > 0 ? bytes_append(text, ",", 1) : 0;
-        if (r == 0)
-            r = pack_worker(i > 0 ? &workers[i - 1] : &nobody, &workers[i], text);
-        if (r < 0)
-            return r;
+        int status = i > 0 ? bytes_append(text, ",", 1) : 0;
+        if (status == 0)
+            status = pack_worker(i > 0 ? &workers[i - 1] : &nobody, &workers[i], text);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -98,8 +98,7 @@ static bool take_text(struct cursor *cursor, const char *before, char *ret_text,
         return false;
     size_t begin = (size_t)(word[0] - 'a'), end = (size_t)(word[1] - 'a'), between = length - 2;
     size_t before_length = strlen(before);
-    if (begin + end > before_length || begin + between + end >= size ||
-        memchr(word, '\0', length) != NULL)
+    if (begin + end > before_length || begin + between + end >= size || memchr(word, '\0', length))
         return false;
     memcpy(ret_text, before, begin);
     memcpy(ret_text + begin, word + 2, between);
@@ -168,7 +167,7 @@ int plan_workers_unpack(const char *text, size_t length, struct plan_worker **re
         return error_set(error, -EINVAL, "\"workers\" has %zu, more than %u", count,
                          PLAN_RANKS_MAX);
     struct plan_worker *workers = calloc(count + 1, sizeof(*workers));
-    if (workers == NULL)
+    if (!workers)
         return error_set(error, -ENOMEM, "no memory for %zu workers", count);
     for (size_t i = 0; i < count; i++) {
         if (!take_worker(&cursor, i > 0 ? &workers[i - 1] : &nobody, &workers[i])) {

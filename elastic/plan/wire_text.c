@@ -19,11 +19,12 @@ int wire_get_identity(const json_t *tree, const char *key, uint64_t *ret_identit
                       struct error *error)
 {
     char text[INSTANCE_DIGITS + 1];
-    int r = json_get_text(tree, key, text, sizeof(text), error);
-    if (r == 0 &&
+    int status = json_get_text(tree, key, text, sizeof(text), error);
+    if (status == 0 &&
         (strlen(text) != INSTANCE_DIGITS || !hex_parse(text, INSTANCE_DIGITS, ret_identity)))
-        r = error_set(error, -EINVAL, "\"%s\" must be %d hexadecimal digits", key, INSTANCE_DIGITS);
-    return r;
+        status =
+            error_set(error, -EINVAL, "\"%s\" must be %d hexadecimal digits", key, INSTANCE_DIGITS);
+    return status;
 }
 
 int wire_get_instance(const json_t *tree, uint64_t *ret_instance, struct error *error)
@@ -34,11 +35,11 @@ int wire_get_instance(const json_t *tree, uint64_t *ret_instance, struct error *
 json_t *wire_sentence(const char *text)
 {
     json_t *value = json_string(text);
-    if (value != NULL)
+    if (value)
         return value;
     AUTO_FREE char *plain = strdup(text);
-    for (char *c = plain; c != NULL && *c != '\0'; c++)
+    for (char *c = plain; c && *c != '\0'; c++)
         if ((unsigned char)*c >= 0x80)
             *c = '?';
-    return plain == NULL ? NULL : json_string(plain);
+    return !plain ? NULL : json_string(plain);
 }

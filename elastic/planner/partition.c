@@ -38,7 +38,7 @@ static double range_sum(const struct partition_table *table, unsigned first, uns
 static bool range_allowed(const struct partition_table *table, unsigned first, unsigned end,
                           unsigned stages)
 {
-    return table->allowed == NULL || table->allowed(table->context, first, end, stages);
+    return !table->allowed || table->allowed(table->context, first, end, stages);
 }
 
 static double with_first_stage(const struct partition_table *table, unsigned first, unsigned end,
@@ -71,7 +71,7 @@ static double solve_one(const struct partition_table *table, unsigned first, uns
 
     unsigned low = first + 1, high = units - (stages - 1);
     double best = INFINITY;
-    if (table->allowed == NULL) {
+    if (!table->allowed) {
         unsigned end = crossing(table, first, low, high, stages);
         best = with_first_stage(table, first, end, stages);
         return end > low ? fmin(best, with_first_stage(table, first, end - 1, stages)) : best;
@@ -99,17 +99,17 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
     if (stages_max == 0 || stages_max > unit_count)
         return -EINVAL;
     struct partition_table *table = calloc(1, sizeof(*table));
-    if (table == NULL)
+    if (!table)
         return -ENOMEM;
     *table = (struct partition_table){
         .unit_count = unit_count, .stages_max = stages_max, .allowed = allowed, .context = context};
     size_t width = (size_t)unit_count + 1;
     table->sums = calloc(width, sizeof(double));
     table->least = calloc(width * (stages_max + 1), sizeof(double));
-    int r = table->sums == NULL || table->least == NULL ? -ENOMEM : fill_sums(table, costs);
-    if (r < 0) {
+    int status = !table->sums || !table->least ? -ENOMEM : fill_sums(table, costs);
+    if (status < 0) {
         partition_table_free(table);
-        return r;
+        return status;
     }
     *ret_table = table;
     return 0;
@@ -117,7 +117,7 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
 
 void partition_table_free(struct partition_table *table)
 {
-    if (table == NULL)
+    if (!table)
         return;
     free(table->sums);
     free(table->least);

@@ -139,7 +139,7 @@ int pipeline_seconds(const struct stage_cost *costs, unsigned stage_count, unsig
 {
     unsigned simulated = MIN(count, SIMULATED_MICRO_BATCHES_MAX), first_trained = 0;
     AUTO_FREE double *numbers = calloc(5 * ((size_t)stage_count + 1) + simulated, sizeof(double));
-    if (numbers == NULL)
+    if (!numbers)
         return -ENOMEM;
     while (first_trained < stage_count && !costs[first_trained].has_backward)
         first_trained++;

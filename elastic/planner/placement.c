@@ -82,7 +82,7 @@ static int rank_pairs(struct placement *placement, unsigned count, unsigned *ret
             if (pairs == room) {
                 room = room == 0 ? 64 : room * 2;
                 struct pair *grown = realloc(placement->pairs, room * sizeof(*grown));
-                if (grown == NULL)
+                if (!grown)
                     return -ENOMEM;
                 placement->pairs = grown;
             }
@@ -98,9 +98,9 @@ static int rank_pairs(struct placement *placement, unsigned count, unsigned *ret
 static int seat_group(struct placement *placement, unsigned count, unsigned replicas)
 {
     unsigned stages = placement->request->stage_count, pair_count;
-    int r = rank_pairs(placement, count, &pair_count);
-    if (r < 0)
-        return r;
+    int status = rank_pairs(placement, count, &pair_count);
+    if (status < 0)
+        return status;
     for (unsigned stage = 0; stage < stages; stage++)
         placement->quota[stage] = replicas;
     for (unsigned i = 0; i < pair_count; i++) {
@@ -172,10 +172,10 @@ static unsigned gather_group(struct placement *placement, const unsigned *nodes,
 
 static int place_group(struct placement *placement, unsigned count, unsigned replicas)
 {
-    int r = seat_group(placement, count, replicas);
-    if (r == 0)
+    int status = seat_group(placement, count, replicas);
+    if (status == 0)
         string_replicas(placement, count, replicas);
-    return r;
+    return status;
 }
 
 static int place_all(struct placement *placement, const unsigned *nodes, unsigned node_count)
@@ -187,9 +187,9 @@ static int place_all(struct placement *placement, const unsigned *nodes, unsigne
             MIN(count / request->stage_count, request->replica_count - placement->replicas_done);
         if (whole == 0)
             continue;
-        int r = place_group(placement, count, whole);
-        if (r < 0)
-            return r;
+        int status = place_group(placement, count, whole);
+        if (status < 0)
+            return status;
     }
     unsigned left = request->replica_count - placement->replicas_done;
     return left == 0 ? 0 : place_group(placement, gather_group(placement, nodes, node_count), left);
@@ -251,7 +251,7 @@ int placement_assign(const struct planner_input *input, const struct placement_r
     AUTO_FREE size_t *bytes_before = calloc((size_t)input->unit_count + 1, sizeof(size_t));
     AUTO_FREE unsigned *numbers = calloc(4 * slots + request->stage_count, sizeof(unsigned));
     AUTO_FREE struct node_rank *ranks = calloc(slots, sizeof(*ranks));
-    if (bytes_before == NULL || numbers == NULL || ranks == NULL)
+    if (!bytes_before || !numbers || !ranks)
         return -ENOMEM;
     struct placement placement = {.input = input,
                                   .request = request,
@@ -266,7 +266,7 @@ int placement_assign(const struct planner_input *input, const struct placement_r
     sum_bytes(&placement);
     unsigned *nodes = numbers + 3 * slots;
     unsigned node_count = order_nodes(&placement, ranks, nodes);
-    int r = place_all(&placement, nodes, node_count);
+    int status = place_all(&placement, nodes, node_count);
     free(placement.pairs);
-    return r;
+    return status;
 }

@@ -150,13 +150,13 @@ static int restricted_table(struct search *search, const struct candidate *candi
     struct restricted *added = &search->restricted[search->restricted_count];
     *added = (struct restricted){
         .memory_bytes = memory_bytes, .room = room, .recompute = recompute, .input = search->input};
-    int r = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
-                                fits_memory, added, &added->table);
-    if (r == 0) {
+    int status = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
+                                     fits_memory, added, &added->table);
+    if (status == 0) {
         search->restricted_count++;
         *ret_table = added->table;
     }
-    return r;
+    return status;
 }
 
 /* The largest stage under @cuts. */
@@ -177,7 +177,7 @@ static int add_candidate(struct search *search, const struct candidate *candidat
     if (search->candidate_count == search->candidate_room) {
         unsigned room = search->candidate_room == 0 ? 256 : 2 * search->candidate_room;
         struct candidate *grown = realloc(search->candidates, room * sizeof(*grown));
-        if (grown == NULL)
+        if (!grown)
             return -ENOMEM;
         search->candidates = grown;
         search->candidate_room = room;
@@ -261,10 +261,10 @@ static int find_partition(struct search *search, const struct candidate *candida
     given->fits = given->unrestricted;
     if (given->unrestricted)
         return 0;
-    int r = restricted_table(search, candidate, &table);
-    if (r < 0)
-        return r;
-    given->fits = table != NULL && isfinite(partition_table_largest(table, stages));
+    int status = restricted_table(search, candidate, &table);
+    if (status < 0)
+        return status;
+    given->fits = table && isfinite(partition_table_largest(table, stages));
     if (given->fits) {
         given->table = table;
         partition_table_cuts(table, stages, given->cuts);
@@ -287,9 +287,9 @@ static int give_partition(struct search *search, struct candidate *candidate,
         given->stage_count = stages;
         given->room = room;
         given->memory_limit = candidate->memory_limit;
-        int r = find_partition(search, candidate, given);
-        if (r < 0)
-            return r;
+        int status = find_partition(search, candidate, given);
+        if (status < 0)
+            return status;
     }
     candidate->table = given->table;
     candidate->memory_bytes_max = given->memory_bytes_max;
@@ -322,19 +322,19 @@ static int consider(struct search *search, unsigned stages, unsigned replicas)
     };
     const struct given *given = NULL;
     bool any = false;
-    int r = 0;
+    int status = 0;
     for (unsigned level = PLAN_RECOMPUTE_NONE;
-         r == 0 && !(given && given->unrestricted) && level <= most; level++) {
+         status == 0 && !(given && given->unrestricted) && level <= most; level++) {
         candidate.shape.recompute = (enum plan_recompute)level;
-        r = give_partition(search, &candidate, &given);
-        if (r < 0 || (!candidate.fits && (any || level < most)))
+        status = give_partition(search, &candidate, &given);
+        if (status < 0 || (!candidate.fits && (any || level < most)))
             continue;
         stage_costs(input, &candidate.shape, given->cuts, search->costs_of_stages);
         candidate.seconds = time_bound(input, &candidate.shape, search->costs_of_stages);
         any = true;
-        r = add_candidate(search, &candidate);
+        status = add_candidate(search, &candidate);
     }
-    return r;
+    return status;
 }
 
 static int consider_all(struct search *search)
@@ -347,9 +347,9 @@ static int consider_all(struct search *search)
         for (unsigned replicas = 1; replicas <= replicas_max; replicas++) {
             if (input->replicas_wanted != 0 && replicas != input->replicas_wanted)
                 continue;
-            int r = consider(search, stages, replicas);
-            if (r < 0)
-                return r;
+            int status = consider(search, stages, replicas);
+            if (status < 0)
+                return status;
         }
     }
     return 0;
@@ -378,9 +378,9 @@ static int simulate(struct search *search, struct candidate *candidate)
     unsigned *cuts = search->given[0].cuts; /* all candidates are there: nobody asks any more */
     partition_table_cuts(candidate->table, candidate->shape.stage_count, cuts);
     stage_costs(search->input, &candidate->shape, cuts, search->costs_of_stages);
-    int r = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
-    if (r < 0)
-        return r;
+    int status = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
+    if (status < 0)
+        return status;
     candidate->seconds = time.step_seconds;
     candidate->bubble_share = time.bubble_share;
     return 0;
@@ -400,9 +400,9 @@ static int find_best(struct search *search, unsigned wanted, unsigned *ret_count
         struct candidate next = list[i];
         if (!next.fits || (kept == wanted && next.seconds > list[kept - 1].seconds))
             break;
-        int r = simulate(search, &next);
-        if (r < 0)
-            return r;
+        int status = simulate(search, &next);
+        if (status < 0)
+            return status;
         unsigned place = kept;
         while (place > 0 && compare_candidates(&next, &list[place - 1]) < 0)
             place--;
@@ -441,7 +441,7 @@ static int replica_speeds(const struct planner_input *input, const struct plan *
                           double **ret_speeds)
 {
     double *speeds = calloc(plan->replica_count, sizeof(*speeds));
-    if (speeds == NULL)
+    if (!speeds)
         return -ENOMEM;
     for (unsigned i = 0; i < input->slot_count; i++) {
         int rank = plan_find(plan, input->slots[i].node, input->slots[i].slot);
@@ -464,16 +464,16 @@ static int split_unlike(const struct planner_input *input, const struct candidat
                         struct plan *plan)
 {
     AUTO_FREE double *speeds = NULL;
-    int r = replica_speeds(input, plan, &speeds);
-    if (r < 0)
-        return r;
+    int status = replica_speeds(input, plan, &speeds);
+    if (status < 0)
+        return status;
     lanes_split_unlike(input->lanes, speeds, plan->replica_count, fill_of(input, plan->stage_count),
                        plan->replica_first_lane);
     struct layout_shape placed =
         shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
     if (candidate->memory_limit != 0 && room_of(&placed) > room_of(&candidate->shape))
-        r = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
-    return r < 0 ? r : planner_predict(input, plan, &plan->predicted_step_seconds);
+        status = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
+    return status < 0 ? status : planner_predict(input, plan, &plan->predicted_step_seconds);
 }
 
 static void fill_workers(const struct planner_input *input, const unsigned *slots,
@@ -497,20 +497,20 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
     unsigned *lanes = calloc((size_t)replicas + 1, sizeof(unsigned));
     struct plan_worker *workers = calloc((size_t)stages * replicas, sizeof(*workers));
     AUTO_FREE unsigned *slots = calloc((size_t)stages * replicas, sizeof(unsigned));
-    int r = cuts == NULL || lanes == NULL || workers == NULL || slots == NULL ? -ENOMEM : 0;
-    if (r == 0)
-        r = lanes_split(search->input->lanes, replicas, lanes);
-    if (r == 0) {
+    int status = !cuts || !lanes || !workers || !slots ? -ENOMEM : 0;
+    if (status == 0)
+        status = lanes_split(search->input->lanes, replicas, lanes);
+    if (status == 0) {
         partition_table_cuts(best->table, stages, cuts);
         struct placement_request request = {stages, replicas, cuts, best->shape.slowest,
                                             best->memory_limit};
-        r = placement_assign(search->input, &request, slots);
+        status = placement_assign(search->input, &request, slots);
     }
-    if (r < 0) {
+    if (status < 0) {
         free(cuts);
         free(lanes);
         free(workers);
-        return r;
+        return status;
     }
     free(plan->workers);
     free(plan->stage_first_unit);
@@ -564,15 +564,14 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->memory_least = calloc(input->slot_count, sizeof(size_t));
     search->restricted = calloc(RESTRICTED_MAX, sizeof(*search->restricted));
     unsigned *cuts = calloc(PLAN_RECOMPUTES * ((size_t)search->stages_max + 1), sizeof(unsigned));
-    for (unsigned level = 0; cuts != NULL && level < PLAN_RECOMPUTES; level++)
+    for (unsigned level = 0; cuts && level < PLAN_RECOMPUTES; level++)
         search->given[level].cuts = cuts + level * ((size_t)search->stages_max + 1);
     search->costs_of_stages = calloc(search->stages_max, sizeof(struct stage_cost));
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     search->sums = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
-    if (search->costs == NULL || search->best_slots == NULL || search->memory_least == NULL ||
-        search->restricted == NULL || cuts == NULL || search->costs_of_stages == NULL ||
-        search->speeds == NULL || search->lanes == NULL || search->sums == NULL)
+    if (!search->costs || !search->best_slots || !search->memory_least || !search->restricted ||
+        !cuts || !search->costs_of_stages || !search->speeds || !search->lanes || !search->sums)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] =
@@ -604,37 +603,37 @@ int planner_run(const struct planner_input *input, struct plan *plan,
 {
     struct search search;
     unsigned kept = 0;
-    int r = search_init(&search, input);
-    if (r == 0 && search.stages_max > 0)
-        r = consider_all(&search);
-    if (r == 0)
-        r = find_best(&search, ret_choices != NULL ? PLANNER_CHOICES_MAX : 1, &kept);
-    if (r == 0 && ret_choices != NULL)
+    int status = search_init(&search, input);
+    if (status == 0 && search.stages_max > 0)
+        status = consider_all(&search);
+    if (status == 0)
+        status = find_best(&search, ret_choices ? PLANNER_CHOICES_MAX : 1, &kept);
+    if (status == 0 && ret_choices)
         report_choices(&search, kept, ret_choices, ret_choice_count);
-    if (r == 0)
-        r = kept > 0 ? fill_plan(&search, &search.candidates[0], plan)
-                     : explain_nothing(&search, error);
+    if (status == 0)
+        status = kept > 0 ? fill_plan(&search, &search.candidates[0], plan)
+                          : explain_nothing(&search, error);
     else
-        error_set(error, r, "planning %u units over %u slots: %s", input->unit_count,
-                  input->slot_count, strerror(-r));
+        error_set(error, status, "planning %u units over %u slots: %s", input->unit_count,
+                  input->slot_count, strerror(-status));
     search_done(&search);
-    return r;
+    return status;
 }
 
 int planner_predict(const struct planner_input *input, const struct plan *plan, double *ret_seconds)
 {
     AUTO_FREE double *speeds = NULL;
     AUTO_FREE struct stage_cost *costs = calloc(plan->stage_count, sizeof(*costs));
-    int r = costs == NULL ? -ENOMEM : replica_speeds(input, plan, &speeds);
-    if (r < 0)
-        return r;
+    int status = !costs ? -ENOMEM : replica_speeds(input, plan, &speeds);
+    if (status < 0)
+        return status;
     struct layout_shape shape =
         shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
     shape.recompute = plan->recompute;
     struct time_prediction time;
     stage_costs(input, &shape, plan->stage_first_unit, costs);
-    r = time_predict(input, &shape, costs, &time);
-    if (r == 0)
+    status = time_predict(input, &shape, costs, &time);
+    if (status == 0)
         *ret_seconds = time.step_seconds;
-    return r;
+    return status;
 }

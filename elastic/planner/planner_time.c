@@ -123,9 +123,9 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
 {
     unsigned count = micro_batch_count(input, shape);
     double seconds, busy = 0;
-    int r = pipeline_seconds(costs, shape->stage_count, count, &seconds);
-    if (r < 0)
-        return r;
+    int status = pipeline_seconds(costs, shape->stage_count, count, &seconds);
+    if (status < 0)
+        return status;
     for (unsigned stage = 0; stage < shape->stage_count; stage++)
         busy += count * (costs[stage].forward + costs[stage].backward);
     ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;

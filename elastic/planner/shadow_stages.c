@@ -111,7 +111,7 @@ static void measure(struct copies *copies)
 static int write_shadows(const struct copies *copies, struct plan *plan)
 {
     struct plan_shadow *shadows = calloc(plan->stage_count, sizeof(*shadows));
-    if (shadows == NULL)
+    if (!shadows)
         return -ENOMEM;
     unsigned count = 0;
     for (unsigned stage = 0; stage < plan->stage_count; stage++)
@@ -130,7 +130,7 @@ int shadow_stages_assign(const struct planner_input *input, struct plan *plan)
     AUTO_FREE unsigned *numbers =
         calloc((size_t)plan->stage_count + plan->worker_count, sizeof(unsigned));
     AUTO_FREE bool *done = calloc(plan->stage_count, sizeof(bool));
-    if (bytes == NULL || numbers == NULL || done == NULL)
+    if (!bytes || !numbers || !done)
         return -ENOMEM;
     struct copies copies = {.input = input,
                             .plan = plan,
@@ -177,43 +177,43 @@ static int plan_capped(const struct planner_input *input, unsigned cap, struct p
 {
     AUTO_FREE struct planner_slot *slots = calloc((size_t)input->slot_count + 1, sizeof(*slots));
     struct error unread = {0};
-    if (slots == NULL)
+    if (!slots)
         return -ENOMEM;
     struct planner_input capped = *input;
     capped.slots = slots;
     capped.slot_count = cap_nodes(input, cap, slots);
     if (capped.slot_count == 0)
         return -ENOSPC;
-    int r = planner_run(&capped, plan, NULL, NULL, &unread);
-    return r == 0 ? shadow_stages_assign(&capped, plan) : r;
+    int status = planner_run(&capped, plan, NULL, NULL, &unread);
+    return status == 0 ? shadow_stages_assign(&capped, plan) : status;
 }
 
 /* A layout over several nodes in place of @plan, if that is what its stages lack. */
 static int spread(const struct planner_input *input, struct plan *plan)
 {
     struct plan *other = plan_new();
-    if (other == NULL)
+    if (!other)
         return -ENOMEM;
-    int r = plan_capped(input, (plan->worker_count + 1) / 2, other);
-    if (r == 0 && shadow_stages_bare_stages(other) == 0 &&
+    int status = plan_capped(input, (plan->worker_count + 1) / 2, other);
+    if (status == 0 && shadow_stages_bare_stages(other) == 0 &&
         other->predicted_step_seconds <= SLOWER_WORTH * plan->predicted_step_seconds) {
         struct plan better = *other;
         *other = *plan;
         *plan = better;
     }
     plan_free(other);
-    return r == -ENOSPC ? 0 : r;
+    return status == -ENOSPC ? 0 : status;
 }
 
 int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
                          struct planner_choice *ret_choices, unsigned *ret_choice_count,
                          struct error *error)
 {
-    int r = planner_run(input, plan, ret_choices, ret_choice_count, error);
-    if (r < 0)
-        return r;
-    r = shadow_stages_assign(input, plan);
-    if (r == 0 && shadow_stages_bare_stages(plan) > 0)
-        r = spread(input, plan);
-    return r < 0 ? error_set(error, r, "no memory to place shadows") : 0;
+    int status = planner_run(input, plan, ret_choices, ret_choice_count, error);
+    if (status < 0)
+        return status;
+    status = shadow_stages_assign(input, plan);
+    if (status == 0 && shadow_stages_bare_stages(plan) > 0)
+        status = spread(input, plan);
+    return status < 0 ? error_set(error, status, "no memory to place shadows") : 0;
 }

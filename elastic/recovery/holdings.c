@@ -24,7 +24,7 @@ static enum holding holding_of(const bool *held, const struct plan *plan, unsign
 {
     if (!held[unit])
         return NOT_HELD;
-    if (plan == NULL)
+    if (!plan)
         return LEFTOVER;
     const unsigned *stage = &plan->stage_first_unit[rank % plan->stage_count];
     if (unit >= stage[0] && unit < stage[1])
@@ -45,7 +45,7 @@ void holdings_describe(const bool *held, unsigned unit_count, const struct plan 
                        unsigned rank, struct worker_report *report)
 {
     unsigned end;
-    if (plan != NULL)
+    if (plan)
         add_stage(held, plan, rank, report);
     for (unsigned unit = 0; unit < unit_count; unit = end) {
         enum holding holding = holding_of(held, plan, rank, unit);

@@ -74,9 +74,10 @@ static int gather_record(struct evidence *evidence, uint64_t step, struct error 
         const struct worker_report *report = &evidence->reports[i];
         if (!has_state(report) || report->record.step != step || step == 0)
             continue;
-        int r = step_record_merge(evidence->record, &report->record);
-        if (r < 0)
-            return error_set(error, r, "slot %u reports other values of step %llu than the others",
+        int status = step_record_merge(evidence->record, &report->record);
+        if (status < 0)
+            return error_set(error, status,
+                             "slot %u reports other values of step %llu than the others",
                              report->slot, (unsigned long long)step);
     }
     return 0;
@@ -154,9 +155,9 @@ static bool may_stand(const struct evidence *evidence)
 static int try_step(struct evidence *evidence, uint64_t step, struct recovery *ret_recovery,
                     unsigned *ret_missing, struct error *error)
 {
-    int r = gather_record(evidence, step, error);
-    if (r < 0)
-        return r;
+    int status = gather_record(evidence, step, error);
+    if (status < 0)
+        return status;
     ret_recovery->kind = RECOVERY_REPLAY;
     ret_recovery->step = step;
     ret_recovery->commit.step = 0;
@@ -174,21 +175,21 @@ static int try_step(struct evidence *evidence, uint64_t step, struct recovery *r
 static int decide(struct evidence *evidence, struct recovery *ret_recovery, struct error *error)
 {
     unsigned missing = evidence->unit_count, lower_missing;
-    int r = check_generations(evidence, error);
-    if (r == 0)
-        r = try_step(evidence, evidence->applied + 1, ret_recovery, &missing, error);
-    if (r < 0)
-        return r;
+    int status = check_generations(evidence, error);
+    if (status == 0)
+        status = try_step(evidence, evidence->applied + 1, ret_recovery, &missing, error);
+    if (status < 0)
+        return status;
     if (missing == evidence->unit_count && ret_recovery->kind == RECOVERY_STANDS &&
         everybody_holds_next(evidence))
         return 0;
-    r = try_step(evidence, evidence->applied, ret_recovery, &missing, error);
-    if (r < 0 || missing == evidence->unit_count)
-        return r;
+    status = try_step(evidence, evidence->applied, ret_recovery, &missing, error);
+    if (status < 0 || missing == evidence->unit_count)
+        return status;
     if (evidence->applied > 0) {
-        r = try_step(evidence, evidence->applied - 1, ret_recovery, &lower_missing, error);
-        if (r < 0 || lower_missing == evidence->unit_count)
-            return r;
+        status = try_step(evidence, evidence->applied - 1, ret_recovery, &lower_missing, error);
+        if (status < 0 || lower_missing == evidence->unit_count)
+            return status;
     }
     memset(ret_recovery, 0, sizeof(*ret_recovery));
     ret_recovery->kind = RECOVERY_CHECKPOINT;
@@ -203,7 +204,7 @@ int recovery_decide(const struct worker_report *reports, unsigned report_count, 
     AUTO_FREE struct step_record *record = malloc(sizeof(*record));
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));
     AUTO_FREE bool *covered = calloc((size_t)unit_count + 1, sizeof(bool));
-    if (record == NULL || recovery == NULL || covered == NULL)
+    if (!record || !recovery || !covered)
         return error_set(error, -ENOMEM, "no memory to weigh %u reports", report_count);
     struct evidence evidence = {.reports = reports,
                                 .report_count = report_count,
@@ -213,8 +214,8 @@ int recovery_decide(const struct worker_report *reports, unsigned report_count, 
                                 .record = record,
                                 .covered = covered};
     evidence.applied = largest_applied(&evidence);
-    int r = decide(&evidence, recovery, error);
-    if (r == 0)
+    int status = decide(&evidence, recovery, error);
+    if (status == 0)
         *ret_recovery = *recovery;
-    return r;
+    return status;
 }

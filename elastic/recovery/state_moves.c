@@ -95,14 +95,14 @@ static int add_move(struct transfer *transfer, unsigned unit, unsigned holder, u
     if (transfer->move_count == transfer->move_room) {
         unsigned room = transfer->move_room == 0 ? 64 : 2 * transfer->move_room;
         struct plan_move *grown = realloc(transfer->moves, room * sizeof(*grown));
-        if (grown == NULL)
+        if (!grown)
             return -ENOMEM;
         transfer->moves = grown;
         transfer->move_room = room;
     }
     if (transfer->rank_of[holder] == NO_RANK)
         transfer->rank_of[holder] = transfer->plan->worker_count + transfer->donor_count++;
-    transfer->load_bytes[holder] += transfer->unit_bytes != NULL ? transfer->unit_bytes[unit] : 1;
+    transfer->load_bytes[holder] += transfer->unit_bytes ? transfer->unit_bytes[unit] : 1;
     transfer->moves[transfer->move_count++] =
         (struct plan_move){unit, transfer->rank_of[holder], rank};
     return 0;
@@ -121,9 +121,9 @@ static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, 
         unsigned source = choose_source(transfer, node, unit);
         if (source == NO_RANK)
             return error_set(error, -ENODATA, "nobody holds unit %u", unit);
-        int r = add_move(transfer, unit, source, rank);
-        if (r < 0)
-            return error_set(error, r, "no memory for %u moves", transfer->move_count);
+        int status = add_move(transfer, unit, source, rank);
+        if (status < 0)
+            return error_set(error, status, "no memory for %u moves", transfer->move_count);
     }
     return 0;
 }
@@ -136,7 +136,7 @@ int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *h
         return 0;
     struct plan_worker *grown =
         realloc(plan->workers, ((size_t)total + holder_count) * sizeof(*grown));
-    if (grown == NULL)
+    if (!grown)
         return -ENOMEM;
     plan->workers = grown;
     for (unsigned i = 0; i < holder_count; i++) {
@@ -173,7 +173,7 @@ static int fill_histories(const struct transfer *transfer, struct plan *plan)
     if (source == total)
         return 0;
     plan->histories = calloc(plan->worker_count, sizeof(*plan->histories));
-    if (plan->histories == NULL)
+    if (!plan->histories)
         return -ENOMEM;
     for (unsigned rank = 0; rank < plan->worker_count; rank++)
         if (!node_has_history(transfer, &plan->workers[rank]) && lowest_on_node(plan, rank))
@@ -205,9 +205,9 @@ static int append_donors(const struct transfer *transfer, struct plan *plan)
 {
     for (unsigned donor = 0; donor < transfer->donor_count; donor++) {
         unsigned holder = holder_of(transfer, transfer->plan->worker_count + donor);
-        int r = state_moves_add_donors(plan, &transfer->holders[holder], 1);
-        if (r < 0)
-            return r;
+        int status = state_moves_add_donors(plan, &transfer->holders[holder], 1);
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -218,7 +218,7 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
     AUTO_FREE unsigned *numbers = calloc(2 * (size_t)holder_count + 1, sizeof(unsigned));
     AUTO_FREE size_t *load_bytes = calloc((size_t)holder_count + 1, sizeof(size_t));
     AUTO_FREE bool *replaced = calloc((size_t)holder_count + 1, sizeof(bool));
-    if (numbers == NULL || load_bytes == NULL || replaced == NULL)
+    if (!numbers || !load_bytes || !replaced)
         return error_set(error, -ENOMEM, "no memory for %u holders", holder_count);
     struct transfer transfer = {.plan = plan,
                                 .holders = holders,
@@ -229,21 +229,21 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
                                 .replaced = replaced,
                                 .load_bytes = load_bytes};
     find_ranks(&transfer);
-    int r = 0;
-    for (unsigned rank = 0; r == 0 && rank < plan->worker_count; rank++)
-        r = serve_rank(&transfer, rank, rank % plan->stage_count, error);
-    for (unsigned i = 0; r == 0 && i < plan->shadow_count; i++)
-        r = serve_rank(&transfer, plan->shadows[i].rank, plan->shadows[i].stage, error);
-    if (r == 0) {
-        r = append_donors(&transfer, plan);
-        if (r == 0)
-            r = fill_histories(&transfer, plan);
-        if (r < 0)
-            error_set(error, r, "no memory for donors and histories");
+    int status = 0;
+    for (unsigned rank = 0; status == 0 && rank < plan->worker_count; rank++)
+        status = serve_rank(&transfer, rank, rank % plan->stage_count, error);
+    for (unsigned i = 0; status == 0 && i < plan->shadow_count; i++)
+        status = serve_rank(&transfer, plan->shadows[i].rank, plan->shadows[i].stage, error);
+    if (status == 0) {
+        status = append_donors(&transfer, plan);
+        if (status == 0)
+            status = fill_histories(&transfer, plan);
+        if (status < 0)
+            error_set(error, status, "no memory for donors and histories");
     }
-    if (r < 0) {
+    if (status < 0) {
         free(transfer.moves);
-        return r;
+        return status;
     }
     plan->moves = transfer.moves;
     plan->move_count = transfer.move_count;

@@ -103,19 +103,19 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
     struct freeze_state state = {0};
     json_t *squares = NULL;
     assert(layers <= FREEZE_LAYERS_MAX);
-    int r = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
-    if (r == 0)
-        r = json_get_u64(tree, "decisions", INT64_MAX, &state.decisions, error);
-    if (r == 0)
-        r = json_get_array(tree, "layer_squares", layers, &squares, error);
-    if (r < 0)
-        return r;
+    int status = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
+    if (status == 0)
+        status = json_get_u64(tree, "decisions", INT64_MAX, &state.decisions, error);
+    if (status == 0)
+        status = json_get_array(tree, "layer_squares", layers, &squares, error);
+    if (status < 0)
+        return status;
     if (json_array_size(squares) != layers)
         return error_set(error, -EINVAL, "\"layer_squares\" has %zu values for %u layers",
                          json_array_size(squares), layers);
     for (unsigned layer = 0; layer < layers; layer++) {
         const char *text = json_string_value(json_array_get(squares, layer));
-        if (text == NULL || !bits64_parse(text, &state.layer_squares[layer]))
+        if (!text || !bits64_parse(text, &state.layer_squares[layer]))
             return error_set(error, -EINVAL, "\"layer_squares\"[%u] must be 16 hexadecimal digits",
                              layer);
     }

@@ -200,9 +200,9 @@ static int append_row(struct bytes *bytes, struct row row)
     for (unsigned i = 0; i < row.count; i++) {
         uint8_t word[8];
         bytes_put_u64(word, bits_of(row.values[i]));
-        int r = bytes_append(bytes, word, sizeof(word));
-        if (r < 0)
-            return r;
+        int status = bytes_append(bytes, word, sizeof(word));
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -214,13 +214,13 @@ int step_record_pack(const struct step_record *record, struct bytes *ret_bytes)
     bytes_put_u32(header + 8, record->unit_count);
     bytes_put_u32(header + 12, record->lane_count);
     bytes_put_u32(header + 16, record->evaluated);
-    int r = bytes_append(ret_bytes, header, sizeof(header));
+    int status = bytes_append(ret_bytes, header, sizeof(header));
 
     struct row rows[ROWS_MAX];
     unsigned count = rows_of_const(record, rows);
-    for (unsigned i = 0; r == 0 && i < count; i++)
-        r = append_row(ret_bytes, rows[i]);
-    return r;
+    for (unsigned i = 0; status == 0 && i < count; i++)
+        status = append_row(ret_bytes, rows[i]);
+    return status;
 }
 
 int step_record_unpack(const uint8_t *data, size_t size_bytes, struct step_record *ret_record)
@@ -254,7 +254,7 @@ static const char *const row_keys[ROWS_MAX] = {"unit_squares", "lane_losses",
 static json_t *encode_row(struct row row)
 {
     json_t *array = json_array();
-    for (unsigned i = 0; array != NULL && i < row.count; i++) {
+    for (unsigned i = 0; array && i < row.count; i++) {
         char text[BITS64_TEXT_SIZE];
         bits64_text(row.values[i], text);
         if (json_array_append_new(array, json_string(text)) < 0) {
@@ -268,7 +268,7 @@ static json_t *encode_row(struct row row)
 json_t *step_record_encode(const struct step_record *record)
 {
     AUTO_JSON json_t *tree = json_pack("{sI}", "step", (json_int_t)record->step);
-    if (tree == NULL)
+    if (!tree)
         return NULL;
     struct row rows[ROWS_MAX];
     unsigned count = rows_of_const(record, rows);
@@ -282,13 +282,13 @@ static int decode_row(const json_t *tree, const char *key, unsigned count_max, d
                       unsigned *ret_count, struct error *error)
 {
     json_t *array;
-    int r = json_get_array(tree, key, count_max, &array, error);
-    if (r < 0)
-        return r;
+    int status = json_get_array(tree, key, count_max, &array, error);
+    if (status < 0)
+        return status;
     size_t count = json_array_size(array);
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(array, i));
-        if (text == NULL || !bits64_parse(text, &ret_values[i]))
+        if (!text || !bits64_parse(text, &ret_values[i]))
             return error_set(error, -EINVAL, "\"%s\"[%zu] must be 16 hexadecimal digits", key, i);
     }
     *ret_count = (unsigned)count;
@@ -299,22 +299,22 @@ int step_record_decode(const json_t *tree, struct step_record *ret_record, struc
 {
     struct step_record record;
     step_record_init(&record, 0, 0, STEP_RECORD_LANES_MAX);
-    int r = json_get_u64(tree, "step", INT64_MAX, &record.step, error);
-    if (r == 0)
-        r = decode_row(tree, row_keys[0], STEP_RECORD_UNITS_MAX, record.unit_squares,
-                       &record.unit_count, error);
-    if (r == 0)
-        r = decode_row(tree, row_keys[1], STEP_RECORD_LANES_MAX, record.lane_losses,
-                       &record.lane_count, error);
+    int status = json_get_u64(tree, "step", INT64_MAX, &record.step, error);
+    if (status == 0)
+        status = decode_row(tree, row_keys[0], STEP_RECORD_UNITS_MAX, record.unit_squares,
+                            &record.unit_count, error);
+    if (status == 0)
+        status = decode_row(tree, row_keys[1], STEP_RECORD_LANES_MAX, record.lane_losses,
+                            &record.lane_count, error);
     record.evaluated = json_has(tree, row_keys[2]);
     unsigned validation_count = record.lane_count;
-    if (r == 0 && record.evaluated)
-        r = decode_row(tree, row_keys[2], STEP_RECORD_LANES_MAX, record.lane_validation_losses,
-                       &validation_count, error);
-    if (r == 0 && validation_count != record.lane_count)
-        r = error_set(error, -EINVAL, "\"%s\" has %u values for %u lanes", row_keys[2],
-                      validation_count, record.lane_count);
-    if (r == 0)
+    if (status == 0 && record.evaluated)
+        status = decode_row(tree, row_keys[2], STEP_RECORD_LANES_MAX, record.lane_validation_losses,
+                            &validation_count, error);
+    if (status == 0 && validation_count != record.lane_count)
+        status = error_set(error, -EINVAL, "\"%s\" has %u values for %u lanes", row_keys[2],
+                           validation_count, record.lane_count);
+    if (status == 0)
         *ret_record = record;
-    return r;
+    return status;
 }

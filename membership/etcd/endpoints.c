@@ -19,14 +19,14 @@ static bool port_valid(const char *text)
 static int check_place(const char *url, const char *place, struct error *error)
 {
     const char *host_end = place[0] == '[' ? strchr(place, ']') : strchr(place, ':');
-    if (place[0] == '[' && host_end != NULL)
+    if (place[0] == '[' && host_end)
         host_end++;
     if (place[strcspn(place, "/?#@\t\r\n\"'\\")] != '\0' || place[0] == '\0' || host_end == place)
         return error_set(error, -EINVAL, "\"%s\" is not an etcd endpoint; write http://host:2379",
                          url);
-    if (host_end == NULL || *host_end == '\0')
+    if (!host_end || *host_end == '\0')
         return error_set(error, -EINVAL, "\"%s\" says no port; write %s:2379", url, url);
-    if (place[0] != '[' && strchr(host_end + 1, ':') != NULL)
+    if (place[0] != '[' && strchr(host_end + 1, ':'))
         return error_set(error, -EINVAL,
                          "\"%s\": an IPv6 address stands in brackets; write http://[fd00::1]:2379",
                          url);
@@ -51,7 +51,7 @@ static int check(const char *url, struct error *error)
 int endpoints_parse(const char *text, struct endpoints *ret_endpoints, struct error *error)
 {
     ret_endpoints->count = 0;
-    while (text != NULL && *(text += strspn(text, SEPARATORS)) != '\0') {
+    while (text && *(text += strspn(text, SEPARATORS)) != '\0') {
         size_t length = strcspn(text, SEPARATORS);
         size_t url_length = text[length - 1] == '/' ? length - 1 : length;
         char *url = ret_endpoints->urls[ret_endpoints->count];
@@ -62,9 +62,9 @@ int endpoints_parse(const char *text, struct endpoints *ret_endpoints, struct er
                              ENDPOINT_SIZE - 1);
         memcpy(url, text, url_length);
         url[url_length] = '\0';
-        int r = check(url, error);
-        if (r < 0)
-            return r;
+        int status = check(url, error);
+        if (status < 0)
+            return status;
         ret_endpoints->count++;
         text += length;
     }

@@ -48,14 +48,14 @@ static uint64_t now_ns(const struct etcd *etcd)
 
 void etcd_request_list(struct kv_request **list, struct kv_request *request)
 {
-    if (request->back != NULL) {
+    if (request->back) {
         *request->back = request->next;
-        if (request->next != NULL)
+        if (request->next)
             request->next->back = request->back;
     }
     request->next = *list;
     request->back = list;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = &request->next;
     *list = request;
 }
@@ -64,7 +64,7 @@ int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repe
                      kv_callback done, void *user, struct kv_request **ret_request)
 {
     struct kv_request *request = calloc(1, sizeof(*request));
-    if (request == NULL)
+    if (!request)
         return -ENOMEM;
     request->etcd = etcd;
     request->operation = operation;
@@ -78,11 +78,11 @@ int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repe
 
 void etcd_request_free(struct kv_request *request)
 {
-    if (request == NULL)
+    if (!request)
         return;
     grpc_cancel(request->call);
     *request->back = request->next;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = request->back;
     bytes_forget(&request->body);
     free(request);
@@ -116,30 +116,30 @@ void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint)
 }
 
 /* After a failed attempt: the next endpoint if that is allowed, else the failure. */
-static void try_next(struct kv_request *request, bool untouched, int status, const char *text)
+static void try_next(struct kv_request *request, bool untouched, int failure, const char *text)
 {
     struct etcd *etcd = request->etcd;
     etcd_endpoint_failed(etcd, request->endpoint);
     bool again = (untouched || request->repeatable) && request->attempts < etcd->endpoints.count;
-    int r = again ? etcd_request_send(request) : 0;
-    if (!again || r < 0)
-        finish_failed(request, r < 0 ? r : status, text);
+    int status = again ? etcd_request_send(request) : 0;
+    if (!again || status < 0)
+        finish_failed(request, status < 0 ? status : failure, text);
 }
 
 /* The token is refused: authenticate and ask once more, on the same endpoint. */
 static void renew_token(struct kv_request *request, const struct etcd_failure *failure)
 {
     struct etcd *etcd = request->etcd;
-    if (etcd->user == NULL) {
+    if (!etcd->user) {
         finish_failed(request, -EACCES, "it wants a user and a password, and none is configured");
         return;
     }
     etcd_auth_refused(etcd, request->token_number);
     bool again = !request->token_renewed && request->operation != ETCD_AUTHENTICATE;
     request->token_renewed = true;
-    int r = again ? etcd_request_send(request) : 0;
-    if (!again || r < 0)
-        finish_failed(request, r < 0 ? r : failure->status, failure->text);
+    int status = again ? etcd_request_send(request) : 0;
+    if (!again || status < 0)
+        finish_failed(request, status < 0 ? status : failure->status, failure->text);
 }
 
 static void refused(struct kv_request *request, const struct etcd_failure *failure)
@@ -161,15 +161,15 @@ static void answered(struct kv_request *request, const struct grpc_answer *answe
 {
     struct etcd_reply reply = {0};
     struct error error = {0};
-    int r = etcd_decode_reply(request->operation, answer->message, answer->message_bytes, &reply,
-                              &error);
-    if (r == 0 && request->operation == ETCD_AUTHENTICATE) {
-        r = etcd_auth_set(request->etcd, reply.token);
-        if (r < 0)
-            error_set(&error, r, "no memory for the token");
+    int status = etcd_decode_reply(request->operation, answer->message, answer->message_bytes,
+                                   &reply, &error);
+    if (status == 0 && request->operation == ETCD_AUTHENTICATE) {
+        status = etcd_auth_set(request->etcd, reply.token);
+        if (status < 0)
+            error_set(&error, status, "no memory for the token");
     }
-    if (r < 0)
-        finish_failed(request, r, error.text);
+    if (status < 0)
+        finish_failed(request, status, error.text);
     else
         etcd_request_finish(request, &reply.result);
     etcd_reply_done(&reply);
@@ -227,7 +227,7 @@ void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *
     /* A member without a leader answers at once instead of waiting for one, so the next is asked.
      */
     ret_address->metadata[0] = "hasleader: true";
-    ret_address->metadata[1] = etcd->token != NULL && *etcd->token != '\0' ? etcd->token : NULL;
+    ret_address->metadata[1] = etcd->token && *etcd->token != '\0' ? etcd->token : NULL;
     ret_address->metadata[2] = NULL;
     *ret_order = (struct grpc_order){
         .url = ret_address->url,
@@ -265,20 +265,20 @@ int etcd_request_send(struct kv_request *request)
     set_times(request, &order);
     if (request->operation == ETCD_AUTHENTICATE)
         address.metadata[1] = NULL;
-    int r = grpc_start(etcd->http, &order, NULL, call_done, request, &request->call);
-    if (r == 0)
+    int status = grpc_start(etcd->http, &order, NULL, call_done, request, &request->call);
+    if (status == 0)
         request->attempts++;
-    return r;
+    return status;
 }
 
 /* The end of every starting function: @r is what encoding the body returned. */
-static int start(struct kv_request *request, int r, struct kv_request **ret_request)
+static int start(struct kv_request *request, int status, struct kv_request **ret_request)
 {
-    if (r == 0)
-        r = etcd_request_send(request);
-    if (r < 0) {
+    if (status == 0)
+        status = etcd_request_send(request);
+    if (status < 0) {
         etcd_request_free(request);
-        return r;
+        return status;
     }
     if (ret_request != NULL)
         *ret_request = request;
@@ -289,9 +289,9 @@ static int etcd_range(void *context, const char *key, bool prefix, kv_callback d
                       struct kv_request **ret_request)
 {
     struct kv_request *request;
-    int r = etcd_request_new(context, ETCD_RANGE, true, done, user, &request);
-    if (r < 0)
-        return r;
+    int status = etcd_request_new(context, ETCD_RANGE, true, done, user, &request);
+    if (status < 0)
+        return status;
     return start(request,
                  prefix ? etcd_encode_range_below(&request->body, key, NULL, 0)
                         : etcd_encode_range(&request->body, key),
@@ -309,9 +309,9 @@ static int etcd_txn(void *context, const struct kv_compare *compares, size_t com
             return -EFBIG;
     }
     struct kv_request *request;
-    int r = etcd_request_new(context, ETCD_TXN, false, done, user, &request);
-    if (r < 0)
-        return r;
+    int status = etcd_request_new(context, ETCD_TXN, false, done, user, &request);
+    if (status < 0)
+        return status;
     return start(
         request,
         etcd_encode_txn(&request->body, compares, compare_count, operations, operation_count),
@@ -322,9 +322,9 @@ static int etcd_lease_grant(void *context, int64_t ttl_seconds, kv_callback done
                             struct kv_request **ret_request)
 {
     struct kv_request *request; /* repeatable: a lease granted twice expires unused */
-    int r = etcd_request_new(context, ETCD_LEASE_GRANT, true, done, user, &request);
-    if (r < 0)
-        return r;
+    int status = etcd_request_new(context, ETCD_LEASE_GRANT, true, done, user, &request);
+    if (status < 0)
+        return status;
     return start(request, etcd_encode_lease_grant(&request->body, ttl_seconds), ret_request);
 }
 
@@ -332,9 +332,9 @@ static int etcd_lease_keep_alive(void *context, int64_t lease, kv_callback done,
                                  struct kv_request **ret_request)
 {
     struct kv_request *request;
-    int r = etcd_request_new(context, ETCD_LEASE_KEEP_ALIVE, true, done, user, &request);
-    if (r < 0)
-        return r;
+    int status = etcd_request_new(context, ETCD_LEASE_KEEP_ALIVE, true, done, user, &request);
+    if (status < 0)
+        return status;
     return start(request, etcd_encode_lease(&request->body, lease), ret_request);
 }
 
@@ -342,9 +342,9 @@ static int etcd_lease_revoke(void *context, int64_t lease, kv_callback done, voi
                              struct kv_request **ret_request)
 {
     struct kv_request *request;
-    int r = etcd_request_new(context, ETCD_LEASE_REVOKE, true, done, user, &request);
-    if (r < 0)
-        return r;
+    int status = etcd_request_new(context, ETCD_LEASE_REVOKE, true, done, user, &request);
+    if (status < 0)
+        return status;
     return start(request, etcd_encode_lease(&request->body, lease), ret_request);
 }
 
@@ -356,21 +356,22 @@ static void etcd_cancel(void *context, struct kv_request *request)
 
 static int check_readable(const char *file, const char *what, struct error *error)
 {
-    if (file == NULL || access(file, R_OK) == 0)
+    if (!file || access(file, R_OK) == 0)
         return 0;
     return error_set(error, -errno, "%s %s cannot be read: %s", what, file, strerror(errno));
 }
 
 static int check_options(const struct etcd_options *options, struct error *error)
 {
-    int r = check_readable(options->ca_file, "etcd's certificate authority", error);
-    if (r == 0)
-        r = check_readable(options->certificate_file, "the client certificate for etcd", error);
-    if (r == 0)
-        r = check_readable(options->key_file, "the client key for etcd", error);
-    if (r == 0 && (options->user == NULL) != (options->password == NULL))
-        r = error_set(error, -EINVAL, "etcd needs a user and a password, or neither");
-    return r;
+    int status = check_readable(options->ca_file, "etcd's certificate authority", error);
+    if (status == 0)
+        status =
+            check_readable(options->certificate_file, "the client certificate for etcd", error);
+    if (status == 0)
+        status = check_readable(options->key_file, "the client key for etcd", error);
+    if (status == 0 && (!options->user) != (!options->password))
+        status = error_set(error, -EINVAL, "etcd needs a user and a password, or neither");
+    return status;
 }
 
 static void fill_table(struct etcd *etcd)
@@ -389,37 +390,37 @@ static void fill_table(struct etcd *etcd)
 int etcd_new(const struct loop *loop, const struct etcd_options *options, struct etcd **ret_etcd,
              struct error *error)
 {
-    int r = check_options(options, error);
-    if (r < 0)
-        return r;
+    int status = check_options(options, error);
+    if (status < 0)
+        return status;
     struct etcd *etcd = calloc(1, sizeof(*etcd));
-    if (etcd == NULL)
+    if (!etcd)
         return error_set(error, -ENOMEM, "no memory for the etcd client");
     etcd->loop = loop;
     etcd->timeout_ns =
         options->request_timeout_ns > 0 ? options->request_timeout_ns : TIMEOUT_DEFAULT_NS;
     answer_timeout_init(&etcd->patience, etcd->timeout_ns);
     fill_table(etcd);
-    r = endpoints_parse(options->endpoints, &etcd->endpoints, error);
-    if (r < 0) {
+    status = endpoints_parse(options->endpoints, &etcd->endpoints, error);
+    if (status < 0) {
         etcd_free(etcd);
-        return r;
+        return status;
     }
     const struct byte_stream_security security = {options->ca_file, options->certificate_file,
                                                   options->key_file};
-    if (options->user != NULL) {
+    if (options->user) {
         etcd->user = strdup(options->user);
         etcd->password = strdup(options->password);
     }
-    if (options->user != NULL && (etcd->user == NULL || etcd->password == NULL))
-        r = -ENOMEM;
-    if (r == 0)
-        r = etcd_auth_init(etcd);
-    if (r == 0)
-        r = http2_client_new(loop, &security, &etcd->http);
-    if (r < 0) {
+    if (options->user && (!etcd->user || !etcd->password))
+        status = -ENOMEM;
+    if (status == 0)
+        status = etcd_auth_init(etcd);
+    if (status == 0)
+        status = http2_client_new(loop, &security, &etcd->http);
+    if (status < 0) {
         etcd_free(etcd);
-        return error_set(error, r, "the etcd client cannot start: %s", strerror(-r));
+        return error_set(error, status, "the etcd client cannot start: %s", strerror(-status));
     }
     *ret_etcd = etcd;
     return 0;
@@ -427,10 +428,10 @@ int etcd_new(const struct loop *loop, const struct etcd_options *options, struct
 
 void etcd_free(struct etcd *etcd)
 {
-    if (etcd == NULL)
+    if (!etcd)
         return;
     etcd_watch_stop_all(etcd);
-    while (etcd->requests != NULL)
+    while (etcd->requests)
         etcd_request_free(etcd->requests);
     etcd_auth_done(etcd);
     http2_client_free(etcd->http);

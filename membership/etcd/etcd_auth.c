@@ -14,7 +14,7 @@
 
 static void forget_text(char **text)
 {
-    if (*text != NULL)
+    if (*text)
         explicit_bzero(*text, strlen(*text));
     free(*text);
     *text = NULL;
@@ -22,7 +22,7 @@ static void forget_text(char **text)
 
 bool etcd_auth_needed(const struct etcd *etcd)
 {
-    return etcd->user != NULL && etcd->token == NULL;
+    return etcd->user && !etcd->token;
 }
 
 void etcd_auth_refused(struct etcd *etcd, uint64_t token_number)
@@ -35,7 +35,7 @@ void etcd_auth_refused(struct etcd *etcd, uint64_t token_number)
 int etcd_auth_set(struct etcd *etcd, const char *token)
 {
     char *metadata = NULL;
-    if (asprintf(&metadata, "%s%s", token != NULL ? "token: " : "", token != NULL ? token : "") < 0)
+    if (asprintf(&metadata, "%s%s", token ? "token: " : "", token ? token : "") < 0)
         return -ENOMEM;
     forget_text(&etcd->token);
     etcd->token = metadata;
@@ -48,9 +48,9 @@ static void fail_waiting(void *user)
     struct etcd *etcd = user;
     struct kv_result result = {.status = etcd->auth_error.code, .error = etcd->auth_error};
     struct kv_request *failed = NULL;
-    while (etcd->waiting != NULL) /* those that start to wait from now on are another matter */
+    while (etcd->waiting) /* those that start to wait from now on are another matter */
         etcd_request_list(&failed, etcd->waiting);
-    while (failed != NULL)
+    while (failed)
         etcd_request_finish(failed, &result);
 }
 
@@ -62,14 +62,14 @@ static void fail(struct etcd *etcd, const struct error *error)
 
 static void send_waiting(struct etcd *etcd)
 {
-    while (etcd->waiting != NULL) {
+    while (etcd->waiting) {
         struct kv_request *request = etcd->waiting;
         etcd_request_list(&etcd->requests, request);
-        int r = etcd_request_send(request);
-        if (r < 0) {
+        int status = etcd_request_send(request);
+        if (status < 0) {
             struct error error;
             etcd_request_list(&etcd->waiting, request);
-            error_set(&error, r, "a request to etcd cannot be sent: %s", strerror(-r));
+            error_set(&error, status, "a request to etcd cannot be sent: %s", strerror(-status));
             fail(etcd, &error);
             return;
         }
@@ -97,15 +97,15 @@ static void authenticated(void *user, const struct kv_result *result)
 static int authenticate(struct etcd *etcd)
 {
     struct kv_request *request;
-    int r = etcd_request_new(etcd, ETCD_AUTHENTICATE, true, authenticated, etcd, &request);
-    if (r < 0)
-        return r;
-    r = etcd_encode_authenticate(&request->body, etcd->user, etcd->password);
-    if (r == 0)
-        r = etcd_request_send(request);
-    if (r < 0) {
+    int status = etcd_request_new(etcd, ETCD_AUTHENTICATE, true, authenticated, etcd, &request);
+    if (status < 0)
+        return status;
+    status = etcd_encode_authenticate(&request->body, etcd->user, etcd->password);
+    if (status == 0)
+        status = etcd_request_send(request);
+    if (status < 0) {
         etcd_request_free(request);
-        return r;
+        return status;
     }
     etcd->authenticating = request;
     return 0;
@@ -113,10 +113,10 @@ static int authenticate(struct etcd *etcd)
 
 int etcd_auth_wait(struct etcd *etcd, struct kv_request *request)
 {
-    if (etcd->authenticating == NULL) {
-        int r = authenticate(etcd);
-        if (r < 0)
-            return r;
+    if (!etcd->authenticating) {
+        int status = authenticate(etcd);
+        if (status < 0)
+            return status;
     }
     etcd_request_list(&etcd->waiting, request);
     return 0;
@@ -129,7 +129,7 @@ int etcd_auth_init(struct etcd *etcd)
 
 void etcd_auth_done(struct etcd *etcd)
 {
-    while (etcd->waiting != NULL)
+    while (etcd->waiting)
         etcd_request_free(etcd->waiting);
     timer_done(&etcd->waiting_failed);
     forget_text(&etcd->token);

@@ -64,7 +64,7 @@ static int put_prefix_end(struct bytes *body, unsigned field, const char *prefix
 {
     char end[KV_KEY_MAX];
     size_t length = strlen(prefix);
-    if (before != NULL)
+    if (before)
         return protobuf_put_text(body, field, before);
     assert(length > 0 && length < sizeof(end) && (unsigned char)prefix[length - 1] != 0xff);
     memcpy(end, prefix, length);
@@ -80,12 +80,12 @@ int etcd_encode_range(struct bytes *body, const char *key)
 int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
                             unsigned limit)
 {
-    int r = protobuf_put_text(body, RANGE_KEY, prefix);
-    if (r == 0)
-        r = put_prefix_end(body, RANGE_END, prefix, before);
-    if (r == 0)
-        r = protobuf_put_int(body, RANGE_LIMIT, limit);
-    return r < 0 ? r : protobuf_put_int(body, RANGE_KEYS_ONLY, limit > 0);
+    int status = protobuf_put_text(body, RANGE_KEY, prefix);
+    if (status == 0)
+        status = put_prefix_end(body, RANGE_END, prefix, before);
+    if (status == 0)
+        status = protobuf_put_int(body, RANGE_LIMIT, limit);
+    return status < 0 ? status : protobuf_put_int(body, RANGE_KEYS_ONLY, limit > 0);
 }
 
 static int put_compare(struct bytes *body, const struct kv_compare *compare)
@@ -101,63 +101,63 @@ static int put_compare(struct bytes *body, const struct kv_compare *compare)
     };
     bool range = compare->target == KV_NOT_AFTER; /* of an empty one the revision is 0 */
     size_t mark;
-    int r = protobuf_begin(body, TXN_COMPARE, &mark);
-    if (r == 0)
-        r = protobuf_put_int(body, COMPARE_RESULT, range ? COMPARE_LESS : COMPARE_EQUAL);
-    if (r == 0)
-        r = protobuf_put_int(body, COMPARE_TARGET, targets[compare->target].target);
-    if (r == 0)
-        r = protobuf_put_text(body, COMPARE_KEY, compare->key);
-    if (r == 0)
-        r = protobuf_put_int(body, targets[compare->target].field,
-                             compare->value + (range ? 1 : 0));
-    if (r == 0 && range)
-        r = protobuf_put_text(body, COMPARE_RANGE_END, compare->before);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, TXN_COMPARE, &mark);
+    if (status == 0)
+        status = protobuf_put_int(body, COMPARE_RESULT, range ? COMPARE_LESS : COMPARE_EQUAL);
+    if (status == 0)
+        status = protobuf_put_int(body, COMPARE_TARGET, targets[compare->target].target);
+    if (status == 0)
+        status = protobuf_put_text(body, COMPARE_KEY, compare->key);
+    if (status == 0)
+        status = protobuf_put_int(body, targets[compare->target].field,
+                                  compare->value + (range ? 1 : 0));
+    if (status == 0 && range)
+        status = protobuf_put_text(body, COMPARE_RANGE_END, compare->before);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 static int put_put(struct bytes *body, const struct kv_operation *operation)
 {
     size_t mark;
-    int r = protobuf_begin(body, OPERATION_PUT, &mark);
-    if (r == 0)
-        r = protobuf_put_text(body, PUT_KEY, operation->key);
-    if (r == 0)
-        r = protobuf_put_text(body, PUT_VALUE, operation->value);
-    if (r == 0)
-        r = protobuf_put_int(body, PUT_LEASE, operation->lease);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, OPERATION_PUT, &mark);
+    if (status == 0)
+        status = protobuf_put_text(body, PUT_KEY, operation->key);
+    if (status == 0)
+        status = protobuf_put_text(body, PUT_VALUE, operation->value);
+    if (status == 0)
+        status = protobuf_put_int(body, PUT_LEASE, operation->lease);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 static int put_delete(struct bytes *body, const struct kv_operation *operation)
 {
     size_t mark;
-    int r = protobuf_begin(body, OPERATION_DELETE, &mark);
-    if (r == 0)
-        r = protobuf_put_text(body, DELETE_KEY, operation->key);
-    if (r == 0 && operation->type == KV_DELETE_PREFIX)
-        r = put_prefix_end(body, DELETE_RANGE_END, operation->key, NULL);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, OPERATION_DELETE, &mark);
+    if (status == 0)
+        status = protobuf_put_text(body, DELETE_KEY, operation->key);
+    if (status == 0 && operation->type == KV_DELETE_PREFIX)
+        status = put_prefix_end(body, DELETE_RANGE_END, operation->key, NULL);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 static int put_operation(struct bytes *body, const struct kv_operation *operation)
 {
     size_t mark;
-    int r = protobuf_begin(body, TXN_SUCCESS, &mark);
-    if (r == 0)
-        r = operation->type == KV_PUT ? put_put(body, operation) : put_delete(body, operation);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, TXN_SUCCESS, &mark);
+    if (status == 0)
+        status = operation->type == KV_PUT ? put_put(body, operation) : put_delete(body, operation);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
                     const struct kv_operation *operations, size_t operation_count)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < compare_count; i++)
-        r = put_compare(body, &compares[i]);
-    for (size_t i = 0; r == 0 && i < operation_count; i++)
-        r = put_operation(body, &operations[i]);
-    return r;
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < compare_count; i++)
+        status = put_compare(body, &compares[i]);
+    for (size_t i = 0; status == 0 && i < operation_count; i++)
+        status = put_operation(body, &operations[i]);
+    return status;
 }
 
 int etcd_encode_lease_grant(struct bytes *body, int64_t ttl_seconds)
@@ -172,31 +172,31 @@ int etcd_encode_lease(struct bytes *body, int64_t lease)
 
 int etcd_encode_authenticate(struct bytes *body, const char *user, const char *password)
 {
-    int r = protobuf_put_text(body, AUTHENTICATE_NAME, user);
-    return r < 0 ? r : protobuf_put_text(body, AUTHENTICATE_PASSWORD, password);
+    int status = protobuf_put_text(body, AUTHENTICATE_NAME, user);
+    return status < 0 ? status : protobuf_put_text(body, AUTHENTICATE_PASSWORD, password);
 }
 
 int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
                       int64_t start_revision)
 {
     size_t mark;
-    int r = protobuf_begin(body, WATCH_CREATE, &mark);
-    if (r == 0)
-        r = protobuf_put_text(body, WATCH_CREATE_KEY, prefix);
-    if (r == 0)
-        r = put_prefix_end(body, WATCH_CREATE_END, prefix, before);
-    if (r == 0)
-        r = protobuf_put_int(body, WATCH_CREATE_REVISION, start_revision);
-    if (r == 0)
-        r = protobuf_put_int(body, WATCH_CREATE_PROGRESS_NOTIFY, true);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, WATCH_CREATE, &mark);
+    if (status == 0)
+        status = protobuf_put_text(body, WATCH_CREATE_KEY, prefix);
+    if (status == 0)
+        status = put_prefix_end(body, WATCH_CREATE_END, prefix, before);
+    if (status == 0)
+        status = protobuf_put_int(body, WATCH_CREATE_REVISION, start_revision);
+    if (status == 0)
+        status = protobuf_put_int(body, WATCH_CREATE_PROGRESS_NOTIFY, true);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 int etcd_encode_progress(struct bytes *body)
 {
     size_t mark;
-    int r = protobuf_begin(body, WATCH_PROGRESS, &mark);
-    return r < 0 ? r : protobuf_end(body, mark);
+    int status = protobuf_begin(body, WATCH_PROGRESS, &mark);
+    return status < 0 ? status : protobuf_end(body, mark);
 }
 
 static int malformed(struct error *error, const char *what)
@@ -218,22 +218,22 @@ static int get_count(const struct protobuf_field *field, const char *name, int64
                      struct error *error)
 {
     int64_t value = 0;
-    int r = get_int(field, name, &value, error);
-    if (r == 0 && value < 0)
+    int status = get_int(field, name, &value, error);
+    if (status == 0 && value < 0)
         return error_set(error, -EPROTO, "\"%s\" is negative", name);
-    if (r == 0)
+    if (status == 0)
         *ret_value = value;
-    return r;
+    return status;
 }
 
 static int get_bool(const struct protobuf_field *field, const char *name, bool *ret_value,
                     struct error *error)
 {
     int64_t value = 0;
-    int r = get_int(field, name, &value, error);
-    if (r == 0)
+    int status = get_int(field, name, &value, error);
+    if (status == 0)
         *ret_value = value != 0;
-    return r;
+    return status;
 }
 
 static int check_bytes(const struct protobuf_field *field, const char *name, size_t size_max,
@@ -262,14 +262,14 @@ static int decode_entry_field(const struct protobuf_field *field, struct kv_entr
                               struct protobuf_field *key, struct protobuf_field *value,
                               struct error *error)
 {
-    int r = 0;
+    int status = 0;
     switch (field->number) {
     case KV_FIELD_KEY:
-        r = check_bytes(field, "key", KV_KEY_MAX - 1, error);
+        status = check_bytes(field, "key", KV_KEY_MAX - 1, error);
         *key = *field;
         break;
     case KV_FIELD_VALUE:
-        r = check_bytes(field, "value", KV_VALUE_MAX, error);
+        status = check_bytes(field, "value", KV_VALUE_MAX, error);
         *value = *field;
         break;
     case KV_FIELD_CREATE_REVISION:
@@ -283,7 +283,7 @@ static int decode_entry_field(const struct protobuf_field *field, struct kv_entr
     default:
         break;
     }
-    return r;
+    return status;
 }
 
 /* Key and value go to *@at, which has room for the whole message and two zeros. */
@@ -292,20 +292,20 @@ static int decode_entry(const struct protobuf_field *message, char **at, struct 
 {
     struct protobuf_field field, key = {0}, value = {0};
     struct protobuf_reader reader = protobuf_reader_of(message);
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
-        r = decode_entry_field(&field, entry, &key, &value, error);
-        if (r < 0)
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
+        status = decode_entry_field(&field, entry, &key, &value, error);
+        if (status < 0)
             break;
     }
-    if (r == -EPROTO && error->text[0] == '\0')
-        r = malformed(error, "a key with its value");
-    if (r == 0 && (key.size_bytes == 0 || memchr(key.data, '\0', key.size_bytes) != NULL))
+    if (status == -EPROTO && error->text[0] == '\0')
+        status = malformed(error, "a key with its value");
+    if (status == 0 && (key.size_bytes == 0 || memchr(key.data, '\0', key.size_bytes)))
         return error_set(error, -EPROTO, "a key is empty or has a zero byte");
-    if (r < 0) {
+    if (status < 0) {
         if (key.size_bytes > 0 && key.size_bytes < KV_KEY_MAX)
             error_prefix(error, "key %.*s: ", (int)key.size_bytes, (const char *)key.data);
-        return r;
+        return status;
     }
     entry->key = copy_bytes(at, &key);
     entry->value = copy_bytes(at, &value);
@@ -339,7 +339,7 @@ void etcd_reply_done(struct etcd_reply *reply)
 {
     free(reply->entries);
     free(reply->texts);
-    if (reply->token != NULL)
+    if (reply->token)
         explicit_bzero(reply->token, strlen(reply->token));
     free(reply->token);
     *reply = (struct etcd_reply){0};
@@ -352,21 +352,21 @@ static int decode_kvs(struct protobuf_reader reader, const struct repeated *kvs,
         return 0;
     reply->entries = calloc(kvs->count, sizeof(*reply->entries));
     reply->texts = room_for_texts(kvs);
-    if (reply->entries == NULL || reply->texts == NULL)
+    if (!reply->entries || !reply->texts)
         return error_set(error, -ENOMEM, "no memory for %zu keys", kvs->count);
     char *at = reply->texts;
     struct protobuf_field field;
     size_t count = 0;
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         if (field.number == RANGE_ANSWER_KVS)
-            r = decode_entry(&field, &at, &reply->entries[count++], error);
-        if (r < 0)
-            return r;
+            status = decode_entry(&field, &at, &reply->entries[count++], error);
+        if (status < 0)
+            return status;
     }
     reply->result.entries = reply->entries;
     reply->result.entry_count = count;
-    return r;
+    return status;
 }
 
 /* The revision of the store: it is in every answer. */
@@ -377,26 +377,26 @@ static int decode_header(const struct protobuf_field *header, int64_t *ret_revis
     if (header->type != PROTOBUF_BYTES)
         return malformed(error, "the header");
     struct protobuf_reader reader = protobuf_reader_of(header);
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         if (field.number == HEADER_REVISION)
-            r = get_count(&field, "revision", ret_revision, error);
-        if (r < 0)
-            return r;
+            status = get_count(&field, "revision", ret_revision, error);
+        if (status < 0)
+            return status;
     }
-    return r < 0 ? malformed(error, "the header") : 0;
+    return status < 0 ? malformed(error, "the header") : 0;
 }
 
 static int decode_token(const struct protobuf_field *field, struct etcd_reply *reply,
                         struct error *error)
 {
     if (field->type != PROTOBUF_BYTES || field->size_bytes == 0 ||
-        memchr(field->data, '\0', field->size_bytes) != NULL ||
-        memchr(field->data, '\r', field->size_bytes) != NULL ||
-        memchr(field->data, '\n', field->size_bytes) != NULL || reply->token != NULL)
+        memchr(field->data, '\0', field->size_bytes) ||
+        memchr(field->data, '\r', field->size_bytes) ||
+        memchr(field->data, '\n', field->size_bytes) || reply->token)
         return error_set(error, -EPROTO, "no usable token came");
     reply->token = strndup((const char *)field->data, field->size_bytes);
-    return reply->token != NULL ? 0 : error_set(error, -ENOMEM, "no memory for the token");
+    return reply->token ? 0 : error_set(error, -ENOMEM, "no memory for the token");
 }
 
 static int decode_lease_field(const struct protobuf_field *field, struct etcd_reply *reply,
@@ -430,23 +430,23 @@ static int decode_answer(enum etcd_operation operation, struct protobuf_reader r
     struct protobuf_field field;
     struct repeated kvs = {0};
     bool header = false;
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         header = header || field.number == ANSWER_HEADER;
-        r = field.number == ANSWER_HEADER
-                ? decode_header(&field, &reply->result.revision, error)
-                : decode_answer_field(operation, &field, reply, &kvs, error);
-        if (r < 0)
-            return r;
+        status = field.number == ANSWER_HEADER
+                     ? decode_header(&field, &reply->result.revision, error)
+                     : decode_answer_field(operation, &field, reply, &kvs, error);
+        if (status < 0)
+            return status;
     }
-    if (r < 0)
+    if (status < 0)
         return malformed(error, "an answer");
     if (!header)
         return error_set(error, -EPROTO, "an answer without a header");
     if (operation == ETCD_LEASE_GRANT &&
         (reply->result.lease == 0 || reply->result.ttl_seconds == 0))
         return error_set(error, -EPROTO, "a lease without number or time to live was granted");
-    if (operation == ETCD_AUTHENTICATE && reply->token == NULL)
+    if (operation == ETCD_AUTHENTICATE && !reply->token)
         return error_set(error, -EPROTO, "no usable token came");
     return decode_kvs(all, &kvs, reply, error);
 }
@@ -456,11 +456,11 @@ int etcd_decode_reply(enum etcd_operation operation, const uint8_t *message, siz
 {
     struct etcd_reply reply = {0};
     error_clear(error);
-    int r =
+    int status =
         decode_answer(operation, (struct protobuf_reader){message, message_bytes}, &reply, error);
-    if (r < 0) {
+    if (status < 0) {
         etcd_reply_done(&reply);
-        return r;
+        return status;
     }
     *ret_reply = reply;
     return 0;
@@ -479,16 +479,16 @@ static int decode_event(const struct protobuf_field *message, char **at, struct 
     struct protobuf_field field, kv = {0};
     struct protobuf_reader reader = protobuf_reader_of(message);
     int64_t type = EVENT_TYPE_PUT;
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         if (field.number == EVENT_TYPE)
-            r = get_int(&field, "type", &type, error);
+            status = get_int(&field, "type", &type, error);
         else if (field.number == EVENT_KV && field.type == PROTOBUF_BYTES)
             kv = field;
-        if (r < 0)
-            return r;
+        if (status < 0)
+            return status;
     }
-    if (r < 0)
+    if (status < 0)
         return malformed(error, "an event");
     if (type != EVENT_TYPE_PUT && type != EVENT_TYPE_DELETE)
         return error_set(error, -EPROTO, "an event is neither PUT nor DELETE");
@@ -503,18 +503,18 @@ static int decode_events(struct protobuf_reader reader, const struct repeated *e
         return 0;
     message->events = calloc(events->count, sizeof(*message->events));
     message->texts = room_for_texts(events);
-    if (message->events == NULL || message->texts == NULL)
+    if (!message->events || !message->texts)
         return error_set(error, -ENOMEM, "no memory for %zu events", events->count);
     char *at = message->texts;
     struct protobuf_field field;
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         if (field.number == WATCH_ANSWER_EVENTS)
-            r = decode_event(&field, &at, &message->events[message->event_count++], error);
-        if (r < 0)
-            return r;
+            status = decode_event(&field, &at, &message->events[message->event_count++], error);
+        if (status < 0)
+            return status;
     }
-    return r;
+    return status;
 }
 
 static int decode_watch_field(const struct protobuf_field *field,
@@ -522,14 +522,14 @@ static int decode_watch_field(const struct protobuf_field *field,
                               struct error *error)
 {
     int64_t watch_id = 0;
-    int r = 0;
+    int status = 0;
     switch (field->number) {
     case ANSWER_HEADER:
         return decode_header(field, &message->revision, error);
     case WATCH_ANSWER_ID:
-        r = get_int(field, "watch_id", &watch_id, error);
+        status = get_int(field, "watch_id", &watch_id, error);
         message->answers_us = watch_id == 0;
-        return r;
+        return status;
     case WATCH_ANSWER_CREATED:
         return get_bool(field, "created", &message->created, error);
     case WATCH_ANSWER_CANCELED:
@@ -537,11 +537,11 @@ static int decode_watch_field(const struct protobuf_field *field,
     case WATCH_ANSWER_COMPACT_REVISION:
         return get_count(field, "compact_revision", &message->compact_revision, error);
     case WATCH_ANSWER_CANCEL_REASON:
-        r = check_bytes(field, "cancel_reason", KV_VALUE_MAX, error);
-        if (r == 0)
+        status = check_bytes(field, "cancel_reason", KV_VALUE_MAX, error);
+        if (status == 0)
             snprintf(message->cancel_reason, sizeof(message->cancel_reason), "%.*s",
                      (int)field->size_bytes, (const char *)field->data);
-        return r;
+        return status;
     case WATCH_ANSWER_EVENTS:
         return note_repeated(events, field, "events", error);
     default:
@@ -556,14 +556,14 @@ static int decode_watch_answer(struct protobuf_reader reader, struct etcd_watch_
     struct protobuf_field field;
     struct repeated events = {0};
     bool header = false;
-    int r;
-    while ((r = protobuf_next(&reader, &field)) > 0) {
+    int status;
+    while ((status = protobuf_next(&reader, &field)) > 0) {
         header = header || field.number == ANSWER_HEADER;
-        r = decode_watch_field(&field, message, &events, error);
-        if (r < 0)
-            return r;
+        status = decode_watch_field(&field, message, &events, error);
+        if (status < 0)
+            return status;
     }
-    if (r < 0)
+    if (status < 0)
         return malformed(error, "a watch's answer");
     if (!header)
         return error_set(error, -EPROTO, "an answer without a header");
@@ -575,10 +575,11 @@ int etcd_decode_watch(const uint8_t *message, size_t message_bytes,
 {
     struct etcd_watch_message decoded = {.answers_us = true};
     error_clear(error);
-    int r = decode_watch_answer((struct protobuf_reader){message, message_bytes}, &decoded, error);
-    if (r < 0) {
+    int status =
+        decode_watch_answer((struct protobuf_reader){message, message_bytes}, &decoded, error);
+    if (status < 0) {
         etcd_watch_message_done(&decoded);
-        return r;
+        return status;
     }
     *ret_message = decoded;
     return 0;

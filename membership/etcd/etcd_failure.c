@@ -60,8 +60,8 @@ static void copy_printable(const char *text, char *ret_copy, size_t size)
 void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failure *ret_failure)
 {
     *ret_failure = judge_code(code);
-    copy_printable(text != NULL && *text != '\0' ? text : "an answer without a reason",
-                   ret_failure->text, sizeof(ret_failure->text));
+    copy_printable(text && *text != '\0' ? text : "an answer without a reason", ret_failure->text,
+                   sizeof(ret_failure->text));
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         if (strncmp(ret_failure->text, known[i].text, strlen(known[i].text)) == 0) {
             ret_failure->verdict = known[i].verdict;

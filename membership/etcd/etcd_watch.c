@@ -75,7 +75,7 @@ static void pause_watch(struct kv_watch *watch, const struct error *error);
 /* Both call the user, who may end the watch: nothing may be touched afterwards. */
 static void tell_lost(struct kv_watch *watch, const struct error *error)
 {
-    if (watch->lost_status == error->code || watch->callbacks.state == NULL)
+    if (watch->lost_status == error->code || !watch->callbacks.state)
         return;
     watch->lost_status = error->code;
     watch->callbacks.state(watch->user, error);
@@ -83,7 +83,7 @@ static void tell_lost(struct kv_watch *watch, const struct error *error)
 
 static void tell_back(struct kv_watch *watch)
 {
-    if (watch->lost_status == 0 || watch->callbacks.state == NULL)
+    if (watch->lost_status == 0 || !watch->callbacks.state)
         return;
     watch->lost_status = 0;
     watch->callbacks.state(watch->user, NULL);
@@ -112,7 +112,7 @@ static void ask_later(struct kv_watch *watch)
 
 void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint)
 {
-    for (struct kv_watch *watch = etcd->watches; watch != NULL; watch = watch->next)
+    for (struct kv_watch *watch = etcd->watches; watch; watch = watch->next)
         if (watch->phase == WATCH_STREAMING && watch->endpoint == endpoint && !watch->asked)
             timer_set_in(&watch->alarm, 0);
 }
@@ -179,9 +179,9 @@ static void stream_message(void *context, const uint8_t *data, size_t size_bytes
     struct error error;
     struct etcd_watch_message message;
     watch->heard = true;
-    int r = etcd_decode_watch(data, size_bytes, &message, &error);
-    if (r < 0) {
-        stream_broken(watch, r, error.text);
+    int status = etcd_decode_watch(data, size_bytes, &message, &error);
+    if (status < 0) {
+        stream_broken(watch, status, error.text);
         return;
     }
     message_came(watch, &message);
@@ -216,17 +216,17 @@ static int open_stream(struct kv_watch *watch)
     struct etcd_address address;
     struct grpc_order order;
     struct bytes message CLEANUP(bytes_done) = {0};
-    int r = etcd_encode_watch(&message, watch->prefix, bound(watch), watch->revision + 1);
-    if (r < 0)
-        return r;
+    int status = etcd_encode_watch(&message, watch->prefix, bound(watch), watch->revision + 1);
+    if (status < 0)
+        return status;
     watch->endpoint = etcd->current;
     watch->token_number = etcd->token_number;
     etcd_order_prepare(etcd, watch->endpoint, "/etcdserverpb.Watch/Watch", &address, &order);
     order.message = message.data;
     order.message_bytes = message.size_bytes;
-    r = grpc_start(etcd->http, &order, stream_message, stream_done, watch, &watch->stream);
-    if (r < 0)
-        return r;
+    status = grpc_start(etcd->http, &order, stream_message, stream_done, watch, &watch->stream);
+    if (status < 0)
+        return status;
     watch->phase = WATCH_OPENING;
     expect_something(watch);
     return 0;
@@ -234,10 +234,10 @@ static int open_stream(struct kv_watch *watch)
 
 static void open_or_pause(struct kv_watch *watch)
 {
-    int r = open_stream(watch);
+    int status = open_stream(watch);
     struct error error;
-    if (r < 0) {
-        error_set(&error, r, "a watch on etcd cannot start: %s", strerror(-r));
+    if (status < 0) {
+        error_set(&error, status, "a watch on etcd cannot start: %s", strerror(-status));
         pause_watch(watch, &error);
     }
 }
@@ -259,16 +259,16 @@ static void read_done(void *context, const struct kv_result *result)
 /* @limit: 0 for all keys with their values */
 static int start_request(struct kv_watch *watch, unsigned limit, kv_callback done)
 {
-    int r = etcd_request_new(watch->etcd, ETCD_RANGE, true, done, watch, &watch->request);
-    if (r == 0)
-        r = etcd_encode_range_below(&watch->request->body, watch->prefix, bound(watch), limit);
-    if (r == 0)
-        r = etcd_request_send(watch->request);
-    if (r < 0) {
+    int status = etcd_request_new(watch->etcd, ETCD_RANGE, true, done, watch, &watch->request);
+    if (status == 0)
+        status = etcd_encode_range_below(&watch->request->body, watch->prefix, bound(watch), limit);
+    if (status == 0)
+        status = etcd_request_send(watch->request);
+    if (status < 0) {
         etcd_request_free(watch->request);
         watch->request = NULL;
     }
-    return r;
+    return status;
 }
 
 static int start_reading(struct kv_watch *watch)
@@ -288,10 +288,10 @@ static void probe_done(void *context, const struct kv_result *result)
                     "all keys",
                     (long long)result->revision, (long long)watch->revision);
         watch->revision = 0;
-        int r = start_reading(watch);
+        int status = start_reading(watch);
         struct error error;
-        if (r < 0) {
-            error_set(&error, r, "the keys of etcd cannot be read: %s", strerror(-r));
+        if (status < 0) {
+            error_set(&error, status, "the keys of etcd cannot be read: %s", strerror(-status));
             pause_watch(watch, &error);
         }
     } else {
@@ -325,10 +325,10 @@ static void pause_watch(struct kv_watch *watch, const struct error *error)
 
 static void resume(struct kv_watch *watch)
 {
-    int r = watch->revision == 0 ? start_reading(watch) : start_probing(watch);
+    int status = watch->revision == 0 ? start_reading(watch) : start_probing(watch);
     struct error error;
-    if (r < 0) {
-        error_set(&error, r, "a watch on etcd cannot go on: %s", strerror(-r));
+    if (status < 0) {
+        error_set(&error, status, "a watch on etcd cannot go on: %s", strerror(-status));
         pause_watch(watch, &error);
     }
 }
@@ -336,8 +336,8 @@ static void resume(struct kv_watch *watch)
 static int ask(struct kv_watch *watch)
 {
     struct bytes message CLEANUP(bytes_done) = {0};
-    int r = etcd_encode_progress(&message);
-    return r < 0 ? r : grpc_send(watch->stream, message.data, message.size_bytes);
+    int status = etcd_encode_progress(&message);
+    return status < 0 ? status : grpc_send(watch->stream, message.data, message.size_bytes);
 }
 
 /* Time to ask the stream, or to see whether it has answered: if not, it is dead. */
@@ -347,15 +347,15 @@ static void alarm_fired(void *user)
     if (watch->phase == WATCH_PAUSED) {
         resume(watch);
     } else if (watch->phase == WATCH_OPENING || watch->phase == WATCH_STREAMING) {
-        int r = 0;
+        int status = 0;
         if (watch->asked && !watch->heard) {
             answer_timeout_lost(&watch->etcd->patience, watch->waits_ns);
-            r = -ETIMEDOUT;
+            status = -ETIMEDOUT;
         } else if (!watch->asked) {
-            r = ask(watch);
+            status = ask(watch);
         }
-        if (r < 0)
-            stream_broken(watch, r, "no answer for too long");
+        if (status < 0)
+            stream_broken(watch, status, "no answer for too long");
         else if (watch->asked)
             ask_later(watch);
         else
@@ -369,29 +369,29 @@ int etcd_watch_start(void *context, const char *prefix, const char *before,
 {
     struct etcd *etcd = context;
     size_t length = strlen(prefix);
-    if (length == 0 || length >= KV_KEY_MAX || (before != NULL && strlen(before) >= KV_KEY_MAX))
+    if (length == 0 || length >= KV_KEY_MAX || (before && strlen(before) >= KV_KEY_MAX))
         return -EINVAL;
     struct kv_watch *watch = calloc(1, sizeof(*watch));
-    if (watch == NULL)
+    if (!watch)
         return -ENOMEM;
     watch->etcd = etcd;
     memcpy(watch->prefix, prefix, length + 1);
-    if (before != NULL)
+    if (before)
         stpcpy(watch->before, before);
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->backoff_ns = BACKOFF_MIN_NS;
-    int r = timer_init(&watch->alarm, etcd->loop, alarm_fired, watch);
-    if (r == 0)
-        r = start_reading(watch);
-    if (r < 0) {
+    int status = timer_init(&watch->alarm, etcd->loop, alarm_fired, watch);
+    if (status == 0)
+        status = start_reading(watch);
+    if (status < 0) {
         timer_done(&watch->alarm);
         free(watch);
-        return r;
+        return status;
     }
     watch->next = etcd->watches;
     watch->back = &etcd->watches;
-    if (watch->next != NULL)
+    if (watch->next)
         watch->next->back = &watch->next;
     etcd->watches = watch;
     *ret_watch = watch;
@@ -401,7 +401,7 @@ int etcd_watch_start(void *context, const char *prefix, const char *before,
 void etcd_watch_stop(void *context, struct kv_watch *watch)
 {
     (void)context;
-    if (watch == NULL)
+    if (!watch)
         return;
     if (watch->gone != NULL)
         *watch->gone = true;
@@ -409,13 +409,13 @@ void etcd_watch_stop(void *context, struct kv_watch *watch)
     stop_stream(watch);
     timer_done(&watch->alarm);
     *watch->back = watch->next;
-    if (watch->next != NULL)
+    if (watch->next)
         watch->next->back = watch->back;
     free(watch);
 }
 
 void etcd_watch_stop_all(struct etcd *etcd)
 {
-    while (etcd->watches != NULL)
+    while (etcd->watches)
         etcd_watch_stop(etcd, etcd->watches);
 }

@@ -27,8 +27,8 @@ static int frame(struct bytes *framed, const void *message, size_t message_bytes
                                           (uint8_t)(message_bytes >> 8), (uint8_t)message_bytes};
     if (message_bytes > UINT32_MAX)
         return -ENOMEM;
-    int r = bytes_append(framed, prefix, sizeof(prefix));
-    return r < 0 ? r : bytes_append(framed, message, message_bytes);
+    int status = bytes_append(framed, prefix, sizeof(prefix));
+    return status < 0 ? status : bytes_append(framed, message, message_bytes);
 }
 
 /* Return: 1 with the length of the message behind the prefix at @data; 0: not all of it is here. */
@@ -57,7 +57,7 @@ static void call_free(struct grpc_call *call)
 
 void grpc_cancel(struct grpc_call *call)
 {
-    if (call == NULL)
+    if (!call)
         return;
     http2_cancel(call->http);
     call_free(call);
@@ -106,11 +106,12 @@ static bool deliver(struct grpc_call *call, int *ret_status)
 static void data_came(void *context, const uint8_t *data, size_t size_bytes)
 {
     struct grpc_call *call = context;
-    int r = bytes_append(&call->received, data, size_bytes);
-    if (r == 0 && !deliver(call, &r))
+    int status = bytes_append(&call->received, data, size_bytes);
+    if (status == 0 && !deliver(call, &status))
         return;
-    if (r < 0) {
-        const struct grpc_answer answer = {.status = r, .sent = true, .text = broken_text(r)};
+    if (status < 0) {
+        const struct grpc_answer answer = {
+            .status = status, .sent = true, .text = broken_text(status)};
         http2_cancel(call->http);
         finish(call, &answer);
     }
@@ -150,7 +151,7 @@ static void judge_transport(const struct grpc_call *call, const struct http2_ans
     } else if (http->code != 200) {
         answer->code = http->code >= 500 ? GRPC_UNAVAILABLE : GRPC_UNIMPLEMENTED;
         snprintf(text, GRPC_TEXT_SIZE, "it answers with HTTP %d", http->code);
-    } else if (type != NULL && strncmp(type, "application/grpc", 16) == 0) {
+    } else if (type && strncmp(type, "application/grpc", 16) == 0) {
         answer->status = -ECONNRESET;
         answer->text = "the answer broke off";
     } else {
@@ -162,12 +163,13 @@ static void judge_transport(const struct grpc_call *call, const struct http2_ans
 static void take_message(const struct grpc_call *call, const struct http2_answer *http,
                          struct grpc_answer *answer)
 {
-    int r = unframe(http->body, http->body_bytes, call->message_bytes_max, &answer->message_bytes);
-    if (r > 0 && answer->message_bytes + PREFIX_BYTES == http->body_bytes) {
+    int status =
+        unframe(http->body, http->body_bytes, call->message_bytes_max, &answer->message_bytes);
+    if (status > 0 && answer->message_bytes + PREFIX_BYTES == http->body_bytes) {
         answer->message = http->body + PREFIX_BYTES;
         return;
     }
-    answer->status = r < 0 ? r : -EPROTO;
+    answer->status = status < 0 ? status : -EPROTO;
     answer->text = broken_text(answer->status);
 }
 
@@ -178,12 +180,12 @@ static void http_finished(void *context, const struct http2_answer *http)
     struct grpc_answer answer = {.sent = http->sent, .text = text};
     const char *status = http2_answer_header(call->http, "grpc-status");
     const char *message = http2_answer_header(call->http, "grpc-message");
-    if (status == NULL) {
+    if (!status) {
         judge_transport(call, http, &answer, text);
     } else {
         answer.code = (enum grpc_code)strtoul(status, NULL, 10);
-        decode_text(message != NULL ? message : "", text);
-        if (answer.code == GRPC_OK && call->message == NULL)
+        decode_text(message ? message : "", text);
+        if (answer.code == GRPC_OK && !call->message)
             take_message(call, http, &answer);
     }
     finish(call, &answer);
@@ -194,35 +196,35 @@ int grpc_start(struct http2_client *client, const struct grpc_order *order,
                struct grpc_call **ret_call)
 {
     const char *headers[METADATA_MAX + 3] = {"content-type: application/grpc", "te: trailers"};
-    for (size_t i = 0; order->metadata != NULL && order->metadata[i] != NULL; i++) {
+    for (size_t i = 0; order->metadata && order->metadata[i]; i++) {
         assert(i < METADATA_MAX);
         headers[2 + i] = order->metadata[i];
     }
     struct grpc_call *call = calloc(1, sizeof(*call));
-    if (call == NULL)
+    if (!call)
         return -ENOMEM;
     call->message_bytes_max = order->message_bytes_max;
     call->message = message;
     call->done = done;
     call->context = context;
     struct bytes body CLEANUP(bytes_forget) = {0};
-    int r = frame(&body, order->message, order->message_bytes);
+    int status = frame(&body, order->message, order->message_bytes);
     const struct http2_order http = {.url = order->url,
                                      .headers = headers,
                                      .body = body.data,
                                      .body_bytes = body.size_bytes,
-                                     .open_ended = message != NULL,
+                                     .open_ended = message,
                                      .timeout_ns = order->timeout_ns,
                                      .silence_ns = order->silence_ns,
                                      .reach_ns = order->reach_ns,
                                      .connect_timeout_ns = order->connect_timeout_ns,
                                      .answer_bytes_max = order->message_bytes_max + PREFIX_BYTES};
-    if (r == 0)
-        r = http2_start(client, &http, message != NULL ? data_came : NULL, http_finished, call,
-                        &call->http);
-    if (r < 0) {
+    if (status == 0)
+        status = http2_start(client, &http, message ? data_came : NULL, http_finished, call,
+                             &call->http);
+    if (status < 0) {
         call_free(call);
-        return r;
+        return status;
     }
     *ret_call = call;
     return 0;
@@ -231,6 +233,6 @@ int grpc_start(struct http2_client *client, const struct grpc_order *order,
 int grpc_send(struct grpc_call *call, const void *message, size_t message_bytes)
 {
     struct bytes framed CLEANUP(bytes_done) = {0};
-    int r = frame(&framed, message, message_bytes);
-    return r < 0 ? r : http2_send(call->http, framed.data, framed.size_bytes);
+    int status = frame(&framed, message, message_bytes);
+    return status < 0 ? status : http2_send(call->http, framed.data, framed.size_bytes);
 }

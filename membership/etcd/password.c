@@ -11,9 +11,9 @@ int password_read(const char *path, char ret_password[PASSWORD_SIZE], struct err
     struct bytes text CLEANUP(bytes_forget) = {0};
     ret_password[0] = '\0';
     secrecy_warn_of_file(path, "a password");
-    int r = file_read(path, PASSWORD_SIZE - 1, &text, error);
-    if (r < 0)
-        return r;
+    int status = file_read(path, PASSWORD_SIZE - 1, &text, error);
+    if (status < 0)
+        return status;
     size_t length = strcspn((const char *)text.data, "\r\n");
     memcpy(ret_password, text.data, length);
     ret_password[length] = '\0';

@@ -36,8 +36,8 @@ int protobuf_put_bytes(struct bytes *bytes, unsigned field, const void *data, si
 {
     if (size_bytes == 0)
         return 0;
-    int r = put_head(bytes, field, WIRE_BYTES, size_bytes);
-    return r < 0 ? r : bytes_append(bytes, data, size_bytes);
+    int status = put_head(bytes, field, WIRE_BYTES, size_bytes);
+    return status < 0 ? status : bytes_append(bytes, data, size_bytes);
 }
 
 int protobuf_put_text(struct bytes *bytes, unsigned field, const char *text)
@@ -47,10 +47,10 @@ int protobuf_put_text(struct bytes *bytes, unsigned field, const char *text)
 
 int protobuf_begin(struct bytes *bytes, unsigned field, size_t *ret_mark)
 {
-    int r = put_head(bytes, field, WIRE_BYTES, 0);
-    if (r == 0)
+    int status = put_head(bytes, field, WIRE_BYTES, 0);
+    if (status == 0)
         *ret_mark = bytes->size_bytes;
-    return r;
+    return status;
 }
 
 /* Room for one byte of length was left; a longer message moves back by what more it takes. */
@@ -59,9 +59,9 @@ int protobuf_end(struct bytes *bytes, size_t mark)
     uint8_t length[VARINT_BYTES_MAX];
     size_t message_bytes = bytes->size_bytes - mark;
     size_t length_bytes = write_varint(message_bytes, length);
-    int r = bytes_append(bytes, length, length_bytes - 1);
-    if (r < 0)
-        return r;
+    int status = bytes_append(bytes, length, length_bytes - 1);
+    if (status < 0)
+        return status;
     memmove(bytes->data + mark - 1 + length_bytes, bytes->data + mark, message_bytes);
     memcpy(bytes->data + mark - 1, length, length_bytes);
     return 0;
@@ -103,33 +103,33 @@ int protobuf_next(struct protobuf_reader *reader, struct protobuf_field *ret_fie
     struct protobuf_field field = {0};
     if (reader->left_bytes == 0)
         return 0;
-    int r = read_varint(reader, &key);
-    if (r < 0 || key >> 3 == 0 || key >> 3 > FIELD_MAX)
+    int status = read_varint(reader, &key);
+    if (status < 0 || key >> 3 == 0 || key >> 3 > FIELD_MAX)
         return -EPROTO;
     field.number = (unsigned)(key >> 3);
     switch (key & 7) {
     case WIRE_VARINT:
-        r = read_varint(reader, &value);
+        status = read_varint(reader, &value);
         field.type = PROTOBUF_INT;
-        field.value = r == 0 ? (int64_t)value : 0;
+        field.value = status == 0 ? (int64_t)value : 0;
         break;
     case WIRE_BYTES:
-        r = read_varint(reader, &value);
+        status = read_varint(reader, &value);
         field.type = PROTOBUF_BYTES;
-        if (r == 0)
-            r = read_data(reader, value, &field);
+        if (status == 0)
+            status = read_data(reader, value, &field);
         break;
     case WIRE_FIXED32:
     case WIRE_FIXED64:
         field.type = PROTOBUF_FIXED;
-        r = read_data(reader, (key & 7) == WIRE_FIXED32 ? 4 : 8, &field);
+        status = read_data(reader, (key & 7) == WIRE_FIXED32 ? 4 : 8, &field);
         break;
     default: /* groups, which proto3 has not */
-        r = -EPROTO;
+        status = -EPROTO;
         break;
     }
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     *ret_field = field;
     return 1;
 }

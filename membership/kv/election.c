@@ -208,7 +208,7 @@ static void campaign(struct election *election)
 static void campaign_in_turn(struct election *election)
 {
     become_candidate(election);
-    if (election->step == NULL)
+    if (!election->step)
         timer_set_in(&election->retry, backoff_spread(&election->backoff, CROWD_NS));
 }
 
@@ -237,7 +237,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     if (election->phase == ELECTION_LEADING && !election_leads(election))
         doubt(election);
     lease_renewed(election, election->beat_sent_ns, result->ttl_seconds);
-    if (election->phase == ELECTION_DOUBTING && election->step == NULL)
+    if (election->phase == ELECTION_DOUBTING && !election->step)
         (void)read_key(election);
 }
 
@@ -245,7 +245,7 @@ static void beat_fired(void *user)
 {
     struct election *election = user;
     const struct kv *kv = election->kv;
-    if (election->lease == 0 || election->keep_alive != NULL)
+    if (election->lease == 0 || election->keep_alive)
         return;
     election->beat_sent_ns = now_ns(election);
     if (kv->lease_keep_alive(kv->context, election->lease, keep_alive_done, election,
@@ -315,10 +315,10 @@ static void key_read(void *context, const struct kv_result *result)
 static int read_key(struct election *election)
 {
     const struct kv *kv = election->kv;
-    int r = kv->range(kv->context, election->key, false, key_read, election, &election->step);
-    if (r < 0)
+    int status = kv->range(kv->context, election->key, false, key_read, election, &election->step);
+    if (status < 0)
         retry_later(election);
-    return r;
+    return status;
 }
 
 static void created(void *context, const struct kv_result *result)
@@ -367,26 +367,27 @@ static int delete_key(struct election *election)
 static void advance(struct election *election)
 {
     const struct kv *kv = election->kv;
-    int r = 0;
-    if (election->step != NULL)
+    int status = 0;
+    if (election->step)
         return;
     election->step_sent_ns = now_ns(election);
     if (election->phase == ELECTION_DEPOSING)
-        r = delete_key(election);
+        status = delete_key(election);
     else if (election->phase == ELECTION_CAMPAIGNING && election->lease == 0 && !election->vacant)
-        r = read_key(election);
+        status = read_key(election);
     else if (election->phase == ELECTION_CAMPAIGNING && election->lease == 0)
-        r = kv->lease_grant(kv->context, election->ttl_seconds, granted, election, &election->step);
+        status =
+            kv->lease_grant(kv->context, election->ttl_seconds, granted, election, &election->step);
     else if (election->phase == ELECTION_CAMPAIGNING)
-        r = create_key(election);
-    if (r < 0)
+        status = create_key(election);
+    if (status < 0)
         retry_later(election);
 }
 
 static void retry_fired(void *user)
 {
     struct election *election = user;
-    if (has_key(election) && election->step == NULL)
+    if (has_key(election) && !election->step)
         (void)read_key(election);
     else
         advance(election);
@@ -398,7 +399,7 @@ static void retry_fired(void *user)
  */
 static void observe_leading(struct election *election, const struct kv_entry *entry)
 {
-    if (entry == NULL)
+    if (!entry)
         timer_set_in(&election->retry, 0);
     else if (entry->create_revision > election->leader_revision)
         follow(election, entry);
@@ -411,14 +412,14 @@ void election_observe(struct election *election, const struct kv_entry *entry, i
     election->seen_revision = revision;
     if (has_key(election)) {
         observe_leading(election, entry);
-    } else if (entry != NULL && entry->create_revision < election->leader_revision) {
+    } else if (entry && entry->create_revision < election->leader_revision) {
         return; /* a reading of ours was ahead of the watch */
-    } else if (entry != NULL && election->lease != 0 && entry->lease == election->lease) {
+    } else if (entry && election->lease != 0 && entry->lease == election->lease) {
         lead(election, entry->create_revision); /* our campaign, whose answer is still on its way */
-    } else if (entry != NULL && election->phase == ELECTION_DEPOSING &&
+    } else if (entry && election->phase == ELECTION_DEPOSING &&
                entry->create_revision == election->leader_revision) {
         return; /* the one we are about to depose */
-    } else if (entry != NULL) {
+    } else if (entry) {
         follow(election, entry);
     } else {
         campaign_in_turn(election);
@@ -449,7 +450,7 @@ int election_start(const struct loop *loop, const struct kv *kv,
     if (!name_valid(options->node) || !name_valid(options->cluster) || options->ttl_seconds < 1)
         return -EINVAL;
     struct election *election = calloc(1, sizeof(*election));
-    if (election == NULL)
+    if (!election)
         return -ENOMEM;
     election->loop = loop;
     election->kv = kv;
@@ -460,14 +461,14 @@ int election_start(const struct loop *loop, const struct kv *kv,
     stpcpy(election->node, options->node);
     keys_leader(election->key, options->cluster);
     backoff_init(&election->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
-    int r = timer_init(&election->retry, loop, retry_fired, election);
-    if (r == 0)
-        r = timer_init(&election->beat, loop, beat_fired, election);
-    if (r == 0)
-        r = timer_init(&election->expiry, loop, expiry_fired, election);
-    if (r < 0) {
+    int status = timer_init(&election->retry, loop, retry_fired, election);
+    if (status == 0)
+        status = timer_init(&election->beat, loop, beat_fired, election);
+    if (status == 0)
+        status = timer_init(&election->expiry, loop, expiry_fired, election);
+    if (status < 0) {
         election_free(election);
-        return r;
+        return status;
     }
     /* The watch is about to tell who leads; without its word we look for ourselves. */
     timer_set_in(&election->retry, RETRY_MIN_NS);
@@ -477,7 +478,7 @@ int election_start(const struct loop *loop, const struct kv *kv,
 
 void election_stop(struct election *election)
 {
-    if (election == NULL)
+    if (!election)
         return;
     drop_lease(election);
     election_free(election);

@@ -106,8 +106,8 @@ static bool match_leaf(const char *key, const char *cluster, const char *folder,
                        char ret_leaf[128])
 {
     const char *job = below(key, cluster, folder);
-    const char *slash = job != NULL ? strchr(job, '/') : NULL;
-    size_t leaf_length = slash != NULL ? strlen(slash + 1) : 0;
+    const char *slash = job ? strchr(job, '/') : NULL;
+    size_t leaf_length = slash ? strlen(slash + 1) : 0;
     if (leaf_length == 0 || leaf_length >= 128 || !copy_name(job, (size_t)(slash - job), ret_job))
         return false;
     memcpy(ret_leaf, slash + 1, leaf_length + 1);
@@ -127,5 +127,5 @@ bool keys_match_said(const char *key, const char *cluster, char ret_job[64], cha
 bool keys_match_node(const char *key, const char *cluster, char ret_node[64])
 {
     const char *node = below(key, cluster, "nodes");
-    return node != NULL && copy_name(node, strlen(node), ret_node);
+    return node && copy_name(node, strlen(node), ret_node);
 }

@@ -71,11 +71,11 @@ static void advance(struct registry *registry);
 static void set_state(struct registry *registry, enum registry_state state,
                       const struct error *error)
 {
-    int code = error != NULL ? error->code : 0;
-    if (registry->state == state && registry->reported == code)
+    int status = error ? error->code : 0;
+    if (registry->state == state && registry->reported == status)
         return;
     registry->state = state;
-    registry->reported = code;
+    registry->reported = status;
     registry->changed(registry->context, state, error);
 }
 
@@ -88,10 +88,10 @@ static void store_failed(struct registry *registry, const struct error *error)
     set_state(registry, REGISTRY_CONNECTING, error);
 }
 
-static void start_failed(struct registry *registry, int r)
+static void start_failed(struct registry *registry, int status)
 {
     struct error error;
-    error_set(&error, r, "a request to the store cannot start: %s", strerror(-r));
+    error_set(&error, status, "a request to the store cannot start: %s", strerror(-status));
     store_failed(registry, &error);
 }
 
@@ -171,13 +171,13 @@ static void keep_alive_done(void *context, const struct kv_result *result)
 static void beat_fired(void *user)
 {
     struct registry *registry = user;
-    if (registry->keep_alive != NULL || registry->lease == 0)
+    if (registry->keep_alive || registry->lease == 0)
         return;
     const struct kv *kv = registry->kv;
     registry->beat_sent_ns = registry->loop->now_ns(registry->loop->context);
-    int r = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
-                                 &registry->keep_alive);
-    if (r < 0)
+    int status = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
+                                      &registry->keep_alive);
+    if (status < 0)
         timer_set_in(&registry->beat, RETRY_MIN_NS);
 }
 
@@ -288,10 +288,10 @@ static void key_read(void *context, const struct kv_result *result)
         return;
     }
     const struct kv_entry *entry = result->entry_count > 0 ? &result->entries[0] : NULL;
-    uint64_t holder = entry != NULL ? incarnation_of(entry->value, entry->value_bytes) : 0;
-    bool ours = entry != NULL && (holder == registry->incarnation ||
-                                  (registry->takeover != 0 && holder == registry->takeover));
-    if (registry->lease != 0 && entry != NULL && !ours) {
+    uint64_t holder = entry ? incarnation_of(entry->value, entry->value_bytes) : 0;
+    bool ours = entry && (holder == registry->incarnation ||
+                          (registry->takeover != 0 && holder == registry->takeover));
+    if (registry->lease != 0 && entry && !ours) {
         wait_for_holder(registry, holder);
         return;
     }
@@ -309,19 +309,20 @@ static void key_read(void *context, const struct kv_result *result)
 static void advance(struct registry *registry)
 {
     const struct kv *kv = registry->kv;
-    int r = 0;
-    if (registry->step != NULL || registry->state == REGISTRY_REFUSED)
+    int status = 0;
+    if (registry->step || registry->state == REGISTRY_REFUSED)
         return;
     timer_clear(&registry->retry);
     registry->step_sent_ns = registry->loop->now_ns(registry->loop->context);
     if (registry->lease == 0)
-        r = kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
+        status =
+            kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
     else if (!registry->stored && !registry->must_look)
-        r = write_key(registry);
+        status = write_key(registry);
     else if (!registry->stored)
-        r = kv->range(kv->context, registry->key, false, key_read, registry, &registry->step);
-    if (r < 0)
-        start_failed(registry, r);
+        status = kv->range(kv->context, registry->key, false, key_read, registry, &registry->step);
+    if (status < 0)
+        start_failed(registry, status);
 }
 
 static void retry_fired(void *user)
@@ -337,7 +338,7 @@ static int set_value(struct registry *registry, const char *value)
     if (incarnation_of(value, value_bytes) != registry->incarnation)
         return -EINVAL;
     char *copy = strdup(value);
-    if (copy == NULL)
+    if (!copy)
         return -ENOMEM;
     free(registry->value);
     registry->value = copy;
@@ -348,7 +349,7 @@ static int set_value(struct registry *registry, const char *value)
 
 void registry_abandon(struct registry *registry)
 {
-    if (registry == NULL)
+    if (!registry)
         return;
     const struct kv *kv = registry->kv;
     kv->cancel(kv->context, registry->step);
@@ -367,7 +368,7 @@ int registry_start(const struct loop *loop, const struct kv *kv,
         options->incarnation == 0 || options->incarnation > REGISTRY_INCARNATION_MAX)
         return -EINVAL;
     struct registry *registry = calloc(1, sizeof(*registry));
-    if (registry == NULL)
+    if (!registry)
         return -ENOMEM;
     registry->loop = loop;
     registry->kv = kv;
@@ -379,14 +380,14 @@ int registry_start(const struct loop *loop, const struct kv *kv,
     stpcpy(registry->node, options->node);
     keys_node(registry->key, options->cluster, options->node);
     backoff_init(&registry->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
-    int r = set_value(registry, value);
-    if (r == 0)
-        r = timer_init(&registry->retry, loop, retry_fired, registry);
-    if (r == 0)
-        r = timer_init(&registry->beat, loop, beat_fired, registry);
-    if (r < 0) {
+    int status = set_value(registry, value);
+    if (status == 0)
+        status = timer_init(&registry->retry, loop, retry_fired, registry);
+    if (status == 0)
+        status = timer_init(&registry->beat, loop, beat_fired, registry);
+    if (status < 0) {
         registry_abandon(registry);
-        return r;
+        return status;
     }
     timer_set_in(&registry->retry, 0); /* nothing calls back from inside the starting call */
     *ret_registry = registry;
@@ -395,10 +396,10 @@ int registry_start(const struct loop *loop, const struct kv *kv,
 
 int registry_update(struct registry *registry, const char *value)
 {
-    int r = set_value(registry, value);
-    if (r == 0 && registry->state == REGISTRY_REGISTERED)
+    int status = set_value(registry, value);
+    if (status == 0 && registry->state == REGISTRY_REGISTERED)
         timer_set_in(&registry->retry, 0);
-    return r;
+    return status;
 }
 
 int64_t registry_lease(const struct registry *registry)
@@ -420,7 +421,7 @@ static void farewell_end(void *user)
     void *context = farewell->context;
     timer_done(&farewell->alarm);
     free(farewell);
-    if (done != NULL)
+    if (done)
         done(context);
 }
 
@@ -432,14 +433,14 @@ static void revoked(void *context, const struct kv_result *result)
 
 void registry_stop(struct registry *registry, void (*done)(void *context), void *context)
 {
-    if (registry == NULL)
+    if (!registry)
         return;
     const struct kv *kv = registry->kv;
     struct farewell *farewell = calloc(1, sizeof(*farewell));
-    if (farewell == NULL || timer_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
+    if (!farewell || timer_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
         free(farewell);
         registry_abandon(registry);
-        if (done != NULL) /* without memory there is no later */
+        if (done) /* without memory there is no later */
             done(context);
         return;
     }

@@ -92,11 +92,11 @@ static CURLcode set_up_tls(CURL *easy, void *tls, void *user)
 static void set_security(struct byte_stream *wire, const struct byte_stream_security *security)
 {
     CURL *easy = wire->transfer.easy;
-    if (security->ca_file != NULL)
+    if (security->ca_file)
         curl_easy_setopt(easy, CURLOPT_CAINFO, security->ca_file);
-    if (security->certificate_file != NULL)
+    if (security->certificate_file)
         curl_easy_setopt(easy, CURLOPT_SSLCERT, security->certificate_file);
-    if (security->key_file != NULL)
+    if (security->key_file)
         curl_easy_setopt(easy, CURLOPT_SSLKEY, security->key_file);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, 0L);
@@ -108,7 +108,7 @@ static void set_security(struct byte_stream *wire, const struct byte_stream_secu
 static bool can_encrypt(void)
 {
     const char *library = curl_version_info(CURLVERSION_NOW)->ssl_version;
-    return library != NULL && strncmp(library, "OpenSSL/", 8) == 0;
+    return library && strncmp(library, "OpenSSL/", 8) == 0;
 }
 
 static int set_options(struct byte_stream *wire, const struct byte_stream_order *order)
@@ -137,7 +137,7 @@ int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *ord
                      struct byte_stream **ret_wire)
 {
     struct byte_stream *wire = calloc(1, sizeof(*wire));
-    if (wire == NULL)
+    if (!wire)
         return -ENOMEM;
     wire->transfer = (struct curl_transfer){
         .easy = curl_easy_init(), .finished = transfer_finished, .stays = true};
@@ -146,16 +146,16 @@ int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *ord
     wire->protocol = order->protocol;
     wire->callbacks = *callbacks;
     wire->context = context;
-    int r = wire->transfer.easy == NULL ? -ENOMEM : set_options(wire, order);
-    if (r == 0)
-        r = timer_init(&wire->alarm, wire->loop, alarm_fired, wire);
-    if (r == 0)
-        r = curl_loop_add(curl, &wire->transfer);
-    if (r < 0) {
+    int status = !wire->transfer.easy ? -ENOMEM : set_options(wire, order);
+    if (status == 0)
+        status = timer_init(&wire->alarm, wire->loop, alarm_fired, wire);
+    if (status == 0)
+        status = curl_loop_add(curl, &wire->transfer);
+    if (status < 0) {
         timer_done(&wire->alarm);
         curl_easy_cleanup(wire->transfer.easy);
         free(wire);
-        return r;
+        return status;
     }
     if (order->connect_timeout_ns > 0)
         timer_set_in(&wire->alarm, order->connect_timeout_ns);
@@ -165,9 +165,9 @@ int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *ord
 
 void byte_stream_close(struct byte_stream *wire)
 {
-    if (wire == NULL)
+    if (!wire)
         return;
-    if (wire->io != NULL)
+    if (wire->io)
         wire->loop->io_remove(wire->loop->context, wire->io);
     timer_done(&wire->alarm);
     curl_loop_remove(wire->curl, &wire->transfer);

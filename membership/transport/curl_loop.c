@@ -20,14 +20,14 @@ struct curl_loop {
 static void dispatch(struct curl_loop *curl)
 {
     curl->dispatching = true;
-    while (curl->touched != NULL) {
+    while (curl->touched) {
         struct curl_transfer *transfer = curl->touched;
         curl->touched = transfer->touched_next;
         transfer->touched = false;
         transfer->received(transfer);
     }
     CURLMsg *message;
-    for (int left; (message = curl_multi_info_read(curl->multi, &left)) != NULL;) {
+    for (int left; (message = curl_multi_info_read(curl->multi, &left));) {
         struct curl_transfer *transfer = NULL;
         CURLcode code = message->data.result; /* the message dies with the handle's removal */
         if (message->msg != CURLMSG_DONE ||
@@ -67,22 +67,22 @@ static int descriptor_wanted(CURL *easy, curl_socket_t descriptor, int what, voi
     struct curl_loop *curl = user;
     const struct loop *loop = curl->loop;
     struct loop_io *io = known;
-    int r = 0;
+    int status = 0;
     unsigned events =
         (what & CURL_POLL_IN ? LOOP_READ : 0) | (what & CURL_POLL_OUT ? LOOP_WRITE : 0);
     (void)easy;
-    if (what == CURL_POLL_REMOVE && io != NULL) {
+    if (what == CURL_POLL_REMOVE && io) {
         loop->io_remove(loop->context, io);
         curl_multi_assign(curl->multi, descriptor, NULL);
-    } else if (what != CURL_POLL_REMOVE && io != NULL) {
-        r = loop->io_set(loop->context, io, events);
+    } else if (what != CURL_POLL_REMOVE && io) {
+        status = loop->io_set(loop->context, io, events);
     } else if (what != CURL_POLL_REMOVE) {
-        r = loop->io_add(loop->context, descriptor, events, descriptor_ready, curl, &io);
-        if (r == 0)
+        status = loop->io_add(loop->context, descriptor, events, descriptor_ready, curl, &io);
+        if (status == 0)
             curl_multi_assign(curl->multi, descriptor, io);
     }
-    if (r < 0)
-        log_error("a connection cannot be watched: %s", strerror(-r));
+    if (status < 0)
+        log_error("a connection cannot be watched: %s", strerror(-status));
     return 0;
 }
 
@@ -102,15 +102,15 @@ int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl)
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return -ENOMEM;
     struct curl_loop *curl = calloc(1, sizeof(*curl));
-    int r = curl == NULL ? -ENOMEM : timer_init(&curl->alarm, loop, alarm_fired, curl);
-    if (r == 0 && (curl->multi = curl_multi_init()) == NULL)
-        r = -ENOMEM;
-    if (r < 0) {
-        if (curl != NULL)
+    int status = !curl ? -ENOMEM : timer_init(&curl->alarm, loop, alarm_fired, curl);
+    if (status == 0 && !(curl->multi = curl_multi_init()))
+        status = -ENOMEM;
+    if (status < 0) {
+        if (curl)
             timer_done(&curl->alarm);
         free(curl);
         curl_global_cleanup();
-        return r;
+        return status;
     }
     curl->loop = loop;
     curl_multi_setopt(curl->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
@@ -124,9 +124,9 @@ int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl)
 
 void curl_loop_free(struct curl_loop *curl)
 {
-    if (curl == NULL)
+    if (!curl)
         return;
-    assert(curl->touched == NULL && !curl->dispatching);
+    assert(!curl->touched && !curl->dispatching);
     curl_multi_cleanup(curl->multi);
     timer_done(&curl->alarm);
     free(curl);
@@ -148,7 +148,7 @@ int curl_loop_add(struct curl_loop *curl, struct curl_transfer *transfer)
 void curl_loop_remove(struct curl_loop *curl, struct curl_transfer *transfer)
 {
     curl_multi_remove_handle(curl->multi, transfer->easy);
-    for (struct curl_transfer **at = &curl->touched; *at != NULL; at = &(*at)->touched_next) {
+    for (struct curl_transfer **at = &curl->touched; *at; at = &(*at)->touched_next) {
         if (*at == transfer) {
             *at = transfer->touched_next;
             break;

@@ -38,7 +38,7 @@ struct http_request {
 int http_client_new(const struct loop *loop, struct http_client **ret_client)
 {
     struct http_client *client = calloc(1, sizeof(*client));
-    if (client == NULL)
+    if (!client)
         return -ENOMEM;
     client->loop = loop;
     *ret_client = client;
@@ -47,9 +47,9 @@ int http_client_new(const struct loop *loop, struct http_client **ret_client)
 
 void http_client_free(struct http_client *client)
 {
-    if (client == NULL)
+    if (!client)
         return;
-    while (client->requests != NULL)
+    while (client->requests)
         http_cancel(client->requests);
     curl_loop_free(client->curl);
     explicit_bzero(client->token, sizeof(client->token));
@@ -64,9 +64,9 @@ void http_client_set_token(struct http_client *client, const char *token)
 
 static void request_free(struct http_request *request)
 {
-    if (request->back != NULL) {
+    if (request->back) {
         *request->back = request->next;
-        if (request->next != NULL)
+        if (request->next)
             request->next->back = request->back;
     }
     curl_easy_cleanup(request->transfer.easy);
@@ -78,7 +78,7 @@ static void request_free(struct http_request *request)
 
 void http_cancel(struct http_request *request)
 {
-    if (request == NULL)
+    if (!request)
         return;
     curl_loop_remove(request->client->curl, &request->transfer);
     request_free(request);
@@ -106,7 +106,7 @@ static size_t answer_came(char *data, size_t size, size_t count, void *user)
     }
     if (bytes_append(&request->answer, data, size_bytes) < 0)
         return CURL_WRITEFUNC_ERROR;
-    if (request->data != NULL)
+    if (request->data)
         curl_loop_touch(request->client->curl, &request->transfer);
     return size_bytes;
 }
@@ -123,7 +123,7 @@ static long answer_code(const struct http_request *request)
 static void deliver(struct curl_transfer *transfer)
 {
     struct http_request *request = (struct http_request *)transfer;
-    if (request->data == NULL || request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
+    if (!request->data || request->answer.size_bytes == 0 || answer_code(request) / 100 != 2)
         return; /* the text of a failure waits for the end */
     struct bytes data = request->answer;
     request->answer = (struct bytes){0};
@@ -162,7 +162,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 static int add_header(struct http_request *request, const char *header)
 {
     struct curl_slist *headers = curl_slist_append(request->headers, header);
-    if (headers == NULL)
+    if (!headers)
         return -ENOMEM;
     request->headers = headers;
     return 0;
@@ -175,23 +175,23 @@ static int add_token(struct http_request *request)
         return 0;
     snprintf(header, sizeof(header), "Authorization: " HTTP_TOKEN_SCHEME "%s",
              request->client->token);
-    int r = add_header(request, header);
+    int status = add_header(request, header);
     explicit_bzero(header, sizeof(header));
-    return r;
+    return status;
 }
 
 static int set_headers(struct http_request *request, const struct http_order *order)
 {
-    int r = add_header(request, "Expect:"); /* no round trip before a large body */
-    for (size_t i = 0; r == 0 && order->headers != NULL && order->headers[i] != NULL; i++)
-        r = add_header(request, order->headers[i]);
-    return r == 0 ? add_token(request) : r;
+    int status = add_header(request, "Expect:"); /* no round trip before a large body */
+    for (size_t i = 0; status == 0 && order->headers && order->headers[i]; i++)
+        status = add_header(request, order->headers[i]);
+    return status == 0 ? add_token(request) : status;
 }
 
 static void set_body(struct http_request *request, const struct http_order *order)
 {
     CURL *easy = request->transfer.easy;
-    if (order->body == NULL) {
+    if (!order->body) {
         curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
         return;
     }
@@ -199,7 +199,7 @@ static void set_body(struct http_request *request, const struct http_order *orde
     if (!order->once) {
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)order->body_bytes);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                         request->body.data != NULL ? (const char *)request->body.data : "");
+                         request->body.data ? (const char *)request->body.data : "");
         return;
     }
     /* A body that is read through a function, and that cannot be rewound, is never sent twice. */
@@ -220,7 +220,7 @@ static void set_options(struct http_request *request, const struct http_order *o
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    if (http_url_authorities() != NULL)
+    if (http_url_authorities())
         curl_easy_setopt(easy, CURLOPT_CAINFO, http_url_authorities());
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->text);
@@ -239,7 +239,7 @@ int http_start(struct http_client *client, const struct http_order *order, http_
                http_done_callback done, void *context, struct http_request **ret_request)
 {
     struct http_request *request = calloc(1, sizeof(*request));
-    if (request == NULL)
+    if (!request)
         return -ENOMEM;
     request->transfer = (struct curl_transfer){
         .easy = curl_easy_init(), .received = deliver, .finished = transfer_finished};
@@ -248,22 +248,22 @@ int http_start(struct http_client *client, const struct http_order *order, http_
     request->data = data;
     request->done = done;
     request->context = context;
-    int r = request->transfer.easy == NULL ? -ENOMEM : set_headers(request, order);
-    if (r == 0 && client->curl == NULL)
-        r = curl_loop_new(client->loop, &client->curl);
-    if (r == 0 && order->body != NULL)
-        r = bytes_append(&request->body, order->body, order->body_bytes);
-    if (r == 0) {
+    int status = !request->transfer.easy ? -ENOMEM : set_headers(request, order);
+    if (status == 0 && !client->curl)
+        status = curl_loop_new(client->loop, &client->curl);
+    if (status == 0 && order->body)
+        status = bytes_append(&request->body, order->body, order->body_bytes);
+    if (status == 0) {
         set_options(request, order);
-        r = curl_loop_add(request->client->curl, &request->transfer);
+        status = curl_loop_add(request->client->curl, &request->transfer);
     }
-    if (r < 0) {
+    if (status < 0) {
         request_free(request);
-        return r;
+        return status;
     }
     request->next = client->requests;
     request->back = &client->requests;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = &request->next;
     client->requests = request;
     *ret_request = request;

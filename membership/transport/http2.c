@@ -50,9 +50,9 @@ static uint64_t now_ns(const struct http2_client *client)
 
 static void request_free(struct http2_request *request)
 {
-    if (request->back != NULL) {
+    if (request->back) {
         *request->back = request->next;
-        if (request->next != NULL)
+        if (request->next)
             request->next->back = request->back;
     }
     http2_stream_done(&request->stream);
@@ -61,7 +61,7 @@ static void request_free(struct http2_request *request)
 
 void http2_cancel(struct http2_request *request)
 {
-    if (request != NULL)
+    if (request)
         request_free(request);
 }
 
@@ -71,7 +71,7 @@ static void finish(struct http2_request *request, int status, const char *text)
     const struct http2_answer answer = {.status = status,
                                         .sent = stream->sent,
                                         .code = stream->code,
-                                        .text = text != NULL ? text : "",
+                                        .text = text ? text : "",
                                         .body = stream->answer.data,
                                         .body_bytes = stream->answer.size_bytes};
     request->done(request->context, &answer);
@@ -100,7 +100,7 @@ static void peer_free(struct peer *peer)
 {
     http2_connection_free(peer->connection);
     *peer->back = peer->next;
-    if (peer->next != NULL)
+    if (peer->next)
         peer->next->back = peer->back;
     free(peer);
 }
@@ -115,7 +115,7 @@ static int open_peer(struct http2_client *client, const char *origin, uint64_t c
                      struct peer **ret_peer)
 {
     struct peer *peer = calloc(1, sizeof(*peer));
-    if (peer == NULL)
+    if (!peer)
         return -ENOMEM;
     const struct byte_stream_security security = {client->ca_file, client->certificate_file,
                                                   client->key_file};
@@ -129,17 +129,17 @@ static int open_peer(struct http2_client *client, const char *origin, uint64_t c
         .closed = connection_closed,
         .context = peer,
     };
-    int r = http2_connection_new(&options, &peer->connection);
-    if (r < 0) {
+    int status = http2_connection_new(&options, &peer->connection);
+    if (status < 0) {
         free(peer);
-        return r;
+        return status;
     }
     peer->client = client;
     peer->opened_ns = now_ns(client);
     stpcpy(peer->origin, origin);
     peer->next = client->peers;
     peer->back = &client->peers;
-    if (peer->next != NULL)
+    if (peer->next)
         peer->next->back = &peer->next;
     client->peers = peer;
     *ret_peer = peer;
@@ -149,7 +149,7 @@ static int open_peer(struct http2_client *client, const char *origin, uint64_t c
 static int find_peer(struct http2_client *client, const char *origin, uint64_t connect_timeout_ns,
                      struct peer **ret_peer)
 {
-    for (struct peer *peer = client->peers; peer != NULL; peer = peer->next) {
+    for (struct peer *peer = client->peers; peer; peer = peer->next) {
         if (http2_connection_open(peer->connection) && strcmp(peer->origin, origin) == 0) {
             *ret_peer = peer;
             return 0;
@@ -161,7 +161,7 @@ static int find_peer(struct http2_client *client, const char *origin, uint64_t c
 static struct peer *peer_of(const struct http2_request *request)
 {
     struct peer *peer = request->client->peers;
-    while (peer != NULL && peer->connection != request->stream.connection)
+    while (peer && peer->connection != request->stream.connection)
         peer = peer->next;
     return peer;
 }
@@ -208,15 +208,15 @@ static void give_up(struct http2_request *request, const char *text)
 /* One of its times has come: it ends, its connection ends, or there is a next time. */
 static void look_at(struct http2_request *request, uint64_t now)
 {
-    struct peer *peer = request->stream.connection != NULL ? peer_of(request) : NULL;
-    if (peer != NULL && is_dead(request->client, peer, request->silence_ns)) {
+    struct peer *peer = request->stream.connection ? peer_of(request) : NULL;
+    if (peer && is_dead(request->client, peer, request->silence_ns)) {
         http2_connection_break(peer->connection, -EHOSTUNREACH, dead_text(peer));
     } else if (now >= request->deadline_ns) {
         give_up(request, "no answer within the time-out");
     } else if (!request->stream.sent && now >= request->reach_ns) {
-        give_up(request, peer != NULL ? dead_text(peer) : "no connection");
+        give_up(request, peer ? dead_text(peer) : "no connection");
     } else {
-        if (peer != NULL)
+        if (peer)
             http2_connection_probe(peer->connection);
         request->look_ns = now + request->silence_ns / 2;
     }
@@ -225,7 +225,7 @@ static void look_at(struct http2_request *request, uint64_t now)
 static struct http2_request *find_due(struct http2_client *client, uint64_t now)
 {
     struct http2_request *request = client->requests;
-    while (request != NULL && due_ns(request) > now)
+    while (request && due_ns(request) > now)
         request = request->next;
     return request;
 }
@@ -233,7 +233,7 @@ static struct http2_request *find_due(struct http2_client *client, uint64_t now)
 /* What has come counts, even when the loop itself is late to see it. */
 static void look_at_peers(struct http2_client *client)
 {
-    for (struct peer *peer = client->peers, *next; peer != NULL; peer = next) {
+    for (struct peer *peer = client->peers, *next; peer; peer = next) {
         next = peer->next;
         http2_connection_look(peer->connection);
     }
@@ -245,9 +245,9 @@ static void alarm_fired(void *user)
     client->alarm_ns = UINT64_MAX;
     look_at_peers(client);
     uint64_t now = now_ns(client);
-    for (struct http2_request *request; (request = find_due(client, now)) != NULL;)
+    for (struct http2_request *request; (request = find_due(client, now));)
         look_at(request, now);
-    for (struct http2_request *request = client->requests; request != NULL; request = request->next)
+    for (struct http2_request *request = client->requests; request; request = request->next)
         wake_at(client, due_ns(request));
 }
 
@@ -258,8 +258,8 @@ static const char *split_url(const char *url, char origin[ORIGIN_SIZE], const ch
                              const char **ret_authority)
 {
     const char *colon = strstr(url, "://");
-    const char *path = colon != NULL ? strchr(colon + 3, '/') : NULL;
-    if (path == NULL || path == colon + 3 || (size_t)(path - url) >= ORIGIN_SIZE)
+    const char *path = colon ? strchr(colon + 3, '/') : NULL;
+    if (!path || path == colon + 3 || (size_t)(path - url) >= ORIGIN_SIZE)
         return NULL;
     memcpy(origin, url, (size_t)(path - url));
     origin[path - url] = '\0';
@@ -276,11 +276,11 @@ static int send_request(struct http2_request *request, const struct http2_order 
     struct peer *peer;
     uint64_t connect_timeout_ns =
         order->connect_timeout_ns != 0 ? order->connect_timeout_ns : order->timeout_ns;
-    int r = path == NULL ? -EINVAL : find_peer(request->client, origin, connect_timeout_ns, &peer);
-    if (r == 0)
-        r = http2_stream_begin(&request->stream, peer->connection, scheme, authority, path,
-                               order->headers, order->body, order->body_bytes);
-    return r == -ECONNRESET ? -EIO : r;
+    int status = !path ? -EINVAL : find_peer(request->client, origin, connect_timeout_ns, &peer);
+    if (status == 0)
+        status = http2_stream_begin(&request->stream, peer->connection, scheme, authority, path,
+                                    order->headers, order->body, order->body_bytes);
+    return status == -ECONNRESET ? -EIO : status;
 }
 
 static void set_times(struct http2_request *request, const struct http2_order *order)
@@ -302,25 +302,25 @@ int http2_start(struct http2_client *client, const struct http2_order *order,
                 struct http2_request **ret_request)
 {
     struct http2_request *request = calloc(1, sizeof(*request));
-    if (request == NULL)
+    if (!request)
         return -ENOMEM;
     request->stream = (struct http2_stream){.open_ended = order->open_ended,
                                             .answer_bytes_max = order->answer_bytes_max,
-                                            .data = data != NULL ? stream_data : NULL,
+                                            .data = data ? stream_data : NULL,
                                             .ended = stream_ended};
     request->client = client;
     request->data = data;
     request->done = done;
     request->context = context;
-    int r = send_request(request, order);
-    if (r < 0) {
+    int status = send_request(request, order);
+    if (status < 0) {
         request_free(request);
-        return r;
+        return status;
     }
     set_times(request, order);
     request->next = client->requests;
     request->back = &client->requests;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = &request->next;
     client->requests = request;
     *ret_request = request;
@@ -336,32 +336,32 @@ int http2_send(struct http2_request *request, const void *data, size_t size_byte
 
 static int copy_text(const char *text, char **ret_copy)
 {
-    if (text == NULL)
+    if (!text)
         return 0;
     *ret_copy = strdup(text);
-    return *ret_copy != NULL ? 0 : -ENOMEM;
+    return *ret_copy ? 0 : -ENOMEM;
 }
 
 int http2_client_new(const struct loop *loop, const struct byte_stream_security *security,
                      struct http2_client **ret_client)
 {
     struct http2_client *client = calloc(1, sizeof(*client));
-    if (client == NULL)
+    if (!client)
         return -ENOMEM;
     client->loop = loop;
     client->alarm_ns = UINT64_MAX;
-    int r = copy_text(security->ca_file, &client->ca_file);
-    if (r == 0)
-        r = copy_text(security->certificate_file, &client->certificate_file);
-    if (r == 0)
-        r = copy_text(security->key_file, &client->key_file);
-    if (r == 0)
-        r = curl_loop_new(loop, &client->curl);
-    if (r == 0)
-        r = timer_init(&client->alarm, loop, alarm_fired, client);
-    if (r < 0) {
+    int status = copy_text(security->ca_file, &client->ca_file);
+    if (status == 0)
+        status = copy_text(security->certificate_file, &client->certificate_file);
+    if (status == 0)
+        status = copy_text(security->key_file, &client->key_file);
+    if (status == 0)
+        status = curl_loop_new(loop, &client->curl);
+    if (status == 0)
+        status = timer_init(&client->alarm, loop, alarm_fired, client);
+    if (status < 0) {
         http2_client_free(client);
-        return r;
+        return status;
     }
     *ret_client = client;
     return 0;
@@ -369,11 +369,11 @@ int http2_client_new(const struct loop *loop, const struct byte_stream_security 
 
 void http2_client_free(struct http2_client *client)
 {
-    if (client == NULL)
+    if (!client)
         return;
-    while (client->requests != NULL)
+    while (client->requests)
         http2_cancel(client->requests);
-    while (client->peers != NULL)
+    while (client->peers)
         peer_free(client->peers);
     timer_done(&client->alarm);
     curl_loop_free(client->curl);

@@ -90,7 +90,7 @@ static void untell(struct http2_stream *stream)
     while (*at != stream)
         at = &(*at)->told_next;
     *at = stream->told_next;
-    if (*at == NULL)
+    if (!*at)
         connection->told_end = at;
 }
 
@@ -112,7 +112,7 @@ static void detach(struct http2_stream *stream)
     nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
     untell(stream);
     *stream->back = stream->next;
-    if (stream->next != NULL)
+    if (stream->next)
         stream->next->back = stream->back;
     stream->connection = NULL;
 }
@@ -127,8 +127,8 @@ const char *http2_stream_header(const struct http2_stream *stream, const char *n
 {
     const char *found = NULL;
     const char *at = (const char *)stream->headers.data;
-    const char *limit = at != NULL ? at + stream->headers.size_bytes : NULL;
-    while (at != NULL && at < limit) {
+    const char *limit = at ? at + stream->headers.size_bytes : NULL;
+    while (at && at < limit) {
         const char *value = at + strlen(at) + 1;
         if (strcmp(at, name) == 0)
             found = value;
@@ -149,7 +149,7 @@ static ssize_t body_wanted(nghttp2_session *session, int32_t id, uint8_t *room, 
 {
     struct http2_stream *stream = stream_of(session, id);
     (void)source, (void)user;
-    if (stream == NULL) /* it has left, and its reset is on the way */
+    if (!stream) /* it has left, and its reset is on the way */
         return NGHTTP2_ERR_DEFERRED;
     size_t given = MIN(size_bytes, stream->body.size_bytes - stream->body_at);
     if (given > 0)
@@ -166,7 +166,7 @@ static int before_send(nghttp2_session *session, const nghttp2_frame *frame, voi
 {
     struct http2_stream *stream = stream_of(session, frame->hd.stream_id);
     (void)user;
-    if (frame->hd.type == NGHTTP2_HEADERS && stream != NULL)
+    if (frame->hd.type == NGHTTP2_HEADERS && stream)
         stream->sent = true;
     return 0;
 }
@@ -174,7 +174,7 @@ static int before_send(nghttp2_session *session, const nghttp2_frame *frame, voi
 static void heard(struct http2_connection *connection, struct http2_stream *stream)
 {
     connection->pings = 0;
-    if (stream != NULL)
+    if (stream)
         stream->heard = true;
 }
 
@@ -192,7 +192,7 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
     struct http2_stream *stream = stream_of(session, frame->hd.stream_id);
     (void)flags;
     heard(user, stream);
-    if (stream == NULL)
+    if (!stream)
         return 0;
     if (name_bytes == 7 && memcmp(name, ":status", 7) == 0) {
         stream->code = (int)strtol((const char *)value, NULL, 10); /* three digits, says nghttp2 */
@@ -202,16 +202,16 @@ static int header_came(nghttp2_session *session, const nghttp2_frame *frame, con
         end(stream, -EPROTO, "the headers of the answer are too large");
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
-    int r = bytes_append(&stream->headers, name, name_bytes);
-    if (r == 0)
-        r = bytes_append(&stream->headers, "", 1);
-    if (r == 0)
-        r = bytes_append(&stream->headers, value, value_bytes);
-    if (r == 0)
-        r = bytes_append(&stream->headers, "", 1);
-    if (r < 0) {
+    int status = bytes_append(&stream->headers, name, name_bytes);
+    if (status == 0)
+        status = bytes_append(&stream->headers, "", 1);
+    if (status == 0)
+        status = bytes_append(&stream->headers, value, value_bytes);
+    if (status == 0)
+        status = bytes_append(&stream->headers, "", 1);
+    if (status < 0) {
         bytes_done(&stream->headers);
-        end(stream, r, "no memory for the answer");
+        end(stream, status, "no memory for the answer");
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     return 0;
@@ -224,17 +224,18 @@ static int data_came(nghttp2_session *session, uint8_t flags, int32_t id, const 
     struct http2_stream *stream = stream_of(session, id);
     (void)flags;
     heard(connection, stream);
-    if (stream == NULL || stream->failed)
+    if (!stream || stream->failed)
         return 0;
-    int r = 0;
+    int status = 0;
     if (size_bytes > stream->answer_bytes_max - stream->answer.size_bytes)
-        r = -EFBIG;
+        status = -EFBIG;
     else
-        r = bytes_append(&stream->answer, data, size_bytes);
-    if (r < 0) {
-        end(stream, r, r == -EFBIG ? "the answer is too large" : "no memory for the answer");
+        status = bytes_append(&stream->answer, data, size_bytes);
+    if (status < 0) {
+        end(stream, status,
+            status == -EFBIG ? "the answer is too large" : "no memory for the answer");
         reset(connection, id);
-    } else if (stream->data != NULL) {
+    } else if (stream->data) {
         tell(stream);
     }
     return 0;
@@ -263,7 +264,7 @@ static void ping_came(struct http2_connection *connection, const uint8_t payload
 static void goes_away(struct http2_connection *connection)
 {
     connection->draining = true;
-    for (struct http2_stream *stream = connection->streams; stream != NULL; stream = stream->next)
+    for (struct http2_stream *stream = connection->streams; stream; stream = stream->next)
         if (!stream->sent)
             end(stream, -ECONNRESET, "the server takes no more requests");
 }
@@ -281,7 +282,7 @@ static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void
         ping_came(connection, frame->ping.opaque_data);
     bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                 (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
-    if (stream != NULL && last)
+    if (stream && last)
         end(stream, 0, NULL); /* whether or not we have said all */
     return 0;
 }
@@ -290,7 +291,7 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t why, voi
 {
     struct http2_stream *stream = stream_of(session, id);
     (void)user;
-    if (stream == NULL)
+    if (!stream)
         return 0;
     if (why == NGHTTP2_REFUSED_STREAM) /* RFC 9113, 8.7: it was not looked at */
         stream->sent = false;
@@ -308,9 +309,9 @@ static int frame_not_sent(nghttp2_session *session, const nghttp2_frame *frame, 
     struct http2_connection *connection = user;
     struct http2_stream *stream = connection->streams;
     (void)session, (void)why;
-    while (stream != NULL && stream->id != frame->hd.stream_id)
+    while (stream && stream->id != frame->hd.stream_id)
         stream = stream->next;
-    if (frame->hd.type == NGHTTP2_HEADERS && stream != NULL)
+    if (frame->hd.type == NGHTTP2_HEADERS && stream)
         end(stream, connection->draining ? -ECONNRESET : -EPROTO,
             connection->draining ? "the server takes no more requests"
                                  : "what answers there does not speak HTTP/2");
@@ -384,7 +385,7 @@ static void take(struct http2_connection *connection, const uint8_t *data, size_
 static void lose(struct http2_connection *connection, bool closed)
 {
     const char *refusal = byte_stream_refusal(connection->wire);
-    if (refusal != NULL)
+    if (refusal)
         fail(connection, -EPROTO, refusal);
     else if (connection->plain && !connection->greeted)
         fail(
@@ -456,7 +457,7 @@ static void flush(struct http2_connection *connection)
     if (connection->busy || !connection->connected)
         return;
     write_all(connection);
-    if (connection->status != 0 || connection->told != NULL)
+    if (connection->status != 0 || connection->told)
         watch(connection, true);
 }
 
@@ -466,9 +467,9 @@ static void flush(struct http2_connection *connection)
 static void tell_owners(struct http2_connection *connection)
 {
     struct http2_stream *stream;
-    while ((stream = connection->told) != NULL) {
+    while ((stream = connection->told)) {
         struct bytes data = stream->answer;
-        if (stream->data != NULL && data.size_bytes > 0 && stream->code / 100 == 2) {
+        if (stream->data && data.size_bytes > 0 && stream->code / 100 == 2) {
             if (!stream->whole && !stream->failed)
                 untell(stream); /* else it comes again for that */
             stream->answer = (struct bytes){0};
@@ -481,7 +482,7 @@ static void tell_owners(struct http2_connection *connection)
             continue;
         int32_t id = stream->id;
         detach(stream);
-        if (stream->whole && nghttp2_session_find_stream(connection->session, id) != NULL)
+        if (stream->whole && nghttp2_session_find_stream(connection->session, id))
             reset(connection, id); /* our side of it is open */
         stream->ended(stream, stream->status, stream->text);
     }
@@ -492,7 +493,7 @@ static void look_at_session(struct http2_connection *connection)
 {
     if (connection->status != 0 || !connection->connected)
         return;
-    if (connection->draining && connection->streams == NULL)
+    if (connection->draining && !connection->streams)
         fail(connection, -ECONNRESET, "the server goes away");
     else if (!nghttp2_session_want_read(connection->session) &&
              !nghttp2_session_want_write(connection->session))
@@ -504,7 +505,7 @@ static void look_at_session(struct http2_connection *connection)
 static void close_down(struct http2_connection *connection)
 {
     connection->draining = true;
-    for (struct http2_stream *stream = connection->streams; stream != NULL; stream = stream->next)
+    for (struct http2_stream *stream = connection->streams; stream; stream = stream->next)
         end(stream, connection->status, connection->text);
     tell_owners(connection);
     connection->busy = false;
@@ -522,7 +523,7 @@ static void turn(struct http2_connection *connection)
         tell_owners(connection);
         if (connection->connected)
             write_all(connection);
-    } while (connection->told != NULL);
+    } while (connection->told);
     look_at_session(connection);
     if (connection->status != 0)
         close_down(connection);
@@ -559,22 +560,22 @@ int http2_connection_new(const struct http2_connection_options *options,
 {
     static const struct byte_stream_callbacks callbacks = {wire_connected, wire_ready};
     struct http2_connection *connection = calloc(1, sizeof(*connection));
-    if (connection == NULL)
+    if (!connection)
         return -ENOMEM;
     connection->loop = options->loop;
     connection->told_end = &connection->told;
     connection->plain = strncmp(options->wire.origin, "http:", 5) == 0;
     connection->closed = options->closed;
     connection->context = options->context;
-    int r = set_up_session(connection);
-    if (r == 0)
-        r = timer_init(&connection->pong_alarm, options->loop, pong_is_due, connection);
-    if (r == 0)
-        r = byte_stream_open(options->curl, &options->wire, &callbacks, connection,
-                             &connection->wire);
-    if (r < 0) {
+    int status = set_up_session(connection);
+    if (status == 0)
+        status = timer_init(&connection->pong_alarm, options->loop, pong_is_due, connection);
+    if (status == 0)
+        status = byte_stream_open(options->curl, &options->wire, &callbacks, connection,
+                                  &connection->wire);
+    if (status < 0) {
         http2_connection_free(connection);
-        return r;
+        return status;
     }
     *ret_connection = connection;
     return 0;
@@ -582,9 +583,9 @@ int http2_connection_new(const struct http2_connection_options *options,
 
 void http2_connection_free(struct http2_connection *connection)
 {
-    if (connection == NULL)
+    if (!connection)
         return;
-    assert(connection->streams == NULL && !connection->busy);
+    assert(!connection->streams && !connection->busy);
     byte_stream_close(connection->wire);
     timer_done(&connection->pong_alarm);
     nghttp2_session_del(connection->session);
@@ -658,9 +659,9 @@ static int submit(struct http2_stream *stream, const char *scheme, const char *a
                                           field(":authority", 10, authority),
                                           field(":path", 5, path)};
     size_t count = 4;
-    for (size_t i = 0; headers[i] != NULL; i++) {
+    for (size_t i = 0; headers[i]; i++) {
         const char *colon = strstr(headers[i], ": ");
-        assert(i < HEADERS_MAX && colon != NULL);
+        assert(i < HEADERS_MAX && colon);
         fields[count] = field(headers[i], (size_t)(colon - headers[i]), colon + 2);
         if (strncmp(headers[i], TOKEN, strlen(TOKEN)) == 0)
             fields[count].flags = NGHTTP2_NV_FLAG_NO_INDEX;
@@ -681,17 +682,17 @@ int http2_stream_begin(struct http2_stream *stream, struct http2_connection *con
 {
     if (!http2_connection_open(connection))
         return -ECONNRESET;
-    int r = bytes_append(&stream->body, body, body_bytes);
+    int status = bytes_append(&stream->body, body, body_bytes);
     stream->connection = connection;
-    if (r == 0)
-        r = submit(stream, scheme, authority, path, headers);
-    if (r < 0) {
+    if (status == 0)
+        status = submit(stream, scheme, authority, path, headers);
+    if (status < 0) {
         stream->connection = NULL;
-        return r;
+        return status;
     }
     stream->next = connection->streams;
     stream->back = &connection->streams;
-    if (stream->next != NULL)
+    if (stream->next)
         stream->next->back = &stream->next;
     connection->streams = stream;
     flush(connection);
@@ -702,13 +703,13 @@ int http2_stream_send(struct http2_stream *stream, const void *data, size_t size
 {
     struct http2_connection *connection = stream->connection;
     assert(stream->open_ended);
-    if (connection == NULL)
+    if (!connection)
         return 0; /* its end is on the way */
     bytes_consume(&stream->body, stream->body_at);
     stream->body_at = 0;
-    int r = bytes_append(&stream->body, data, size_bytes);
-    if (r < 0 || !stream->waits)
-        return r;
+    int status = bytes_append(&stream->body, data, size_bytes);
+    if (status < 0 || !stream->waits)
+        return status;
     stream->waits = false;
     if (nghttp2_session_resume_data(connection->session, stream->id) == NGHTTP2_ERR_NOMEM)
         return -ENOMEM;
@@ -719,7 +720,7 @@ int http2_stream_send(struct http2_stream *stream, const void *data, size_t size
 void http2_stream_leave(struct http2_stream *stream)
 {
     struct http2_connection *connection = stream->connection;
-    if (connection == NULL)
+    if (!connection)
         return;
     detach(stream);
     reset(connection, stream->id);

@@ -50,7 +50,7 @@ static int io_add(void *context, int descriptor, unsigned events,
 {
     struct poll_loop *loop = context;
     struct loop_io *io = malloc(sizeof(*io));
-    if (io == NULL)
+    if (!io)
         return -ENOMEM;
     *io = (struct loop_io){.next = loop->ios,
                            .descriptor = descriptor,
@@ -73,7 +73,7 @@ static int io_set(void *context, struct loop_io *io, unsigned events)
 static void io_remove(void *context, struct loop_io *io)
 {
     (void)context;
-    if (io != NULL)
+    if (io)
         io->removed = true;
 }
 
@@ -82,7 +82,7 @@ static int timer_add(void *context, uint64_t at_ns, void (*fired)(void *user), v
 {
     struct poll_loop *loop = context;
     struct loop_timer *timer = malloc(sizeof(*timer));
-    if (timer == NULL)
+    if (!timer)
         return -ENOMEM;
     *timer =
         (struct loop_timer){.next = loop->timers, .at_ns = at_ns, .fired = fired, .user = user};
@@ -101,7 +101,7 @@ static int timer_set(void *context, struct loop_timer *timer, uint64_t at_ns)
 static void timer_remove(void *context, struct loop_timer *timer)
 {
     (void)context;
-    if (timer != NULL)
+    if (timer)
         timer->removed = true;
 }
 
@@ -114,7 +114,7 @@ static uint64_t now_ns(void *context)
 struct poll_loop *poll_loop_new(void)
 {
     struct poll_loop *loop = calloc(1, sizeof(*loop));
-    if (loop == NULL)
+    if (!loop)
         return NULL;
     loop->table = (struct loop){.context = loop,
                                 .io_add = io_add,
@@ -129,7 +129,7 @@ struct poll_loop *poll_loop_new(void)
 
 static void sweep(struct poll_loop *loop, bool everything)
 {
-    for (struct loop_io **at = &loop->ios; *at != NULL;) {
+    for (struct loop_io **at = &loop->ios; *at;) {
         struct loop_io *io = *at;
         if (!io->removed && !everything) {
             at = &io->next;
@@ -139,7 +139,7 @@ static void sweep(struct poll_loop *loop, bool everything)
         loop->io_count--;
         free(io);
     }
-    for (struct loop_timer **at = &loop->timers; *at != NULL;) {
+    for (struct loop_timer **at = &loop->timers; *at;) {
         struct loop_timer *timer = *at;
         if (!timer->removed && !everything) {
             at = &timer->next;
@@ -152,7 +152,7 @@ static void sweep(struct poll_loop *loop, bool everything)
 
 void poll_loop_free(struct poll_loop *loop)
 {
-    if (loop == NULL)
+    if (!loop)
         return;
     sweep(loop, true);
     free(loop->polled);
@@ -170,11 +170,11 @@ static int reserve(struct poll_loop *loop)
     if (loop->io_count <= loop->polled_capacity)
         return 0;
     struct pollfd *polled = reallocarray(loop->polled, loop->io_count, sizeof(*polled));
-    if (polled == NULL)
+    if (!polled)
         return -ENOMEM;
     loop->polled = polled;
     struct loop_io **ios = reallocarray(loop->polled_ios, loop->io_count, sizeof(*ios));
-    if (ios == NULL)
+    if (!ios)
         return -ENOMEM;
     loop->polled_ios = ios;
     loop->polled_capacity = loop->io_count;
@@ -185,7 +185,7 @@ static int reserve(struct poll_loop *loop)
 static struct timespec time_to_wait(const struct poll_loop *loop, uint64_t deadline_ns)
 {
     uint64_t at_ns = deadline_ns, now = clock_monotonic_ns();
-    for (const struct loop_timer *timer = loop->timers; timer != NULL; timer = timer->next)
+    for (const struct loop_timer *timer = loop->timers; timer; timer = timer->next)
         at_ns = MIN(at_ns, timer->at_ns);
     uint64_t wait_ns = at_ns > now ? at_ns - now : 0;
     return (struct timespec){.tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
@@ -202,11 +202,11 @@ static unsigned loop_events(const struct loop_io *io, short polled)
 
 static int poll_round(struct poll_loop *loop, uint64_t deadline_ns)
 {
-    int r = reserve(loop);
-    if (r < 0)
-        return r;
+    int status = reserve(loop);
+    if (status < 0)
+        return status;
     nfds_t count = 0;
-    for (struct loop_io *io = loop->ios; io != NULL; io = io->next) {
+    for (struct loop_io *io = loop->ios; io; io = io->next) {
         if (io->events == 0)
             continue;
         loop->polled_ios[count] = io;
@@ -229,7 +229,7 @@ static int poll_round(struct poll_loop *loop, uint64_t deadline_ns)
 static void fire_timers(struct poll_loop *loop)
 {
     uint64_t now = clock_monotonic_ns();
-    for (struct loop_timer *timer = loop->timers; timer != NULL; timer = timer->next) {
+    for (struct loop_timer *timer = loop->timers; timer; timer = timer->next) {
         if (timer->removed || timer->at_ns > now)
             continue;
         timer->at_ns = UINT64_MAX;
@@ -245,9 +245,9 @@ int poll_loop_run(struct poll_loop *loop, const bool *done, uint64_t deadline_ns
             return 0;
         if (clock_monotonic_ns() >= deadline_ns)
             return -ETIMEDOUT;
-        int r = poll_round(loop, deadline_ns);
-        if (r < 0)
-            return r;
+        int status = poll_round(loop, deadline_ns);
+        if (status < 0)
+            return status;
         fire_timers(loop);
     }
 }

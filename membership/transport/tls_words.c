@@ -30,7 +30,7 @@ static const char *say(const struct meaning *meanings, size_t count, const char 
                        char ret_text[TLS_WORDS_SIZE])
 {
     for (size_t i = 0; i < count; i++) {
-        if (strstr(words, meanings[i].fragment) == NULL)
+        if (!strstr(words, meanings[i].fragment))
             continue;
         snprintf(ret_text, TLS_WORDS_SIZE, "%s (%.160s)", meanings[i].sentence, words);
         return ret_text;

@@ -51,33 +51,34 @@ static int add_list(struct survey *survey, const char *key, const char *const *p
                     unsigned path_count, struct error *error)
 {
     CLEANUP(file_list_done) struct file_list files = {0};
-    int r = path_count > 0 ? file_list_find(key, paths, path_count, &files, error) : 0;
+    int status = path_count > 0 ? file_list_find(key, paths, path_count, &files, error) : 0;
     const uint64_t count = files.count;
 
     hash_stream_add(survey->stream, &count, sizeof(count));
-    for (size_t i = 0; r == 0 && i < files.count; i++)
-        r = add_file(survey, &files.files[i], error);
-    return r;
+    for (size_t i = 0; status == 0 && i < files.count; i++)
+        status = add_file(survey, &files.files[i], error);
+    return status;
 }
 
 static int survey_files(const struct dataset_options *options, struct survey *ret_survey,
                         struct hash128 *ret_identity, struct error *error)
 {
     *ret_survey = (struct survey){.stream = hash_stream_new()};
-    if (ret_survey->stream == NULL)
+    if (!ret_survey->stream)
         return error_set(error, -ENOMEM, "data: no memory for the names of its files");
-    int r = add_list(ret_survey, "data.path", options->paths, options->path_count, error);
-    if (r == 0)
-        r = add_list(ret_survey, "data.mask", options->mask_paths, options->mask_path_count, error);
-    if (r == 0)
-        r = add_list(ret_survey, "data.validation", &options->validation_path,
-                     options->validation_path != NULL, error);
-    if (r == 0)
-        r = add_list(ret_survey, "data.validation_mask", &options->validation_mask_path,
-                     options->validation_mask_path != NULL, error);
+    int status = add_list(ret_survey, "data.path", options->paths, options->path_count, error);
+    if (status == 0)
+        status =
+            add_list(ret_survey, "data.mask", options->mask_paths, options->mask_path_count, error);
+    if (status == 0)
+        status = add_list(ret_survey, "data.validation", &options->validation_path,
+                          options->validation_path != NULL, error);
+    if (status == 0)
+        status = add_list(ret_survey, "data.validation_mask", &options->validation_mask_path,
+                          options->validation_mask_path != NULL, error);
     *ret_identity = hash_stream_result(ret_survey->stream);
     hash_stream_free(ret_survey->stream);
-    return r;
+    return status;
 }
 
 /* Every change moves the newest time of change, even one that sets the other times back. */
@@ -138,21 +139,21 @@ static bool look_up(struct data_digests *memo, const char *path)
 static void wait_for_turn(struct data_digests *memo, const char *path,
                           const struct dataset_listener *listener)
 {
-    int r;
+    int status;
 
     memo->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (memo->lock < 0) {
         log_warning("%s: %s: this worker reads the data for itself", path, strerror(errno));
         return;
     }
-    r = flock(memo->lock, LOCK_EX | LOCK_NB);
-    if (r < 0 && listener->reading != NULL)
+    status = flock(memo->lock, LOCK_EX | LOCK_NB);
+    if (status < 0 && listener->reading)
         listener->reading(listener->context, 0, 0);
-    if (r < 0)
+    if (status < 0)
         do
-            r = flock(memo->lock, LOCK_EX);
-        while (r < 0 && errno == EINTR);
-    if (r < 0)
+            status = flock(memo->lock, LOCK_EX);
+        while (status < 0 && errno == EINTR);
+    if (status < 0)
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
 }
 
@@ -161,11 +162,11 @@ static void consult(struct data_digests *memo, const struct dataset_listener *li
     char path[PATH_MAX];
     struct error error = {0};
 
-    int r = file_make_directories(memo->folder, 0755, &error);
-    if (r == 0)
-        r = entry_path(memo, path);
-    if (r < 0) {
-        log_warning("nothing is kept of the data: %s", error.code ? error.text : strerror(-r));
+    int status = file_make_directories(memo->folder, 0755, &error);
+    if (status == 0)
+        status = entry_path(memo, path);
+    if (status < 0) {
+        log_warning("nothing is kept of the data: %s", error.code ? error.text : strerror(-status));
         memo->folder = NULL;
         return;
     }
@@ -188,10 +189,10 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
     *ret_memo = (struct data_digests){.lock = -1,
                                       .folder = options->memo_folder,
                                       .began_ns = clock_real()->realtime_ns(clock_real()->context)};
-    int r = survey_files(options, &survey, &ret_memo->identity, error);
+    int status = survey_files(options, &survey, &ret_memo->identity, error);
     ret_memo->watched = survey.size_bytes > dataset_memory_max(options);
-    if (r < 0 || !ret_memo->watched || ret_memo->folder == NULL)
-        return r;
+    if (status < 0 || !ret_memo->watched || !ret_memo->folder)
+        return status;
     ret_memo->key = key_of(options, ret_memo->identity, survey.changed_ns);
     ret_memo->newest_ns = survey.modified_ns;
     consult(ret_memo, &options->listener);
@@ -216,17 +217,16 @@ int data_digests_end(struct data_digests *memo, const struct dataset_options *op
 
     if (!memo->watched)
         return 0;
-    int r = survey_files(options, &survey, &identity, error);
-    if (r < 0)
-        return r;
+    int status = survey_files(options, &survey, &identity, error);
+    if (status < 0)
+        return status;
     if (!hash128_equal(identity, memo->identity))
         return error_set(
             error, -EIO,
             "data: a file of data.path, data.validation or of their masks changed while "
             "it was read: start the job when nothing writes to them any more");
     bool same = hash128_equal(key_of(options, identity, survey.changed_ns), memo->key);
-    if (memo->folder != NULL && !memo->known && same &&
-        memo->newest_ns + YOUNG_NS <= memo->began_ns)
+    if (memo->folder && !memo->known && same && memo->newest_ns + YOUNG_NS <= memo->began_ns)
         keep(memo, digest);
     return 0;
 }

@@ -38,7 +38,7 @@ static int check_options(const struct dataset_options *options, struct error *er
 {
     if (options->path_count == 0)
         return error_set(error, -EINVAL, "data.path: no path is given");
-    if (options->validation_path == NULL &&
+    if (!options->validation_path &&
         !(options->validation_share >= 0.0 && options->validation_share < 1.0))
         return error_set(error, -EINVAL, "data.validation: a share of %g: 0 <= share < 1 is needed",
                          options->validation_share);
@@ -98,15 +98,16 @@ static struct token_row_options row_options(const struct dataset_options *option
 static int open_text(const struct dataset_options *options, const struct text_source *source,
                      struct text *text, struct error *error)
 {
-    int r = file_list_find(source->key, source->paths, source->path_count, &text->files, error);
-    if (r < 0)
-        return r;
+    int status =
+        file_list_find(source->key, source->paths, source->path_count, &text->files, error);
+    if (status < 0)
+        return status;
 
     const struct token_row_options tokens = row_options(options, &text->files);
-    r = token_row_open(&tokens, &text->tokens, error);
-    if (r == 0)
-        r = count_samples(source, &text->tokens, options->context, &text->sample_count, error);
-    return r < 0 ? r : open_mask(options, source, &text->files, text, error);
+    status = token_row_open(&tokens, &text->tokens, error);
+    if (status == 0)
+        status = count_samples(source, &text->tokens, options->context, &text->sample_count, error);
+    return status < 0 ? status : open_mask(options, source, &text->files, text, error);
 }
 
 static int open_texts(const struct dataset_options *options, struct dataset *dataset,
@@ -122,10 +123,10 @@ static int open_texts(const struct dataset_options *options, struct dataset *dat
                                            1,
                                            options->validation_mask_path != NULL};
 
-    int r = open_text(options, &source, &dataset->text, error);
-    if (r == 0 && options->validation_path != NULL)
-        r = open_text(options, &validation, &dataset->validation_text, error);
-    return r;
+    int status = open_text(options, &source, &dataset->text, error);
+    if (status == 0 && options->validation_path)
+        status = open_text(options, &validation, &dataset->validation_text, error);
+    return status;
 }
 
 /* A share that is asked for gets at least one sample, and training keeps at least one. */
@@ -141,7 +142,7 @@ static void split(struct dataset *dataset, const struct dataset_options *options
 {
     uint64_t sample_count = dataset->text.sample_count;
 
-    if (options->validation_path != NULL) {
+    if (options->validation_path) {
         dataset->train_count = sample_count;
         dataset->validation = &dataset->validation_text;
         dataset->validation_count = dataset->validation_text.sample_count;
@@ -178,70 +179,70 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
                              texts[1]->tokens.count};
     struct token_row_progress progress = {.listener = &options->listener};
     struct hash_stream *stream = hash_stream_new();
-    int r = 0;
+    int status = 0;
 
-    if (stream == NULL)
+    if (!stream)
         return error_set(error, -ENOMEM, "data: no memory for the digest");
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         if (texts[i]->tokens.unchecked)
             progress.total_bytes += texts[i]->tokens.count * texts[i]->tokens.token_bytes;
     hash_stream_add(stream, head, sizeof(head));
-    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(texts); i++) {
+    for (size_t i = 0; status == 0 && i < ARRAY_COUNT(texts); i++) {
         const struct token_row_options tokens = row_options(options, &texts[i]->files);
-        r = token_row_scan(&texts[i]->tokens, &tokens, &progress, stream, error);
+        status = token_row_scan(&texts[i]->tokens, &tokens, &progress, stream, error);
     }
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         token_row_hash(&texts[i]->mask.bytes, stream);
     dataset->digest = hash_stream_result(stream);
     hash_stream_free(stream);
-    return r;
+    return status;
 }
 
 /* A token that is not one of the vocabulary is not looked for where another worker has looked. */
 static int learn_digest(struct dataset *dataset, const struct dataset_options *options,
                         struct data_digests *memo, struct error *error)
 {
-    int r = 0;
+    int status = 0;
 
     dataset->was_known = memo->known;
     if (memo->known)
         dataset->digest = memo->digest;
     else
-        r = digest_texts(dataset, options, error);
-    return r < 0 ? r : data_digests_end(memo, options, dataset->digest, error);
+        status = digest_texts(dataset, options, error);
+    return status < 0 ? status : data_digests_end(memo, options, dataset->digest, error);
 }
 
 static int fill(struct dataset *dataset, const struct dataset_options *options, struct error *error)
 {
     CLEANUP(data_digests_done) struct data_digests memo;
-    int r = data_digests_begin(options, &memo, error);
-    if (r == 0)
-        r = open_texts(options, dataset, error);
-    if (r < 0)
-        return r;
+    int status = data_digests_begin(options, &memo, error);
+    if (status == 0)
+        status = open_texts(options, dataset, error);
+    if (status < 0)
+        return status;
     split(dataset, options);
-    r = check_something_counts(dataset, error);
-    return r < 0 ? r : learn_digest(dataset, options, &memo, error);
+    status = check_something_counts(dataset, error);
+    return status < 0 ? status : learn_digest(dataset, options, &memo, error);
 }
 
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
                  struct error *error)
 {
-    int r = check_options(options, error);
-    if (r < 0)
-        return r;
+    int status = check_options(options, error);
+    if (status < 0)
+        return status;
     struct dataset *dataset = calloc(1, sizeof(*dataset));
-    if (dataset == NULL)
+    if (!dataset)
         return error_set(error, -ENOMEM, "data: no memory");
 
     dataset->context = options->context;
     dataset->order_key = philox_key_make(options->seed, MODEL_STREAM_SHUFFLE);
-    r = fill(dataset, options, error);
+    status = fill(dataset, options, error);
     file_list_done(&dataset->text.files);
     file_list_done(&dataset->validation_text.files);
-    if (r < 0) {
+    if (status < 0) {
         dataset_close(dataset);
-        return r;
+        return status;
     }
     *ret_dataset = dataset;
     return 0;
@@ -255,7 +256,7 @@ static void close_text(struct text *text)
 
 void dataset_close(struct dataset *dataset)
 {
-    if (dataset == NULL)
+    if (!dataset)
         return;
     close_text(&dataset->text);
     close_text(&dataset->validation_text);

@@ -95,11 +95,11 @@ static int check_bytes(const struct loss_mask_options *options, const struct fil
                        const struct token_row *bytes, struct error *error)
 {
     uint64_t first = 0;
-    int r = 0;
+    int status = 0;
 
-    for (size_t i = 0; r == 0 && i < masks->count; first += masks->files[i++].size_bytes)
-        r = check_file(options, &masks->files[i], bytes, first, error);
-    return r;
+    for (size_t i = 0; status == 0 && i < masks->count; first += masks->files[i++].size_bytes)
+        status = check_file(options, &masks->files[i], bytes, first, error);
+    return status;
 }
 
 static int count_samples(const struct loss_mask_options *options, struct loss_mask *mask,
@@ -108,7 +108,7 @@ static int count_samples(const struct loss_mask_options *options, struct loss_ma
     uint8_t all = 0;
 
     mask->counts = calloc((size_t)MAX(options->sample_count, (uint64_t)1), sizeof(*mask->counts));
-    if (mask->counts == NULL)
+    if (!mask->counts)
         return no_memory(options, error);
     for (uint64_t i = 0; i < options->sample_count; i++)
         mask->counts[i] =
@@ -124,14 +124,14 @@ static int read_masks(const struct loss_mask_options *options, const struct file
                                                   .vocab = UINT8_MAX + 1,
                                                   .memory_max_bytes = options->memory_max_bytes,
                                                   .map_min_bytes = options->map_min_bytes};
-    int r = check_apart(options, masks, error);
-    if (r == 0)
-        r = check_sizes(options, masks, error);
-    if (r == 0)
-        r = token_row_open(&row_options, &mask->bytes, error);
-    if (r == 0)
-        r = check_bytes(options, masks, &mask->bytes, error);
-    return r < 0 ? r : count_samples(options, mask, error);
+    int status = check_apart(options, masks, error);
+    if (status == 0)
+        status = check_sizes(options, masks, error);
+    if (status == 0)
+        status = token_row_open(&row_options, &mask->bytes, error);
+    if (status == 0)
+        status = check_bytes(options, masks, &mask->bytes, error);
+    return status < 0 ? status : count_samples(options, mask, error);
 }
 
 int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *ret_mask,
@@ -144,14 +144,14 @@ int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *re
         *ret_mask = mask;
         return 0;
     }
-    int r = file_list_find(options->key, options->paths, options->path_count, &masks, error);
-    if (r < 0)
-        return r;
-    r = read_masks(options, &masks, &mask, error);
+    int status = file_list_find(options->key, options->paths, options->path_count, &masks, error);
+    if (status < 0)
+        return status;
+    status = read_masks(options, &masks, &mask, error);
     file_list_done(&masks);
-    if (r < 0) {
+    if (status < 0) {
         loss_mask_done(&mask);
-        return r;
+        return status;
     }
     *ret_mask = mask;
     return 0;
@@ -166,7 +166,7 @@ void loss_mask_done(struct loss_mask *mask)
 
 bool loss_mask_is_given(const struct loss_mask *mask)
 {
-    return mask->counts != NULL;
+    return mask->counts;
 }
 
 unsigned loss_mask_count(const struct loss_mask *mask, uint64_t sample)

@@ -61,14 +61,14 @@ static int check_llmc_header(struct source *source, struct error *error)
     if (source->size_bytes < sizeof(header))
         return error_set(error, -EINVAL, "data: %s: %zu bytes, shorter than llm.c's header of %zu",
                          source->path, source->size_bytes, sizeof(header));
-    int r = read_all(source, 0, header, sizeof(header), error);
-    if (r < 0)
-        return r;
+    int status = read_all(source, 0, header, sizeof(header), error);
+    if (status < 0)
+        return status;
 
     uint32_t magic = bytes_get_u32(header), version = bytes_get_u32(header + 4);
     uint64_t count = bytes_get_u32(header + 8);
     const struct llmc_kind *kind = find_llmc_kind(magic);
-    if (kind == NULL)
+    if (!kind)
         return error_set(error, -EINVAL, "data: %s: not llm.c's format: magic %u, not %u or %u",
                          source->path, magic, llmc_kinds[0].magic, llmc_kinds[1].magic);
     if (version != kind->version)
@@ -99,11 +99,11 @@ static int refuse_header(const struct source *source, struct error *error)
 
     if (source->size_bytes < LLMC_HEADER_BYTES)
         return 0;
-    int r = read_all(source, 0, begin, sizeof(begin), error);
-    if (r < 0)
-        return r;
+    int status = read_all(source, 0, begin, sizeof(begin), error);
+    if (status < 0)
+        return status;
     const struct llmc_kind *kind = find_llmc_kind(bytes_get_u32(begin));
-    if (kind != NULL && kind->version == bytes_get_u32(begin + 4))
+    if (kind && kind->version == bytes_get_u32(begin + 4))
         return error_set(error, -EINVAL,
                          "data: %s: it begins with llm.c's header: data.format is llmc",
                          source->path);
@@ -120,9 +120,9 @@ static int check_format(struct source *source, enum dataset_format format, struc
     if (format == DATASET_LLMC)
         return check_llmc_header(source, error);
     source->token_bytes = raw_token_bytes(format);
-    int r = format == DATASET_BYTES ? 0 : refuse_header(source, error);
-    if (r < 0)
-        return r;
+    int status = format == DATASET_BYTES ? 0 : refuse_header(source, error);
+    if (status < 0)
+        return status;
     if (source->size_bytes % source->token_bytes != 0)
         return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint%zu",
                          source->path, source->size_bytes, 8 * source->token_bytes);
@@ -147,22 +147,22 @@ static int open_source(const struct listed_file *file, enum dataset_format forma
                        struct source *ret_source, struct error *error)
 {
     struct source source = {.path = file->path, .size_bytes = (size_t)file->size_bytes};
-    struct stat status;
+    struct stat found;
 
     source.descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (source.descriptor < 0 || fstat(source.descriptor, &status) < 0) {
-        int r = error_set(error, -errno, "data: %s: %s", file->path, strerror(errno));
+    if (source.descriptor < 0 || fstat(source.descriptor, &found) < 0) {
+        int status = error_set(error, -errno, "data: %s: %s", file->path, strerror(errno));
         close_descriptor(&source.descriptor);
-        return r;
+        return status;
     }
-    int r = 0;
-    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size != file->size_bytes)
-        r = error_set(error, -EIO, "data: %s: changed while it was read", file->path);
-    if (r == 0)
-        r = check_format(&source, format, error);
-    if (r < 0) {
+    int status = 0;
+    if (!S_ISREG(found.st_mode) || (uint64_t)found.st_size != file->size_bytes)
+        status = error_set(error, -EIO, "data: %s: changed while it was read", file->path);
+    if (status == 0)
+        status = check_format(&source, format, error);
+    if (status < 0) {
         close_descriptor(&source.descriptor);
-        return r;
+        return status;
     }
     *ret_source = source;
     return 0;
@@ -239,30 +239,30 @@ static int copy_files(const struct token_row_options *options, size_t total_byte
     const struct file_list *files = options->files;
     char *memory = malloc(MAX(total_bytes, (size_t)1));
     size_t used_bytes = 0;
-    int r = 0;
+    int status = 0;
 
-    if (memory == NULL)
+    if (!memory)
         return error_set(error, -ENOMEM, "data: no memory for %zu bytes", total_bytes);
-    for (size_t i = 0; r == 0 && i < files->count; i++) {
+    for (size_t i = 0; status == 0 && i < files->count; i++) {
         struct source source = {0};
-        r = open_source(&files->files[i], options->format, &source, error);
-        if (r < 0)
+        status = open_source(&files->files[i], options->format, &source, error);
+        if (status < 0)
             break;
         size_t size_bytes = source.size_bytes - source.header_bytes;
-        r = take_token_bytes(row, &source, error);
-        if (r == 0)
-            r = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
+        status = take_token_bytes(row, &source, error);
+        if (status == 0)
+            status = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
         close_descriptor(&source.descriptor);
-        if (r == 0)
-            r = check_tokens(source.path, memory + used_bytes, row->token_bytes, 0,
-                             size_bytes / row->token_bytes, options->vocab, error);
-        if (r == 0)
+        if (status == 0)
+            status = check_tokens(source.path, memory + used_bytes, row->token_bytes, 0,
+                                  size_bytes / row->token_bytes, options->vocab, error);
+        if (status == 0)
             count_file(row, size_bytes / row->token_bytes);
         used_bytes += size_bytes;
     }
-    if (r < 0 || used_bytes == 0) {
+    if (status < 0 || used_bytes == 0) {
         free(memory);
-        return r;
+        return status;
     }
     add_extent(row, (struct token_extent){.tokens = memory, .memory = memory},
                used_bytes / row->token_bytes);
@@ -285,12 +285,12 @@ static int load_source(const struct source *source, bool map, struct token_exten
         return 0;
     }
     void *memory = malloc(size_bytes);
-    if (memory == NULL)
+    if (!memory)
         return error_set(error, -ENOMEM, "data: no memory for %zu bytes", size_bytes);
-    int r = read_all(source, source->header_bytes, memory, size_bytes, error);
-    if (r < 0) {
+    int status = read_all(source, source->header_bytes, memory, size_bytes, error);
+    if (status < 0) {
         free(memory);
-        return r;
+        return status;
     }
     *ret_extent = (struct token_extent){.tokens = memory, .memory = memory};
     return 0;
@@ -301,23 +301,23 @@ static int map_file(const struct token_row_options *options, const struct listed
 {
     struct source source = {0};
     struct token_extent extent = {0};
-    int r = open_source(file, options->format, &source, error);
-    if (r < 0)
-        return r;
-    r = take_token_bytes(row, &source, error);
-    if (r < 0) {
+    int status = open_source(file, options->format, &source, error);
+    if (status < 0)
+        return status;
+    status = take_token_bytes(row, &source, error);
+    if (status < 0) {
         close_descriptor(&source.descriptor);
-        return r;
+        return status;
     }
 
     size_t token_count = (source.size_bytes - source.header_bytes) / row->token_bytes;
     count_file(row, token_count);
     if (token_count > 0)
-        r = load_source(&source, source.size_bytes >= options->map_min_bytes, &extent, error);
+        status = load_source(&source, source.size_bytes >= options->map_min_bytes, &extent, error);
     close_descriptor(&source.descriptor);
-    if (r < 0 || token_count == 0)
-        return r;
-    assert(extent.tokens != NULL);
+    if (status < 0 || token_count == 0)
+        return status;
+    assert(extent.tokens);
     add_extent(row, extent, token_count); /* the row's from here on, whatever comes */
     row->unchecked = options->check_later;
     if (row->unchecked)
@@ -331,31 +331,31 @@ static int load_files(const struct token_row_options *options, struct token_row 
 {
     const struct file_list *files = options->files;
     size_t total_bytes = 0;
-    int r = 0;
+    int status = 0;
 
     for (size_t i = 0; i < files->count; i++)
         if (checked_add(total_bytes, files->files[i].size_bytes, &total_bytes))
             return error_set(error, -EFBIG, "data: more bytes than can be counted");
     row->extents = calloc(MAX(files->count, (size_t)1), sizeof(*row->extents));
     row->file_counts = calloc(MAX(files->count, (size_t)1), sizeof(*row->file_counts));
-    if (row->extents == NULL || row->file_counts == NULL)
+    if (!row->extents || !row->file_counts)
         return error_set(error, -ENOMEM, "data: no memory for %zu files", files->count);
 
     if (total_bytes <= options->memory_max_bytes)
         return copy_files(options, total_bytes, row, error);
-    for (size_t i = 0; r == 0 && i < files->count; i++)
-        r = map_file(options, &files->files[i], row, error);
-    return r;
+    for (size_t i = 0; status == 0 && i < files->count; i++)
+        status = map_file(options, &files->files[i], row, error);
+    return status;
 }
 
 int token_row_open(const struct token_row_options *options, struct token_row *ret_row,
                    struct error *error)
 {
     struct token_row row = {0};
-    int r = load_files(options, &row, error);
-    if (r < 0) {
+    int status = load_files(options, &row, error);
+    if (status < 0) {
         token_row_done(&row);
-        return r;
+        return status;
     }
     *ret_row = row;
     return 0;
@@ -444,7 +444,7 @@ static void tell(struct token_row_progress *progress, size_t size_bytes)
     const struct dataset_listener *listener = progress->listener;
 
     progress->done_bytes += size_bytes;
-    if (listener->reading != NULL)
+    if (listener->reading)
         listener->reading(listener->context, progress->done_bytes, progress->total_bytes);
 }
 
@@ -455,17 +455,17 @@ static int scan_extent(const struct token_row *row, size_t index, const char *pa
 {
     const char *tokens = row->extents[index].tokens;
     uint64_t count = extent_end(row, index) - row->extents[index].first;
-    int r = 0;
+    int status = 0;
 
-    for (uint64_t done = 0; r == 0 && done < count;) {
+    for (uint64_t done = 0; status == 0 && done < count;) {
         size_t here = (size_t)MIN(count - done, (uint64_t)(SCAN_BYTES / row->token_bytes));
         const char *from = tokens + (size_t)done * row->token_bytes;
-        r = check_tokens(path, from, row->token_bytes, done, here, vocab, error);
+        status = check_tokens(path, from, row->token_bytes, done, here, vocab, error);
         hash_stream_add(stream, from, here * row->token_bytes);
         done += here;
         tell(progress, here * row->token_bytes);
     }
-    return r;
+    return status;
 }
 
 int token_row_scan(const struct token_row *row, const struct token_row_options *options,
@@ -473,16 +473,16 @@ int token_row_scan(const struct token_row *row, const struct token_row_options *
                    struct error *error)
 {
     size_t index = 0;
-    int r = 0;
+    int status = 0;
 
     if (!row->unchecked) {
         token_row_hash(row, stream);
         return 0;
     }
     assert(row->file_count == options->files->count);
-    for (size_t i = 0; r == 0 && i < row->file_count; i++)
+    for (size_t i = 0; status == 0 && i < row->file_count; i++)
         if (row->file_counts[i] > 0)
-            r = scan_extent(row, index++, options->files->files[i].path, options->vocab, progress,
-                            stream, error);
-    return r;
+            status = scan_extent(row, index++, options->files->files[i].path, options->vocab,
+                                 progress, stream, error);
+    return status;
 }

@@ -57,7 +57,7 @@ static int generator_init(struct generator *generator, const struct generate_opt
         .options = options, .spec = *options->spec, .context = options->spec->context};
     generator->window = calloc(generator->context, sizeof(*generator->window));
     generator->candidates = calloc(options->spec->vocab, sizeof(*generator->candidates));
-    if (generator->window == NULL || generator->candidates == NULL)
+    if (!generator->window || !generator->candidates)
         return error_set(error, -ENOMEM, "no memory to generate with");
 
     generator->used = MIN(options->prompt_count, generator->context);
@@ -85,7 +85,7 @@ static int make_room(struct generator *generator, struct error *error)
     while (rows < generator->used)
         rows *= 2;
     rows = MIN(rows, generator->context);
-    if (generator->stage != NULL && rows == generator->spec.context)
+    if (generator->stage && rows == generator->spec.context)
         return 0;
     stage_free(generator->stage);
     generator->stage = NULL;
@@ -94,8 +94,8 @@ static int make_room(struct generator *generator, struct error *error)
     generator->logits = checked_multiply(rows, options->spec->vocab, &logit_count)
                             ? NULL
                             : calloc(logit_count, sizeof(*generator->logits));
-    return generator->logits == NULL ? error_set(error, -ENOMEM, "no memory for the logits")
-                                     : stage_new(&stage_options, &generator->stage, error);
+    return !generator->logits ? error_set(error, -ENOMEM, "no memory for the logits")
+                              : stage_new(&stage_options, &generator->stage, error);
 }
 
 static void push_token(struct generator *generator, int32_t token)
@@ -158,14 +158,14 @@ static int next_token(struct generator *generator, uint64_t position, int32_t *r
 {
     const struct generate_options *options = generator->options;
 
-    int r = make_room(generator, error);
-    if (r < 0)
-        return r;
+    int status = make_room(generator, error);
+    if (status < 0)
+        return status;
     stage_forward(generator->stage, 0, options->weights, generator->window, NULL, false, 0.0f);
     stage_logits(generator->stage, 0, generator->logits);
-    r = options->kernel->synchronize(options->device, error);
-    if (r < 0)
-        return r;
+    status = options->kernel->synchronize(options->device, error);
+    if (status < 0)
+        return status;
 
     const float *logits = generator->logits + (generator->used - 1) * options->spec->vocab;
     for (unsigned i = 0; i < options->spec->vocab; i++)
@@ -179,18 +179,18 @@ int generate(const struct generate_options *options, generate_callback callback,
              struct error *error)
 {
     struct generator generator;
-    int r = check_options(options, error);
-    if (r < 0)
-        return r;
+    int status = check_options(options, error);
+    if (status < 0)
+        return status;
 
-    r = generator_init(&generator, options, error);
-    for (size_t i = 0; r == 0 && i < options->count; i++) {
+    status = generator_init(&generator, options, error);
+    for (size_t i = 0; status == 0 && i < options->count; i++) {
         int32_t token = 0;
-        r = next_token(&generator, i, &token, error);
-        if (r < 0 || !callback(token, context))
+        status = next_token(&generator, i, &token, error);
+        if (status < 0 || !callback(token, context))
             break;
         push_token(&generator, token);
     }
     generator_done(&generator);
-    return r;
+    return status;
 }

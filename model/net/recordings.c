@@ -35,7 +35,7 @@ int recordings_new(const struct kernel *kernel, struct kernel_device *device, un
     r->kernel = kernel;
     r->device = device;
     r->place_count = place_count;
-    r->off = kernel->record_begin == NULL;
+    r->off = !kernel->record_begin;
     *ret_recordings = r;
     return 0;
 }

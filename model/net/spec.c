@@ -68,10 +68,10 @@ static int check_llama(const struct model_spec *spec, struct error *error)
         {"head_width", spec->head_width, 2, MODEL_WIDTH_MAX / spec->heads},
         {"hidden", spec->hidden, 1, MODEL_HIDDEN_MAX},
     };
-    int r = check_ranges(ranges, ARRAY_COUNT(ranges), error);
+    int status = check_ranges(ranges, ARRAY_COUNT(ranges), error);
 
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     if (spec->heads % spec->kv_heads != 0)
         return error_set(error, -EINVAL,
                          "model.kv_heads: %u heads cannot share %u heads of keys and values evenly",
@@ -106,10 +106,10 @@ int model_spec_check(const struct model_spec *spec, struct error *error)
         {"context", spec->context, 1, MODEL_CONTEXT_MAX},
         {"vocab", spec->vocab, 2, MODEL_VOCAB_MAX},
     };
-    int r = check_ranges(ranges, ARRAY_COUNT(ranges), error);
+    int status = check_ranges(ranges, ARRAY_COUNT(ranges), error);
 
-    if (r < 0)
-        return r;
+    if (status < 0)
+        return status;
     switch (spec->family) {
     case MODEL_GPT2:
         return check_gpt2(spec, error);

@@ -27,7 +27,7 @@ struct carver {
 static void *carve_elements(struct carver *carver, size_t rows, size_t columns, size_t element_size)
 {
     size_t size_bytes, end;
-    void *buffer = carver->base == NULL ? NULL : carver->base + carver->used_bytes;
+    void *buffer = !carver->base ? NULL : carver->base + carver->used_bytes;
 
     if (checked_multiply(rows, columns, &size_bytes) ||
         checked_multiply(size_bytes, element_size, &size_bytes) ||
@@ -92,7 +92,7 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
     unsigned end = options->first_unit + options->unit_count;
     bool has_embedding = options->first_unit == 0, has_head = end == model_unit_count(spec);
 
-    if (slot == NULL)
+    if (!slot)
         slot = &measured;
     if (has_embedding)
         slot->tokens = carve_words(carver, rows, 1);
@@ -101,7 +101,7 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
     for (unsigned i = 0; i <= options->unit_count; i++) {
         bool exists = !(i == 0 && has_embedding) && !(i == options->unit_count && has_head);
         void *stream = exists ? carve(carver, rows, spec->width) : NULL;
-        if (slot->streams != NULL)
+        if (slot->streams)
             slot->streams[i] = stream;
     }
     for (unsigned i = 0; i < options->unit_count; i++) {
@@ -109,7 +109,7 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
         struct activations kept = {0};
         if (!stage_recomputes(options->recompute, kind))
             kept = carve_activations(carver, spec, kind, rows);
-        if (slot->activations != NULL)
+        if (slot->activations)
             slot->activations[i] = kept;
     }
 }
@@ -159,10 +159,10 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
     const struct model_spec *spec = options->spec;
     size_t rows = (size_t)options->batch * spec->context, width = spec->width;
 
-    if (stage == NULL)
+    if (!stage)
         stage = &measured;
     for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
-        carve_slot(carver, options, rows, stage->slots == NULL ? NULL : &stage->slots[i]);
+        carve_slot(carver, options, rows, !stage->slots ? NULL : &stage->slots[i]);
     carve_again(carver, options, rows, stage);
     stage->scratch = carve(carver, rows, stage_scratch_width(spec));
     stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
@@ -196,8 +196,7 @@ static int allocate_tables(struct stage *stage)
     stage->recorded_weights = calloc(stage->unit_count, sizeof(*stage->recorded_weights));
     if (stage->kernel->event_new(stage->device, &stage->losses_here))
         return -ENOMEM;
-    if (stage->layouts == NULL || stage->slots == NULL || stage->host_losses == NULL ||
-        stage->recorded_weights == NULL ||
+    if (!stage->layouts || !stage->slots || !stage->host_losses || !stage->recorded_weights ||
         recordings_new(stage->kernel, stage->device, stage_forward_place(stage, stage->slot_count),
                        &stage->recordings))
         return -ENOMEM;
@@ -208,7 +207,7 @@ static int allocate_tables(struct stage *stage)
         struct stage_slot *slot = &stage->slots[i];
         slot->streams = calloc(stage->unit_count + 1, sizeof(*slot->streams));
         slot->activations = calloc(stage->unit_count, sizeof(*slot->activations));
-        if (slot->streams == NULL || slot->activations == NULL)
+        if (!slot->streams || !slot->activations)
             return -ENOMEM;
     }
     return 0;
@@ -219,10 +218,10 @@ static int make_rotary_angles(struct stage *stage)
     size_t count = (size_t)stage->spec.context * stage->spec.head_width;
     AUTO_FREE float *angles = NULL;
 
-    if (stage->rotary_angles == NULL)
+    if (!stage->rotary_angles)
         return 0;
     angles = malloc(count * sizeof(*angles));
-    if (angles == NULL)
+    if (!angles)
         return -ENOMEM;
     rotary_angles(&stage->spec, angles);
     stage->kernel->upload(stage->device, stage->rotary_angles, angles, count * sizeof(*angles));
@@ -236,14 +235,13 @@ static int allocate(struct stage *stage, const struct stage_options *options)
     if (size_bytes == SIZE_MAX)
         return -ENOMEM;
 
-    int r = options->memory == NULL
-                ? stage->kernel->allocate(stage->device, size_bytes, &stage->memory)
-                : 0;
-    if (r == 0)
-        r = allocate_tables(stage);
-    if (r < 0)
-        return r;
-    struct carver carver = {.base = options->memory == NULL ? stage->memory : options->memory,
+    int status =
+        !options->memory ? stage->kernel->allocate(stage->device, size_bytes, &stage->memory) : 0;
+    if (status == 0)
+        status = allocate_tables(stage);
+    if (status < 0)
+        return status;
+    struct carver carver = {.base = !options->memory ? stage->memory : options->memory,
                             .activation_size = options->kernel->activation_size};
     carve_stage(&carver, options, stage);
     assert(carver.used_bytes == size_bytes);
@@ -255,7 +253,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
     assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
     struct stage *stage = calloc(1, sizeof(*stage));
-    if (stage == NULL)
+    if (!stage)
         return error_set(error, -ENOMEM, "no memory for a stage");
     stage->kernel = options->kernel;
     stage->device = options->device;
@@ -267,10 +265,11 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->recompute = options->recompute;
     stage->rows = (size_t)options->batch * options->spec->context;
 
-    int r = allocate(stage, options);
-    if (r < 0) {
+    int status = allocate(stage, options);
+    if (status < 0) {
         stage_free(stage);
-        return error_set(error, r, "units %u to %u with %u micro-batches in flight need %zu bytes",
+        return error_set(error, status,
+                         "units %u to %u with %u micro-batches in flight need %zu bytes",
                          options->first_unit, options->first_unit + options->unit_count - 1,
                          options->slots, stage_memory_bytes(options));
     }
@@ -280,12 +279,12 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
 
 void stage_free(struct stage *stage)
 {
-    if (stage == NULL)
+    if (!stage)
         return;
     recordings_free(stage->recordings);
     free(stage->recorded_weights);
     stage->kernel->release(stage->device, stage->memory);
-    for (unsigned i = 0; stage->slots != NULL && i < stage->slot_count; i++) {
+    for (unsigned i = 0; stage->slots && i < stage->slot_count; i++) {
         free(stage->slots[i].streams);
         free(stage->slots[i].activations);
     }
@@ -374,6 +373,6 @@ void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
                              piece * sizeof(float));
         }
     /* A failure is sticky: the caller's next synchronize() says it. */
-    int r = kernel->synchronize(stage->device, NULL);
-    (void)r;
+    int status = kernel->synchronize(stage->device, NULL);
+    (void)status;
 }

@@ -27,7 +27,7 @@ static const void *weight(const struct backward *b, enum unit_part part)
 static float *d_weight(const struct backward *b, enum unit_part part)
 {
     const struct unit_tensor *tensor = model_unit_part(b->layout, part);
-    return tensor == NULL ? NULL : b->gradient + tensor->offset;
+    return !tensor ? NULL : b->gradient + tensor->offset;
 }
 
 static void backward_embedding(const struct backward *b, const int32_t *tokens)
@@ -84,7 +84,7 @@ static void backward_attention(const struct backward *b)
     backward_out(b, s->scratch);
     s->kernel->attention_backward(s->device, s->scratch_wide, s->scratch, b->kept->mixed,
                                   b->kept->log_sum, qkv, shape);
-    if (s->rotary_angles != NULL)
+    if (s->rotary_angles)
         s->kernel->rotary_backward(s->device, s->scratch_wide, s->rotary_angles, shape);
     if (s->spec.qk_norm)
         s->kernel->headnorm_backward(
@@ -174,7 +174,7 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
     assert(slot->kept);
 
     unsigned i = unit - stage->first_unit;
-    bool leaves_stage = i == 0 && want_input_gradient && stage->input_gradient != NULL;
+    bool leaves_stage = i == 0 && want_input_gradient && stage->input_gradient;
     struct backward b = {.stage = stage,
                          .layout = &stage->layouts[i],
                          .weights = weights,

@@ -69,7 +69,7 @@ static void forward_projection(const struct forward *f, struct forward *above)
 
     s->kernel->linear_forward(s->device, s->scratch, f->kept->mixed, weight(f, UNIT_OUT_WEIGHT),
                               weight(f, UNIT_OUT_BIAS), stage_block_shape(s, mixed, s->spec.width));
-    if (above == NULL) {
+    if (!above) {
         s->kernel->residual(s->device, f->output, f->input, s->scratch, s->rows * s->spec.width);
         return;
     }
@@ -93,7 +93,7 @@ const void *stage_attention_input(const struct stage *s, const struct unit_layou
         s->kernel->headnorm_forward(
             s->device, qkv, s->head_rstd, wide, stage_weight(s, layout, weights, UNIT_Q_NORM),
             stage_weight(s, layout, weights, UNIT_K_NORM), (float)s->spec.norm_epsilon, shape);
-    if (s->rotary_angles != NULL)
+    if (s->rotary_angles)
         s->kernel->rotary_forward(s->device, qkv, s->rotary_angles, shape);
     return qkv;
 }
@@ -216,11 +216,11 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
                    const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
 {
     struct stage_slot *slot = stage_slot_of(stage, slot_index);
-    bool has_loss = slot->targets != NULL && targets != NULL;
+    bool has_loss = slot->targets && targets;
 
-    assert(slot->tokens == NULL || tokens != NULL);
-    assert(slot->targets == NULL || targets != NULL || !keep);
-    if (slot->tokens != NULL)
+    assert(!slot->tokens || tokens);
+    assert(!slot->targets || targets || !keep);
+    if (slot->tokens)
         stage->kernel->upload(stage->device, slot->tokens, tokens, stage->rows * sizeof(int32_t));
     if (has_loss)
         stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));

@@ -73,8 +73,7 @@ static inline const void *stage_weight(const struct stage *stage, const struct u
                                        const void *weights, enum unit_part part)
 {
     const struct unit_tensor *tensor = model_unit_part(layout, part);
-    return tensor == NULL ? NULL
-                          : (const char *)weights + tensor->offset * stage->kernel->activation_size;
+    return !tensor ? NULL : (const char *)weights + tensor->offset * stage->kernel->activation_size;
 }
 
 /** stage_has_rms_norm() - else layer norm */

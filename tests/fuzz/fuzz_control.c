@@ -13,7 +13,7 @@ static void check(const struct control_message *message)
     struct bytes packed = {0}, second = {0};
     struct control_message again = {0};
     bool has_plan = message->type == CONTROL_PREPARE || message->type == CONTROL_SWITCH;
-    if ((has_plan && message->plan == NULL) || control_pack(message, &packed) != 0)
+    if ((has_plan && !message->plan) || control_pack(message, &packed) != 0)
         return;
     size_t before = packed.size_bytes;
     struct bytes copy = {0};
@@ -33,22 +33,22 @@ static void check(const struct control_message *message)
 
 static int take_all(struct bytes *stream)
 {
-    int code;
+    int status;
     do {
         struct control_message message = {0};
         struct error error = {0};
         size_t before = stream->size_bytes;
-        code = control_unpack(stream, &message, &error);
-        if (code == 1) {
+        status = control_unpack(stream, &message, &error);
+        if (status == 1) {
             if (stream->size_bytes >= before)
                 abort();
             check(&message);
             control_message_done(&message);
-        } else if (code < 0 && error.text[0] == '\0') {
+        } else if (status < 0 && error.text[0] == '\0') {
             abort();
         }
-    } while (code == 1);
-    return code;
+    } while (status == 1);
+    return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -11,10 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_entry(const struct kv_entry *entry)
 {
-    if (entry->key == NULL || entry->key[0] == '\0' || strlen(entry->key) >= KV_KEY_MAX ||
-        entry->value == NULL || entry->value_bytes > KV_VALUE_MAX ||
-        entry->value[entry->value_bytes] != '\0' || entry->mod_revision < 0 ||
-        entry->create_revision < 0 || entry->version < 0)
+    if (!entry->key || entry->key[0] == '\0' || strlen(entry->key) >= KV_KEY_MAX || !entry->value ||
+        entry->value_bytes > KV_VALUE_MAX || entry->value[entry->value_bytes] != '\0' ||
+        entry->mod_revision < 0 || entry->create_revision < 0 || entry->version < 0)
         abort();
 }
 
@@ -28,7 +27,7 @@ static void check_reply(enum etcd_operation operation, const uint8_t *data, size
         return;
     }
     if (reply.result.entry_count > ETCD_ENTRIES_MAX || reply.result.revision < 0 ||
-        (operation == ETCD_AUTHENTICATE && (reply.token == NULL || reply.token[0] == '\0')) ||
+        (operation == ETCD_AUTHENTICATE && (!reply.token || reply.token[0] == '\0')) ||
         (operation == ETCD_LEASE_GRANT && reply.result.lease == 0))
         abort();
     for (size_t i = 0; i < reply.result.entry_count; i++)
@@ -47,7 +46,7 @@ static void check_watch(const uint8_t *data, size_t size)
     }
     if (message.event_count > ETCD_ENTRIES_MAX || message.revision < 0 ||
         message.compact_revision < 0 ||
-        memchr(message.cancel_reason, '\0', sizeof(message.cancel_reason)) == NULL)
+        !memchr(message.cancel_reason, '\0', sizeof(message.cancel_reason)))
         abort();
     for (size_t i = 0; i < message.event_count; i++)
         check_entry(&message.events[i].entry);

@@ -42,7 +42,7 @@ int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *ord
 
 void byte_stream_close(struct byte_stream *wire)
 {
-    if (wire != NULL)
+    if (wire)
         open = false;
 }
 
@@ -117,15 +117,15 @@ struct told {
 static void message_came(void *context, const uint8_t *message, size_t message_bytes)
 {
     const struct told *told = context;
-    if (told->done || message == NULL || message_bytes > MESSAGE_MAX)
+    if (told->done || !message || message_bytes > MESSAGE_MAX)
         abort();
 }
 
 static void finished(void *context, const struct grpc_answer *answer)
 {
     struct told *told = context;
-    if (told->done || answer->status > 0 || answer->text == NULL ||
-        answer->message_bytes > MESSAGE_MAX || (answer->status < 0 && answer->text[0] == '\0'))
+    if (told->done || answer->status > 0 || !answer->text || answer->message_bytes > MESSAGE_MAX ||
+        (answer->status < 0 && answer->text[0] == '\0'))
         abort();
     told->done = true;
 }

@@ -16,12 +16,12 @@ static void check(void)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&spec), *second = NULL;
     struct error error = {0};
-    if (tree == NULL)
+    if (!tree)
         return;
     if (job_spec_decode(tree, "again", NULL, NULL, &again, &error) != 0)
         abort();
     second = job_spec_encode(&again);
-    if (second != NULL && !json_equal(tree, second))
+    if (second && !json_equal(tree, second))
         abort();
 }
 
@@ -29,16 +29,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct yaml_tree *tree = NULL;
     struct error error = {0};
-    int code = yaml_tree_parse((const char *)data, size, "job.yaml", &tree, &error);
-    if (code != 0) {
+    int status = yaml_tree_parse((const char *)data, size, "job.yaml", &tree, &error);
+    if (status != 0) {
         if (strncmp(error.text, "job.yaml:", 9) != 0)
             abort(); /* where? */
         return 0;
     }
     unsigned count = 0;
-    code = job_spec_decode_from(yaml_tree_root(tree), "job.yaml", yaml_tree_line, tree, 0, &spec,
-                                &count, &error);
-    if (code == 0)
+    status = job_spec_decode_from(yaml_tree_root(tree), "job.yaml", yaml_tree_line, tree, 0, &spec,
+                                  &count, &error);
+    if (status == 0)
         check();
     else if (strncmp(error.text, "job.yaml", 8) != 0)
         abort();

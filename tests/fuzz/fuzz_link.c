@@ -66,12 +66,12 @@ static int door_frame(void *context, const struct frame *frame, const uint8_t *p
 {
     struct door *door = context;
     struct handshake_reply reply;
-    int code = handshake_step(&door->handshake, frame, payload, &reply);
-    if (code == 0 && door->handshake.state == HANDSHAKE_PROVEN)
+    int status = handshake_step(&door->handshake, frame, payload, &reply);
+    if (status == 0 && door->handshake.state == HANDSHAKE_PROVEN)
         abort(); /* without the key? */
     if (reply.present && reply.frame.length > FRAME_SMALL_MAX)
         abort();
-    return code;
+    return status;
 }
 
 static const struct frame_stream_events door_events = {

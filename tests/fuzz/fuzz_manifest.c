@@ -10,12 +10,12 @@ static void check(const struct manifest *manifest)
 {
     struct manifest again;
     json_t *tree = manifest_encode(manifest);
-    if (tree == NULL)
+    if (!tree)
         return;
     if (manifest_decode(tree, "again", &again, NULL) != 0)
         abort();
     json_t *second = manifest_encode(&again);
-    if (second != NULL && !json_equal(tree, second))
+    if (second && !json_equal(tree, second))
         abort();
     for (size_t i = 0; i < manifest->file_count; i++) {
         if (!manifest_file_valid(manifest->files[i].name))

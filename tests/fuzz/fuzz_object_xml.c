@@ -14,8 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (object_xml_parse(data, size, &page, &list, &error) == 0) {
         for (size_t i = 0; i < list.count; i++) {
             const struct object_item *item = &list.items[i];
-            if (item->tag == NULL || strlen(item->tag) >= OBJECT_TAG_SIZE ||
-                (item->key == NULL ? item->number == 0 : item->key[0] == '\0') ||
+            if (!item->tag || strlen(item->tag) >= OBJECT_TAG_SIZE ||
+                (!item->key ? item->number == 0 : item->key[0] == '\0') ||
                 item->number > OBJECT_PARTS_MAX)
                 abort();
         }

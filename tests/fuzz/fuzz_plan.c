@@ -11,12 +11,12 @@ static void check(const struct plan *plan)
 {
     struct plan *again = NULL;
     json_t *tree = plan_encode(plan);
-    if (tree == NULL)
+    if (!tree)
         return;
     if (plan_check(plan, NULL) != 0 || plan_decode(tree, &again, NULL) != 0)
         abort();
     json_t *second = plan_encode(again);
-    if (second != NULL && !json_equal(tree, second))
+    if (second && !json_equal(tree, second))
         abort();
     json_decref(tree);
     json_decref(second);

@@ -19,7 +19,7 @@ typedef json_t *(*round_trip)(const json_t *tree);
         struct type *record = calloc(1, sizeof(*record));                                          \
         struct error error = {0};                                                                  \
         json_t *second = NULL;                                                                     \
-        if (record == NULL)                                                                        \
+        if (!record)                                                                               \
             return NULL;                                                                           \
         if (name##_decode(tree, record, &error) == 0) {                                            \
             second = name##_encode(record);                                                        \
@@ -57,7 +57,7 @@ static void check_packed(const uint8_t *data, size_t size)
 {
     struct step_record *record = calloc(1, sizeof(*record));
     struct bytes packed = {0};
-    if (record != NULL && step_record_unpack(data, size, record) == 0 &&
+    if (record && step_record_unpack(data, size, record) == 0 &&
         step_record_pack(record, &packed) == 0 &&
         (packed.size_bytes != size || memcmp(packed.data, data, size) != 0))
         abort();
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
         AUTO_JSON json_t *second = kinds[i](tree), *third = second ? kinds[i](second) : NULL;
-        if (second != NULL && (third == NULL || !json_equal(second, third)))
+        if (second && (!third || !json_equal(second, third)))
             abort();
     }
     return 0;

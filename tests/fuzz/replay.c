@@ -142,7 +142,7 @@ static int fuzz(double seconds)
     static uint8_t data[2 * INPUT_MAX];
     const char *seed_text = getenv("FIRN_FUZZ_SEED");
     time_t end = time(NULL) + (time_t)seconds;
-    seed = seed_text != NULL ? strtoull(seed_text, NULL, 10) : (uint64_t)time(NULL) / 86400;
+    seed = seed_text ? strtoull(seed_text, NULL, 10) : (uint64_t)time(NULL) / 86400;
     random_state = seed * 0x9e3779b97f4a7c15u + 1;
     snprintf(died_path, sizeof(died_path), "fuzz-%llu.input", (unsigned long long)seed);
     signal(SIGABRT, leave_input);
@@ -168,7 +168,7 @@ static int run_file(const char *path)
 {
     static uint8_t content[INPUT_MAX];
     FILE *file = fopen(path, "r");
-    if (file == NULL) {
+    if (!file) {
         perror(path);
         return 1;
     }
@@ -182,13 +182,13 @@ static int run_file(const char *path)
 static int run_folder(const char *path, unsigned *count)
 {
     DIR *directory = opendir(path);
-    if (directory == NULL) {
+    if (!directory) {
         (*count)++;
         return run_file(path);
     }
     int failed = 0;
     const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
+    while ((entry = readdir(directory))) {
         char inside[4096];
         if (entry->d_name[0] == '.')
             continue;
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
         failed |= run_folder(argv[i], &count);
     printf("%u inputs\n", count);
     const char *seconds = getenv("FIRN_FUZZ_SECONDS");
-    if (seconds != NULL && input_count > 0)
+    if (seconds && input_count > 0)
         failed |= fuzz(strtod(seconds, NULL));
     return failed || count == 0;
 }

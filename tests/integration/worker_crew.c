@@ -54,7 +54,7 @@ static void kill_those_left(void)
 
 bool crew_is_large(void)
 {
-    return getenv("CREW_LARGE") != NULL;
+    return getenv("CREW_LARGE");
 }
 
 struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,

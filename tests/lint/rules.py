@@ -231,6 +231,17 @@ def ending(file):
             yield number, "ends the process; return an error to main instead"
 
 
+def dialect(file):
+    """One spelling each: `!p` for a pointer that is not set, `status` for what a call returned."""
+    if not file.is_c() or file.extension not in FORMATTED_FILES:
+        return
+    for number, line in enumerate(file.code_lines(), 1):
+        if "== NULL" in line:
+            yield number, "!p, not p == NULL"
+        if re.search(r"\bint r\b", line):
+            yield number, "int status, not int r"
+
+
 def libm(file):
     """A number of the contract has the same bits whatever the C library and the processor."""
     if not file.is_c() or file.path in MAY_ASK_LIBM or not file.path.startswith(
@@ -244,7 +255,7 @@ def libm(file):
 
 
 RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length, marks,
-         machine_path, sleeping, ending, libm)
+         machine_path, sleeping, ending, dialect, libm)
 
 
 def tree(root):

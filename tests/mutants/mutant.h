@@ -22,9 +22,9 @@ __attribute__((constructor)) static void mutant_begin(void)
     const char *live = getenv("FIRN_MUTANT");
     const char *path = getenv("FIRN_MUTANTS_REACHED");
     struct stat status;
-    if (live != NULL)
+    if (live)
         mutant_live = strtol(live, NULL, 10);
-    if (path == NULL || mutant_reached != NULL)
+    if (!path || mutant_reached)
         return;
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &status) < 0)
@@ -39,7 +39,7 @@ __attribute__((constructor)) static void mutant_begin(void)
 
 static inline int mutant(long number)
 {
-    if (mutant_reached != NULL)
+    if (mutant_reached)
         mutant_reached[number] = 1;
     return number == mutant_live;
 }

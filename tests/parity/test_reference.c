@@ -134,7 +134,7 @@ static int run_reference(void)
 {
     const char *python = getenv("FIRN_PYTHON");
     char script[] = FIRN_SOURCE "/tests/parity/model_reference.py";
-    char *const arguments[] = {(char *)(python == NULL ? "python3" : python), script, folder, NULL};
+    char *const arguments[] = {(char *)(!python ? "python3" : python), script, folder, NULL};
     pid_t child;
     int status;
 

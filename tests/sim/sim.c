@@ -317,7 +317,7 @@ static void tell_state(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        if (firnd != NULL)
+        if (firnd)
             sim_tell(sim, "%s: leader %s%s, %sregistered, etcd %s, revision %lld",
                      sim->nodes[i].name, election_leader(firnd->daemon.election),
                      election_leads(firnd->daemon.election) ? " (leads)" : "",

@@ -150,7 +150,7 @@ static void come(void *context)
     struct sim *sim = flip->sim;
     flip->unit = (unsigned)sim_random(sim, STREAM_BITS, SIM_UNITS);
     struct sim_worker *worker = another_is_open(sim) ? NULL : choose(sim, flip->unit);
-    if (worker == NULL) {
+    if (!worker) {
         flip->state = ++flip->tries < TRIES_MAX ? FLIP_TO_COME : FLIP_OVER;
         if (flip->state == FLIP_TO_COME)
             sim_post(sim, sim->now_ns + RETRY_NS, NULL, come, flip);
@@ -171,7 +171,7 @@ static void come(void *context)
 bool sim_bits_flips_gradient(struct sim_worker *worker, unsigned unit)
 {
     const struct sim_bits *bits = worker->sim->bits;
-    for (unsigned i = 0; bits != NULL && i < bits->count; i++) {
+    for (unsigned i = 0; bits && i < bits->count; i++) {
         struct flip *flip = &worker->sim->bits->flips[i];
         if (flip->state != FLIP_ARMED || flip->worker != worker || flip->unit != unit)
             continue;
@@ -214,10 +214,10 @@ void sim_bits_begin(struct sim *sim)
 /* Of state, or of a step that is held. */
 static const struct flip *find_struck(const struct sim *sim, uint64_t generation, bool of_state)
 {
-    for (unsigned i = 0; sim->bits != NULL && i < sim->bits->count; i++) {
+    for (unsigned i = 0; sim->bits && i < sim->bits->count; i++) {
         const struct flip *flip = &sim->bits->flips[i];
-        bool has_it = (flip->state == FLIP_STRUCK || flip->state == FLIP_OVER) &&
-                      flip->worker != NULL && flip->from <= generation && generation < flip->until;
+        bool has_it = (flip->state == FLIP_STRUCK || flip->state == FLIP_OVER) && flip->worker &&
+                      flip->from <= generation && generation < flip->until;
         if (has_it && of_state == (flip->kind != FLIP_GRADIENT))
             return flip;
     }
@@ -226,12 +226,12 @@ static const struct flip *find_struck(const struct sim *sim, uint64_t generation
 
 bool sim_bits_may_be_wrong(const struct sim *sim, uint64_t generation)
 {
-    return find_struck(sim, generation, true) != NULL;
+    return find_struck(sim, generation, true);
 }
 
 bool sim_bits_excuse(const struct sim *sim)
 {
-    for (unsigned i = 0; sim->bits != NULL && i < sim->bits->count; i++)
+    for (unsigned i = 0; sim->bits && i < sim->bits->count; i++)
         if (sim->bits->flips[i].state == FLIP_STRUCK)
             return true;
     return false;
@@ -269,7 +269,7 @@ static void end_by(struct sim *sim, struct flip *flip, const struct plan *plan)
 
 void sim_bits_planned(struct sim *sim, const struct plan *plan)
 {
-    for (unsigned i = 0; sim->bits != NULL && i < sim->bits->count; i++) {
+    for (unsigned i = 0; sim->bits && i < sim->bits->count; i++) {
         struct flip *flip = &sim->bits->flips[i];
         if (flip->state == FLIP_ARMED && plan->worker_count > 0)
             flip->state = FLIP_OVER; /* who knows in which step it would have been */
@@ -279,7 +279,7 @@ void sim_bits_planned(struct sim *sim, const struct plan *plan)
 
 void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum sim_dispute about)
 {
-    if (find_struck(sim, worker->generation, about == SIM_DISPUTE_STATE) == NULL)
+    if (!find_struck(sim, worker->generation, about == SIM_DISPUTE_STATE))
         sim_fail(sim,
                  "%s of generation %llu finds that replicas hold different %s, but no bit was "
                  "flipped",
@@ -290,10 +290,10 @@ void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum si
 void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool settled, bool goes)
 {
     bool wrong = false;
-    for (unsigned i = 0; sim->bits != NULL && i < sim->bits->count; i++)
+    for (unsigned i = 0; sim->bits && i < sim->bits->count; i++)
         wrong = wrong ||
                 (sim->bits->flips[i].state == FLIP_STRUCK && sim->bits->flips[i].worker == worker);
-    if (sim->bits == NULL || !sim->bits->alone || !settled || goes == wrong)
+    if (!sim->bits || !sim->bits->alone || !settled || goes == wrong)
         return;
     sim_fail(sim, "%s %s, which %s by the verdict of the majority", sim_worker_name(worker),
              wrong ? "has lost a bit" : "has lost no bit", goes ? "goes" : "stays");
@@ -302,7 +302,7 @@ void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool se
 void sim_check_noticed(struct sim *sim, const struct plan *plan, uint64_t step)
 {
     const struct flip *flip = find_struck(sim, plan->generation, true);
-    if (flip != NULL && sim->bits->alone && step > flip->step + NOTICED_STEPS_MAX)
+    if (flip && sim->bits->alone && step > flip->step + NOTICED_STEPS_MAX)
         sim_fail(sim,
                  "generation %llu commits step %llu, and nobody has noticed that %s has %s of unit "
                  "%u wrong since step %llu",

@@ -96,9 +96,8 @@ static void note_company(struct sim *sim, struct sim_node *node)
     char key[KV_KEY_MAX];
     for (unsigned i = 0; i < sim->node_count; i++) {
         struct sim_company *other = &node->company[i];
-        bool there =
-            i != node->index &&
-            sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[i].name)) != NULL;
+        bool there = i != node->index &&
+                     sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[i].name));
         other->registered_ns = !there                      ? 0
                                : other->registered_ns != 0 ? other->registered_ns
                                                            : sim->now_ns;
@@ -119,7 +118,7 @@ static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
         const struct sim_node *there = &sim->nodes[i];
         bool known_now =
             other->registered_ns != 0 && other->registered_ns + READING_NS <= node->reached_ns;
-        bool tells = other->known && there->firnd != NULL && sim_reachable(sim, node->index, i) &&
+        bool tells = other->known && there->firnd && sim_reachable(sim, node->index, i) &&
                      sim_reachable(sim, i, SIM_STORE_PLACE) &&
                      there->disturbed_ns + TELL_NS <= sim->now_ns &&
                      there->firnd_pause.until_ns + TELL_NS <= sim->now_ns;
@@ -133,7 +132,7 @@ static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
 static bool has_company(const struct sim *sim, const struct sim_node *node)
 {
     for (unsigned i = 0; i < sim->node_count; i++)
-        if (i != node->index && sim->nodes[i].firnd != NULL && sim_reachable(sim, node->index, i) &&
+        if (i != node->index && sim->nodes[i].firnd && sim_reachable(sim, node->index, i) &&
             !sim_reachable(sim, i, SIM_STORE_PLACE))
             return true;
     return false;
@@ -147,7 +146,7 @@ static bool has_company(const struct sim *sim, const struct sim_node *node)
 static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
 {
     const struct sim_node *node = &sim->nodes[sim_node_index(sim, plan->workers[0].node)];
-    bool serves = node->firnd != NULL && node->firnd->daemon.jobs != NULL &&
+    bool serves = node->firnd && node->firnd->daemon.jobs &&
                   node->firnd_pause.until_ns + LEARN_NS <= sim->now_ns;
     bool store_is_well = !sim->store->down && sim->store->lost_answers_percent == 0 &&
                          sim->now_ns >= sim->faults->store_disturbed_ns + LEARN_NS;
@@ -325,7 +324,7 @@ static void check_lost(struct sim *sim, const struct sim_worker *worker)
         nodes |= (uint64_t)1 << sim_node_index(sim, plan->stores[i].node);
     for (unsigned unit = 0; all && unit < SIM_UNITS; unit++)
         all = !plan_keeps(plan, worker->rank, unit) ||
-              sim_folders_find(sim, nodes, plan->resume_step, generation, unit) != NULL;
+              sim_folders_find(sim, nodes, plan->resume_step, generation, unit);
     if (all)
         sim_fail(sim,
                  "%s says that the checkpoint of step %llu is lost, but nodes of its plan have it",
@@ -453,7 +452,7 @@ static void look_for_deaf(void *context)
     struct sim *sim = context;
     for (unsigned i = 0; i < sim->worker_count; i++) {
         const struct sim_worker *worker = sim->workers[i];
-        if (worker->alive && worker->mesh != NULL &&
+        if (worker->alive && worker->mesh &&
             worker->pause.until_ns + SILENCE_MAX_NS <= sim->now_ns &&
             sim_mesh_has_dead_link(worker->mesh, sim->now_ns - SILENCE_MAX_NS))
             sim_fail(sim, "%s has not noticed for %.1f s that a peer of generation %llu is dead",
@@ -491,14 +490,14 @@ static bool trains_cut_off(const struct sim *sim)
         if (!worker->alive || !worker->engine ||
             worker->generation != sim->check->committing_generation)
             continue;
-        if (first != NULL && first->node != worker->node)
+        if (first && first->node != worker->node)
             return false;
         first = worker;
     }
-    for (unsigned i = 0; first != NULL && i < sim->node_count; i++)
-        if (i != first->node && sim->nodes[i].firnd != NULL && sim_reachable(sim, first->node, i))
+    for (unsigned i = 0; first && i < sim->node_count; i++)
+        if (i != first->node && sim->nodes[i].firnd && sim_reachable(sim, first->node, i))
             return false;
-    return first != NULL;
+    return first;
 }
 
 void sim_check_outage_ends(struct sim *sim)
@@ -524,8 +523,8 @@ static bool is_complete(const struct sim *sim)
     char key[KV_KEY_MAX];
     const struct sim_store_key *state =
         sim_store_find(sim->store, keys_said(key, SIM_CLUSTER, SIM_JOB, "state"));
-    return state != NULL && (strstr(state->value, "\"completed\"") != NULL ||
-                             (sim_input_ended(sim) && strstr(state->value, "\"failed\"") != NULL));
+    return state && (strstr(state->value, "\"completed\"") ||
+                     (sim_input_ended(sim) && strstr(state->value, "\"failed\"")));
 }
 
 /* Who computes it in the generation that trains. */
@@ -568,7 +567,7 @@ static unsigned slots_out(const struct sim *sim)
     unsigned count = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        for (unsigned slot = 0; firnd != NULL && slot < firnd->daemon.self.slot_count; slot++)
+        for (unsigned slot = 0; firnd && slot < firnd->daemon.self.slot_count; slot++)
             count += firnd->daemon.self.slots[slot].bad[0] != '\0';
     }
     return count;
@@ -580,7 +579,7 @@ uint64_t sim_check_slots_back_ns(const struct sim *sim)
     uint64_t back_ns = sim->faults->slots_back_ns;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        for (unsigned slot = 0; firnd != NULL && slot < firnd->daemon.self.slot_count; slot++)
+        for (unsigned slot = 0; firnd && slot < firnd->daemon.self.slot_count; slot++)
             if (firnd->daemon.self.slots[slot].retry_unix_ns != 0)
                 back_ns =
                     MAX(back_ns, firnd->daemon.self.slots[slot].retry_unix_ns + NS_PER_SECOND);

@@ -85,9 +85,7 @@ uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
     const struct sim_store_key *there =
         sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
-    return there != NULL && decode(there->value, &record)
-               ? strtoull(record.manifest_sha256, NULL, 16)
-               : 0;
+    return there && decode(there->value, &record) ? strtoull(record.manifest_sha256, NULL, 16) : 0;
 }
 
 /* It may be written anew, over what is left: it was as good as none, or away with its nodes, and
@@ -107,7 +105,7 @@ void sim_check_copies(struct sim *sim)
     for (size_t i = 0; sim->spec.checkpoint.copies > 1 && i < sim->store->key_count; i++) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
-            decode(sim->store->keys[i].value, &record) && record.shares != NULL &&
+            decode(sim->store->keys[i].value, &record) && record.shares &&
             !is_past(sim, record.step))
             check_one(sim, &record);
     }

@@ -46,7 +46,7 @@ static bool is_any(const struct sim *sim, uint64_t step, uint64_t known_ns)
 
 static bool is_untroubled(const struct sim *sim, const struct sim_node *node)
 {
-    return node->up && node->firnd != NULL && node->firnd_pause.until_ns <= sim->now_ns &&
+    return node->up && node->firnd && node->firnd_pause.until_ns <= sim->now_ns &&
            sim_reachable(sim, node->index, SIM_STORE_PLACE) &&
            (node->disturbed_ns == 0 || node->disturbed_ns + CALM_NS <= sim->now_ns);
 }
@@ -54,8 +54,7 @@ static bool is_untroubled(const struct sim *sim, const struct sim_node *node)
 static bool is_registered(const struct sim *sim, unsigned node)
 {
     char key[KV_KEY_MAX];
-    return sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim_node_name(sim, node))) !=
-           NULL;
+    return sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim_node_name(sim, node)));
 }
 
 /* All of it is on nodes that the leader must know of. */
@@ -66,8 +65,7 @@ static bool has_copies(const struct sim *sim, uint64_t step)
     for (unsigned i = 0; i < sim->node_count; i++)
         nodes |= is_untroubled(sim, &sim->nodes[i]) && is_registered(sim, i) ? (uint64_t)1 << i : 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        all = all &&
-              sim_folders_find(sim, nodes, step, sim_check_recorded_by(sim, step), unit) != NULL;
+        all = all && sim_folders_find(sim, nodes, step, sim_check_recorded_by(sim, step), unit);
     return all;
 }
 
@@ -101,7 +99,7 @@ static uint64_t newest_readable(const struct sim *sim, unsigned node, uint64_t s
 static bool is_recorded(const struct sim *sim, uint64_t step)
 {
     char key[KV_KEY_MAX];
-    return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step)) != NULL;
+    return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
 }
 
 /* Somebody of whom the leader cannot but know. */
@@ -115,7 +113,7 @@ static bool is_clearly_there(const struct sim *sim, const struct sim_worker *wor
  * made of it. */
 static bool has_only_read(const struct sim_worker *worker)
 {
-    return worker->plan != NULL && worker->plan->source != PLAN_SOURCE_MEMORY && !worker->engine;
+    return worker->plan && worker->plan->source != PLAN_SOURCE_MEMORY && !worker->engine;
 }
 
 static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
@@ -133,7 +131,7 @@ static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
 /* Has anything happened to it since @since_ns, or does something last that began before? */
 static bool is_troubled(const struct sim *sim, const struct sim_node *node, uint64_t since_ns)
 {
-    return !node->up || node->firnd == NULL || node->firnd_pause.until_ns > sim->now_ns ||
+    return !node->up || !node->firnd || node->firnd_pause.until_ns > sim->now_ns ||
            !sim_reachable(sim, node->index, SIM_STORE_PLACE) ||
            (node->disturbed_ns != 0 && node->disturbed_ns + CALM_NS > since_ns);
 }
@@ -163,7 +161,7 @@ static void check_shadowed(struct sim *sim, const struct plan *plan)
             "units on two nodes and at most node %s was disturbed: %s",
             (unsigned long long)plan->generation, (unsigned long long)check->committed_step,
             (unsigned long long)plan->resume_step, (unsigned long long)check->committing_generation,
-            troubled != NULL ? troubled->name : "none", plan->reason_text);
+            troubled ? troubled->name : "none", plan->reason_text);
 }
 
 static void check_fallback(struct sim *sim, const struct plan *plan, bool excused)
@@ -254,7 +252,7 @@ static unsigned member(const struct sim *sim)
 {
     char key[KV_KEY_MAX];
     const struct sim_store_key *leader = sim_store_find(sim->store, keys_leader(key, SIM_CLUSTER));
-    return leader != NULL ? sim_node_index(sim, leader->value) : 0;
+    return leader ? sim_node_index(sim, leader->value) : 0;
 }
 
 static void check_generation(struct sim *sim, uint64_t sent_ns,
@@ -264,7 +262,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     if (operation->type == KV_DELETE)
         return;
     struct plan *plan = decode_plan(sim, operation->value);
-    if (plan == NULL)
+    if (!plan)
         return;
     sim_trace(sim, "GENERATION %llu%s: %s", (unsigned long long)plan->generation,
               plan->planned ? " (planned)" : "", plan->reason_text);
@@ -288,7 +286,7 @@ static bool marks_damage(const struct sim *sim, const char *key,
     CLEANUP(checkpoint_record_done) struct checkpoint_record before = {0};
     AUTO_JSON json_t *tree = NULL;
     const struct sim_store_key *there = sim_store_find(sim->store, key);
-    return record->damaged[0] != '\0' && there != NULL &&
+    return record->damaged[0] != '\0' && there &&
            json_parse(there->value, strlen(there->value), "a record", &tree, NULL) == 0 &&
            checkpoint_record_decode(tree, &before, NULL) == 0 &&
            before.generation == record->generation &&
@@ -302,8 +300,8 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
     AUTO_JSON json_t *tree = NULL;
     const struct sim_store_key *generation =
         sim_store_find(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "generation"));
-    struct plan *plan = generation != NULL ? decode_plan(sim, generation->value) : NULL;
-    if (operation->type == KV_DELETE || plan == NULL ||
+    struct plan *plan = generation ? decode_plan(sim, generation->value) : NULL;
+    if (operation->type == KV_DELETE || !plan ||
         json_parse(operation->value, strlen(operation->value), "a record", &tree, NULL) < 0 ||
         checkpoint_record_decode(tree, &record, NULL) < 0) {
         plan_free(plan);
@@ -322,8 +320,8 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
     /* A request that was given up may be carried out very late, and bring back an old record of
      * this generation: nobody reads it, for there are newer ones. */
-    if (record.step > sim_check_newest_record(sim) && record.shares == NULL &&
-        sim_disk_find(sim, record.step) == NULL)
+    if (record.step > sim_check_newest_record(sim) && !record.shares &&
+        !sim_disk_find(sim, record.step))
         sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",
                  (unsigned long long)record.step);
     plan_free(plan);

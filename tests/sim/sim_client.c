@@ -71,7 +71,7 @@ static void free_entries(struct kv_request *request)
 static void request_free(struct kv_request *request)
 {
     *request->back = request->next;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = request->back;
     sim_cancel(request->store->sim, request->deadline);
     sim_cancel(request->store->sim, request->travel);
@@ -97,7 +97,7 @@ static void tell(struct kv_request *request, const struct kv_result *result)
     request->done = NULL;
     sim_cancel(request->store->sim, request->deadline);
     request->deadline = NULL;
-    if (done != NULL)
+    if (done)
         done(request->user, result);
 }
 
@@ -108,7 +108,7 @@ static void give_up(void *context)
     request->deadline = NULL;
     error_set(&result.error, -ETIMEDOUT, "etcd does not answer");
     tell(request, &result);
-    if (request->travel == NULL)
+    if (!request->travel)
         request_free(request);
 }
 
@@ -117,7 +117,7 @@ static void answer(void *context)
     struct kv_request *request = context;
     struct sim *sim = request->store->sim;
     request->travel = NULL;
-    if (request->done != NULL && !sim_reachable(sim, request->place, SIM_STORE_PLACE)) {
+    if (request->done && !sim_reachable(sim, request->place, SIM_STORE_PLACE)) {
         request->travel = sim_post(sim, sim->now_ns + RETRY_NS, request->pause, answer, request);
         return;
     }
@@ -174,8 +174,8 @@ static void arrive(void *context)
     struct sim *sim = store->sim;
     request->travel = NULL;
     if (!sim_reachable(sim, request->place, SIM_STORE_PLACE)) {
-        bool tries_on = sim->now_ns < request->sent_ns + (request->late ? LATE_MAX_NS : 0) ||
-                        request->done != NULL;
+        bool tries_on =
+            sim->now_ns < request->sent_ns + (request->late ? LATE_MAX_NS : 0) || request->done;
         if (tries_on)
             request->travel = sim_post(sim, sim->now_ns + RETRY_NS, NULL, arrive, request);
         else
@@ -188,7 +188,7 @@ static void arrive(void *context)
     } else {
         carry_out(request);
         if (sim_chance(sim, STREAM_DELAYS, store->lost_answers_percent)) {
-            if (request->done == NULL)
+            if (!request->done)
                 request_free(request); /* else the deadline ends it */
             return;
         }
@@ -217,7 +217,7 @@ static int start(void *context, enum request_type type, kv_callback done, void *
     request->late = sim_chance(sim, STREAM_DELAYS, store->late_requests_percent);
     request->next = store->requests;
     request->back = &store->requests;
-    if (request->next != NULL)
+    if (request->next)
         request->next->back = &request->next;
     store->requests = request;
     uint64_t there_ns = sim_transit(sim, client->place, SIM_STORE_PLACE);
@@ -233,12 +233,12 @@ static int start(void *context, enum request_type type, kv_callback done, void *
 static int start_range(void *context, const char *key, bool prefix, kv_callback done, void *user,
                        struct kv_request **ret_request)
 {
-    int r = start(context, REQUEST_RANGE, done, user, ret_request);
-    if (r == 0) {
+    int status = start(context, REQUEST_RANGE, done, user, ret_request);
+    if (status == 0) {
         (*ret_request)->key = strdup(key);
         (*ret_request)->prefix = prefix;
     }
-    return r;
+    return status;
 }
 
 static void mend_late(void *context)
@@ -255,8 +255,8 @@ static void delay_plan(struct kv_request *request)
     struct sim *sim = store->sim;
     bool plans = false;
     for (size_t i = 0; i < request->operation_count; i++)
-        plans = plans || strstr(request->operations[i].key, "/generation") != NULL ||
-                strstr(request->operations[i].key, "/next") != NULL;
+        plans = plans || strstr(request->operations[i].key, "/generation") ||
+                strstr(request->operations[i].key, "/next");
     if (!plans || store->late_plan_ns == 0)
         return;
     sim_trace(sim, "%s writes a plan that comes late", sim_node_name(sim, request->place));
@@ -275,8 +275,7 @@ static void delay_plan(struct kv_request *request)
 static void delay_unguarded_record(struct kv_request *request)
 {
     struct sim *sim = request->store->sim;
-    if (sim->bug != BUG_OLD_CHECKPOINT ||
-        strstr(request->operations[0].key, "/checkpoints/") == NULL)
+    if (sim->bug != BUG_OLD_CHECKPOINT || !strstr(request->operations[0].key, "/checkpoints/"))
         return;
     request->late = true;
     sim_cancel(sim, request->travel);
@@ -288,9 +287,9 @@ static int start_txn(void *context, const struct kv_compare *compares, size_t co
                      const struct kv_operation *operations, size_t operation_count,
                      kv_callback done, void *user, struct kv_request **ret_request)
 {
-    int r = start(context, REQUEST_TXN, done, user, ret_request);
-    if (r < 0)
-        return r;
+    int status = start(context, REQUEST_TXN, done, user, ret_request);
+    if (status < 0)
+        return status;
     struct kv_request *request = *ret_request;
     request->compares = sim_allocate(compare_count + 1, sizeof(struct kv_compare));
     request->operations = sim_allocate(operation_count + 1, sizeof(struct kv_operation));
@@ -299,14 +298,13 @@ static int start_txn(void *context, const struct kv_compare *compares, size_t co
     for (size_t i = 0; i < compare_count; i++) {
         request->compares[i] = compares[i];
         request->compares[i].key = strdup(compares[i].key);
-        if (compares[i].before != NULL)
+        if (compares[i].before)
             request->compares[i].before = strdup(compares[i].before);
     }
     for (size_t i = 0; i < operation_count; i++) {
         request->operations[i] = operations[i];
         request->operations[i].key = strdup(operations[i].key);
-        request->operations[i].value =
-            operations[i].value != NULL ? strdup(operations[i].value) : NULL;
+        request->operations[i].value = operations[i].value ? strdup(operations[i].value) : NULL;
     }
     delay_plan(request);
     delay_unguarded_record(request);
@@ -316,40 +314,40 @@ static int start_txn(void *context, const struct kv_compare *compares, size_t co
 static int start_grant(void *context, int64_t ttl_seconds, kv_callback done, void *user,
                        struct kv_request **ret_request)
 {
-    int r = start(context, REQUEST_GRANT, done, user, ret_request);
-    if (r == 0)
+    int status = start(context, REQUEST_GRANT, done, user, ret_request);
+    if (status == 0)
         (*ret_request)->ttl_seconds = ttl_seconds;
-    return r;
+    return status;
 }
 
 static int start_keep_alive(void *context, int64_t lease, kv_callback done, void *user,
                             struct kv_request **ret_request)
 {
-    int r = start(context, REQUEST_KEEP_ALIVE, done, user, ret_request);
-    if (r == 0)
+    int status = start(context, REQUEST_KEEP_ALIVE, done, user, ret_request);
+    if (status == 0)
         (*ret_request)->lease = lease;
-    return r;
+    return status;
 }
 
 static int start_revoke(void *context, int64_t lease, kv_callback done, void *user,
                         struct kv_request **ret_request)
 {
-    int r = start(context, REQUEST_REVOKE, done, user, ret_request);
-    if (r == 0)
+    int status = start(context, REQUEST_REVOKE, done, user, ret_request);
+    if (status == 0)
         (*ret_request)->lease = lease;
-    return r;
+    return status;
 }
 
 static void cancel(void *context, struct kv_request *request)
 {
     (void)context;
-    if (request == NULL)
+    if (!request)
         return;
     request->done = NULL;
     request->pause = NULL;
     sim_cancel(request->store->sim, request->deadline);
     request->deadline = NULL;
-    if (request->travel == NULL)
+    if (!request->travel)
         request_free(request);
 }
 
@@ -360,7 +358,7 @@ static void look(void *context);
 static void look_at(struct kv_watch *watch, uint64_t at_ns)
 {
     struct sim *sim = watch->client->sim;
-    if (watch->look != NULL && watch->look_ns <= at_ns)
+    if (watch->look && watch->look_ns <= at_ns)
         return;
     sim_cancel(sim, watch->look);
     watch->look_ns = at_ns;
@@ -370,7 +368,7 @@ static void look_at(struct kv_watch *watch, uint64_t at_ns)
 static bool is_watched(const struct kv_watch *watch, const char *key)
 {
     return strncmp(key, watch->prefix, strlen(watch->prefix)) == 0 &&
-           (watch->before == NULL || strcmp(key, watch->before) < 0);
+           (!watch->before || strcmp(key, watch->before) < 0);
 }
 
 static void tell_snapshot(struct kv_watch *watch)
@@ -388,15 +386,14 @@ static void tell_snapshot(struct kv_watch *watch)
 
 static struct kv_event event_of(const struct sim_store_change *change)
 {
-    return (struct kv_event){
-        .deleted = change->value == NULL,
-        .entry = {.key = change->key,
-                  .value = change->value,
-                  .value_bytes = change->value != NULL ? strlen(change->value) : 0,
-                  .create_revision = change->create_revision,
-                  .mod_revision = change->revision,
-                  .version = change->version,
-                  .lease = change->lease}};
+    return (struct kv_event){.deleted = !change->value,
+                             .entry = {.key = change->key,
+                                       .value = change->value,
+                                       .value_bytes = change->value ? strlen(change->value) : 0,
+                                       .create_revision = change->create_revision,
+                                       .mod_revision = change->revision,
+                                       .version = change->version,
+                                       .lease = change->lease}};
 }
 
 static void tell_events(struct kv_watch *watch)
@@ -422,7 +419,7 @@ static void tell_events(struct kv_watch *watch)
 static void watch_free(struct kv_watch *watch)
 {
     *watch->back = watch->next;
-    if (watch->next != NULL)
+    if (watch->next)
         watch->next->back = watch->back;
     sim_cancel(watch->client->sim, watch->look);
     free(watch->prefix);
@@ -484,7 +481,7 @@ static void look(void *context)
 
 void watches_wake(struct sim_store *store)
 {
-    for (struct kv_watch *watch = store->watches; watch != NULL; watch = watch->next)
+    for (struct kv_watch *watch = store->watches; watch; watch = watch->next)
         look_at(watch, sim_transit(store->sim, watch->client->place, SIM_STORE_PLACE) +
                            sim_random(store->sim, STREAM_DELAYS, WATCH_LAG_US) * NS_PER_US);
 }
@@ -498,13 +495,13 @@ static int start_watch(void *context, const char *prefix, const char *before,
     struct kv_watch *watch = sim_allocate(1, sizeof(*watch));
     watch->client = client;
     watch->prefix = strdup(prefix);
-    watch->before = before != NULL ? strdup(before) : NULL;
+    watch->before = before ? strdup(before) : NULL;
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->heard_ns = client->sim->now_ns;
     watch->next = store->watches;
     watch->back = &store->watches;
-    if (watch->next != NULL)
+    if (watch->next)
         watch->next->back = &watch->next;
     store->watches = watch;
     look_at(watch, sim_transit(client->sim, client->place, SIM_STORE_PLACE));
@@ -538,12 +535,12 @@ void sim_client_done(struct sim_client *client)
 {
     struct sim_store *store = client->sim->store;
     client->dead = true;
-    for (struct kv_request *request = store->requests, *next; request != NULL; request = next) {
+    for (struct kv_request *request = store->requests, *next; request; request = next) {
         next = request->next;
         if (request->client == client->id)
             cancel(client, request);
     }
-    for (struct kv_watch *watch = store->watches, *next; watch != NULL; watch = next) {
+    for (struct kv_watch *watch = store->watches, *next; watch; watch = next) {
         next = watch->next;
         if (watch->client == client)
             end_watch(client, watch);
@@ -552,9 +549,9 @@ void sim_client_done(struct sim_client *client)
 
 void sim_store_free(struct sim_store *store)
 {
-    while (store->requests != NULL)
+    while (store->requests)
         request_free(store->requests);
-    while (store->watches != NULL)
+    while (store->watches)
         end_watch(NULL, store->watches);
     sim_store_compact(store);
     for (size_t i = 0; i < store->key_count; i++) {

@@ -111,7 +111,7 @@ static void cut_off_lone(void *context)
     for (unsigned i = 0; i < sim->worker_count; i++)
         if (sim->workers[i]->alive && sim->workers[i]->engine)
             root = sim->workers[i];
-    if (root == NULL)
+    if (!root)
         return;
     sim->cuts->place = root->node;
     sim_trace(sim, "CUT   of node %s from %s", sim_node_name(sim, root->node),
@@ -201,8 +201,8 @@ static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
         if (is_pair && is_apart(sim, cut) && cut->began_ns + WAITED_NS <= sim->now_ns)
             return true;
     }
-    return sim->nodes[a].firnd == NULL || sim->nodes[a].firnd->daemon.self.draining ||
-           sim->nodes[b].firnd == NULL || sim->nodes[b].firnd->daemon.self.draining;
+    return !sim->nodes[a].firnd || sim->nodes[a].firnd->daemon.self.draining ||
+           !sim->nodes[b].firnd || sim->nodes[b].firnd->daemon.self.draining;
 }
 
 bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
@@ -210,7 +210,7 @@ bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
     char first[NAME_SIZE], second[NAME_SIZE];
     return sscanf(plan->reason_text, "%63s and %63[^ ] do not reach each other", first, second) ==
                2 &&
-           strstr(plan->reason_text, ": without") != NULL &&
+           strstr(plan->reason_text, ": without") &&
            was_waited_for(sim, sim_node_index(sim, first), sim_node_index(sim, second));
 }
 

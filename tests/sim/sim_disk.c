@@ -24,7 +24,7 @@ void sim_disk_write_part(struct sim *sim, const struct sim_part *part)
 {
     struct sim_disk *disk = sim->disk;
     struct sim_part *there = find_part(disk, part->step, part->generation, part->rank);
-    if (there == NULL)
+    if (!there)
         there = &disk->parts[disk->part_count++ % SIM_PARTS_MAX];
     *there = *part;
 }
@@ -118,14 +118,14 @@ int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigne
     for (unsigned rank = 0; rank < world; rank++) {
         const struct sim_part *part =
             left_out[rank] ? NULL : sim_disk_find_part(sim, step, generation, rank);
-        if (part == NULL && !left_out[rank] && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
+        if (!part && !left_out[rank] && sim->bug != BUG_CHECKPOINT_NOT_DURABLE)
             return -ENOENT;
-        for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)
+        for (unsigned unit = 0; part && unit < SIM_UNITS; unit++)
             if (part->units[unit].held)
                 checkpoint.units[unit] = part->units[unit];
     }
     const struct sim_checkpoint *there = sim_disk_find(sim, step);
-    if (there != NULL)
+    if (there)
         return same_bits(there, &checkpoint) ? 0 : -EEXIST;
     sim_check_checkpoint(sim, &checkpoint);
     assert(disk->count < SIM_DISK_MAX);

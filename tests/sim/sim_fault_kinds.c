@@ -37,7 +37,7 @@ static bool kill_one(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_worker *worker = random_worker(sim);
     (void)fault;
-    if (worker == NULL)
+    if (!worker)
         return false;
     sim_node_disturb(&sim->nodes[worker->node]);
     sim_worker_kill(worker);
@@ -53,7 +53,7 @@ static bool kill_two(struct sim *sim, struct sim_fault *fault)
 static bool stop_worker(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_worker *worker = random_worker(sim);
-    if (worker == NULL)
+    if (!worker)
         return false;
     sim_node_disturb(&sim->nodes[worker->node]);
     sim_worker_pause(worker, fault->until_ns);
@@ -64,8 +64,7 @@ static bool stop_worker(struct sim *sim, struct sim_fault *fault)
 static bool break_link(struct sim *sim, struct sim_fault *fault)
 {
     struct sim_worker *worker = random_worker(sim);
-    return worker != NULL && worker->mesh != NULL &&
-           sim_mesh_break_link(worker->mesh, fault->amount);
+    return worker && worker->mesh && sim_mesh_break_link(worker->mesh, fault->amount);
 }
 
 static void arm(struct sim *sim, const struct sim_fault *fault, bool in_switch)
@@ -302,9 +301,9 @@ static bool find_leader(struct sim *sim, struct sim_fault *fault)
 {
     char key[KV_KEY_MAX];
     const struct sim_store_key *leader = sim_store_find(sim->store, keys_leader(key, SIM_CLUSTER));
-    if (leader != NULL)
+    if (leader)
         fault->node = sim_node_index(sim, leader->value);
-    return leader != NULL;
+    return leader;
 }
 
 static bool end_firnd(struct sim *sim, const struct sim_fault *fault, bool gently)

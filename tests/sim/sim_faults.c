@@ -50,7 +50,7 @@ static void end(void *context)
     if (!fault->begun)
         return;
     sim_trace(sim, "OVER  %s (node %s)", fault->kind->name, sim_node_name(sim, fault->node));
-    if (fault->kind->end != NULL)
+    if (fault->kind->end)
         fault->kind->end(sim, fault);
     note(sim, fault);
     sim->faults->disturbing -= !fault->kind->of_store;
@@ -65,7 +65,7 @@ static void spring(void *context)
     sim_node_disturb(&sim->nodes[worker->node]);
     sim->faults->disturbed_ns = sim->now_ns;
     struct sim_node *deaf = sim->faults->trap.deaf;
-    if (deaf != NULL) {
+    if (deaf) {
         sim_node_disturb(deaf);
         deaf->firnd_pause.until_ns = MAX(deaf->firnd_pause.until_ns, sim->now_ns + DEAF_NS);
     }
@@ -110,8 +110,7 @@ static void take_away(void *context)
 void sim_faults_planned(struct sim *sim, const struct plan *plan)
 {
     struct sim_fault *fault = sim->faults->ambush;
-    if (fault == NULL || !plan->planned ||
-        plan_find_node(plan, sim_node_name(sim, fault->node)) < 0)
+    if (!fault || !plan->planned || plan_find_node(plan, sim_node_name(sim, fault->node)) < 0)
         return;
     sim->faults->ambush = NULL;
     sim_post(sim, sim->now_ns, NULL, take_away, fault);
@@ -189,7 +188,7 @@ struct sim_faults *sim_faults_new(struct sim *sim)
 
 void sim_faults_free(struct sim_faults *faults)
 {
-    while (faults->list != NULL) {
+    while (faults->list) {
         struct sim_fault *fault = faults->list;
         faults->list = fault->next;
         free(fault);

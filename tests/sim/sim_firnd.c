@@ -93,8 +93,8 @@ void daemon_publish_self(struct daemon *daemon)
 {
     AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
     AUTO_FREE char *text = json_text(tree);
-    int r = registry_update(daemon->registry, text);
-    assert(r == 0);
+    int status = registry_update(daemon->registry, text);
+    assert(status == 0);
 }
 
 /* ---- daemon/node/inventory.h: slots that are never broken ---- */
@@ -139,7 +139,7 @@ static void sync_drain(struct daemon *daemon)
     char key[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(key, SIM_CLUSTER));
     snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
-    set_draining(daemon, mirror_find(&daemon->mirror, key) != NULL);
+    set_draining(daemon, mirror_find(&daemon->mirror, key));
 }
 
 static void sync_job(struct daemon *daemon)
@@ -148,19 +148,20 @@ static void sync_job(struct daemon *daemon)
     const struct mirror_entry *spec =
         mirror_find(&daemon->mirror, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"));
     struct error error = {0};
-    if (spec == NULL)
+    if (!spec)
         return;
-    if (daemon->jobs == NULL && !earlier_report_known(daemon->earlier, SIM_JOB))
+    if (!daemon->jobs && !earlier_report_known(daemon->earlier, SIM_JOB))
         return;
-    if (daemon->jobs == NULL) {
+    if (!daemon->jobs) {
         AUTO_JSON json_t *tree = NULL;
         AUTO_FREE struct job_spec *decoded = sim_allocate(1, sizeof(*decoded));
-        int r = json_parse(spec->value, strlen(spec->value), spec->key, &tree, &error);
-        if (r == 0)
-            r = job_spec_decode(tree, spec->key, NULL, NULL, decoded, &error);
-        if (r == 0)
-            r = job_open(daemon, SIM_JOB, decoded, spec->create_revision, &daemon->jobs, &error);
-        if (r < 0) {
+        int status = json_parse(spec->value, strlen(spec->value), spec->key, &tree, &error);
+        if (status == 0)
+            status = job_spec_decode(tree, spec->key, NULL, NULL, decoded, &error);
+        if (status == 0)
+            status =
+                job_open(daemon, SIM_JOB, decoded, spec->create_revision, &daemon->jobs, &error);
+        if (status < 0) {
             sim_fail(firnd_of_daemon(daemon)->sim, "job_open: %s", error.text);
             return;
         }
@@ -184,7 +185,7 @@ static void reconcile(void *context)
 void daemon_wake(struct daemon *daemon)
 {
     struct sim_firnd *firnd = firnd_of_daemon(daemon);
-    if (firnd->reconcile == NULL)
+    if (!firnd->reconcile)
         firnd->reconcile = sim_post(firnd->sim, firnd->sim->now_ns,
                                     &firnd->sim->nodes[firnd->node].firnd_pause, reconcile, firnd);
 }
@@ -202,7 +203,7 @@ static void on_registered(void *context, enum registry_state state, const struct
     struct daemon *daemon = context;
     daemon->registered = state == REGISTRY_REGISTERED;
     sim_trace(sim_now, "%s: registration %d %s", daemon->config->node, state,
-              error != NULL ? error->text : "");
+              error ? error->text : "");
     if (state == REGISTRY_REFUSED) /* it ends, and systemd starts it again */
         sim_post(sim_now, sim_now->now_ns, NULL, restart,
                  &sim_now->nodes[firnd_of_daemon(daemon)->node]);
@@ -214,8 +215,8 @@ static void on_elected(void *context, bool leads, const char *leader)
     struct daemon *daemon = context;
     sim_trace(sim_now, "%s: leader %s%s", daemon->config->node, leader, leads ? " (me)" : "");
     bool partial = leads && sim_now->bug == BUG_PARTIAL_LEADER;
-    int r = partial ? 0 : subscription_set(daemon, leads);
-    assert(r == 0);
+    int status = partial ? 0 : subscription_set(daemon, leads);
+    assert(status == 0);
     if (partial) /* it takes what it has followed so far for all */
         daemon->partial = false;
     daemon_wake(daemon);
@@ -271,32 +272,32 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
         .cluster = SIM_CLUSTER, .node = node, .ttl_seconds = LEADER_TTL_S};
     AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
     AUTO_FREE char *text = json_text(tree);
-    int r = outbox_new(loop, daemon->kv, daemon->config->node, &daemon->outbox);
-    if (r == 0)
-        r = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
-                           &daemon->registry);
-    if (r == 0)
-        r = election_start(loop, daemon->kv, &election_options, on_elected, daemon,
-                           &daemon->election);
-    if (r == 0)
-        r = leading_new(daemon, &daemon->leading);
-    if (r == 0)
-        r = suspicion_new(daemon, &daemon->suspicion);
-    if (r == 0)
-        r = fencing_new(daemon, &daemon->fencing);
-    if (r == 0)
-        r = earlier_report_new(daemon, &daemon->earlier);
-    if (r == 0)
-        r = slot_service_new(daemon, &daemon->slot_service);
-    if (r == 0)
-        r = subscription_set(daemon, false);
-    return r;
+    int status = outbox_new(loop, daemon->kv, daemon->config->node, &daemon->outbox);
+    if (status == 0)
+        status = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
+                                &daemon->registry);
+    if (status == 0)
+        status = election_start(loop, daemon->kv, &election_options, on_elected, daemon,
+                                &daemon->election);
+    if (status == 0)
+        status = leading_new(daemon, &daemon->leading);
+    if (status == 0)
+        status = suspicion_new(daemon, &daemon->suspicion);
+    if (status == 0)
+        status = fencing_new(daemon, &daemon->fencing);
+    if (status == 0)
+        status = earlier_report_new(daemon, &daemon->earlier);
+    if (status == 0)
+        status = slot_service_new(daemon, &daemon->slot_service);
+    if (status == 0)
+        status = subscription_set(daemon, false);
+    return status;
 }
 
 void sim_firnd_start(struct sim_node *node)
 {
     struct sim *sim = node->sim;
-    if (node->firnd != NULL || !node->up)
+    if (node->firnd || !node->up)
         return;
     struct sim_firnd *firnd = node->firnd = sim_allocate(1, sizeof(*firnd));
     uint64_t takeover = node->incarnation;
@@ -318,14 +319,14 @@ void sim_firnd_start(struct sim_node *node)
         1 + sim_random(sim, STREAM_SETUP, REGISTRY_INCARNATION_MAX - 1);
     daemon->inventory = inventory_new(daemon);
     describe_self(firnd);
-    int r = start_membership(firnd, takeover);
-    assert(r == 0);
+    int status = start_membership(firnd, takeover);
+    assert(status == 0);
 }
 
 void sim_firnd_end(struct sim_node *node, bool gently)
 {
     struct sim_firnd *firnd = node->firnd;
-    if (firnd == NULL)
+    if (!firnd)
         return;
     sim_trace(node->sim, "%s: firnd %s", node->name, gently ? "leaves" : "is killed");
     struct daemon *daemon = &firnd->daemon;

@@ -41,7 +41,7 @@ static struct sim_folder *find_or_make(struct sim *sim, unsigned node, uint64_t 
 {
     struct sim_folders *folders = folders_of(sim, node);
     struct sim_folder *folder = sim_folder_part(sim, node, step, generation);
-    if (folder != NULL)
+    if (folder)
         return folder;
     assert(folders->count < SIM_FOLDERS_MAX);
     folder = &folders->list[folders->count++];
@@ -68,16 +68,16 @@ bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step
                       uint64_t generation, uint64_t ranks)
 {
     const struct sim_folder *source = sim_folder_part(sim, from, step, generation);
-    if (source == NULL || (source->ranks & ranks) != ranks)
+    if (!source || (source->ranks & ranks) != ranks)
         return false;
     for (unsigned rank = 0; rank < 64; rank++) {
         const struct sim_part *part =
             (ranks >> rank & 1) != 0 ? sim_disk_find_part(sim, step, generation, rank) : NULL;
-        if ((ranks >> rank & 1) != 0 && part == NULL)
+        if ((ranks >> rank & 1) != 0 && !part)
             return false;
         struct sim_folder *folder = find_or_make(sim, to, step, generation);
-        folder->ranks |= part != NULL ? (uint64_t)1 << rank : 0;
-        if (part != NULL)
+        folder->ranks |= part ? (uint64_t)1 << rank : 0;
+        if (part)
             add_units(folder, part->units);
     }
     return true;
@@ -86,10 +86,10 @@ bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step
 void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation)
 {
     struct sim_folder *there = sim_folder_placed(sim, node, step);
-    if (there != NULL)
+    if (there)
         drop(folders_of(sim, node), there);
     struct sim_folder *folder = sim_folder_part(sim, node, step, generation);
-    assert(folder != NULL);
+    assert(folder);
     folder->placed = true;
     folder->receipt = folder->sealed = false;
     sim_check_copies(sim);
@@ -98,7 +98,7 @@ void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t g
 void sim_folders_abandon(struct sim *sim, unsigned node, uint64_t step, uint64_t generation)
 {
     struct sim_folder *folder = sim_folder_part(sim, node, step, generation);
-    if (folder != NULL)
+    if (folder)
         drop(folders_of(sim, node), folder);
 }
 
@@ -137,7 +137,7 @@ void sim_folders_wipe(struct sim *sim, unsigned node)
 bool sim_folders_lose(struct sim *sim, unsigned node, uint64_t step)
 {
     struct sim_folder *folder = sim_folder_placed(sim, node, step);
-    if (folder == NULL)
+    if (!folder)
         return false;
     drop(folders_of(sim, node), folder);
     sim_check_disk_lost(sim, node);
@@ -150,7 +150,7 @@ const struct sim_unit *sim_folders_find(const struct sim *sim, uint64_t nodes, u
     for (unsigned node = 0; node < sim->node_count && node < 64; node++) {
         const struct sim_folder *folder =
             (nodes >> node & 1) != 0 ? sim_folder_placed(sim, node, step) : NULL;
-        if (folder != NULL && folder->generation == generation && folder->units[unit].held)
+        if (folder && folder->generation == generation && folder->units[unit].held)
             return &folder->units[unit];
     }
     return NULL;

@@ -98,13 +98,13 @@ void sim_input_begin(struct sim *sim)
 bool sim_input_is_lacking(const struct sim_worker *worker)
 {
     const struct sim_input *input = worker->sim->input;
-    return input != NULL && input->lacks && (input->nodes >> worker->node & 1) != 0 &&
+    return input && input->lacks && (input->nodes >> worker->node & 1) != 0 &&
            worker->plan->source == PLAN_SOURCE_FRESH;
 }
 
 void sim_input_refused(const struct sim_worker *worker)
 {
-    if (worker->sim->input != NULL)
+    if (worker->sim->input)
         worker->sim->input->refused |= (uint64_t)1 << worker->node;
 }
 
@@ -113,13 +113,13 @@ static bool serves(const struct sim *sim, unsigned node)
 {
     char key[KV_KEY_MAX];
     const struct sim_firnd *firnd = sim->nodes[node].firnd;
-    return firnd != NULL && !firnd->daemon.self.draining &&
-           sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[node].name)) != NULL;
+    return firnd && !firnd->daemon.self.draining &&
+           sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[node].name));
 }
 
 void sim_input_given_up(struct sim *sim, const struct plan *plan)
 {
-    if (sim->input == NULL || plan->worker_count > 0 || plan->reason != PLAN_REASON_REFUSED)
+    if (!sim->input || plan->worker_count > 0 || plan->reason != PLAN_REASON_REFUSED)
         return;
     sim->input->ended = true;
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -131,5 +131,5 @@ void sim_input_given_up(struct sim *sim, const struct plan *plan)
 
 bool sim_input_ended(const struct sim *sim)
 {
-    return sim->input != NULL && sim->input->ended;
+    return sim->input && sim->input->ended;
 }

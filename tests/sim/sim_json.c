@@ -42,19 +42,19 @@ int __wrap_json_parse(const char *text, size_t size_bytes, const char *source, j
                       struct error *error)
 {
     struct remembered *place = place_of(text, size_bytes);
-    if (place->tree != NULL && place->size_bytes == size_bytes &&
+    if (place->tree && place->size_bytes == size_bytes &&
         memcmp(place->text, text, size_bytes) == 0) {
         *ret_tree = json_incref(place->tree);
         return 0;
     }
-    int r = __real_json_parse(text, size_bytes, source, ret_tree, error);
-    if (r < 0 || size_bytes > TEXT_MAX)
-        return r;
+    int status = __real_json_parse(text, size_bytes, source, ret_tree, error);
+    if (status < 0 || size_bytes > TEXT_MAX)
+        return status;
     json_decref(place->tree);
     free(place->text);
     place->text = sim_allocate(size_bytes + 1, 1);
     memcpy(place->text, text, size_bytes);
     place->size_bytes = size_bytes;
     place->tree = json_incref(*ret_tree);
-    return r;
+    return status;
 }

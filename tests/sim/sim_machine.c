@@ -38,7 +38,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret_result);
 static uint64_t simulated_ns(void *context)
 {
     (void)context;
-    return sim_now != NULL ? sim_now->now_ns : 0;
+    return sim_now ? sim_now->now_ns : 0;
 }
 
 const struct clock *clock_real(void)
@@ -121,7 +121,7 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
 int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                            struct error *error)
 {
-    if (sim_disk_open(sim_now, folder) == NULL) {
+    if (!sim_disk_open(sim_now, folder)) {
         sim_check_missed(sim_now, sim_disk_step(folder));
         return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", folder);
     }
@@ -209,15 +209,15 @@ static void request_free(struct http_request *request)
 
 void http_cancel(struct http_request *request)
 {
-    if (request != NULL)
+    if (request)
         request_free(request);
 }
 
 void http_client_free(struct http_client *client)
 {
-    if (client == NULL)
+    if (!client)
         return;
-    while (client->requests != NULL)
+    while (client->requests)
         request_free(client->requests);
     free(client);
 }
@@ -236,15 +236,14 @@ static void ask(void *context)
     struct http_answer answer = {.status = 0, .code = 200};
     request->event = NULL;
     bool reachable = sim_reachable(sim, request->client->node, request->target);
-    bool answers =
-        reachable && target->firnd != NULL && target->firnd_pause.until_ns <= sim->now_ns;
-    if (!answers && (!reachable || target->firnd != NULL) && sim->now_ns < request->deadline_ns) {
+    bool answers = reachable && target->firnd && target->firnd_pause.until_ns <= sim->now_ns;
+    if (!answers && (!reachable || target->firnd) && sim->now_ns < request->deadline_ns) {
         request->event = sim_post(sim, request->deadline_ns,
                                   &sim->nodes[request->client->node].firnd_pause, ask, request);
         return;
     }
     if (!answers) {
-        answer.status = reachable && target->firnd == NULL ? -ECONNREFUSED : -ETIMEDOUT;
+        answer.status = reachable && !target->firnd ? -ECONNREFUSED : -ETIMEDOUT;
         answer.text = "no answer";
     }
     struct bytes body = {0};
@@ -265,7 +264,7 @@ int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
 {
     const struct sim_node *target = sim_node_by_http(client->sim, url);
     (void)data;
-    if (target == NULL)
+    if (!target)
         return -EINVAL;
     struct http_request *request = sim_allocate(1, sizeof(*request));
     request->client = client;

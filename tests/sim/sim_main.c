@@ -57,7 +57,7 @@ static void ignore_log(enum log_level level, const char *message, const struct l
     (void)fields;
     (void)field_count;
     (void)context;
-    if (sim_now != NULL && level <= LOG_LEVEL_WARNING)
+    if (sim_now && level <= LOG_LEVEL_WARNING)
         sim_trace(sim_now, "log: %s", message);
 }
 

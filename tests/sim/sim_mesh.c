@@ -48,8 +48,7 @@ static void pump_second(void *context)
 
 static void link_free_if_over(struct sim_link *link)
 {
-    if (link->busy || link->ends[0] != NULL || link->ends[1] != NULL || link->queues[0] != NULL ||
-        link->queues[1] != NULL)
+    if (link->busy || link->ends[0] || link->ends[1] || link->queues[0] || link->queues[1])
         return;
     sim_cancel(link->sim, link->pumps[0]);
     sim_cancel(link->sim, link->pumps[1]);
@@ -58,7 +57,7 @@ static void link_free_if_over(struct sim_link *link)
 
 static void pump_at(struct sim_link *link, unsigned end, uint64_t at_ns)
 {
-    if (link->pumps[end] == NULL)
+    if (!link->pumps[end])
         link->pumps[end] = sim_post(link->sim, at_ns, &link->workers[end]->pause,
                                     end == 0 ? pump_first : pump_second, link);
 }
@@ -98,7 +97,7 @@ static struct sim_peer *peer_of_link(struct sim_mesh *mesh, const struct sim_lin
 static void detach(struct sim_peer *peer)
 {
     struct sim_link *link = peer->link;
-    if (link == NULL)
+    if (!link)
         return;
     peer->link = NULL;
     link->ends[peer->end] = NULL;
@@ -110,7 +109,7 @@ static void detach(struct sim_peer *peer)
 static bool is_unreached(const struct sim_mesh *mesh, const struct sim_peer *peer,
                          unsigned timeouts)
 {
-    return mesh->rank > peer->rank && peer->link == NULL && !peer->answered &&
+    return mesh->rank > peer->rank && !peer->link && !peer->answered &&
            mesh->attention_ns >= timeouts * SIM_FAILURE_TIMEOUT;
 }
 
@@ -136,7 +135,7 @@ static void leave(struct sim_mesh *mesh, enum packet_type farewell)
         struct sim_peer *peer = &mesh->peers[i];
         sim_cancel(mesh->sim, peer->attempt);
         peer->attempt = NULL;
-        if (peer->link != NULL && !peer->left)
+        if (peer->link && !peer->left)
             send_packet(peer, farewell);
         detach(peer);
     }
@@ -146,7 +145,7 @@ static void leave(struct sim_mesh *mesh, enum packet_type farewell)
 
 static void drop_inbox(struct sim_mesh *mesh)
 {
-    while (mesh->inbox != NULL) {
+    while (mesh->inbox) {
         struct sim_message *message = mesh->inbox;
         mesh->inbox = message->next;
         free(message);
@@ -169,7 +168,7 @@ void sim_mesh_fail(struct sim_mesh *mesh, int result)
 static void lose(struct sim_mesh *mesh, struct sim_peer *peer)
 {
     mesh->lost_ranks[mesh->lost_count++] = peer->rank;
-    if (peer->link != NULL)
+    if (peer->link)
         send_packet(peer, PACKET_RESET); /* should it live, it finds the connection closed */
     detach(peer);
     sim_mesh_fail(mesh, -ECONNRESET);
@@ -177,7 +176,7 @@ static void lose(struct sim_mesh *mesh, struct sim_peer *peer)
 
 void sim_mesh_close(struct sim_mesh *mesh)
 {
-    if (mesh == NULL)
+    if (!mesh)
         return;
     leave(mesh, PACKET_BYE);
     drop_inbox(mesh);
@@ -186,7 +185,7 @@ void sim_mesh_close(struct sim_mesh *mesh)
 
 void sim_mesh_reset(struct sim_mesh *mesh)
 {
-    if (mesh == NULL)
+    if (!mesh)
         return;
     leave(mesh, PACKET_RESET);
     drop_inbox(mesh);
@@ -198,7 +197,7 @@ static void connect_later(struct sim_peer *peer);
 /* A link that breaks before all are up is made again. */
 static void forget_link(struct sim_peer *peer)
 {
-    if (peer->link != NULL)
+    if (peer->link)
         send_packet(peer, PACKET_RESET);
     detach(peer);
     connect_later(peer);
@@ -217,7 +216,7 @@ bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice)
     if (mesh->peer_count == 0)
         return false;
     struct sim_peer *peer = &mesh->peers[choice % mesh->peer_count];
-    if (peer->link == NULL || mesh->state == SIM_MESH_FAILED)
+    if (!peer->link || mesh->state == SIM_MESH_FAILED)
         return false;
     lose_link(peer); /* the other end is told by a reset, as it would be here */
     return true;
@@ -229,7 +228,7 @@ static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *messag
 {
     sim_check_frame(mesh->sim, mesh->worker, message->generation);
     struct sim_message **end = &mesh->inbox;
-    while (*end != NULL)
+    while (*end)
         end = &(*end)->next;
     *end = sim_allocate(1, sizeof(**end));
     **end = *message;
@@ -240,9 +239,9 @@ static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *messag
 static void deliver(struct sim_link *link, unsigned end, const struct sim_message *message)
 {
     struct sim_mesh *mesh = link->ends[end];
-    if (mesh == NULL) { /* closed here: nobody reads what was on its way */
+    if (!mesh) { /* closed here: nobody reads what was on its way */
         struct sim_worker *worker = link->workers[end];
-        bool strayed = link->sim->bug == BUG_OLD_FRAMES && worker->alive && worker->mesh != NULL &&
+        bool strayed = link->sim->bug == BUG_OLD_FRAMES && worker->alive && worker->mesh &&
                        worker->mesh->state == SIM_MESH_OPEN && message->type == PACKET_MESSAGE;
         if (strayed)
             put_in_inbox(worker->mesh, message);
@@ -273,22 +272,22 @@ static void pump(struct sim_link *link, unsigned end)
 {
     struct sim *sim = link->sim;
     link->pumps[end] = NULL;
-    if (link->ends[end] != NULL && link->queues[end] != NULL &&
+    if (link->ends[end] && link->queues[end] &&
         !sim_reachable(sim, link->workers[0]->node, link->workers[1]->node)) {
         pump_at(link, end, sim->now_ns + HOLD_BACK_NS);
         return;
     }
     link->busy = true;
-    while (link->queues[end] != NULL && link->queues[end]->due_ns <= sim->now_ns) {
+    while (link->queues[end] && link->queues[end]->due_ns <= sim->now_ns) {
         struct sim_message *message = link->queues[end];
         link->queues[end] = message->next;
-        if (message->next == NULL)
+        if (!message->next)
             link->tails[end] = &link->queues[end];
         deliver(link, end, message);
         free(message);
     }
     link->busy = false;
-    if (link->queues[end] != NULL)
+    if (link->queues[end])
         pump_at(link, end, link->queues[end]->due_ns);
     else
         link_free_if_over(link);
@@ -298,12 +297,12 @@ void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsig
                    const struct sim_payload *payload)
 {
     struct sim_peer *peer = find_peer(mesh, rank);
-    if (peer == NULL) {
+    if (!peer) {
         sim_fail(mesh->sim, "rank %u has no link with rank %u in generation %llu", mesh->rank, rank,
                  (unsigned long long)mesh->generation);
         return;
     }
-    if (peer->link == NULL || mesh->state != SIM_MESH_OPEN || peer->left)
+    if (!peer->link || mesh->state != SIM_MESH_OPEN || peer->left)
         return;
     struct sim_message *message = sim_allocate(1, sizeof(*message));
     message->type = PACKET_MESSAGE;
@@ -320,7 +319,7 @@ bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint6
 {
     if (mesh->state != SIM_MESH_OPEN)
         return false;
-    for (struct sim_message **link = &mesh->inbox; *link != NULL; link = &(*link)->next) {
+    for (struct sim_message **link = &mesh->inbox; *link; link = &(*link)->next) {
         struct sim_message *message = *link;
         if (message->from_rank != rank || message->tag != tag || message->index != index ||
             message->payload.step != step)
@@ -331,7 +330,7 @@ bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint6
         return true;
     }
     struct sim_peer *peer = find_peer(mesh, rank);
-    if (peer != NULL && peer->left)
+    if (peer && peer->left)
         lose(mesh, peer);
     return false;
 }
@@ -341,7 +340,7 @@ bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint6
 static bool all_up(const struct sim_mesh *mesh)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++)
-        if (mesh->peers[i].link == NULL)
+        if (!mesh->peers[i].link)
             return false;
     return true;
 }
@@ -356,7 +355,7 @@ static void check_open(struct sim_mesh *mesh)
 
 static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
 {
-    if (peer->link != NULL) /* the newest connection wins */
+    if (peer->link) /* the newest connection wins */
         detach(peer);
     peer->link = link;
     peer->end = end;
@@ -387,19 +386,19 @@ static void attempt(void *context)
     peer->attempt = NULL;
     struct sim_worker *target = sim_worker_at(sim, peer->node, peer->slot);
     peer->answered = peer->answered || sim_reachable(sim, mesh->worker->node, peer->node);
-    struct sim_mesh *there = target != NULL && target->pause.until_ns <= sim->now_ns &&
+    struct sim_mesh *there = target && target->pause.until_ns <= sim->now_ns &&
                                      sim_reachable(sim, mesh->worker->node, peer->node)
                                  ? target->mesh
                                  : NULL;
-    if (sim->bug == BUG_LATE_WORKER && there != NULL && there->generation > mesh->generation &&
-        there->state != SIM_MESH_FAILED && find_peer(there, mesh->rank) != NULL) {
+    if (sim->bug == BUG_LATE_WORKER && there && there->generation > mesh->generation &&
+        there->state != SIM_MESH_FAILED && find_peer(there, mesh->rank)) {
         make_link(peer, find_peer(there, mesh->rank));
         return;
     }
-    if (there != NULL && there->state == SIM_MESH_OPENING) {
+    if (there && there->state == SIM_MESH_OPENING) {
         struct sim_peer *me = find_peer(there, mesh->rank);
         bool same = there->generation == mesh->generation && strcmp(there->key, mesh->key) == 0 &&
-                    me != NULL && there->rank == peer->rank;
+                    me && there->rank == peer->rank;
         if (same) {
             make_link(peer, me);
             return;
@@ -415,7 +414,7 @@ static void attempt(void *context)
 static void connect_later(struct sim_peer *peer)
 {
     struct sim_mesh *mesh = peer->mesh;
-    if (mesh->state != SIM_MESH_OPENING || mesh->rank < peer->rank || peer->attempt != NULL)
+    if (mesh->state != SIM_MESH_OPENING || mesh->rank < peer->rank || peer->attempt)
         return;
     peer->backoff_ns =
         peer->backoff_ns == 0 ? BACKOFF_MIN_NS : MIN(2 * peer->backoff_ns, BACKOFF_MAX_NS);
@@ -439,8 +438,8 @@ bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns)
     for (unsigned i = 0; mesh->state == SIM_MESH_OPEN && i < mesh->peer_count; i++) {
         const struct sim_peer *peer = &mesh->peers[i];
         const struct sim_worker *there =
-            peer->link != NULL && !peer->left ? peer->link->workers[!peer->end] : NULL;
-        if (there != NULL && !there->alive && there->died_ns < before_ns)
+            peer->link && !peer->left ? peer->link->workers[!peer->end] : NULL;
+        if (there && !there->alive && there->died_ns < before_ns)
             return true;
     }
     return false;
@@ -462,7 +461,7 @@ static void tick(void *context)
     }
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         struct sim_peer *peer = &mesh->peers[i];
-        if (peer->link == NULL || peer->left)
+        if (!peer->link || peer->left)
             continue;
         if (!attentive || is_heard(mesh, peer)) {
             peer->heard_ns = sim->now_ns;

@@ -53,7 +53,7 @@ static void said_free(struct said *said)
 
 void worker_process_free(struct worker_process *process)
 {
-    if (process == NULL)
+    if (!process)
         return;
     sim_cancel(process->sim, process->ears);
     sim_cancel(process->sim, process->retry);
@@ -62,7 +62,7 @@ void worker_process_free(struct worker_process *process)
         process->worker->process = NULL;
         process->worker->accepted = false;
     }
-    while (process->said != NULL) {
+    while (process->said) {
         struct said *said = process->said;
         process->said = said->next;
         said_free(said);
@@ -76,7 +76,7 @@ void worker_process_free(struct worker_process *process)
 static void accept_daemon(void *context)
 {
     struct sim_worker *worker = context;
-    if (worker->alive && worker->process != NULL && !worker->accepted)
+    if (worker->alive && worker->process && !worker->accepted)
         sim_worker_accept(worker, worker->process);
 }
 
@@ -119,7 +119,7 @@ int worker_process_adopt(const struct worker_process_options *options,
 {
     unsigned node = sim_node_index(sim_now, options->config->node);
     struct sim_worker *worker = sim_worker_at(sim_now, node, options->slot);
-    if (worker == NULL || !worker->listening)
+    if (!worker || !worker->listening)
         return error_set(error, -ECONNREFUSED, "nobody is on slot %u", options->slot);
     *ret_process = process_new(options, worker);
     connect_now(*ret_process);
@@ -138,16 +138,16 @@ static void hear(void *context)
 {
     struct worker_process *process = context;
     process->ears = NULL;
-    while (process->said != NULL && process->said->due_ns <= process->sim->now_ns) {
+    while (process->said && process->said->due_ns <= process->sim->now_ns) {
         struct said *said = process->said;
         process->said = said->next;
-        if (said->next == NULL)
+        if (!said->next)
             process->said_end = &process->said;
         if (!is_hidden(process, &said->message))
             process->callbacks->message(process->context, SIM_JOB, process->slot, &said->message);
         said_free(said);
     }
-    if (process->said != NULL)
+    if (process->said)
         process->ears =
             sim_post(process->sim, process->said->due_ns, process->pause, hear, process);
 }
@@ -158,11 +158,11 @@ void sim_process_hear(struct worker_process *process, const struct control_messa
     unsigned node = process->worker->node;
     said->due_ns = sim_transit(process->sim, node, node);
     said->message = *message;
-    int r = control_checkpoint_copy(&message->checkpoint, &said->message.checkpoint);
-    assert(r == 0);
+    int status = control_checkpoint_copy(&message->checkpoint, &said->message.checkpoint);
+    assert(status == 0);
     *process->said_end = said;
     process->said_end = &said->next;
-    if (process->ears == NULL)
+    if (!process->ears)
         process->ears = sim_post(process->sim, said->due_ns, process->pause, hear, process);
 }
 
@@ -170,7 +170,7 @@ static void die(void *context)
 {
     struct worker_process *process = context;
     process->death = NULL;
-    for (struct said *said = process->said; said != NULL; said = said->next)
+    for (struct said *said = process->said; said; said = said->next)
         said->due_ns = 0; /* what it said last comes before its end */
     sim_cancel(process->sim, process->ears);
     hear(process);
@@ -196,7 +196,7 @@ void worker_process_send(struct worker_process *process, const struct control_me
     order->type = message->type;
     if (message->type == CONTROL_PREPARE || message->type == CONTROL_SWITCH) {
         order->plan = plan_copy(message->plan);
-        assert(order->plan != NULL);
+        assert(order->plan);
     }
     order->step = message->checkpoint.step;
     order->generation = message->type == CONTROL_CHECKPOINT ? message->checkpoint.generation

@@ -17,7 +17,7 @@ struct sim_event {
 void *sim_allocate(size_t count, size_t size_bytes)
 {
     void *memory = calloc(count, size_bytes);
-    assert(memory != NULL);
+    assert(memory);
     return memory;
 }
 
@@ -62,7 +62,7 @@ static void enter(struct sim *sim, struct sim_event *event)
     if (sim->event_count == sim->event_room) {
         sim->event_room = MAX(2 * sim->event_room, (size_t)256);
         sim->heap = realloc(sim->heap, sim->event_room * sizeof(struct sim_event *));
-        assert(sim->heap != NULL);
+        assert(sim->heap);
     }
     event->order = sim->posted++;
     event->place = sim->event_count++;
@@ -94,7 +94,7 @@ struct sim_event *sim_post(struct sim *sim, uint64_t at_ns, const struct sim_pau
 
 void sim_cancel(struct sim *sim, struct sim_event *event)
 {
-    if (event == NULL)
+    if (!event)
         return;
     leave(sim, event);
     free(event);
@@ -107,7 +107,7 @@ bool sim_step(struct sim *sim)
     struct sim_event *event = sim->heap[0];
     leave(sim, event);
     sim->now_ns = event->at_ns;
-    if (event->whose != NULL && event->whose->until_ns > sim->now_ns) {
+    if (event->whose && event->whose->until_ns > sim->now_ns) {
         event->at_ns = event->whose->until_ns; /* what waits for it keeps its order */
         enter(sim, event);
         return true;

@@ -13,7 +13,7 @@ static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *r
 {
     const struct sim *sim = worker->sim;
     const struct sim_checkpoint *there = sim_disk_open(sim, worker->plan->restore_path);
-    if (there == NULL)
+    if (!there)
         return -ENOENT;
     *ret_checkpoint = sim->bug == BUG_OTHER_CHECKPOINT ? sim->disk->checkpoints[0] : *there;
     return 0;
@@ -55,7 +55,7 @@ static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_che
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         const struct sim_unit *found =
             sim_folders_find(sim, nodes, plan->resume_step, generation, unit);
-        if (found != NULL)
+        if (found)
             ret_checkpoint->units[unit] = *found;
         else if (plan_keeps(plan, worker->rank, unit))
             return all_answer ? -ENOENT : -EHOSTUNREACH;

@@ -82,7 +82,7 @@ static bool at_step(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending != NULL &&
+    if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending &&
         worker->pending->worker_count > 0) {
         worker_switch(worker);
         return worker->alive;
@@ -398,7 +398,7 @@ static void decide_commit(struct sim_worker *worker)
         return;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         round->down.durable_step = worker->snapshot.durable_step;
-    bool follows = worker->pending != NULL && worker->pending->planned &&
+    bool follows = worker->pending && worker->pending->planned &&
                    worker->pending->follows == worker->generation && is_ready(worker);
     round->down.switch_generation = follows ? worker->pending->generation : 0;
     worker->readiness = round->sum.readiness;
@@ -554,8 +554,8 @@ static bool at_announced(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    bool is_here = worker->pending != NULL &&
-                   worker->pending->generation >= worker->round.down.switch_generation;
+    bool is_here =
+        worker->pending && worker->pending->generation >= worker->round.down.switch_generation;
     if (!is_here && worker->sim->now_ns < worker->deadline_ns)
         return false;
     if (!is_here)

@@ -77,7 +77,7 @@ static bool is_open(const struct sim_snapshot *snapshot)
 bool sim_snapshot_busy(const struct sim_worker *worker)
 {
     const struct sim_snapshot *snapshot = &worker->snapshot;
-    return snapshot->writing || snapshot->spread != NULL ||
+    return snapshot->writing || snapshot->spread ||
            (worker->rank == 0 && makes_copies(worker) && is_open(snapshot));
 }
 
@@ -98,7 +98,7 @@ bool sim_snapshot_begin(struct sim_worker *worker)
     const struct plan *plan = worker->plan;
     unsigned replica = count_writers(worker, worker->rank / plan->stage_count);
     unsigned replica_count = count_writers(worker, plan->replica_count);
-    if (snapshot->writing || snapshot->spread != NULL)
+    if (snapshot->writing || snapshot->spread)
         return false;
     snapshot->part = (struct sim_part){
         .step = worker->state.applied_step, .generation = plan->generation, .rank = worker->rank};
@@ -122,8 +122,7 @@ static void poll_keeper(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     int status;
-    if (snapshot->spread == NULL || worker->rank == 0 ||
-        !sim_spread_done(snapshot->spread, &status))
+    if (!snapshot->spread || worker->rank == 0 || !sim_spread_done(snapshot->spread, &status))
         return;
     sim_spread_stop(snapshot->spread);
     snapshot->spread = NULL;
@@ -173,7 +172,7 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
          snapshot->part.generation == snapshot->committed_generation))
         return;
     if (makes_copies(worker)) {
-        if (snapshot->spread == NULL)
+        if (!snapshot->spread)
             start_spread(worker);
         return;
     }
@@ -196,7 +195,7 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     told->step = step;
     told->generation = generation;
     sim_disk_path(step, told->path, sizeof(told->path));
-    if (snapshot->spread != NULL)
+    if (snapshot->spread)
         told->shares = sim_spread_shares(snapshot->spread);
     else
         generation = sim_disk_find(worker->sim, step)->made_by;
@@ -223,7 +222,7 @@ static void take_spread(struct sim_worker *worker)
 void sim_snapshot_take_result(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
-    if (snapshot->spread != NULL)
+    if (snapshot->spread)
         take_spread(worker);
     if (!snapshot->committing || worker->sim->now_ns < snapshot->commit_done_ns)
         return;

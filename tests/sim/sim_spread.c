@@ -46,9 +46,8 @@ static unsigned node_of(const struct sim_spread *spread, unsigned store)
 bool sim_serves(const struct sim *sim, unsigned node, unsigned to)
 {
     const struct sim_node *there = &sim->nodes[node];
-    return node == to ||
-           (there->up && there->firnd != NULL && there->firnd_pause.until_ns <= sim->now_ns &&
-            sim_reachable(sim, node, to));
+    return node == to || (there->up && there->firnd && there->firnd_pause.until_ns <= sim->now_ns &&
+                          sim_reachable(sim, node, to));
 }
 
 /* Its part folder on @store, as this node sees it; NULL: not there, or not within reach. */
@@ -118,7 +117,7 @@ static void merge(struct sim_spread *spread)
     for (unsigned store = 0; store < spread->writer_count; store++) {
         const struct sim_folder *part = look_at_part(spread, store);
         uint64_t ranks = ranks_of(spread, store);
-        if (part == NULL || (part->ranks & ranks) != ranks) {
+        if (!part || (part->ranks & ranks) != ranks) {
             finish(spread, -EHOSTUNREACH);
             return;
         }
@@ -140,7 +139,7 @@ static void write_receipt(struct sim_spread *spread)
 {
     struct sim_folder *mine = look_at_part(spread, spread->self);
     sim_disk_strain(spread->worker->sim, spread->worker->node);
-    if (mine == NULL || sim_disk_is_broken(spread->worker->sim, spread->worker->node)) {
+    if (!mine || sim_disk_is_broken(spread->worker->sim, spread->worker->node)) {
         finish(spread, -EIO);
         return;
     }
@@ -184,7 +183,7 @@ static void check_merged(const struct sim_spread *spread)
     for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
         const struct sim_part *part =
             sim_disk_find_part(sim, spread->step, spread->plan->generation, rank);
-        for (unsigned unit = 0; part != NULL && unit < SIM_UNITS; unit++)
+        for (unsigned unit = 0; part && unit < SIM_UNITS; unit++)
             if (part->units[unit].held)
                 checkpoint.units[unit] = part->units[unit];
     }
@@ -195,7 +194,7 @@ static void check_merged(const struct sim_spread *spread)
 static void seal(struct sim_spread *spread)
 {
     struct sim_folder *mine = look_at_part(spread, spread->self);
-    if (mine == NULL || sim_disk_is_broken(spread->worker->sim, spread->worker->node)) {
+    if (!mine || sim_disk_is_broken(spread->worker->sim, spread->worker->node)) {
         finish(spread, -EIO);
         return;
     }
@@ -210,7 +209,7 @@ static void await_receipts(struct sim_spread *spread)
         const struct sim_folder *part = look_at_part(spread, spread->next);
         if (spread->next == spread->self)
             continue;
-        if (part != NULL && part->receipt) {
+        if (part && part->receipt) {
             spread->has[spread->next] = part->copied;
         } else if (spread->worker->sim->now_ns > spread->deadline_ns) {
             finish(spread, -ETIMEDOUT);
@@ -228,7 +227,7 @@ static bool has_placed(const struct sim_spread *spread, unsigned store)
     const struct sim *sim = spread->worker->sim;
     const struct sim_folder *placed = sim_folder_placed(sim, node_of(spread, store), spread->step);
     return store == spread->self || sim->bug == BUG_PLACED_UNHEARD ||
-           (sim_serves(sim, node_of(spread, store), spread->worker->node) && placed != NULL &&
+           (sim_serves(sim, node_of(spread, store), spread->worker->node) && placed &&
             placed->generation == spread->plan->generation);
 }
 
@@ -238,7 +237,7 @@ static void place(struct sim_spread *spread)
 {
     struct sim *sim = spread->worker->sim;
     unsigned node = spread->worker->node;
-    if (look_at_part(spread, spread->self) == NULL || sim_disk_is_broken(sim, node)) {
+    if (!look_at_part(spread, spread->self) || sim_disk_is_broken(sim, node)) {
         finish(spread, -EIO);
         return;
     }
@@ -261,7 +260,7 @@ static void await_placed(struct sim_spread *spread)
 static void await_seal(struct sim_spread *spread)
 {
     const struct sim_folder *first = look_at_part(spread, 0);
-    if (first != NULL && first->sealed)
+    if (first && first->sealed)
         place(spread);
     else
         look_again(spread);
@@ -289,7 +288,7 @@ struct sim_spread *sim_spread_start(struct sim_worker *worker)
     const char *name = sim_node_name(worker->sim, worker->node);
     spread->worker = worker;
     spread->plan = plan_copy(worker->plan);
-    assert(spread->plan != NULL);
+    assert(spread->plan);
     copies_leave_out(spread->plan, worker->snapshot.left_out);
     spread->step = worker->snapshot.begun_step;
     spread->leads = worker->rank == 0;
@@ -316,14 +315,14 @@ static bool has_copy(const void *context, unsigned keeper, unsigned writer)
 char *sim_spread_shares(const struct sim_spread *spread)
 {
     char *text;
-    int r = copies_places(spread->plan, has_copy, spread, &text);
-    assert(r == 0);
+    int status = copies_places(spread->plan, has_copy, spread, &text);
+    assert(status == 0);
     return text;
 }
 
 void sim_spread_stop(struct sim_spread *spread)
 {
-    if (spread == NULL)
+    if (!spread)
         return;
     if (spread->phase != SPREAD_DONE && spread->leads && spread->worker->alive)
         sim_folders_abandon(spread->worker->sim, spread->worker->node, spread->step,

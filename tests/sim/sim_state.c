@@ -146,6 +146,6 @@ void sim_state_list_held(const struct sim_state *state, bool ret_held[SIM_UNITS]
 void sim_state_drop(struct sim_state *state, const bool *kept)
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        if (kept == NULL || !kept[unit])
+        if (!kept || !kept[unit])
             state->units[unit].held = false;
 }

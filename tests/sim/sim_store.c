@@ -70,15 +70,15 @@ static void remember(struct sim_store *store, const char *key, const struct sim_
         store->change_room = MAX(2 * store->change_room, (size_t)64);
         store->changes =
             realloc(store->changes, store->change_room * sizeof(struct sim_store_change));
-        assert(store->changes != NULL);
+        assert(store->changes);
     }
     store->changes[store->change_count++] = (struct sim_store_change){
         .revision = store->revision,
         .key = strdup(key),
-        .value = now != NULL ? strdup(now->value) : NULL,
-        .create_revision = now != NULL ? now->create_revision : 0,
-        .version = now != NULL ? now->version : 0,
-        .lease = now != NULL ? now->lease : 0,
+        .value = now ? strdup(now->value) : NULL,
+        .create_revision = now ? now->create_revision : 0,
+        .version = now ? now->version : 0,
+        .lease = now ? now->lease : 0,
     };
 }
 
@@ -88,7 +88,7 @@ static struct sim_store_key *insert(struct sim_store *store, const char *key)
     if (store->key_count == store->key_room) {
         store->key_room = MAX(2 * store->key_room, (size_t)64);
         store->keys = realloc(store->keys, store->key_room * sizeof(struct sim_store_key));
-        assert(store->keys != NULL);
+        assert(store->keys);
     }
     memmove(&store->keys[at + 1], &store->keys[at],
             (store->key_count++ - at) * sizeof(struct sim_store_key));
@@ -100,7 +100,7 @@ static struct sim_store_key *insert(struct sim_store *store, const char *key)
 static void put(struct sim_store *store, const char *name, const char *value, int64_t lease)
 {
     struct sim_store_key *key = find(store, name);
-    if (key == NULL)
+    if (!key)
         key = insert(store, name);
     free(key->value);
     key->value = strdup(value);
@@ -113,7 +113,7 @@ static void put(struct sim_store *store, const char *name, const char *value, in
 static void erase(struct sim_store *store, const char *name)
 {
     struct sim_store_key *key = find(store, name);
-    if (key == NULL)
+    if (!key)
         return;
     remember(store, name, NULL);
     free(key->key);
@@ -169,7 +169,7 @@ static struct sim_lease *find_lease(const struct sim_store *store, int64_t id)
 void store_revoke(struct sim_store *store, int64_t id)
 {
     struct sim_lease *lease = find_lease(store, id);
-    if (lease == NULL)
+    if (!lease)
         return;
     *lease = store->leases[--store->lease_count];
     store->revision++;
@@ -200,7 +200,7 @@ int64_t store_grant(struct sim_store *store, uint64_t client, int64_t ttl_second
     if (store->lease_count == store->lease_room) {
         store->lease_room = MAX(2 * store->lease_room, (size_t)16);
         store->leases = realloc(store->leases, store->lease_room * sizeof(struct sim_lease));
-        assert(store->leases != NULL);
+        assert(store->leases);
     }
     struct sim_lease *lease = &store->leases[store->lease_count++];
     *lease =
@@ -212,7 +212,7 @@ int64_t store_grant(struct sim_store *store, uint64_t client, int64_t ttl_second
 int64_t store_keep_alive(struct sim_store *store, int64_t id)
 {
     struct sim_lease *lease = find_lease(store, id);
-    if (lease == NULL)
+    if (!lease)
         return 0;
     expect_expiry(store, lease);
     return lease->ttl_seconds;
@@ -221,8 +221,8 @@ int64_t store_keep_alive(struct sim_store *store, int64_t id)
 uint64_t sim_store_lease_client(const struct sim_store *store, const char *name)
 {
     const struct sim_store_key *key = find(store, name);
-    const struct sim_lease *lease = key != NULL ? find_lease(store, key->lease) : NULL;
-    return lease != NULL ? lease->client : 0;
+    const struct sim_lease *lease = key ? find_lease(store, key->lease) : NULL;
+    return lease ? lease->client : 0;
 }
 
 void sim_store_set_down(struct sim_store *store, bool down)
@@ -251,7 +251,7 @@ static bool holds(const struct sim_store *store, const struct kv_compare *compar
         return none_after(store, compare);
     const struct sim_store_key *key = find(store, compare->key);
     int64_t value = 0;
-    if (key != NULL)
+    if (key)
         value = compare->target == KV_CREATE_REVISION ? key->create_revision
                 : compare->target == KV_MOD_REVISION  ? key->mod_revision
                                                       : key->version;
@@ -263,10 +263,9 @@ static bool left_out(const struct sim_store *store, const struct kv_compare *com
                      const struct kv_operation *operation)
 {
     if (store->sim->bug == BUG_UNGUARDED_LEADER)
-        return strstr(compare->key, "/leader") != NULL && compare->value != 0;
+        return strstr(compare->key, "/leader") && compare->value != 0;
     if (store->sim->bug == BUG_OLD_CHECKPOINT)
-        return strstr(compare->key, "/generation") != NULL &&
-               strstr(operation->key, "/checkpoints/") != NULL;
+        return strstr(compare->key, "/generation") && strstr(operation->key, "/checkpoints/");
     if (store->sim->bug == BUG_OVERTAKEN_RECORD)
         return compare->target == KV_NOT_AFTER;
     return false;
@@ -277,7 +276,7 @@ static bool gets_stuck(const struct sim_store *store, const struct kv_operation 
                        size_t count)
 {
     return store->sim->bug == BUG_HELD_UP && count > 0 && operations[0].type == KV_PUT &&
-           strstr(operations[0].value, "is gone and cannot hear") != NULL;
+           strstr(operations[0].value, "is gone and cannot hear");
 }
 
 int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
@@ -287,7 +286,7 @@ int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
     *ret_succeeded = false;
     for (size_t i = 0; i < operation_count; i++)
         if (operations[i].type == KV_PUT && operations[i].lease != 0 &&
-            find_lease(store, operations[i].lease) == NULL)
+            !find_lease(store, operations[i].lease))
             return -ENOENT;
     if (gets_stuck(store, operations, operation_count))
         return 0;

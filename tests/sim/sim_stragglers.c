@@ -70,7 +70,7 @@ void sim_stragglers_free(struct sim *sim)
 
 static const struct spell *spell_at(const struct sim *sim, unsigned node, unsigned slot)
 {
-    for (unsigned i = 0; sim->stragglers != NULL && i < sim->stragglers->count; i++) {
+    for (unsigned i = 0; sim->stragglers && i < sim->stragglers->count; i++) {
         const struct spell *spell = &sim->stragglers->spells[i];
         if (spell->node == node && spell->slot == slot && spell->begin_ns <= sim->now_ns &&
             sim->now_ns < spell->end_ns)
@@ -89,7 +89,7 @@ uint64_t sim_straggler_compute(struct sim_worker *worker)
     uint64_t drawn_us =
         sim->compute_us / 2 + sim_random(sim, STREAM_STRAGGLERS, sim->compute_us / 2);
     worker->computed_ns = drawn_us * 1000 * (first[1] - first[0]) * plan->replica_count /
-                          SIM_LANES * (spell != NULL ? spell->slowness : 1);
+                          SIM_LANES * (spell ? spell->slowness : 1);
     return worker->computed_ns;
 }
 
@@ -118,18 +118,18 @@ void sim_straggler_judge(struct sim_worker *root)
 {
     uint64_t busy_ns[SIM_NODES_MAX * SIM_SLOTS_MAX] = {0};
     const struct sim_stragglers *stragglers = root->sim->stragglers;
-    if (root->straggler == NULL || stragglers == NULL)
+    if (!root->straggler || !stragglers)
         return;
     for (unsigned rank = 0; rank < root->plan->worker_count; rank++) {
         const struct sim_worker *worker = find_rank(root, rank);
-        busy_ns[rank] = worker != NULL ? worker->computed_ns : 0;
+        busy_ns[rank] = worker ? worker->computed_ns : 0;
     }
     straggler_step(root->straggler, busy_ns);
 }
 
 void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress)
 {
-    if (root->straggler == NULL || root->sim->bug == BUG_KEPT_STRAGGLER)
+    if (!root->straggler || root->sim->bug == BUG_KEPT_STRAGGLER)
         return;
     progress->verdict_count = straggler_verdicts(root->straggler, progress->verdicts);
     for (unsigned i = 0; root->sim->bug == BUG_WRONG_STRAGGLER && i < progress->verdict_count; i++)
@@ -151,7 +151,7 @@ static bool was_slow(const struct sim *sim, const struct plan_slow *slow)
 
 void sim_check_accused(struct sim *sim, const struct plan *plan)
 {
-    for (unsigned i = 0; sim->stragglers != NULL && i < plan->slow_count; i++)
+    for (unsigned i = 0; sim->stragglers && i < plan->slow_count; i++)
         if (!was_slow(sim, &plan->slow[i]))
             sim_fail(sim, "generation %llu takes %s/%u for slow, which never was",
                      (unsigned long long)plan->generation, plan->slow[i].node, plan->slow[i].slot);
@@ -164,8 +164,7 @@ static struct plan *plan_in_force(const struct sim *sim)
         sim_store_find(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "generation"));
     AUTO_JSON json_t *tree = NULL;
     struct plan *plan = NULL;
-    if (entry == NULL ||
-        json_parse(entry->value, strlen(entry->value), "a plan", &tree, NULL) < 0 ||
+    if (!entry || json_parse(entry->value, strlen(entry->value), "a plan", &tree, NULL) < 0 ||
         plan_decode(tree, &plan, NULL) < 0)
         return NULL;
     return plan;
@@ -202,7 +201,7 @@ static void begin_spell(void *context)
     const char *node = sim_node_name(sim, spell->node);
     sim_trace(sim, "SLOW  %s/%u computes %u times slower until %.3f", node, spell->slot,
               spell->slowness, (double)spell->end_ns / 1e9);
-    spell->at_stake = plan != NULL && sim->stragglers->alone && !others_are_slow(spell) &&
+    spell->at_stake = plan && sim->stragglers->alone && !others_are_slow(spell) &&
                       plan->stage_count == 1 && plan->replica_count >= 2 &&
                       sim->check->committing_generation == plan->generation &&
                       lanes_of(plan, node, spell->slot) > 0;
@@ -242,7 +241,7 @@ static void look_after_bound(void *context)
     }
     struct plan *plan = plan_in_force(sim);
     const char *node = sim_node_name(sim, spell->node);
-    if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan != NULL && plan->stage_count == 1 &&
+    if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan && plan->stage_count == 1 &&
         plan->replica_count >= 2 && sim->check->committed_step < sim->spec.train.steps &&
         lanes_of(plan, node, spell->slot) * plan->replica_count >= SIM_LANES)
         sim_fail(sim,

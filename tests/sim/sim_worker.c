@@ -98,7 +98,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
         describe_unreached(worker, ret_report);
-    if (phase == WORKER_STUCK && worker->mesh != NULL)
+    if (phase == WORKER_STUCK && worker->mesh)
         describe_lost(worker, ret_report);
     sim_check_report(worker->sim, worker, ret_report);
     lie(worker, ret_report);
@@ -107,8 +107,8 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
 static void keep_checkpoint(struct sim_worker *worker, const struct control_checkpoint *checkpoint)
 {
     control_checkpoint_done(&worker->kept_checkpoint);
-    int r = control_checkpoint_copy(checkpoint, &worker->kept_checkpoint);
-    assert(r == 0);
+    int status = control_checkpoint_copy(checkpoint, &worker->kept_checkpoint);
+    assert(status == 0);
 }
 
 void worker_say(struct sim_worker *worker, const struct control_message *message)
@@ -117,7 +117,7 @@ void worker_say(struct sim_worker *worker, const struct control_message *message
         *worker->kept_status = message->status;
     else if (message->type == CONTROL_CHECKPOINT)
         keep_checkpoint(worker, &message->checkpoint);
-    if (worker->process != NULL && worker->accepted)
+    if (worker->process && worker->accepted)
         sim_process_hear(worker->process, message);
 }
 
@@ -160,7 +160,7 @@ static void order_free(struct sim_order *order)
 static void break_off(struct sim_worker *worker)
 {
     worker->cancelled = true;
-    if (worker->mesh != NULL && worker->mesh->state != SIM_MESH_FAILED)
+    if (worker->mesh && worker->mesh->state != SIM_MESH_FAILED)
         sim_mesh_fail(worker->mesh,
                       worker->mesh->state == SIM_MESH_OPENING ? -ECANCELED : -ECONNRESET);
 }
@@ -186,7 +186,7 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
         if (order->plan->generation <= worker->generation)
             return;
         worker->cancelled = true;
-        if (worker->mesh != NULL && worker->mesh->state == SIM_MESH_OPENING)
+        if (worker->mesh && worker->mesh->state == SIM_MESH_OPENING)
             sim_mesh_fail(worker->mesh, -ECANCELED);
     } else if (order->type == CONTROL_CHECKPOINT) {
         control_checkpoint_done(&worker->kept_checkpoint); /* answered */
@@ -197,16 +197,16 @@ static void take_orders(void *context)
 {
     struct sim_worker *worker = context;
     worker->order_pump = NULL;
-    while (worker->orders != NULL && worker->orders->due_ns <= worker->sim->now_ns) {
+    while (worker->orders && worker->orders->due_ns <= worker->sim->now_ns) {
         struct sim_order *order = worker->orders, **end = &worker->mailbox;
         worker->orders = order->next;
         observe(worker, order);
-        while (*end != NULL)
+        while (*end)
             end = &(*end)->next;
         order->next = NULL;
         *end = order;
     }
-    if (worker->orders != NULL)
+    if (worker->orders)
         worker->order_pump =
             sim_post(worker->sim, worker->orders->due_ns, &worker->pause, take_orders, worker);
     sim_worker_wake(worker);
@@ -216,12 +216,12 @@ void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
 {
     struct sim_order **end = &worker->orders;
     uint64_t due_ns = sim_transit(worker->sim, worker->node, worker->node);
-    for (; *end != NULL; end = &(*end)->next)
+    for (; *end; end = &(*end)->next)
         due_ns = MAX(due_ns, (*end)->due_ns);
     order->due_ns = due_ns;
     order->next = NULL;
     *end = order;
-    if (worker->order_pump == NULL)
+    if (!worker->order_pump)
         worker->order_pump = sim_post(worker->sim, due_ns, &worker->pause, take_orders, worker);
 }
 
@@ -229,7 +229,7 @@ void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
 static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
 {
     const struct plan *pending = worker->pending;
-    if (pending == NULL)
+    if (!pending)
         return true;
     bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->planned && !plan->breaks_off &&
                           pending->generation == worker->round.down.switch_generation;
@@ -274,7 +274,7 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
 
 void worker_messages(struct sim_worker *worker)
 {
-    while (worker->mailbox != NULL) {
+    while (worker->mailbox) {
         struct sim_order *order = worker->mailbox;
         worker->mailbox = order->next;
         handle(worker, order);
@@ -334,7 +334,7 @@ void worker_exit(struct sim_worker *worker, int exit_code)
     sim_trace(worker->sim, "  %s exits with %d", worker->name, exit_code);
     sim_mesh_close(worker->mesh);
     cut_wires(worker);
-    if (worker->process != NULL)
+    if (worker->process)
         sim_process_exited(worker->process, exit_code);
 }
 
@@ -345,7 +345,7 @@ void sim_worker_kill(struct sim_worker *worker)
     sim_trace(worker->sim, "  %s is killed at point %d", worker->name, worker->point);
     sim_mesh_reset(worker->mesh);
     cut_wires(worker);
-    if (worker->process != NULL)
+    if (worker->process)
         sim_process_exited(worker->process, -9);
 }
 
@@ -357,7 +357,7 @@ void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns)
 static void go_stuck(struct sim_worker *worker)
 {
     worker_report(worker, WORKER_STUCK);
-    if (worker->pending == NULL || !worker->pending->planned)
+    if (!worker->pending || !worker->pending->planned)
         return;
     plan_free(worker->pending); /* the switch that it is for will not come */
     worker->pending = NULL;
@@ -372,7 +372,7 @@ void worker_broken(struct sim_worker *worker, int status)
     worker_go(worker, POINT_WAIT);
     if (status == -ECANCELED)
         return;
-    if (worker->mesh != NULL)
+    if (worker->mesh)
         sim_mesh_fail(worker->mesh, -ECONNRESET);
     worker->cause = dispute_let_go(worker);
     go_stuck(worker);
@@ -422,7 +422,7 @@ static void open_links(struct sim_worker *worker)
 {
     worker->cancelled = false;
     worker_messages(worker);
-    if (worker->stopping || (worker->pending != NULL && !worker->pending->planned)) {
+    if (worker->stopping || (worker->pending && !worker->pending->planned)) {
         worker_broken(worker, -ECANCELED);
         return;
     }
@@ -677,7 +677,7 @@ static bool at_wait(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (worker->pending == NULL)
+    if (!worker->pending)
         return false;
     worker_switch(worker);
     return worker->alive;
@@ -718,7 +718,7 @@ static void run(void *context)
 
 void sim_worker_wake(struct sim_worker *worker)
 {
-    if (worker->wake == NULL && worker->alive)
+    if (!worker->wake && worker->alive)
         worker->wake = sim_post(worker->sim, worker->busy_until_ns, &worker->pause, run, worker);
 }
 
@@ -731,7 +731,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
         if (sim->workers[i]->node == node && sim->workers[i]->slot == slot)
             sim->workers[i]->unlinked = true; /* its socket's name is given to the new one */
     sim->workers = realloc(sim->workers, (sim->worker_count + 1) * sizeof(struct sim_worker *));
-    assert(sim->workers != NULL);
+    assert(sim->workers);
     sim->workers[sim->worker_count++] = worker;
     worker->sim = sim;
     worker->node = node;
@@ -750,7 +750,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
 
 static void free_orders(struct sim_order *order)
 {
-    while (order != NULL) {
+    while (order) {
         struct sim_order *next = order->next;
         order_free(order);
         order = next;

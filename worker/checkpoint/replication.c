@@ -340,7 +340,7 @@ int replication_await_receipt(struct replication *spread, unsigned store, uint64
     if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
         return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
                          spread->plan->stores[store].node, digest);
-    ret_receipt->has_digest = digest != NULL;
+    ret_receipt->has_digest = digest;
     return status;
 }
 

@@ -619,7 +619,7 @@ static bool start_commit(struct snapshot *snapshot)
     };
 
     snapshot->commit = checkpoint_commit_start(&options);
-    return snapshot->commit != NULL;
+    return snapshot->commit;
 }
 
 /* Not on rank 0, whose commit does the same for its node. */
@@ -632,7 +632,7 @@ static bool start_keeper(struct snapshot *snapshot)
         return true;
     snapshot->kept_step = snapshot->begun_step;
     snapshot->keeper = copy_keeper_start(snapshot->spread);
-    return snapshot->keeper != NULL;
+    return snapshot->keeper;
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)

@@ -228,7 +228,7 @@ static bool find_step(const struct metrics *metrics, uint64_t step, struct exact
     if (known)
         *ret_exact = *known;
     if (known || metrics->descriptor < 0 || metrics->count == 0 || step > metrics->steps[0].step)
-        return known != NULL;
+        return known;
     const struct sorted_lines lines = lines_of(metrics);
     if (find_offset(metrics, step, &offset, NULL) || file_size(metrics, &size, NULL) ||
         sorted_lines_at(&lines, offset, size, size, &line) || line.number != step ||

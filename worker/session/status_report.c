@@ -18,7 +18,7 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
 {
     struct mesh_fault fault;
 
-    assert(trainer->plan != NULL); /* whoever has a mesh has the plan that it was made for */
+    assert(trainer->plan); /* whoever has a mesh has the plan that it was made for */
     mesh_fault(trainer->mesh, &fault);
     for (unsigned i = 0; i < fault.lost_count && report->lost_count < REPORT_LOST_MAX; i++) {
         const struct plan_worker *lost = &trainer->plan->workers[fault.lost_ranks[i]];

@@ -27,7 +27,7 @@ static int add_event(struct spot_trace *trace, uint64_t at_ns, unsigned node, in
 {
     struct spot_event *grown =
         realloc(trace->events, (trace->event_count + 1) * sizeof(*trace->events));
-    if (grown == NULL)
+    if (!grown)
         return -ENOMEM;
     trace->events = grown;
     trace->events[trace->event_count++] =
@@ -44,7 +44,7 @@ static int find_name(struct names *names, const char *name, unsigned *ret_index)
         i++;
     if (i == NODES_MAX)
         return -E2BIG;
-    if (i == names->count && (names->names[names->count++] = strdup(name)) == NULL)
+    if (i == names->count && !(names->names[names->count++] = strdup(name)))
         return -ENOMEM;
     *ret_index = i;
     return 0;
@@ -55,7 +55,7 @@ static int read_line(char *line, struct names *names, struct spot_trace *trace)
     char *end, *rest = line;
     const char *when = strsep(&rest, ","), *what = strsep(&rest, ","), *name = strsep(&rest, ",\r");
     unsigned node;
-    if (what == NULL || name == NULL || *name == '\0')
+    if (!what || !name || *name == '\0')
         return -EINVAL;
     errno = 0;
     unsigned long long milliseconds = strtoull(when, &end, 10);
@@ -64,26 +64,27 @@ static int read_line(char *line, struct names *names, struct spot_trace *trace)
     if (errno != 0 || end == when || *end != '\0' || milliseconds > UINT64_MAX / NS_PER_MS ||
         at_ns < trace->end_ns || (!adds && strcmp(what, "remove") != 0))
         return -EINVAL;
-    int r = find_name(names, name, &node);
-    return r < 0 ? r : add_event(trace, at_ns, node, adds ? 1 : -1);
+    int status = find_name(names, name, &node);
+    return status < 0 ? status : add_event(trace, at_ns, node, adds ? 1 : -1);
 }
 
 static int read_csv(char *text, const char *path, struct spot_trace *trace, struct error *error)
 {
     struct names names = {.count = 0};
     unsigned number = 0;
-    int r = 0;
-    for (char *line = text; r == 0 && line != NULL && *line != '\0';) {
+    int status = 0;
+    for (char *line = text; status == 0 && line && *line != '\0';) {
         char *next = strchr(line, '\n');
         if (next != NULL)
             *next++ = '\0';
         number++;
-        r = read_line(line, &names, trace);
+        status = read_line(line, &names, trace);
         line = next;
     }
     forget_names(&names);
-    if (r < 0)
-        return error_set(error, r, "%s:%u: not `milliseconds,add or remove,node`", path, number);
+    if (status < 0)
+        return error_set(error, status, "%s:%u: not `milliseconds,add or remove,node`", path,
+                         number);
     return 0;
 }
 
@@ -92,17 +93,17 @@ static int read_counts(const json_t *counts, uint64_t gap_ns, struct spot_trace 
                        struct error *error)
 {
     unsigned there = 0;
-    int r = 0;
+    int status = 0;
     for (size_t i = 0; i < json_array_size(counts); i++) {
         json_int_t count = json_integer_value(json_array_get(counts, i));
         if (count < 0 || count > NODES_MAX)
             return error_set(error, -EINVAL, "\"data\"[%zu] is no number of nodes", i);
-        for (; r == 0 && there < (unsigned)count; there++)
-            r = add_event(trace, i * gap_ns, there, 1);
-        for (; r == 0 && there > (unsigned)count; there--)
-            r = add_event(trace, i * gap_ns, there - 1, -1);
-        if (r < 0)
-            return error_set(error, r, "no memory for a trace");
+        for (; status == 0 && there < (unsigned)count; there++)
+            status = add_event(trace, i * gap_ns, there, 1);
+        for (; status == 0 && there > (unsigned)count; there--)
+            status = add_event(trace, i * gap_ns, there - 1, -1);
+        if (status < 0)
+            return error_set(error, status, "no memory for a trace");
     }
     trace->end_ns = json_array_size(counts) * gap_ns;
     return 0;
@@ -114,14 +115,14 @@ static int read_json(const char *text, size_t size_bytes, const char *path,
     AUTO_JSON json_t *tree = NULL;
     json_t *metadata = NULL, *counts = NULL;
     unsigned gap_seconds = 0;
-    int r = json_parse(text, size_bytes, path, &tree, error);
-    if (r == 0)
-        r = json_get_object(tree, "metadata", &metadata, error);
-    if (r == 0)
-        r = json_get_unsigned(metadata, "gap_seconds", 1u << 20, &gap_seconds, error);
-    if (r == 0)
-        r = json_get_array(tree, "data", 1u << 20, &counts, error);
-    return r < 0 ? r : read_counts(counts, gap_seconds * NS_PER_SECOND, trace, error);
+    int status = json_parse(text, size_bytes, path, &tree, error);
+    if (status == 0)
+        status = json_get_object(tree, "metadata", &metadata, error);
+    if (status == 0)
+        status = json_get_unsigned(metadata, "gap_seconds", 1u << 20, &gap_seconds, error);
+    if (status == 0)
+        status = json_get_array(tree, "data", 1u << 20, &counts, error);
+    return status < 0 ? status : read_counts(counts, gap_seconds * NS_PER_SECOND, trace, error);
 }
 
 static unsigned most_at_once(const struct spot_trace *trace)
@@ -139,17 +140,17 @@ int spot_trace_read(const char *path, struct spot_trace *ret_trace, struct error
     struct spot_trace trace = {0};
     struct bytes text = {0};
     const char *type = strrchr(path, '.');
-    int r = file_read(path, FILE_MAX, &text, error);
-    if (r == 0)
-        r = bytes_append(&text, "", 1);
-    if (r == 0 && type != NULL && strcmp(type, ".json") == 0)
-        r = read_json((const char *)text.data, text.size_bytes - 1, path, &trace, error);
-    else if (r == 0)
-        r = read_csv((char *)text.data, path, &trace, error);
+    int status = file_read(path, FILE_MAX, &text, error);
+    if (status == 0)
+        status = bytes_append(&text, "", 1);
+    if (status == 0 && type && strcmp(type, ".json") == 0)
+        status = read_json((const char *)text.data, text.size_bytes - 1, path, &trace, error);
+    else if (status == 0)
+        status = read_csv((char *)text.data, path, &trace, error);
     bytes_done(&text);
-    if (r < 0) {
+    if (status < 0) {
         spot_trace_done(&trace);
-        return r;
+        return status;
     }
     trace.most = most_at_once(&trace);
     *ret_trace = trace;

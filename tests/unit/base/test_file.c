@@ -63,7 +63,7 @@ int rename(const char *old, const char *new)
 static int enter_folder(void **state)
 {
     char *folder = strdup("/tmp/firn-test-file-XXXXXX");
-    if (folder == NULL || mkdtemp(folder) == NULL)
+    if (!folder || !mkdtemp(folder))
         return -1;
     *state = folder;
     calls_until_failure = NO_FAILURE;
@@ -80,9 +80,9 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 
 static int leave_folder(void **state)
 {
-    int r = nftw(*state, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    int status = nftw(*state, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(*state);
-    return r | chdir("/tmp");
+    return status | chdir("/tmp");
 }
 
 static unsigned entry_count(const char *folder)
@@ -90,7 +90,7 @@ static unsigned entry_count(const char *folder)
     unsigned count = 0;
     DIR *directory = opendir(folder);
     assert_non_null(directory);
-    while (readdir(directory) != NULL)
+    while (readdir(directory))
         count++;
     closedir(directory);
     return count - 2; /* "." and ".." */
@@ -181,18 +181,18 @@ static void a_failure_at_any_call_leaves_old_or_new(void **state)
     struct error error = {0};
     assert_int_equal(file_make_directories("d", 0700, &error), 0);
     assert_int_equal(file_replace("d/a", "old", 3, 0600, &error), 0);
-    int r = -EIO;
+    int status = -EIO;
     unsigned k;
-    for (k = 0; r < 0; k++) {
+    for (k = 0; status < 0; k++) {
         memset(journal, 0, sizeof(journal));
         calls_until_failure = k;
-        r = file_replace("d/a", "new", 3, 0600, &error);
+        status = file_replace("d/a", "new", 3, 0600, &error);
         calls_until_failure = NO_FAILURE;
         /* Only the sync of the directory comes after the name has changed. */
-        assert_content("d/a", strchr(journal, 'r') != NULL && k != 2 ? "new" : "old");
+        assert_content("d/a", strchr(journal, 'r') && k != 2 ? "new" : "old");
         assert_int_equal(entry_count("d"), 1);
-        assert_int_equal(r, k < 4 ? -EIO : 0);
-        assert_int_equal(file_replace("d/a", r < 0 ? "old" : "new", 3, 0600, &error), 0);
+        assert_int_equal(status, k < 4 ? -EIO : 0);
+        assert_int_equal(file_replace("d/a", status < 0 ? "old" : "new", 3, 0600, &error), 0);
     }
     assert_int_equal(k, 5);
 }

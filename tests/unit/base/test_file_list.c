@@ -32,9 +32,9 @@ static void expect_failure(const char *path, int code, const char *text)
     struct error error = {0};
 
     assert_int_equal(file_list_find("data.path", &path, 1, &files, &error), code);
-    assert_true(files.files == NULL);
+    assert_true(!files.files);
     assert_memory_equal(error.text, "data.path: ", strlen("data.path: "));
-    if (strstr(error.text, text) == NULL)
+    if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
 

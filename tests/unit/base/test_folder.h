@@ -27,7 +27,7 @@ static inline int make_root(void **state)
 {
     (void)state;
     strcpy(root, "/tmp/firn-folder-XXXXXX");
-    return mkdtemp(root) == NULL || chmod(root, 0755) < 0 ? -1 : 0;
+    return !mkdtemp(root) || chmod(root, 0755) < 0 ? -1 : 0;
 }
 
 static inline int remove_entry(const char *path, const struct stat *status, int type,

@@ -221,15 +221,15 @@ static void *failing_malloc(size_t size_bytes)
 static void short_memory_while_writing_is_reported(void **state)
 {
     (void)state;
-    int r = -ENOMEM;
+    int status = -ENOMEM;
     char *text = NULL;
     unsigned budget;
     json_set_alloc_funcs(failing_malloc, free);
-    for (budget = 0; r < 0 || text == NULL; budget++) {
+    for (budget = 0; status < 0 || !text; budget++) {
         allocations_left = budget;
         AUTO_JSON json_t *object = json_object();
-        r = json_put_bits64(object, "loss", 1.0);
-        assert_true(r == 0 || r == -ENOMEM);
+        status = json_put_bits64(object, "loss", 1.0);
+        assert_true(status == 0 || status == -ENOMEM);
         text = json_text(object);
     }
     json_set_alloc_funcs(malloc, free);

@@ -27,7 +27,7 @@ static int guard_in_child(const char *wish)
     assert_true(child >= 0);
     if (child == 0) {
         struct rlimit core;
-        if (wish != NULL)
+        if (wish)
             setenv("FIRN_DUMPABLE", wish, 1);
         else
             unsetenv("FIRN_DUMPABLE");

@@ -152,7 +152,7 @@ static inline bool crash_is_parent(const char *folder, const char *path)
 {
     size_t length = strlen(folder);
     return strncmp(folder, path, length) == 0 && path[length] == '/' &&
-           strchr(path + length + 1, '/') == NULL;
+           !strchr(path + length + 1, '/');
 }
 
 /* The folder that the job's folder has by the name that @path begins with behind it. */

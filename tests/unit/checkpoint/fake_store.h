@@ -71,9 +71,9 @@ static inline struct fake_object *fake_find(const char *key)
 static inline void fake_set(const char *key, const void *data, size_t size)
 {
     struct fake_object *object = fake_find(key);
-    if (object == NULL)
+    if (!object)
         object = fake_find("");
-    assert(object != NULL && strlen(key) < sizeof(object->key));
+    assert(object && strlen(key) < sizeof(object->key));
     free(object->data);
     strcpy(object->key, key);
     object->data = malloc(size + 1);
@@ -85,7 +85,7 @@ static inline void fake_set(const char *key, const void *data, size_t size)
 static inline void fake_remove(const char *key)
 {
     struct fake_object *object = fake_find(key);
-    if (object == NULL)
+    if (!object)
         return;
     free(object->data);
     *object = (struct fake_object){0};
@@ -98,13 +98,14 @@ static inline void fake_check_manifest(const struct fake_object *object)
     char folder[256], key[512];
     snprintf(folder, sizeof(folder), "%.*s", (int)(strlen(object->key) - strlen(MANIFEST_NAME)),
              object->key);
-    int r = manifest_parse((const char *)object->data, object->size, object->key, &manifest, NULL);
-    assert(r == 0);
+    int status =
+        manifest_parse((const char *)object->data, object->size, object->key, &manifest, NULL);
+    assert(status == 0);
     for (size_t i = 0; i < manifest.file_count; i++) {
         const struct manifest_file *file = &manifest.files[i];
         snprintf(key, sizeof(key), "%s%s", folder, file->name);
         const struct fake_object *found = fake_find(key);
-        assert(found != NULL && found->size == file->size_bytes);
+        assert(found && found->size == file->size_bytes);
         for (size_t c = 0; c < file->chunk_count; c++) {
             size_t at = c * MANIFEST_CHUNK_BYTES;
             size_t size = MIN(found->size - at, (size_t)MANIFEST_CHUNK_BYTES);
@@ -118,7 +119,7 @@ static inline unsigned fake_check(void)
 {
     unsigned complete = 0;
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++)
-        if (strstr(fake.objects[i].key, "/" MANIFEST_NAME) != NULL) {
+        if (strstr(fake.objects[i].key, "/" MANIFEST_NAME)) {
             fake_check_manifest(&fake.objects[i]);
             complete++;
         }
@@ -143,9 +144,9 @@ static inline int fake_say(const char *what, struct error *error)
         bool fails_ = fake_fails();                                                                \
         if (fails_ && fake.fault == FAKE_REFUSED)                                                  \
             return fake_say(what, error);                                                          \
-        long left_ = fake.begins != NULL ? fake.begins() : 0;                                      \
+        long left_ = fake.begins ? fake.begins() : 0;                                              \
         int r_ = (effect);                                                                         \
-        if (fake.ends != NULL)                                                                     \
+        if (fake.ends)                                                                             \
             fake.ends(left_);                                                                      \
         return fails_ && r_ == 0 ? fake_say(what, error) : r_;                                     \
     } while (0)
@@ -164,10 +165,10 @@ static inline int fake_do_list(const char *prefix, struct object_list *list)
         if (object->key[0] != '\0' && strncmp(object->key, prefix, strlen(prefix)) == 0) {
             const struct object_item item = {
                 .key = object->key, .tag = (char[]){"e"}, .size_bytes = object->size};
-            int r = object_list_add(list, &item);
-            if (r != 0) {
+            int status = object_list_add(list, &item);
+            if (status != 0) {
                 object_list_done(list);
-                return r;
+                return status;
             }
         }
     }
@@ -196,10 +197,10 @@ static inline int fake_list_uploads(void *context, const char *prefix, struct ob
         struct fake_upload *upload = &fake.uploads[i];
         if (upload->name[0] != '\0' && strncmp(upload->key, prefix, strlen(prefix)) == 0) {
             const struct object_item item = {.key = upload->key, .tag = upload->name};
-            int r = object_list_add(ret_list, &item);
-            if (r != 0) {
+            int status = object_list_add(ret_list, &item);
+            if (status != 0) {
                 object_list_done(ret_list);
-                return r;
+                return status;
             }
         }
     }
@@ -221,11 +222,11 @@ static inline int fake_list_parts(void *context, const char *key, const char *na
     if (fake_fails())
         return fake_say("list_parts", error);
     const struct fake_upload *upload = fake_upload(name);
-    if (upload == NULL || strcmp(upload->key, key) != 0)
+    if (!upload || strcmp(upload->key, key) != 0)
         return error_set(error, -ENOENT, "no such upload");
     *ret_list = (struct object_list){.checksums = fake.checksums};
     for (unsigned p = 0; p < FAKE_PARTS_MAX; p++) {
-        if (upload->parts[p].data == NULL)
+        if (!upload->parts[p].data)
             continue;
         const struct object_item item = {
             .tag = (char[]){"e"},
@@ -233,10 +234,10 @@ static inline int fake_list_parts(void *context, const char *key, const char *na
             .size_bytes = upload->parts[p].size,
             .has_crc = fake.checksums,
             .crc32c = hash_crc32c(0, upload->parts[p].data, upload->parts[p].size)};
-        int r = object_list_add(ret_list, &item);
-        if (r != 0) {
+        int status = object_list_add(ret_list, &item);
+        if (status != 0) {
             object_list_done(ret_list);
-            return r;
+            return status;
         }
     }
     return 0;
@@ -249,7 +250,7 @@ static inline int fake_get(void *context, const char *key, uint64_t offset, void
     if (fake_fails())
         return fake_say("get", error);
     const struct fake_object *object = fake_find(key);
-    if (object == NULL)
+    if (!object)
         return error_set(error, -ENOENT, "%s: no such key", key);
     if (offset + size_bytes > object->size)
         return error_set(error, -EBADMSG, "%s: too short", key);
@@ -277,7 +278,7 @@ static inline int fake_put(void *context, const char *key, const void *data, siz
 static inline int fake_do_copy(const char *from, const char *to)
 {
     const struct fake_object *object = fake_find(from);
-    if (object == NULL)
+    if (!object)
         return -ENOENT;
     fake_set(to, object->data, object->size);
     fake.copies++;
@@ -293,7 +294,7 @@ static inline int fake_copy(void *context, const char *from, const char *to, str
 static inline int fake_do_begin(const char *key, struct object_upload *ret_upload)
 {
     struct fake_upload *upload = fake_upload("");
-    assert(upload != NULL);
+    assert(upload);
     strcpy(upload->key, key);
     snprintf(upload->name, sizeof(upload->name), "upload-%u", ++fake.names);
     strcpy(ret_upload->name, upload->name);
@@ -314,7 +315,7 @@ static inline int fake_do_part(const struct object_upload *named, unsigned numbe
     struct fake_upload *upload = fake_upload(named->name);
     assert(hash_crc32c(0, data, size_bytes) == crc32c);
     assert(number >= 1 && number <= FAKE_PARTS_MAX);
-    if (upload == NULL)
+    if (!upload)
         return -ENOENT;
     struct fake_object *part = &upload->parts[number - 1];
     free(part->data);
@@ -347,15 +348,15 @@ static inline int fake_do_finish(const char *key, const struct object_upload *na
 {
     struct fake_upload *upload = fake_upload(named->name);
     struct bytes whole = {0};
-    if (upload == NULL)
+    if (!upload)
         return -ENOENT;
     for (size_t i = 0; i < parts->count; i++) {
         const struct fake_object *part = &upload->parts[parts->items[i].number - 1];
-        assert(parts->items[i].number == i + 1 && part->data != NULL);
+        assert(parts->items[i].number == i + 1 && part->data);
         assert(!named->checksums ||
                parts->items[i].crc32c == hash_crc32c(0, part->data, part->size));
-        int r = bytes_append(&whole, part->data, part->size);
-        assert(r == 0);
+        int status = bytes_append(&whole, part->data, part->size);
+        assert(status == 0);
     }
     fake_set(key, whole.data, whole.size_bytes);
     bytes_done(&whole);
@@ -373,7 +374,7 @@ static inline int fake_finish(void *context, const char *key, const struct objec
 static inline int fake_do_give_up(const char *name)
 {
     struct fake_upload *upload = fake_upload(name);
-    if (upload != NULL)
+    if (upload)
         fake_drop(upload);
     return 0;
 }

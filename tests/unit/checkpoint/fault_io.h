@@ -94,8 +94,8 @@ static int fault_read(struct io_context *context, int descriptor, void *ret_data
 /* Only completions count, so that the numbering does not depend on timing. */
 static int fault_drain(struct io_context *context, bool wait, uint64_t *ret_user)
 {
-    int r = fault.inner->drain(context, wait, ret_user);
-    return r == 1 && fault_now() ? fault.fail_code : r;
+    int status = fault.inner->drain(context, wait, ret_user);
+    return status == 1 && fault_now() ? fault.fail_code : status;
 }
 
 static int fault_truncate(struct io_context *context, int descriptor, uint64_t size_bytes)
@@ -111,8 +111,8 @@ static int fault_sync(struct io_context *context, int descriptor)
 /* Linux closes whatever it returns. */
 static int fault_close_file(struct io_context *context, int descriptor)
 {
-    int r = fault.inner->close_file(context, descriptor);
-    return fault_now() ? fault.fail_code : r;
+    int status = fault.inner->close_file(context, descriptor);
+    return fault_now() ? fault.fail_code : status;
 }
 
 static int fault_rename(struct io_context *context, const char *from, const char *to)

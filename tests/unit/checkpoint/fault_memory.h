@@ -56,7 +56,7 @@ void *__libc_realloc(void *memory, size_t size);
 
 static inline bool fault_memory_now(void)
 {
-    if (fault_memory_seen != NULL)
+    if (fault_memory_seen)
         fault_memory_seen();
     if (fault_memory_left < 0 || atomic_fetch_sub(&fault_memory_left, 1) != 0)
         return false;
@@ -96,12 +96,12 @@ static inline void fault_memory_each(const struct error *failure, int (*run)(voi
         skip();
     for (; hit; k++) {
         fault_memory_arm(k);
-        int r = run();
+        int status = run();
         hit = fault_memory_disarm();
-        if (r != 0 && (!hit || r != -ENOMEM))
-            fail_msg("allocation %ld: %d \"%s\"", k, r, failure->text);
-        if (check != NULL)
-            check(r);
+        if (status != 0 && (!hit || status != -ENOMEM))
+            fail_msg("allocation %ld: %d \"%s\"", k, status, failure->text);
+        if (check)
+            check(status);
     }
     print_message("[   INFO   ] %ld allocations\n", k - 1);
     assert_true(k > 4);

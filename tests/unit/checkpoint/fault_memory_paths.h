@@ -51,21 +51,21 @@ static inline void fault_memory_each_path(const struct error *failure, int (*run
     check(run()); /* what is allocated once for all */
     path_note_count = 0;
     fault_memory_seen = path_note;
-    int status = run();
+    int found = run();
     fault_memory_seen = NULL;
-    assert_int_equal(status, 0);
-    check(status);
+    assert_int_equal(found, 0);
+    check(found);
     assert_true(path_note_count < PATH_NOTES_MAX);
     for (unsigned k = 0; k < path_note_count; k++) {
         if (!path_is_new(k))
             continue;
         fault_memory_arm(k);
-        int r = run();
+        int status = run();
         bool hit = fault_memory_disarm();
-        if (r != 0 && (!hit || r != -ENOMEM))
-            fail_msg("allocation %u: %d \"%s\"", k, r, failure->text);
+        if (status != 0 && (!hit || status != -ENOMEM))
+            fail_msg("allocation %u: %d \"%s\"", k, status, failure->text);
         failed += hit;
-        check(r);
+        check(status);
     }
     print_message("[   INFO   ] %u of %u allocations\n", failed, (unsigned)path_note_count);
     assert_true(failed > 4);

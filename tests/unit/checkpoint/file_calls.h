@@ -66,8 +66,7 @@ static inline bool file_calls_turn(void)
 
 static inline bool file_calls_path(const char *path)
 {
-    return file_calls.below != NULL &&
-           strncmp(path, file_calls.below, strlen(file_calls.below)) == 0;
+    return file_calls.below && strncmp(path, file_calls.below, strlen(file_calls.below)) == 0;
 }
 
 /* Whether this call is the one that fails; errno says how. */
@@ -319,7 +318,7 @@ int unlink(const char *path)
 int unlinkat(int folder, const char *name, int flags)
 {
     char inside[1280], path[1280] = "";
-    if (file_calls.below != NULL) {
+    if (file_calls.below) {
         file_calls_path_of(folder, inside);
         snprintf(path, sizeof(path), "%.1000s/%.255s", inside, name);
     }

@@ -52,7 +52,7 @@ static inline void file_server_answer(struct file_server *server, int connection
     char job[64], folder[64], file[128], proof[80] = "", path[512];
     unsigned long long at, size;
     const char *header = strstr(request, CHECKPOINT_PROOF_HEADER ": ");
-    if (header != NULL)
+    if (header)
         sscanf(header, CHECKPOINT_PROOF_HEADER ": %79[0-9a-f]", proof);
     if (sscanf(request, "GET /v1/jobs/%63[^/]/checkpoints/%63[^/]/%127[^?]?at=%llu&bytes=%llu", job,
                folder, file, &at, &size) != 5 ||
@@ -69,8 +69,7 @@ static inline void file_server_answer(struct file_server *server, int connection
     int descriptor = open(path, O_RDONLY);
     uint8_t *data = server->buffer;
     ssize_t n = descriptor >= 0 ? pread(descriptor, data, size, (off_t)at) : -1;
-    if (n > 0 && strstr(file, ".safetensors") != NULL && strstr(file, ".json") == NULL &&
-        take_one(&server->flips))
+    if (n > 0 && strstr(file, ".safetensors") && !strstr(file, ".json") && take_one(&server->flips))
         data[n / 2] ^= 4;
     file_server_say(connection, n < 0 ? 404 : 200, n < 0 ? (const void *)"none\n" : data,
                     n < 0 ? 5 : (size_t)n);
@@ -88,7 +87,7 @@ static inline void *file_server_run(void *argument)
         size_t size = 0;
         ssize_t n;
         request[0] = '\0';
-        while (strstr(request, "\r\n\r\n") == NULL && size < sizeof(request) - 1 &&
+        while (!strstr(request, "\r\n\r\n") && size < sizeof(request) - 1 &&
                (n = recv(connection, request + size, sizeof(request) - 1 - size, 0)) > 0)
             request[size += (size_t)n] = '\0';
         atomic_fetch_add(&server->requests, 1);

@@ -76,8 +76,8 @@ static int record_create(struct io_context *context, const char *path, bool dire
 static int record_write(struct io_context *context, int descriptor, const void *data,
                         size_t size_bytes, uint64_t offset, uint64_t user)
 {
-    int r = recording.inner->write(context, descriptor, data, size_bytes, offset, user);
-    if (r == 0) {
+    int status = recording.inner->write(context, descriptor, data, size_bytes, offset, user);
+    if (status == 0) {
         struct record *record = record_add(RECORD_WRITE, "");
         record->file = (unsigned)recording.file_of_descriptor[descriptor];
         record->offset = offset;
@@ -86,25 +86,25 @@ static int record_write(struct io_context *context, int descriptor, const void *
         memcpy(record->data, data, size_bytes);
         recording.in_flight++;
     }
-    return r;
+    return status;
 }
 
 static int record_read(struct io_context *context, int descriptor, void *ret_data,
                        size_t room_bytes, size_t needed_bytes, uint64_t offset, uint64_t user)
 {
-    int r = recording.inner->read(context, descriptor, ret_data, room_bytes, needed_bytes, offset,
-                                  user);
-    if (r == 0)
+    int status = recording.inner->read(context, descriptor, ret_data, room_bytes, needed_bytes,
+                                       offset, user);
+    if (status == 0)
         recording.in_flight++;
-    return r;
+    return status;
 }
 
 static int record_drain(struct io_context *context, bool wait, uint64_t *ret_user)
 {
-    int r = recording.inner->drain(context, wait, ret_user);
-    if (r != 0)
+    int status = recording.inner->drain(context, wait, ret_user);
+    if (status != 0)
         recording.in_flight--;
-    return r;
+    return status;
 }
 
 static int record_truncate(struct io_context *context, int descriptor, uint64_t size_bytes)
@@ -139,12 +139,12 @@ static int record_close_file(struct io_context *context, int descriptor)
 static int record_rename(struct io_context *context, const char *from, const char *to)
 {
     assert(recording.in_flight == 0);
-    int r = recording.inner->rename(context, from, to);
-    if (r == 0) {
+    int status = recording.inner->rename(context, from, to);
+    if (status == 0) {
         struct record *record = record_add(RECORD_RENAME, from);
         snprintf(record->target, sizeof(record->target), "%s", to);
     }
-    return r;
+    return status;
 }
 
 /* What the name stands for: nobody writes a linked file any more. */
@@ -152,7 +152,7 @@ static inline void record_content(struct record *record, const char *path)
 {
     struct stat status;
     FILE *stream = fopen(path, "r");
-    assert(stream != NULL && fstat(fileno(stream), &status) == 0);
+    assert(stream && fstat(fileno(stream), &status) == 0);
     record->size_bytes = (size_t)status.st_size;
     record->data = malloc(record->size_bytes);
     size_t size = fread(record->data, 1, record->size_bytes, stream);
@@ -162,14 +162,14 @@ static inline void record_content(struct record *record, const char *path)
 
 static int record_link(struct io_context *context, const char *from, const char *to)
 {
-    int r = recording.inner->link(context, from, to);
-    if (r == 0) {
+    int status = recording.inner->link(context, from, to);
+    if (status == 0) {
         struct record *record = record_add(RECORD_LINK, from);
         snprintf(record->target, sizeof(record->target), "%s", to);
         record->file = recording.file_count++;
         record_content(record, from);
     }
-    return r;
+    return status;
 }
 
 /** record_present() - the folder at @path and its files as they are, as operations of the past */
@@ -177,9 +177,9 @@ static inline void record_present(const char *path)
 {
     const struct dirent *entry;
     DIR *directory = opendir(path);
-    assert(directory != NULL);
+    assert(directory);
     record_add(RECORD_MAKE_DIRECTORY, path);
-    while ((entry = readdir(directory)) != NULL) {
+    while ((entry = readdir(directory))) {
         if (entry->d_name[0] == '.')
             continue;
         struct record *record = record_add(RECORD_LINK, "");
@@ -204,10 +204,10 @@ static int record_make_directory(struct io_context *context, const char *path)
 
 static int record_unlink(struct io_context *context, const char *path)
 {
-    int r = recording.inner->unlink(context, path);
-    if (r == 0)
+    int status = recording.inner->unlink(context, path);
+    if (status == 0)
         record_add(RECORD_UNLINK, path);
-    return r;
+    return status;
 }
 
 static inline const struct io *record_table(const struct io *inner)

@@ -53,7 +53,7 @@ static inline void sample_folder(char ret_path[64])
 {
     const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
     snprintf(ret_path, 64, "%s/firn-checkpoint-XXXXXX", base);
-    assert(mkdtemp(ret_path) != NULL);
+    assert(mkdtemp(ret_path));
 }
 
 static inline float sample_value(uint64_t seed, unsigned tensor, size_t i)
@@ -128,11 +128,11 @@ static inline int sample_commit(const struct io *io, const char *folder, unsigne
     manifest->spec = json_pack("{s:s, s:i}", "name", "sample", "layers", 3);
     manifest->state = json_pack("{s:{s:i, s:s}}", "freeze", "frozen_layers", 1, "squares", "00ff");
     json_t *config = json_pack("{s:s}", "model_type", "gpt2");
-    int r = manifest_seal(manifest, tensor_count, error);
-    if (r == 0)
-        r = folder_commit(io, folder, manifest, config, path, sha256, error);
+    int status = manifest_seal(manifest, tensor_count, error);
+    if (status == 0)
+        status = folder_commit(io, folder, manifest, config, path, sha256, error);
     json_decref(config);
-    return r;
+    return status;
 }
 
 /* The whole of it through an existing writer. */
@@ -141,24 +141,24 @@ static inline int sample_save_values(struct checkpoint_writer *writer, const str
                                      const struct sample *sample, struct error *error)
 {
     struct manifest manifest = {0};
-    int r = 0;
-    for (unsigned rank = 0; r == 0 && rank < world; rank++) {
+    int status = 0;
+    for (unsigned rank = 0; status == 0 && rank < world; rank++) {
         struct checkpoint_tensor tensors[SAMPLE_TENSORS];
         struct manifest part = {0};
         struct checkpoint_share share = sample_share(sample, folder, step, rank, world, tensors);
-        r = checkpoint_writer_begin(writer, &share);
-        assert(r == 0);
+        status = checkpoint_writer_begin(writer, &share);
+        assert(status == 0);
         checkpoint_writer_release_wait(writer);
-        r = checkpoint_writer_wait(writer, UINT64_MAX / 2, &part, error);
-        if (r == 1) {
-            r = manifest_merge(&manifest, &part, error);
+        status = checkpoint_writer_wait(writer, UINT64_MAX / 2, &part, error);
+        if (status == 1) {
+            status = manifest_merge(&manifest, &part, error);
             manifest_done(&part);
         }
     }
-    if (r == 0)
-        r = sample_commit(io, folder, sample->count, &manifest, error);
+    if (status == 0)
+        status = sample_commit(io, folder, sample->count, &manifest, error);
     manifest_done(&manifest);
-    return r;
+    return status;
 }
 
 static inline int sample_save(struct checkpoint_writer *writer, const struct io *io,
@@ -167,9 +167,9 @@ static inline int sample_save(struct checkpoint_writer *writer, const struct io 
 {
     struct sample sample;
     sample_init(&sample, step);
-    int r = sample_save_values(writer, io, folder, step, world, &sample, error);
+    int status = sample_save_values(writer, io, folder, step, world, &sample, error);
     sample_done(&sample);
-    return r;
+    return status;
 }
 
 static inline struct checkpoint_writer *sample_writer(const struct io *io, size_t block_bytes)
@@ -178,10 +178,10 @@ static inline struct checkpoint_writer *sample_writer(const struct io *io, size_
         .io = io, .arena_bytes = CHECKPOINT_ARENA_MIN, .block_bytes = block_bytes};
     struct checkpoint_writer *writer = NULL;
     struct error error = {0};
-    int r = checkpoint_writer_start(&options, &writer, &error);
-    if (r != 0)
+    int status = checkpoint_writer_start(&options, &writer, &error);
+    if (status != 0)
         fprintf(stderr, "%s\n", error.text);
-    assert(r == 0);
+    assert(status == 0);
     return writer;
 }
 
@@ -192,10 +192,10 @@ static inline void sample_write(const char *folder, uint64_t step, unsigned worl
     const struct io *io = io_probe(&why);
     struct error error = {0};
     struct checkpoint_writer *writer = sample_writer(io, 0);
-    int r = sample_save(writer, io, folder, step, world, &error);
-    if (r != 0)
+    int status = sample_save(writer, io, folder, step, world, &error);
+    if (status != 0)
         fprintf(stderr, "%s\n", error.text);
-    assert(r == 0);
+    assert(status == 0);
     checkpoint_writer_stop(writer);
 }
 
@@ -206,10 +206,10 @@ static inline void sample_manifest_sha256(const char *path, char ret_sha256[65])
     struct bytes text = {0};
     struct error error = {0};
     folder_file_path(path, MANIFEST_NAME, name);
-    int r = file_read(name, MANIFEST_BYTES_MAX, &text, &error);
-    if (r != 0)
+    int status = file_read(name, MANIFEST_BYTES_MAX, &text, &error);
+    if (status != 0)
         fprintf(stderr, "%s\n", error.text);
-    assert(r == 0);
+    assert(status == 0);
     manifest_sha256(text.data, text.size_bytes, ret_sha256);
     bytes_done(&text);
 }
@@ -219,17 +219,17 @@ static inline int sample_compare(struct checkpoint_reader *reader, uint64_t step
                                  struct error *error)
 {
     struct sample sample;
-    int r = 0;
+    int status = 0;
     sample_init(&sample, step);
-    for (unsigned i = 0; r == 0 && i < sample.count; i++) {
+    for (unsigned i = 0; status == 0 && i < sample.count; i++) {
         const struct checkpoint_tensor *tensor = &sample.tensors[i];
         AUTO_FREE float *values = malloc((tensor->count + 1) * sizeof(float));
-        r = checkpoint_read(reader, tensor->name, tensor->role, values, tensor->count, error);
-        if (r == 0 && memcmp(values, tensor->data, tensor->count * sizeof(float)) != 0)
-            r = error_set(error, -ERANGE, "tensor %s has other values", tensor->name);
+        status = checkpoint_read(reader, tensor->name, tensor->role, values, tensor->count, error);
+        if (status == 0 && memcmp(values, tensor->data, tensor->count * sizeof(float)) != 0)
+            status = error_set(error, -ERANGE, "tensor %s has other values", tensor->name);
     }
     sample_done(&sample);
-    return r;
+    return status;
 }
 
 /* Opens, scrubs and compares the checkpoint of @step in @folder. */
@@ -238,14 +238,14 @@ static inline int sample_check(const char *folder, uint64_t step, struct error *
     char path[1024];
     struct checkpoint_reader *reader;
     checkpoint_path(folder, step, path);
-    int r = checkpoint_open(path, &reader, error);
-    if (r != 0)
-        return r;
-    r = checkpoint_verify(reader, NULL, NULL, error);
-    if (r == 0)
-        r = sample_compare(reader, step, error);
-    if (r == 0 && checkpoint_manifest(reader)->step != step)
-        r = error_set(error, -ERANGE, "the manifest is of another step");
+    int status = checkpoint_open(path, &reader, error);
+    if (status != 0)
+        return status;
+    status = checkpoint_verify(reader, NULL, NULL, error);
+    if (status == 0)
+        status = sample_compare(reader, step, error);
+    if (status == 0 && checkpoint_manifest(reader)->step != step)
+        status = error_set(error, -ERANGE, "the manifest is of another step");
     checkpoint_close(reader);
-    return r;
+    return status;
 }

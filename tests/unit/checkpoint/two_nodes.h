@@ -63,13 +63,13 @@ static inline int two_nodes_write(const struct two_nodes *nodes, unsigned node, 
     sample_init(&sample, step);
     struct checkpoint_share share =
         sample_share(&sample, nodes->folders[node], step, node, 2, tensors);
-    int r = checkpoint_writer_begin(writer, &share);
-    assert(r == 0);
+    int status = checkpoint_writer_begin(writer, &share);
+    assert(status == 0);
     checkpoint_writer_release_wait(writer);
-    r = checkpoint_writer_wait(writer, UINT64_MAX / 2, ret_part, error);
+    status = checkpoint_writer_wait(writer, UINT64_MAX / 2, ret_part, error);
     checkpoint_writer_stop(writer);
     sample_done(&sample);
-    return r == 1 ? 0 : r;
+    return status == 1 ? 0 : status;
 }
 
 /* The manifest of both parts; @copied: both nodes have both shares. */
@@ -78,20 +78,20 @@ static inline int two_nodes_manifest(const struct manifest parts[2], bool copied
 {
     struct sample sample;
     sample_init(&sample, step);
-    int r = 0;
-    for (unsigned i = 0; r == 0 && i < 2; i++) {
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < 2; i++) {
         const char names[2][NAME_SIZE] = {{(char)('a' + i)}, {(char)('b' - i)}};
         size_t first = ret_manifest->file_count;
-        r = manifest_merge(ret_manifest, &parts[i], error);
-        for (size_t k = first; r == 0 && k < ret_manifest->file_count; k++)
-            r = manifest_name_nodes(&ret_manifest->files[k], names, copied ? 2 : 1);
+        status = manifest_merge(ret_manifest, &parts[i], error);
+        for (size_t k = first; status == 0 && k < ret_manifest->file_count; k++)
+            status = manifest_name_nodes(&ret_manifest->files[k], names, copied ? 2 : 1);
     }
     ret_manifest->spec = json_pack("{s:s}", "name", "sample");
     ret_manifest->state = json_pack("{s:{s:i}}", "freeze", "frozen_layers", 1);
-    if (r == 0)
-        r = manifest_seal(ret_manifest, sample.count, error);
+    if (status == 0)
+        status = manifest_seal(ret_manifest, sample.count, error);
     sample_done(&sample);
-    return r;
+    return status;
 }
 
 /* b's files go through @io; a, the coordinator, uses threads. */
@@ -104,26 +104,26 @@ static inline int two_nodes_save(struct two_nodes *nodes, const struct io *io, u
     char path[1024];
     json_t *config = json_pack("{s:s}", "model_type", "gpt2");
     memset(parts, 0, sizeof(parts));
-    int r = two_nodes_write(nodes, 0, a.io, step, &parts[0], error);
-    if (r == 0)
-        r = two_nodes_write(nodes, 1, io, step, &parts[1], error);
-    if (r == 0)
-        r = checkpoint_receive_share(&b, "a", &parts[0], error);
-    if (r == 0)
-        r = checkpoint_receive_share(&a, "b", &parts[1], error);
-    if (r == 0)
-        r = two_nodes_manifest(parts, true, step, &manifest, error);
-    if (r == 0)
-        r = folder_commit_copies(&a, &manifest, config, nodes->sha256, error);
-    if (r == 0)
-        r = checkpoint_take_manifest(&b, "a", nodes->sha256, error);
-    if (r == 0)
-        r = checkpoint_place(&b, manifest.state_digest, path, error);
-    if (r == 0)
-        r = checkpoint_place(&a, manifest.state_digest, path, error);
+    int status = two_nodes_write(nodes, 0, a.io, step, &parts[0], error);
+    if (status == 0)
+        status = two_nodes_write(nodes, 1, io, step, &parts[1], error);
+    if (status == 0)
+        status = checkpoint_receive_share(&b, "a", &parts[0], error);
+    if (status == 0)
+        status = checkpoint_receive_share(&a, "b", &parts[1], error);
+    if (status == 0)
+        status = two_nodes_manifest(parts, true, step, &manifest, error);
+    if (status == 0)
+        status = folder_commit_copies(&a, &manifest, config, nodes->sha256, error);
+    if (status == 0)
+        status = checkpoint_take_manifest(&b, "a", nodes->sha256, error);
+    if (status == 0)
+        status = checkpoint_place(&b, manifest.state_digest, path, error);
+    if (status == 0)
+        status = checkpoint_place(&a, manifest.state_digest, path, error);
     json_decref(config);
     for (unsigned i = 0; i < 2; i++)
         manifest_done(&parts[i]);
     manifest_done(&manifest);
-    return r;
+    return status;
 }

@@ -337,21 +337,21 @@ static inline int raw_join_from(const char *from, const struct world *world, uns
     memcpy(identity.key, world->key, sizeof(identity.key));
     int descriptor = raw_connect_from(from, world->addresses[to]);
     handshake_connect(&handshake, &identity, to, challenge, &reply);
-    int code = 0;
-    while (code == 0) {
+    int status = 0;
+    while (status == 0) {
         struct frame frame;
         uint8_t payload[FRAME_SMALL_MAX + 1];
         bool put = !reply.present || raw_try_put(descriptor, reply.frame, reply.payload);
         if (put && handshake.state == HANDSHAKE_PROVEN)
             break;
         if (!put || !raw_get(descriptor, &frame, payload))
-            code = -ESHUTDOWN;
+            status = -ESHUTDOWN;
         else
-            code = handshake_step(&handshake, &frame, payload, &reply);
+            status = handshake_step(&handshake, &frame, payload, &reply);
     }
-    if (code < 0) {
+    if (status < 0) {
         close(descriptor);
-        return code;
+        return status;
     }
     raw_seal(descriptor, &handshake);
     const struct frame credit = {

@@ -124,24 +124,24 @@ static inline int run_step(struct member *member, const struct job *job,
 {
     float elsewhere[COUNT_MAX];
     uint64_t base = (job->number << 32) | (step << 16);
-    int code = 0;
-    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
+    int status = 0;
+    for (unsigned b = 0; b < BUCKETS && status == 0; b++)
         if (draw(job->number + self, 100 + step * BUCKETS + b) %
             2) /* whether it does is a member's own affair */
-            code = reduce_expect(buckets[b], base | (b << 8), count);
-    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+            status = reduce_expect(buckets[b], base | (b << 8), count);
+    for (unsigned b = 0; b < BUCKETS && status == 0; b++) {
         own_sums_make(&member->sums[b], job, self, b, count);
-        code = reduce_begin(buckets[b], base | (b << 8), member->sums[b].pointers, count);
+        status = reduce_begin(buckets[b], base | (b << 8), member->sums[b].pointers, count);
     }
-    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
-        code = reduce_combine(buckets[b]);
-    for (unsigned b = 0; b < BUCKETS && code == 0; b++) {
+    for (unsigned b = 0; b < BUCKETS && status == 0; b++)
+        status = reduce_combine(buckets[b]);
+    for (unsigned b = 0; b < BUCKETS && status == 0; b++) {
         float *result = b == 1 ? elsewhere : member->sums[b].pointers[0];
-        code = reduce_finish(buckets[b], result);
-        if (code == 0)
+        status = reduce_finish(buckets[b], result);
+        if (status == 0)
             member->wrong += check_result(result, job, b, count);
     }
-    return code;
+    return status;
 }
 
 static inline int run_job(struct member *member, const struct job *job)
@@ -161,13 +161,13 @@ static inline int run_job(struct member *member, const struct job *job)
         .add = add,
     };
     struct reduce_bucket *buckets[BUCKETS] = {NULL};
-    int code = 0;
-    for (unsigned b = 0; b < BUCKETS && code == 0; b++)
-        code = reduce_bucket_new(&group, COUNT_MAX, &buckets[b]);
-    for (uint64_t step = 0; step < 2 && code == 0; step++) /* buckets are used again */
-        code = run_step(member, job, buckets, self, step,
-                        counts[(job->number + step * 3) % ARRAY_COUNT(counts)]);
+    int status = 0;
+    for (unsigned b = 0; b < BUCKETS && status == 0; b++)
+        status = reduce_bucket_new(&group, COUNT_MAX, &buckets[b]);
+    for (uint64_t step = 0; step < 2 && status == 0; step++) /* buckets are used again */
+        status = run_step(member, job, buckets, self, step,
+                          counts[(job->number + step * 3) % ARRAY_COUNT(counts)]);
     for (unsigned b = 0; b < BUCKETS; b++)
         reduce_bucket_free(buckets[b]);
-    return code;
+    return status;
 }

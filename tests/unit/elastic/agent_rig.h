@@ -29,7 +29,7 @@ static inline int setup(void **state)
     on_probation = false;
     agent = agent_new("job", "a", LINKS, TIMEOUT_NS);
     memset(&last_report, 0, sizeof(last_report));
-    return agent == NULL;
+    return !agent;
 }
 
 static inline int teardown(void **state)
@@ -92,13 +92,12 @@ static inline struct plan *make_plan(uint64_t generation, bool planned, unsigned
     plan->workers = calloc(count + 1, sizeof(*plan->workers));
     plan->stage_first_unit = calloc(2, sizeof(unsigned));
     plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));
-    assert_true(plan->workers != NULL && plan->stage_first_unit != NULL &&
-                plan->replica_first_lane != NULL);
+    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
     snprintf(plan->key, sizeof(plan->key), "key%llu", (unsigned long long)generation);
     for (unsigned i = 0; i < count; i++) {
         snprintf(plan->workers[i].node, NAME_SIZE, "a");
         plan->workers[i].slot = slots[i];
-        plan->workers[i].instance = instances != NULL ? instances[i] : 0;
+        plan->workers[i].instance = instances ? instances[i] : 0;
     }
     return plan;
 }

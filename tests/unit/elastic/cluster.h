@@ -48,7 +48,7 @@ static inline void carry_out(struct cluster *cluster, unsigned index, struct age
         case AGENT_SEND_SWITCH:
         case AGENT_SEND_STOP:
         case AGENT_KILL:
-            if (worker != NULL)
+            if (worker)
                 fake_told(cluster, worker, action);
             break;
         case AGENT_REPORT:
@@ -74,7 +74,7 @@ static inline void feed(struct cluster *cluster, unsigned index, struct agent_ev
 static inline void node_tick(struct cluster *cluster, unsigned index)
 {
     struct fake_node *node = &cluster->nodes[index];
-    if (node->agent == NULL)
+    if (!node->agent)
         return;
     node->lease_until_ns = cluster->now_ns + CLUSTER_LEASE_NS;
     while (node->inbox_count > 0 && node->inbox[node->inbox_first].due_ns <= cluster->now_ns) {
@@ -111,7 +111,7 @@ static inline void node_tick(struct cluster *cluster, unsigned index)
 static inline void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
 {
     const struct plan *plan = cluster->plan;
-    for (unsigned rank = 0; plan != NULL && rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++)
         for (unsigned i = 0; i < cluster->node_count; i++) {
             unsigned slot = plan->workers[rank].slot;
             double slowness = cluster->nodes[i].slowness[slot], known = 1;
@@ -152,7 +152,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
     view->progress_step = cluster->committed_ever;
     for (unsigned i = 0; i < cluster->node_count; i++) {
         const struct fake_node *from = &cluster->nodes[i];
-        if (cluster->plan != NULL && cluster->reports[i]->generation == cluster->plan->generation)
+        if (cluster->plan && cluster->reports[i]->generation == cluster->plan->generation)
             reports[view->report_count++] = cluster->reports[i];
         if (from->lease_until_ns <= cluster->now_ns)
             continue;
@@ -183,7 +183,7 @@ static inline void check_plan(struct cluster *cluster, const struct plan *plan)
     struct error error = {0};
     if (plan_check(plan, &error) < 0)
         fail_msg("plan: %s", error.text);
-    assert_true(cluster->plan == NULL || plan->generation > cluster->plan->generation);
+    assert_true(!cluster->plan || plan->generation > cluster->plan->generation);
     if (plan->worker_count > 0)
         assert_int_equal(plan_unit_count(plan), cluster->unit_count);
 }
@@ -223,7 +223,7 @@ static inline void apply_decision(struct cluster *cluster, struct leader_decisio
     struct plan *plan = decision->plan;
     cluster->state = decision->state;
     memcpy(cluster->text, decision->text, sizeof(cluster->text));
-    if (plan != NULL && plan->key[0] == '\0')
+    if (plan && plan->key[0] == '\0')
         for (unsigned i = 0; i < PLAN_KEY_HEX_SIZE - 1; i++)
             plan->key[i] = "0123456789abcdef"[cluster_random(cluster, 16)];
     switch (decision->action) {
@@ -240,7 +240,7 @@ static inline void apply_decision(struct cluster *cluster, struct leader_decisio
         cluster_note(cluster, "publish %llu: %s", (unsigned long long)plan->generation,
                      decision->text);
         check_plan(cluster, plan);
-        if (cluster->plan != NULL && plan->source != PLAN_SOURCE_MEMORY &&
+        if (cluster->plan && plan->source != PLAN_SOURCE_MEMORY &&
             plan->reason == PLAN_REASON_FAILURE) {
             check_fallback(cluster);
             cluster->restarts_from_disk++;
@@ -309,8 +309,8 @@ static inline void leader_tick(struct cluster *cluster)
     struct error error;
     build_view(cluster, &view, nodes, reports);
     cluster->over = false;
-    int r = leader_decide(&view, &cluster->memory, &decision, &error);
-    if (r < 0)
+    int status = leader_decide(&view, &cluster->memory, &decision, &error);
+    if (status < 0)
         fail_msg("leader: %s", error.text);
     cluster->leader_saw = view_fingerprint(cluster);
     cluster->leader_wake_ns = decision.wake_at_ns;
@@ -344,7 +344,7 @@ static inline void cluster_start_daemon(struct cluster *cluster, unsigned index)
     node->agent_wake_ns = UINT64_MAX;
     node->plan_seen = node->next_seen = UINT64_MAX;
     node->sync_at_ns = cluster->now_ns;
-    if (cluster->plan != NULL && cluster->reports[index]->generation == cluster->plan->generation) {
+    if (cluster->plan && cluster->reports[index]->generation == cluster->plan->generation) {
         struct agent_event said = {.type = AGENT_REPORTED, .report = cluster->reports[index]};
         feed(cluster, index, &said);
     }
@@ -356,9 +356,9 @@ static inline void cluster_start_daemon(struct cluster *cluster, unsigned index)
         feed(cluster, index, &up);
         inbox_put(cluster, worker, AGENT_WORKER_STATUS);
     }
-    if (cluster->next == NULL)
+    if (!cluster->next)
         node->next_seen = cluster->next_version;
-    if (cluster->plan == NULL)
+    if (!cluster->plan)
         node->plan_seen = cluster->plan_version;
 }
 
@@ -383,7 +383,7 @@ static inline void cluster_kill_worker(struct cluster *cluster, struct fake_work
 static inline void cluster_kill_node(struct cluster *cluster, unsigned index)
 {
     cluster_note(cluster, "KILL node %s", cluster->nodes[index].name);
-    if (cluster->nodes[index].agent != NULL)
+    if (cluster->nodes[index].agent)
         cluster_stop_daemon(cluster, index);
     cluster->nodes[index].up = false;
     for (unsigned i = 0; i < cluster->worker_count; i++)
@@ -443,7 +443,7 @@ static inline void cluster_free(struct cluster *cluster)
 static inline bool cluster_trains(struct cluster *cluster)
 {
     const struct plan *plan = cluster->plan;
-    if (plan == NULL || plan->worker_count == 0)
+    if (!plan || plan->worker_count == 0)
         return false;
     for (unsigned rank = 0; rank < plan->worker_count; rank++)
         if (!fake_in(fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot),

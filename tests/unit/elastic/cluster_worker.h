@@ -25,7 +25,7 @@ static inline void inbox_put(struct cluster *cluster, struct fake_worker *worker
                              enum agent_event_type type)
 {
     struct fake_node *node = &cluster->nodes[worker->node];
-    if (node->agent == NULL)
+    if (!node->agent)
         return;
     assert_true(node->inbox_count < CLUSTER_INBOX);
     unsigned last = (node->inbox_first + node->inbox_count) % CLUSTER_INBOX;
@@ -60,7 +60,7 @@ static inline void fake_exit(struct cluster *cluster, struct fake_worker *worker
     worker->alive = false;
     inbox_put(cluster, worker, AGENT_WORKER_EXIT);
     struct fake_node *node = &cluster->nodes[worker->node];
-    if (node->agent != NULL)
+    if (node->agent)
         node->inbox[(node->inbox_first + node->inbox_count - 1) % CLUSTER_INBOX].event.exit_code =
             code;
     plan_free(worker->plan);
@@ -191,7 +191,7 @@ static inline void fake_told(struct cluster *cluster, struct fake_worker *worker
         return;
     }
     /* Said on the strength of a status that is old news. */
-    if (worker->plan != NULL && worker->plan->generation >= action->plan->generation &&
+    if (worker->plan && worker->plan->generation >= action->plan->generation &&
         (worker->activity != FAKE_IDLE || worker->status.phase == WORKER_STUCK))
         return;
     struct plan *plan = plan_copy(action->plan);
@@ -225,7 +225,7 @@ static inline void fake_told(struct cluster *cluster, struct fake_worker *worker
 static inline bool fake_in(const struct fake_worker *worker, uint64_t generation,
                            enum fake_activity activity)
 {
-    return worker != NULL && worker->activity == activity && worker->plan != NULL &&
+    return worker && worker->activity == activity && worker->plan &&
            worker->plan->generation == generation;
 }
 
@@ -290,7 +290,7 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
     unsigned end = plan->stage_first_unit[rank % plan->stage_count + 1];
     for (unsigned m = 0; m < plan->move_count; m++) {
         const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
-        if (plan->moves[m].to_rank == rank && fake_at(cluster, from->node, from->slot) == NULL)
+        if (plan->moves[m].to_rank == rank && !fake_at(cluster, from->node, from->slot))
             return; /* will notice */
     }
     bool keeps_old = plan->source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
@@ -330,8 +330,7 @@ static inline bool everybody_ready(struct cluster *cluster, const struct plan *p
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
         const struct fake_worker *peer =
             fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
-        if (peer == NULL || peer->plan == NULL || peer->plan->generation != plan->generation ||
-            !peer->ready)
+        if (!peer || !peer->plan || peer->plan->generation != plan->generation || !peer->ready)
             return false;
     }
     return true;
@@ -444,7 +443,7 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
     uint64_t step = status->applied_step + 1;
     worker->act_at_ns = cluster_delay(cluster, 40);
     if (worker->must_switch) {
-        if (worker->pending == NULL)
+        if (!worker->pending)
             return; /* its daemon will tell */
         struct plan *next = worker->pending;
         worker->pending = NULL;
@@ -474,7 +473,7 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
     if (root && exchange->committed < step && !exchange->broken &&
         everybody_holds(cluster, plan, step)) {
         exchange->committed = step;
-        exchange->switches = worker->pending != NULL;
+        exchange->switches = worker->pending;
         assert_true(step + 1 > cluster->committed_ever);
         cluster->committed_ever = MAX(cluster->committed_ever, step);
     }
@@ -521,14 +520,14 @@ static inline bool links_broken(struct cluster *cluster, const struct fake_worke
         for (unsigned rank = 0; rank < plan->donor_count; rank++) {
             struct fake_worker *peer =
                 fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
-            if (peer == NULL || peer->status.phase == WORKER_STUCK)
+            if (!peer || peer->status.phase == WORKER_STUCK)
                 return true;
         }
         return false;
     }
     if (worker->activity != FAKE_JOINING && worker->activity != FAKE_TRAINING)
         return false;
-    if (plan == NULL || worker->must_switch)
+    if (!plan || worker->must_switch)
         return false; /* has all that it needs from this generation */
     const struct fake_exchange *exchange = exchange_of(cluster, plan);
     if (exchange->generation != plan->generation)
@@ -536,14 +535,13 @@ static inline bool links_broken(struct cluster *cluster, const struct fake_worke
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
         struct fake_worker *peer =
             fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
-        bool switched = peer != NULL && peer->plan != NULL &&
-                        peer->plan->generation > plan->generation && peer->plan->planned &&
-                        peer->activity != FAKE_IDLE;
-        bool same_process = peer != NULL && (plan->workers[rank].instance == 0 ||
-                                             plan->workers[rank].instance == peer->instance);
+        bool switched = peer && peer->plan && peer->plan->generation > plan->generation &&
+                        peer->plan->planned && peer->activity != FAKE_IDLE;
+        bool same_process = peer && (plan->workers[rank].instance == 0 ||
+                                     plan->workers[rank].instance == peer->instance);
         if (switched && exchange->switches)
             continue;
-        if (exchange->switches && peer == NULL &&
+        if (exchange->switches && !peer &&
             said_good_bye(cluster, &plan->workers[rank], plan->generation))
             continue;
         if (!same_process || (!fake_in(peer, plan->generation, FAKE_JOINING) &&
@@ -558,7 +556,7 @@ static inline void name_lost(struct cluster *cluster, struct fake_worker *worker
     const struct plan *plan = worker->plan;
     worker->status.lost_count = 0;
     for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot) == NULL)
+        if (!fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot))
             snprintf(worker->status.lost[worker->status.lost_count++],
                      sizeof(worker->status.lost[0]), "%s/%u", plan->workers[rank].node,
                      plan->workers[rank].slot);

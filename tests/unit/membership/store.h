@@ -40,8 +40,8 @@ static inline void store_open_options(struct store *store, const struct etcd_opt
     struct error error = {0};
     store->loop = poll_loop_new();
     assert_non_null(store->loop);
-    int r = etcd_new(poll_loop_table(store->loop), options, &store->etcd, &error);
-    if (r < 0)
+    int status = etcd_new(poll_loop_table(store->loop), options, &store->etcd, &error);
+    if (status < 0)
         fail_msg("%s", error.text);
     store->kv = etcd_kv(store->etcd);
 }
@@ -199,8 +199,8 @@ static inline struct posted store_post_as(const struct etcd_fixture *fixture, co
     struct posted posted = {0};
     char url[ETCD_FIXTURE_TEXT_SIZE], authorization[ETCD_FIXTURE_TEXT_SIZE];
     const char *headers[] = {"Content-Type: application/json", NULL, NULL};
-    snprintf(authorization, sizeof(authorization), "Authorization: %s", token != NULL ? token : "");
-    if (token != NULL)
+    snprintf(authorization, sizeof(authorization), "Authorization: %s", token ? token : "");
+    if (token)
         headers[1] = authorization;
     etcd_fixture_url(fixture->members[0].client_port, url);
     strncat(url, path, sizeof(url) - strlen(url) - 1);
@@ -251,7 +251,7 @@ static inline const char *watched_value(const struct watched *watched, const cha
 static inline bool watched_is(const struct watched *watched, const char *key, const char *value)
 {
     const char *now = watched_value(watched, key);
-    return value == NULL ? now == NULL : now != NULL && strcmp(now, value) == 0;
+    return !value ? !now : now && strcmp(now, value) == 0;
 }
 
 static inline void watched_snapshot(void *context, const struct kv_entry *entries, size_t count,
@@ -297,10 +297,9 @@ static inline void watched_state(void *context, const struct error *error)
 {
     struct watched *watched = context;
     watched->losses += error != NULL;
-    watched->returns += error == NULL;
-    watched->lost_status = error != NULL ? error->code : 0;
-    snprintf(watched->lost_text, sizeof(watched->lost_text), "%s",
-             error != NULL ? error->text : "");
+    watched->returns += !error;
+    watched->lost_status = error ? error->code : 0;
+    snprintf(watched->lost_text, sizeof(watched->lost_text), "%s", error ? error->text : "");
 }
 
 static const struct kv_watch_callbacks watched_callbacks = {watched_snapshot, watched_events,

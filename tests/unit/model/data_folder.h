@@ -33,6 +33,6 @@ static inline void expect_failure(const struct dataset_options *options, int cod
     struct error error = {0};
     assert_int_equal(dataset_open(options, &dataset, &error), code);
     assert_null(dataset);
-    if (strstr(error.text, text) == NULL)
+    if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }

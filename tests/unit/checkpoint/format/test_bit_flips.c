@@ -53,12 +53,12 @@ static void flip(const char *file, uint64_t bit)
 static int scrub(struct error *error)
 {
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(path, &reader, error);
-    if (r != 0)
-        return r;
-    r = checkpoint_verify(reader, NULL, NULL, error);
+    int status = checkpoint_open(path, &reader, error);
+    if (status != 0)
+        return status;
+    status = checkpoint_verify(reader, NULL, NULL, error);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 /* As a worker restores: all tensors at once, through the threads of a load. */
@@ -69,17 +69,17 @@ static int restore(struct error *error)
     struct checkpoint_wish wishes[SAMPLE_TENSORS];
     struct checkpoint_reader *reader;
     struct sample sample;
-    int r = checkpoint_open(path, &reader, error);
-    if (r != 0)
-        return r;
+    int status = checkpoint_open(path, &reader, error);
+    if (status != 0)
+        return status;
     sample_init(&sample, STEP);
     for (unsigned i = 0; i < sample.count; i++)
         wishes[i] = (struct checkpoint_wish){sample.tensors[i].name, sample.tensors[i].role,
                                              values[i], sample.tensors[i].count};
-    r = checkpoint_load(reader, &options, wishes, sample.count, NULL, error);
+    status = checkpoint_load(reader, &options, wishes, sample.count, NULL, error);
     sample_done(&sample);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void expect_found(const char *name, uint64_t bit)
@@ -90,9 +90,10 @@ static void expect_found(const char *name, uint64_t bit)
     flip(file, bit);
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
         struct error error = {0};
-        int r = ways[i](&error);
-        if (r != -EBADMSG || strstr(error.text, name) == NULL)
-            fail_msg("%s, bit %lu, way %zu: %d \"%s\"", name, (unsigned long)bit, i, r, error.text);
+        int status = ways[i](&error);
+        if (status != -EBADMSG || !strstr(error.text, name))
+            fail_msg("%s, bit %lu, way %zu: %d \"%s\"", name, (unsigned long)bit, i, status,
+                     error.text);
     }
     flip(file, bit);
 }

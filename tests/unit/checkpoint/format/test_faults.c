@@ -27,7 +27,7 @@ static unsigned count_entries(const char *folder)
     unsigned count = 0;
     const struct dirent *entry;
     DIR *directory = opendir(folder);
-    while ((entry = readdir(directory)) != NULL)
+    while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';
     closedir(directory);
     return count;
@@ -67,11 +67,11 @@ static bool try_one(struct checkpoint_writer *writer, const struct io *io, const
 {
     struct error error = {0};
     fault_arm(k, kind->code, kind->torn, kind->stay_dead);
-    int r = sample_save(writer, io, folder, NEW, 2, &error);
+    int status = sample_save(writer, io, folder, NEW, 2, &error);
     bool hit = fault.count > k;
     fault_disarm();
-    if (r != 0) {
-        assert_int_equal(r, kind->code);
+    if (status != 0) {
+        assert_int_equal(status, kind->code);
         assert_int_equal(error.code, kind->code);
         assert_non_null(strstr(error.text, folder));
         assert_non_null(strstr(error.text, strerror(-kind->code)));
@@ -80,7 +80,7 @@ static bool try_one(struct checkpoint_writer *writer, const struct io *io, const
     if (step_exists(folder, NEW))
         assert_valid(folder, NEW);
     else
-        assert_true(r != 0);
+        assert_true(status != 0);
     remove_step(folder, NEW);
     return !hit;
 }
@@ -177,16 +177,16 @@ static void a_failed_share_leaves_nothing(void **state)
         fault_arm(k, -ENOSPC, false, false);
         assert_int_equal(checkpoint_writer_begin(writer, &share), 0);
         checkpoint_writer_release_wait(writer);
-        int r = checkpoint_writer_wait(writer, UINT64_MAX / 2, &part, &error);
+        int status = checkpoint_writer_wait(writer, UINT64_MAX / 2, &part, &error);
         bool hit = fault.count > k;
         fault_disarm();
         sample_done(&sample);
         if (!hit) {
-            assert_int_equal(r, 1);
+            assert_int_equal(status, 1);
             manifest_done(&part);
             break;
         }
-        assert_int_equal(r, -ENOSPC);
+        assert_int_equal(status, -ENOSPC);
         assert_int_equal(count_entries(folder), 0);
     }
     checkpoint_writer_stop(writer);

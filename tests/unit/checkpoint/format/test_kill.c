@@ -122,7 +122,7 @@ static unsigned count_parts(const char *folder)
     uint64_t step;
     const struct dirent *entry;
     DIR *directory = opendir(folder);
-    while ((entry = readdir(directory)) != NULL)
+    while ((entry = readdir(directory)))
         count += folder_classify(entry->d_name, &step) == FOLDER_PART;
     closedir(directory);
     return count;
@@ -172,7 +172,7 @@ static void check_leftovers(const struct story *story, uint64_t step)
     sample_write(story->folder, step, 1);
     assert_int_equal(checkpoint_retain(story->folder, KEEP, step, 0, &error), 0);
     DIR *directory = opendir(story->folder);
-    while ((entry = readdir(directory)) != NULL)
+    while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';
     closedir(directory);
     assert_int_equal(count, KEEP);
@@ -183,7 +183,7 @@ static void a_kill_at_any_moment_leaves_good_checkpoints(void **state)
     (void)state;
     struct story story = {0};
     const char *seed = getenv("FIRN_SEED");
-    story.random = seed != NULL ? strtoull(seed, NULL, 10) : clock_monotonic_ns() % 1000000007;
+    story.random = seed ? strtoull(seed, NULL, 10) : clock_monotonic_ns() % 1000000007;
     print_message("[   INFO   ] FIRN_SEED=%" PRIu64 "\n", story.random);
     sample_frozen = FROZEN;
     sample_folder(story.folder);

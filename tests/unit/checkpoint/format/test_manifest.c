@@ -223,14 +223,13 @@ static void decode_names_the_cause(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(edits); i++) {
         struct error error = {0};
         json_t *tree = manifest_encode(&whole);
-        json_t *target = edits[i].array == NULL
-                             ? tree
-                             : json_array_get(json_object_get(tree, edits[i].array), 0);
+        json_t *target =
+            !edits[i].array ? tree : json_array_get(json_object_get(tree, edits[i].array), 0);
         json_object_set_new(target, edits[i].key,
                             json_loads(edits[i].value, JSON_DECODE_ANY, NULL));
         assert_int_equal(manifest_decode(tree, "here", &decoded, &error), -EBADMSG);
         assert_int_equal(error.code, -EBADMSG);
-        if (strstr(error.text, edits[i].cause) == NULL || strstr(error.text, "here") == NULL)
+        if (!strstr(error.text, edits[i].cause) || !strstr(error.text, "here"))
             fail_msg("%s: \"%s\" does not say \"%s\"", edits[i].key, error.text, edits[i].cause);
         json_object_del(target, edits[i].key);
         if (strcmp(edits[i].key, "state_digest") != 0)

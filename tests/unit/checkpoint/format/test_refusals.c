@@ -38,8 +38,7 @@ static int tear_down(void **state)
 
 static void assert_says(const struct error *error, int code, const char *where)
 {
-    if (error->code != code || strstr(error->text, where) == NULL ||
-        strstr(error->text, strerror(-code)) == NULL)
+    if (error->code != code || !strstr(error->text, where) || !strstr(error->text, strerror(-code)))
         fail_msg("%d: \"%s\" does not name %s and \"%s\"", error->code, error->text, where,
                  strerror(-code));
 }
@@ -93,10 +92,10 @@ static int open_as_nobody(const char *path, const char *file)
     struct error error = {0};
     if (setgid(65534) != 0 || setuid(65534) != 0)
         return 77;
-    int r = checkpoint_open(path, &reader, &error);
+    int status = checkpoint_open(path, &reader, &error);
     fprintf(stderr, "%s\n", error.text);
-    return r == -EACCES && strstr(error.text, file) != NULL &&
-                   strstr(error.text, strerror(EACCES)) != NULL && !checkpoint_is_lost(path, r)
+    return status == -EACCES && strstr(error.text, file) && strstr(error.text, strerror(EACCES)) &&
+                   !checkpoint_is_lost(path, status)
                ? 0
                : 1;
 }
@@ -136,9 +135,9 @@ static int start_without_memory(void)
     struct checkpoint_writer *none;
     struct error error = {0};
     setrlimit(RLIMIT_AS, &limit);
-    int r = checkpoint_writer_start(&options, &none, &error);
+    int status = checkpoint_writer_start(&options, &none, &error);
     fprintf(stderr, "%s\n", error.text);
-    return r == -ENOMEM && strstr(error.text, "1073741824") != NULL ? 0 : 1;
+    return status == -ENOMEM && strstr(error.text, "1073741824") ? 0 : 1;
 }
 
 static void an_arena_that_does_not_fit_is_refused_at_start(void **state)

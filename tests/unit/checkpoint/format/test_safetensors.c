@@ -98,10 +98,10 @@ static int parse_text(const char *json, uint64_t data_bytes, struct error *error
     struct safetensors_index index;
     bytes_put_u64(data, length);
     memcpy(data + 8, json, length);
-    int r = safetensors_parse(data, 8 + length, 8 + length + data_bytes, &index, error);
-    if (r == 0)
+    int status = safetensors_parse(data, 8 + length, 8 + length + data_bytes, &index, error);
+    if (status == 0)
         safetensors_index_done(&index);
-    return r;
+    return status;
 }
 
 /* The same as a file, whose data are a hole. */
@@ -115,10 +115,10 @@ static int open_text(const char *path, const char *json, uint64_t data_bytes, st
     fputs(json, file);
     fclose(file);
     assert_int_equal(truncate(path, (off_t)(8 + strlen(json) + data_bytes)), 0);
-    int r = safetensors_open(path, &index, error);
-    if (r == 0)
+    int status = safetensors_open(path, &index, error);
+    if (status == 0)
         safetensors_index_done(&index);
-    return r;
+    return status;
 }
 
 #define ENTRY(shape, from, to)                                                                     \
@@ -161,10 +161,10 @@ static void the_file_and_the_cause_are_named(void **state)
         struct error error = {0};
         assert_int_equal(parse_text(cases[i].json, cases[i].data_bytes, &error), -EBADMSG);
         assert_int_equal(error.code, -EBADMSG);
-        if (strstr(error.text, cases[i].cause) == NULL)
+        if (!strstr(error.text, cases[i].cause))
             fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].json, error.text, cases[i].cause);
         assert_int_equal(open_text(path, cases[i].json, cases[i].data_bytes, &error), -EBADMSG);
-        if (strstr(error.text, cases[i].cause) == NULL || strstr(error.text, path) == NULL)
+        if (!strstr(error.text, cases[i].cause) || !strstr(error.text, path))
             fail_msg("%s: \"%s\" does not say \"%s\" and the file", cases[i].json, error.text,
                      cases[i].cause);
     }

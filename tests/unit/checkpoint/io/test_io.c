@@ -36,7 +36,7 @@ static int set_up(void **state, const struct io *io)
     for (size_t i = 0; i < BLOCK * BLOCKS; i++)
         fixture->arena[i] = (uint8_t)(i * 7 + i / BLOCK);
     snprintf(fixture->folder, sizeof(fixture->folder), "/tmp/firn-io-XXXXXX");
-    if (mkdtemp(fixture->folder) == NULL)
+    if (!mkdtemp(fixture->folder))
         return -1;
     snprintf(fixture->path, sizeof(fixture->path), "%s/file", fixture->folder);
     *state = fixture;
@@ -75,15 +75,15 @@ static void writes_land_where_they_belong(void **state)
     unsigned posted = 0, finished = 0;
     while (finished < BLOCKS) {
         unsigned block = BLOCKS - 1 - posted; /* backwards: order must not matter */
-        int r = posted < BLOCKS
-                    ? io->write(fixture->context, descriptor, fixture->arena + block * BLOCK, BLOCK,
-                                block * BLOCK, block)
-                    : -EAGAIN;
-        if (r == 0) {
+        int status = posted < BLOCKS
+                         ? io->write(fixture->context, descriptor, fixture->arena + block * BLOCK,
+                                     BLOCK, block * BLOCK, block)
+                         : -EAGAIN;
+        if (status == 0) {
             posted++;
             continue;
         }
-        assert_int_equal(r, -EAGAIN);
+        assert_int_equal(status, -EAGAIN);
         assert_true(posted - finished <= DEPTH);
         uint64_t user;
         assert_int_equal(io->drain(fixture->context, true, &user), 1);
@@ -172,12 +172,12 @@ static void a_short_write_is_carried_on(void **state)
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &limited);
     assert_int_equal(io->write(fixture->context, descriptor, fixture->arena, 8 * 4096, 0, 1), 0);
-    int r = io->drain(fixture->context, true, &user);
+    int status = io->drain(fixture->context, true, &user);
     setrlimit(RLIMIT_FSIZE, &before);
-    assert_int_equal(r, -EFBIG);
-    struct stat status;
-    assert_int_equal(fstat(descriptor, &status), 0);
-    assert_int_equal(status.st_size, 3 * 4096 + 100);
+    assert_int_equal(status, -EFBIG);
+    struct stat found;
+    assert_int_equal(fstat(descriptor, &found), 0);
+    assert_int_equal(found.st_size, 3 * 4096 + 100);
     assert_int_equal(io->close_file(fixture->context, descriptor), 0);
 }
 
@@ -212,8 +212,8 @@ static void reserving_too_much_says_so_early(void **state)
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
     int descriptor = io->create(fixture->context, fixture->path, true);
-    int r = io->reserve(fixture->context, descriptor, (uint64_t)1 << 50);
-    assert_true(r == -ENOSPC || r == -EFBIG);
+    int status = io->reserve(fixture->context, descriptor, (uint64_t)1 << 50);
+    assert_true(status == -ENOSPC || status == -EFBIG);
     assert_int_equal(io->close_file(fixture->context, descriptor), 0);
 }
 

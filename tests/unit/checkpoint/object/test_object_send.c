@@ -396,8 +396,8 @@ static void test_frozen_units_are_copied(void **state)
         fake.fail_from = fake.operations + k;
         fake.fail_count = 1;
         fake.status = -EINVAL;
-        int r = send_step(3, &error);
-        assert_true(r == 0 || r == -EINVAL);
+        int status = send_step(3, &error);
+        assert_true(status == 0 || status == -EINVAL);
         fake.fail_from = FAKE_NEVER;
         assert_int_equal(send_step(3, &error), 0);
         assert_int_equal(fake_check(), 2);
@@ -429,7 +429,7 @@ static void test_retention(void **state)
     assert_int_equal(fake_check(), 1);
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++)
         assert_true(fake.objects[i].key[0] == '\0' ||
-                    strstr(fake.objects[i].key, "step-0000000003-") != NULL);
+                    strstr(fake.objects[i].key, "step-0000000003-"));
 }
 
 static void test_retention_cut_off_anywhere(void **state)
@@ -437,13 +437,13 @@ static void test_retention_cut_off_anywhere(void **state)
     (void)state;
     struct error error = {0};
     uint64_t oldest, k = 0;
-    for (int r = -1; r != 0; k++) {
+    for (int status = -1; status != 0; k++) {
         fake_reset();
         for (uint64_t step = 1; step <= 2; step++)
             assert_int_equal(send_step(step, &error), 0);
         fake.fail_from = fake.operations + k;
         fake.fail_count = FAKE_NEVER;
-        r = expire(2, 1, &oldest, &error); /* the store checks itself after each removal */
+        status = expire(2, 1, &oldest, &error); /* the store checks itself after each removal */
         fake.fail_from = FAKE_NEVER;
         assert_int_equal(expire(2, 1, &oldest, &error), 0);
         assert_int_equal(fake_check(), 1);
@@ -466,7 +466,7 @@ static void test_leftovers_go(void **state)
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++) {
         assert_string_equal(fake.uploads[i].name, "");
         assert_true(fake.objects[i].key[0] == '\0' ||
-                    strstr(fake.objects[i].key, "step-0000000002-") != NULL);
+                    strstr(fake.objects[i].key, "step-0000000002-"));
     }
 }
 

@@ -35,7 +35,7 @@ static void assert_refused(const char *text, const char *words)
     struct object_settings settings;
     struct error error;
     assert_int_equal(load(text, 0600, &settings, &error), -EINVAL);
-    if (strstr(error.text, words) == NULL)
+    if (!strstr(error.text, words))
         fail_msg("\"%s\" does not say \"%s\"", error.text, words);
     assert_null(strstr(error.text, "hush"));
 }

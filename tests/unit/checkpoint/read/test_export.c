@@ -49,7 +49,7 @@ static unsigned count_entries(const char *path)
     unsigned count = 0;
     const struct dirent *entry;
     DIR *directory = opendir(path);
-    while ((entry = readdir(directory)) != NULL)
+    while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';
     closedir(directory);
     return count;

@@ -68,8 +68,8 @@ static void check_words(const struct kind *kind, int result, long number)
         return;
     if (kind->kind == FILE_CALLS_SHORT)
         fail_msg("call %ld, short: %d \"%s\"", number, result, failure.text);
-    if (strstr(failure.text, folder) == NULL || failure.code != result ||
-        (result == -kind->code && strstr(failure.text, strerror(kind->code)) == NULL))
+    if (!strstr(failure.text, folder) || failure.code != result ||
+        (result == -kind->code && !strstr(failure.text, strerror(kind->code))))
         fail_msg("call %ld, %s: %d \"%s\"", number, strerror(kind->code), result, failure.text);
 }
 
@@ -81,13 +81,13 @@ static void fail_each(int (*run)(void), void (*check)(int result))
         for (; hit; k++) {
             failure = (struct error){0};
             file_calls_arm(folder, k, kinds[i].kind, kinds[i].code);
-            int r = run();
+            int status = run();
             hit = file_calls_disarm();
-            if (r != 0 && !hit)
+            if (status != 0 && !hit)
                 fail_msg("nothing failed, but: %s", failure.text);
-            check_words(&kinds[i], r, k);
-            if (check != NULL)
-                check(r);
+            check_words(&kinds[i], status, k);
+            if (check)
+                check(status);
         }
         assert_true(k > 3);
         if (i == 0)
@@ -106,17 +106,17 @@ static int open_and_read(void)
 {
     static float values[8192];
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r != 0)
-        return r;
-    for (unsigned i = 0; r == 0 && i < sample.count; i++) {
-        r = checkpoint_read(reader, sample.tensors[i].name, sample.tensors[i].role, values,
-                            sample.tensors[i].count, &failure);
-        if (r == 0)
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status != 0)
+        return status;
+    for (unsigned i = 0; status == 0 && i < sample.count; i++) {
+        status = checkpoint_read(reader, sample.tensors[i].name, sample.tensors[i].role, values,
+                                 sample.tensors[i].count, &failure);
+        if (status == 0)
             assert_memory_equal(values, sample.values[i], sample.tensors[i].count * sizeof(float));
     }
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void opening_and_reading(void **state)
@@ -131,17 +131,17 @@ static int open_and_load(void)
     const struct checkpoint_load_options options = {.io = io_threads_table(), .thread_count = 1};
     struct checkpoint_wish wishes[SAMPLE_TENSORS];
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r != 0)
-        return r;
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status != 0)
+        return status;
     for (unsigned i = 0; i < sample.count; i++)
         wishes[i] = (struct checkpoint_wish){sample.tensors[i].name, sample.tensors[i].role,
                                              values[i], sample.tensors[i].count};
-    r = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
-    for (unsigned i = 0; r == 0 && i < sample.count; i++)
+    status = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
+    for (unsigned i = 0; status == 0 && i < sample.count; i++)
         assert_memory_equal(values[i], sample.values[i], sample.tensors[i].count * sizeof(float));
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void opening_and_loading(void **state)
@@ -153,12 +153,12 @@ static void opening_and_loading(void **state)
 static int scrub(void)
 {
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r == 0) {
-        r = checkpoint_verify(reader, NULL, NULL, &failure);
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status == 0) {
+        status = checkpoint_verify(reader, NULL, NULL, &failure);
         checkpoint_close(reader);
     }
-    return r;
+    return status;
 }
 
 static void a_scrub(void **state)

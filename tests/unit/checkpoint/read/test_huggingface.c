@@ -23,7 +23,7 @@ static int run_reference(const char *path)
 {
     const char *python = getenv("FIRN_PYTHON");
     char script[] = FIRN_SOURCE "/tests/parity/safetensors_reference.py";
-    char *const arguments[] = {(char *)(uintptr_t)(python == NULL ? "python3" : python), script,
+    char *const arguments[] = {(char *)(uintptr_t)(!python ? "python3" : python), script,
                                (char *)(uintptr_t)path, NULL};
     pid_t child;
     int status;

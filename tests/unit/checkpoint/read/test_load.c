@@ -262,7 +262,7 @@ static void assert_refused(const char *file, const char *chunk)
     struct checkpoint_reader *reader = open_checkpoint();
     unsigned count = wish_units(wishes, 0, UNITS);
     assert_int_equal(checkpoint_load(reader, &options, wishes, count, NULL, &error), -EBADMSG);
-    if (strstr(error.text, file) == NULL || strstr(error.text, chunk) == NULL)
+    if (!strstr(error.text, file) || !strstr(error.text, chunk))
         fail_msg("\"%s\" does not say \"%s\" and \"%s\"", error.text, file, chunk);
     free_wishes(wishes, count);
     checkpoint_close(reader);

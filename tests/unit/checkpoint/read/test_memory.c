@@ -59,29 +59,29 @@ static int write_share(struct manifest *ret_part)
 {
     struct checkpoint_tensor tensors[SAMPLE_TENSORS];
     struct checkpoint_share share = sample_share(&sample, folder, NEW, 0, 1, tensors);
-    int r = checkpoint_writer_begin(writer, &share);
-    if (r != 0)
-        return r;
-    r = checkpoint_writer_wait(writer, UINT64_MAX / 2, ret_part, NULL);
-    return r == 1 ? 0 : r;
+    int status = checkpoint_writer_begin(writer, &share);
+    if (status != 0)
+        return status;
+    status = checkpoint_writer_wait(writer, UINT64_MAX / 2, ret_part, NULL);
+    return status == 1 ? 0 : status;
 }
 
 static int save(void)
 {
     char path[1024], sha256[65];
     struct manifest part = {0}, manifest = {0};
-    int r = write_share(&part);
-    if (r == 0)
-        r = manifest_merge(&manifest, &part, NULL);
+    int status = write_share(&part);
+    if (status == 0)
+        status = manifest_merge(&manifest, &part, NULL);
     manifest.spec = json_incref(config);
     manifest.state = json_incref(config);
-    if (r == 0)
-        r = manifest_seal(&manifest, sample.count, NULL);
-    if (r == 0)
-        r = folder_commit(io_threads_table(), folder, &manifest, config, path, sha256, NULL);
+    if (status == 0)
+        status = manifest_seal(&manifest, sample.count, NULL);
+    if (status == 0)
+        status = folder_commit(io_threads_table(), folder, &manifest, config, path, sha256, NULL);
     manifest_done(&part);
     manifest_done(&manifest);
-    return r;
+    return status;
 }
 
 static void assert_good(uint64_t step)
@@ -113,14 +113,14 @@ static int open_and_read(void)
 {
     static float values[8192];
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r != 0)
-        return r;
-    for (unsigned i = 0; r == 0 && i < sample.count; i++)
-        r = checkpoint_read(reader, sample.tensors[i].name, sample.tensors[i].role, values,
-                            sample.tensors[i].count, &failure);
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status != 0)
+        return status;
+    for (unsigned i = 0; status == 0 && i < sample.count; i++)
+        status = checkpoint_read(reader, sample.tensors[i].name, sample.tensors[i].role, values,
+                                 sample.tensors[i].count, &failure);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void opening_and_reading(void **state)
@@ -135,15 +135,15 @@ static int open_and_load(void)
     const struct checkpoint_load_options options = {.io = io_threads_table(), .thread_count = 1};
     struct checkpoint_wish wishes[SAMPLE_TENSORS];
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r != 0)
-        return r;
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status != 0)
+        return status;
     for (unsigned i = 0; i < sample.count; i++)
         wishes[i] = (struct checkpoint_wish){sample.tensors[i].name, sample.tensors[i].role,
                                              values[i], sample.tensors[i].count};
-    r = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
+    status = checkpoint_load(reader, &options, wishes, sample.count, NULL, &failure);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void opening_and_loading(void **state)
@@ -155,12 +155,12 @@ static void opening_and_loading(void **state)
 static int scrub(void)
 {
     struct checkpoint_reader *reader;
-    int r = checkpoint_open(old_path, &reader, &failure);
-    if (r == 0) {
-        r = checkpoint_verify(reader, NULL, NULL, &failure);
+    int status = checkpoint_open(old_path, &reader, &failure);
+    if (status == 0) {
+        status = checkpoint_verify(reader, NULL, NULL, &failure);
         checkpoint_close(reader);
     }
-    return r;
+    return status;
 }
 
 static void a_scrub(void **state)

@@ -49,13 +49,13 @@ static int with_remote(int (*run)(struct checkpoint_remote *remote))
         .job = "sample", .nodes = both, .node_count = 2, .timeout_ns = NS_PER_SECOND / 5};
     struct checkpoint_remote *remote;
     memcpy(options.key, nodes.servers[0].key, sizeof(options.key));
-    int r = checkpoint_remote_new(&options, &remote, &failure);
-    if (r != 0)
-        return r;
-    r = run(remote);
+    int status = checkpoint_remote_new(&options, &remote, &failure);
+    if (status != 0)
+        return status;
+    status = run(remote);
     checkpoint_remote_free(remote);
     /* libcurl does not always say that it was memory. */
-    return r == -EHOSTUNREACH && fault_memory_hit ? -ENOMEM : r;
+    return status == -EHOSTUNREACH && fault_memory_hit ? -ENOMEM : status;
 }
 
 static int copy_share(struct checkpoint_remote *remote, const char *writer)
@@ -140,15 +140,15 @@ static int read_all(struct checkpoint_remote *remote)
     static float values[8192];
     const struct checkpoint_source source = source_of(remote);
     struct checkpoint_reader *reader;
-    int r = checkpoint_open_copies(&source, &reader, &failure);
-    if (r != 0)
-        return r;
+    int status = checkpoint_open_copies(&source, &reader, &failure);
+    if (status != 0)
+        return status;
     const struct manifest *manifest = checkpoint_manifest(reader);
-    for (size_t i = 0; r == 0 && i < manifest->tensor_count; i++)
-        r = checkpoint_read(reader, manifest->tensors[i].name, manifest->tensors[i].role, values,
-                            manifest->tensors[i].size_bytes / sizeof(float), &failure);
+    for (size_t i = 0; status == 0 && i < manifest->tensor_count; i++)
+        status = checkpoint_read(reader, manifest->tensors[i].name, manifest->tensors[i].role,
+                                 values, manifest->tensors[i].size_bytes / sizeof(float), &failure);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static int open_and_read(void)
@@ -198,17 +198,17 @@ static int verify(struct checkpoint_remote *remote)
     const struct checkpoint_source source = source_of(remote);
     struct checkpoint_reader *reader;
     struct copies_verdict verdict;
-    int r = checkpoint_open_copies(&source, &reader, &failure);
-    if (r != 0)
-        return r;
-    r = checkpoint_verify_copies(reader, remote, NULL, NULL, &verdict, &failure);
+    int status = checkpoint_open_copies(&source, &reader, &failure);
+    if (status != 0)
+        return status;
+    status = checkpoint_verify_copies(reader, remote, NULL, NULL, &verdict, &failure);
     checkpoint_close(reader);
-    if (r != 0)
-        return r;
+    if (status != 0)
+        return status;
     assert_int_equal(verdict.bad, 0); /* what was not seen is not damaged */
-    r = verdict.unseen > 0 ? -EHOSTUNREACH : 0;
+    status = verdict.unseen > 0 ? -EHOSTUNREACH : 0;
     copies_verdict_done(&verdict);
-    return r;
+    return status;
 }
 
 static int verify_everywhere(void)

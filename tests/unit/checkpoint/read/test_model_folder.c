@@ -118,7 +118,7 @@ static void expect_refused(struct model_folder *model, const char *name, size_t 
     assert_int_equal(
         model_folder_read(model, name, (size_t[]){rows, columns}, columns ? 2 : 1, values, &error),
         status);
-    if (strstr(error.text, text) == NULL)
+    if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
 
@@ -143,7 +143,7 @@ static void expect_not_opened(const char *index, int status, const char *text)
     struct error error = {0};
     foreign_text(folder, "model.safetensors.index.json", index);
     assert_int_equal(model_folder_open(folder, &model, &error), status);
-    if (strstr(error.text, text) == NULL)
+    if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
 

@@ -64,12 +64,12 @@ static void assert_refused(const char *path, int code, const char *file, const c
 {
     struct checkpoint_reader *reader;
     struct error error = {0};
-    int r = checkpoint_open(path, &reader, &error);
-    if (r == 0)
+    int status = checkpoint_open(path, &reader, &error);
+    if (status == 0)
         checkpoint_close(reader);
-    assert_int_equal(r, code);
+    assert_int_equal(status, code);
     assert_int_equal(error.code, code);
-    if (strstr(error.text, file) == NULL || strstr(error.text, cause) == NULL)
+    if (!strstr(error.text, file) || !strstr(error.text, cause))
         fail_msg("\"%s\" does not say \"%s\" and \"%s\"", error.text, file, cause);
 }
 
@@ -102,16 +102,16 @@ static void every_flipped_bit_is_found(void **state)
     struct fixture *fixture = *state;
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         char path[FOLDER_FILE_SIZE];
-        struct stat status;
+        struct stat found;
         folder_file_path(fixture->path, files[i], path);
-        assert_int_equal(stat(path, &status), 0);
-        for (uint64_t bit = i; bit < (uint64_t)status.st_size * 8; bit += 1013) {
+        assert_int_equal(stat(path, &found), 0);
+        for (uint64_t bit = i; bit < (uint64_t)found.st_size * 8; bit += 1013) {
             struct error error = {0};
             flip(path, bit);
-            int r = sample_check(fixture->folder, STEP, &error);
+            int status = sample_check(fixture->folder, STEP, &error);
             flip(path, bit);
-            if (r != -EBADMSG || strstr(error.text, files[i]) == NULL)
-                fail_msg("%s bit %lu: %d \"%s\"", files[i], (unsigned long)bit, r, error.text);
+            if (status != -EBADMSG || !strstr(error.text, files[i]))
+                fail_msg("%s bit %lu: %d \"%s\"", files[i], (unsigned long)bit, status, error.text);
         }
     }
     struct error error = {0};

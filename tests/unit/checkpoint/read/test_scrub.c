@@ -88,7 +88,7 @@ static void every_file_counts(void **state)
     const struct dirent *entry;
     unsigned files = 0;
     assert_non_null(directory);
-    while ((entry = readdir(directory)) != NULL) {
+    while ((entry = readdir(directory))) {
         struct stat status;
         char file[1300];
         if (entry->d_name[0] == '.')

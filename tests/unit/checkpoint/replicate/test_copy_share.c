@@ -180,12 +180,13 @@ static unsigned fail_each_operation(const char *failing, const struct kind *kind
         for (unsigned i = 0; i < 2; i++) {
             bool fails = strcmp(writers[i], failing) == 0;
             fault_arm(fails ? k : FAULT_NEVER, kind->code, kind->torn, kind->stay_dead);
-            int r = copy_to(folder_of_c, "c", writers[i], fault_table(io_threads_table()), &error);
+            int status =
+                copy_to(folder_of_c, "c", writers[i], fault_table(io_threads_table()), &error);
             done = done || (fails && fault.count <= k);
             fault_disarm();
             assert_int_equal(has(folder_of_c, MANIFEST_NAME),
                              has(folder_of_c, "model-00001-of-00002.safetensors"));
-            if (r != 0)
+            if (status != 0)
                 assert_copied(folder_of_c, "c", writers[i]);
         }
         if (sample_check(folder_of_c, STEP, &error) != 0)

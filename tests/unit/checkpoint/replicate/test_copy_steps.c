@@ -32,12 +32,12 @@ static int read_from(struct two_nodes *nodes, const char *node, struct error *er
     checkpoint_path(node[0] != '\0' ? nodes->folders[own] : "/nowhere", STEP, path);
     const struct checkpoint_source source = {
         .folder = path, .node = node, .manifest_sha256 = nodes->sha256, .remote = nodes->remote};
-    int r = checkpoint_open_copies(&source, &reader, error);
-    if (r != 0)
-        return r;
-    r = sample_compare(reader, STEP, error);
+    int status = checkpoint_open_copies(&source, &reader, error);
+    if (status != 0)
+        return status;
+    status = sample_compare(reader, STEP, error);
     checkpoint_close(reader);
-    return r;
+    return status;
 }
 
 static void assert_reads(struct two_nodes *nodes, const char *node)
@@ -311,16 +311,16 @@ static void any_failing_operation_leaves_no_name(void **state)
         struct error error = {0};
         two_nodes_start(&nodes);
         fault_arm(k, -ENOSPC, false, false);
-        int r = two_nodes_save(&nodes, fault_table(io_threads_table()), STEP, &error);
+        int status = two_nodes_save(&nodes, fault_table(io_threads_table()), STEP, &error);
         bool done = fault.count <= k;
         fault_disarm();
         char path[1280];
         file_path(&nodes, 1, MANIFEST_NAME, path);
-        if (r == 0 && sample_check(nodes.folders[1], STEP, &error) != 0)
+        if (status == 0 && sample_check(nodes.folders[1], STEP, &error) != 0)
             fail_msg("operation %u: %s", k, error.text);
         two_nodes_stop(&nodes);
         if (done) {
-            assert_int_equal(r, 0);
+            assert_int_equal(status, 0);
             assert_true(k > 30);
             return;
         }

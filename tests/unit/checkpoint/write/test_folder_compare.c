@@ -63,9 +63,9 @@ static int find(uint64_t seed, char ret_path[1024], char ret_sha256[65], struct 
 {
     struct manifest manifest;
     manifest_of(seed, &manifest);
-    int r = folder_compare(folder, &manifest, ret_path, ret_sha256, error);
+    int status = folder_compare(folder, &manifest, ret_path, ret_sha256, error);
     manifest_done(&manifest);
-    return r;
+    return status;
 }
 
 static void flip_byte(const char *name, off_t offset)
@@ -119,7 +119,7 @@ static void a_damaged_one_makes_room(void **state)
     unsigned count = 0;
     const struct dirent *entry;
     DIR *directory = opendir(step_path);
-    while ((entry = readdir(directory)) != NULL) {
+    while ((entry = readdir(directory))) {
         if (entry->d_name[0] != '.')
             snprintf(names[count++], sizeof(names[0]), "%s", entry->d_name);
     }

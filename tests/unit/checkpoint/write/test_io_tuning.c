@@ -55,7 +55,7 @@ static unsigned entries(void)
     unsigned count = 0;
     const struct dirent *entry;
     DIR *directory = opendir(folder);
-    while ((entry = readdir(directory)) != NULL)
+    while ((entry = readdir(directory)))
         count += entry->d_name[0] != '.';
     closedir(directory);
     return count;

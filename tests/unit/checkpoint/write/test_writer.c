@@ -186,10 +186,10 @@ static void begin_is_busy_until_polled(void **state)
     assert_int_equal(checkpoint_writer_wait(writer, 1, &part, &error), -ETIMEDOUT);
     fault_gate(false);
     checkpoint_writer_release_wait(writer);
-    int r;
-    while ((r = checkpoint_writer_poll(writer, &part, &error)) == 0)
+    int status;
+    while ((status = checkpoint_writer_poll(writer, &part, &error)) == 0)
         usleep(100);
-    assert_int_equal(r, 1);
+    assert_int_equal(status, 1);
     assert_int_equal(part.file_count, 2);
     assert_int_equal(part.tensor_count, SAMPLE_TENSORS);
     manifest_done(&part);

@@ -176,17 +176,17 @@ static int reduce_once(struct rank *rank, bool combine)
     };
     struct reduce_bucket *bucket;
     float *values[] = {calloc(COUNT_MAX, sizeof(float)), calloc(COUNT_MAX, sizeof(float))};
-    int code = reduce_bucket_new(&group, COUNT_MAX, &bucket);
-    assert_int_equal(code, 0);
-    code = reduce_begin(bucket, 0x100, values, COUNT_MAX);
-    if (code == 0 && combine)
-        code = reduce_combine(bucket);
-    if (code == 0 && combine)
-        code = reduce_finish(bucket, values[0]);
+    int status = reduce_bucket_new(&group, COUNT_MAX, &bucket);
+    assert_int_equal(status, 0);
+    status = reduce_begin(bucket, 0x100, values, COUNT_MAX);
+    if (status == 0 && combine)
+        status = reduce_combine(bucket);
+    if (status == 0 && combine)
+        status = reduce_finish(bucket, values[0]);
     reduce_bucket_free(bucket);
     free(values[0]);
     free(values[1]);
-    return code;
+    return status;
 }
 
 static const unsigned three[] = {0, 1, 2};

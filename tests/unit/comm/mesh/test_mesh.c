@@ -295,8 +295,8 @@ static void opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
     for (unsigned i = 0; i < 2; i++)
         opener_start(&openers[i], &world, i); /* rank 2 never comes */
     for (unsigned i = 0; i < 2; i++) {
-        int code = opener_join(&openers[i]);
-        assert_true(code == -ETIMEDOUT || code == -ECONNRESET); /* the second may be told */
+        int status = opener_join(&openers[i]);
+        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* the second may be told */
         assert_non_null(strstr(openers[i].error.text, "c/0 (rank 2)"));
         assert_null(strstr(openers[i].error.text, "b/0 (rank 1) does not"));
     }
@@ -319,8 +319,8 @@ static void black_hole_init(struct black_hole *hole, char ret_address[ADDRESS_SI
     snprintf(ret_address, ADDRESS_SIZE, "127.0.0.1:%u", ntohs(address.sin_port));
     for (unsigned i = 0; i < 8; i++) {
         hole->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        int code = connect(hole->fillers[i], (struct sockaddr *)&address, size);
-        assert_true(code == 0 || errno == EINPROGRESS);
+        int status = connect(hole->fillers[i], (struct sockaddr *)&address, size);
+        assert_true(status == 0 || errno == EINPROGRESS);
     }
 }
 
@@ -346,8 +346,8 @@ static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
     for (unsigned i = 0; i < 2; i++)
         opener_start(&openers[i], &world, 2 + i);
     for (unsigned i = 0; i < 2; i++) {
-        int code = opener_join(&openers[i]);
-        assert_true(code == -ETIMEDOUT || code == -ECONNRESET); /* the second may be told */
+        int status = opener_join(&openers[i]);
+        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* the second may be told */
         assert_int_equal(openers[i].unreached.count, 1);
         assert_int_equal(openers[i].unreached.ranks[0], 1);
     }

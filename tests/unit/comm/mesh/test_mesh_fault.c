@@ -45,10 +45,10 @@ static void expect_fault(struct pair *pair, const char *text, bool lost)
     struct mesh_request *request;
     struct mesh_fault fault;
     uint8_t data[64];
-    int code = mesh_receive(pair->mesh, 1, 1234, data, sizeof(data), &request);
-    if (code == 0)
-        code = mesh_wait(request, UINT64_MAX);
-    assert_int_equal(code, -ECONNRESET);
+    int status = mesh_receive(pair->mesh, 1, 1234, data, sizeof(data), &request);
+    if (status == 0)
+        status = mesh_wait(request, UINT64_MAX);
+    assert_int_equal(status, -ECONNRESET);
     assert_int_equal(mesh_receive(pair->mesh, 1, 1, data, 1, &request), -ECONNRESET);
     assert_int_equal(mesh_send(pair->mesh, 1, 1, data, 1, &request), -ECONNRESET);
     void *any;
@@ -221,10 +221,10 @@ static void a_fault_overtakes_large_messages(void **state)
     assert_true(first == -ECONNRESET || first == 0);
     struct mesh_request *never;
     uint8_t byte;
-    int code = mesh_receive(world.meshes[1], 0, 99, &byte, 1, &never);
-    if (code == 0)
-        code = mesh_wait(never, UINT64_MAX);
-    assert_int_equal(code, -ECONNRESET);
+    int status = mesh_receive(world.meshes[1], 0, 99, &byte, 1, &never);
+    if (status == 0)
+        status = mesh_wait(never, UINT64_MAX);
+    assert_int_equal(status, -ECONNRESET);
     int second = mesh_wait(requests[1], UINT64_MAX);
     assert_true(second == -ECONNRESET || second == 0);
     free(data);
@@ -263,7 +263,7 @@ static void another_size_than_expected_fails_the_mesh(void **state)
         uint32_t words[2] = {1, 2};
         world_init(&world, 2);
         world_open(&world);
-        int code = 0;
+        int status = 0;
         if (!late)
             assert_int_equal(mesh_receive(world.meshes[1], 0, 3, words, 8, &request), 0);
         assert_int_equal(mesh_send(world.meshes[0], 1, 3, words, 4, NULL), 0);
@@ -273,11 +273,11 @@ static void another_size_than_expected_fails_the_mesh(void **state)
             size_t size;
             assert_int_equal(mesh_receive_any(world.meshes[1], 0, 4, UINT64_MAX, &data, &size), 0);
             free(data);
-            code = mesh_receive(world.meshes[1], 0, 3, words, 8, &request);
+            status = mesh_receive(world.meshes[1], 0, 3, words, 8, &request);
         }
-        if (code == 0)
-            code = mesh_wait(request, UINT64_MAX);
-        assert_int_equal(code, -EMSGSIZE);
+        if (status == 0)
+            status = mesh_wait(request, UINT64_MAX);
+        assert_int_equal(status, -EMSGSIZE);
         struct mesh_fault fault;
         mesh_fault(world.meshes[1], &fault);
         assert_true(fault.failed);
@@ -299,12 +299,12 @@ static void a_peer_that_leaves_too_early_is_a_fault(void **state)
         if (!late)
             assert_int_equal(mesh_receive(world.meshes[0], 1, 1, &byte, 1, &request), 0);
         mesh_close(world.meshes[1]);
-        int code = 0;
+        int status = 0;
         if (late)
-            code = mesh_receive(world.meshes[0], 1, 1, &byte, 1, &request);
-        if (code == 0)
-            code = mesh_wait(request, UINT64_MAX);
-        assert_int_equal(code, -ECONNRESET);
+            status = mesh_receive(world.meshes[0], 1, 1, &byte, 1, &request);
+        if (status == 0)
+            status = mesh_wait(request, UINT64_MAX);
+        assert_int_equal(status, -ECONNRESET);
         struct mesh_fault fault;
         mesh_fault(world.meshes[0], &fault);
         assert_non_null(strstr(fault.text, "b/0 (rank 1) left"));
@@ -451,9 +451,9 @@ static void expect_damage_breaks(struct frame frame, const uint8_t *payload, enu
     after.size = after.length = sizeof(sent);
     (void)raw_try_put(pair.raw, after, sent);
     shutdown(pair.raw, SHUT_WR); /* a length that has become longer waits for what does not come */
-    int code = mesh_wait(request, UINT64_MAX);
+    int status = mesh_wait(request, UINT64_MAX);
     assert_true(mesh_await_fault(pair.mesh, UINT64_MAX));
-    if (code == 0 && (damage != REPEAT || memcmp(received, payload, sizeof(received)) != 0))
+    if (status == 0 && (damage != REPEAT || memcmp(received, payload, sizeof(received)) != 0))
         fail_msg("damage %d of bit %u in a frame of type %d went unnoticed", damage, bit,
                  frame.type);
     pair_done(&pair);

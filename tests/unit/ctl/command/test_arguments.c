@@ -150,7 +150,7 @@ static void check_flags(const struct flag *const *flags, const struct command *c
         /* Flags are read before the command is known, so equal names take a value or they do not.
          */
         assert_int_equal(first->type == FLAG_SWITCH, (*flags)->type == FLAG_SWITCH);
-        assert_int_equal((*flags)->type == FLAG_SWITCH, (*flags)->value == NULL);
+        assert_int_equal((*flags)->type == FLAG_SWITCH, !(*flags)->value);
         assert_true((*flags)->help[0] != '\0');
         if (command)
             assert_ptr_equal(command_flag(command, (*flags)->name), *flags);

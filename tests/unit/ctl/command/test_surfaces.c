@@ -70,8 +70,7 @@ static void expect_flags(const char *begin, size_t length, const struct flag *co
     const char *kinds[] = {"\n.B \\-\\-", "\n.BI \\-\\-"};
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         for (const char *at = begin;
-             (at = memmem(at, length - (size_t)(at - begin), kinds[i], strlen(kinds[i]))) != NULL;
-             at++)
+             (at = memmem(at, length - (size_t)(at - begin), kinds[i], strlen(kinds[i]))); at++)
             found++;
     if (found != wanted)
         fail_msg("the manual page has %u flags under %s, not %u", found, where, wanted);
@@ -97,7 +96,7 @@ static void test_the_manual_page_has_every_command_and_its_flags(void **state)
 static unsigned sections_of(const char *page)
 {
     unsigned count = 0;
-    for (const char *at = page; (at = strstr(at, "\n.SS firnctl ")) != NULL; at++)
+    for (const char *at = page; (at = strstr(at, "\n.SS firnctl ")); at++)
         count++;
     return count;
 }
@@ -129,7 +128,7 @@ static void test_the_completion_has_every_command_and_its_flags(void **state)
         if (!strstr(script, line))
             fail_msg("the completion does not have this line:\n%s", line);
     }
-    for (const char *at = script; (at = strstr(at, "') flags='")) != NULL; at++)
+    for (const char *at = script; (at = strstr(at, "') flags='")); at++)
         count++;
     assert_int_equal(count, command_count);
 }
@@ -167,14 +166,14 @@ static void test_the_manual_page_of_firnd_has_every_key(void **state)
     unsigned count = 0;
     AUTO_FREE char *source = strdup(load("daemon/config/config.c"));
     const char *page = load("docs/man/firnd.8");
-    for (const char *at = source; (at = strstr(at, "{\"")) != NULL; at++) {
+    for (const char *at = source; (at = strstr(at, "{\"")); at++) {
         char key[64], word[80];
         if (sscanf(at, "{\"%63[a-z_]\", %79[A-Z]", key, word) != 2 ||
             (strcmp(word, "TEXT") && strcmp(word, "NUMBER")))
             continue;
         /* ".B key" alone, or one of several after ".BR" */
         snprintf(word, sizeof(word), "\n.B %s\n", key);
-        bool alone = strstr(page, word) != NULL;
+        bool alone = strstr(page, word);
         snprintf(word, sizeof(word), " %s", key);
         const char *among = strstr(page, word);
         while (among && among[-1] != '"' && strncmp(among - 3, ".BR", 3) != 0)

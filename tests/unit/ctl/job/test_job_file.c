@@ -129,23 +129,23 @@ static int load_telling(const char *yaml, char *ret_told, size_t told_size, stru
 {
     FILE *told = tmpfile();
     int before = dup(STDERR_FILENO);
-    assert_true(told != NULL && before >= 0);
+    assert_true(told && before >= 0);
     fflush(stderr);
     dup2(fileno(told), STDERR_FILENO);
-    int r = load(yaml, error);
+    int status = load(yaml, error);
     fflush(stderr);
     dup2(before, STDERR_FILENO);
     close(before);
     rewind(told);
     ret_told[fread(ret_told, 1, told_size - 1, told)] = '\0';
     fclose(told);
-    return r;
+    return status;
 }
 
 static unsigned count_of(const char *text, const char *words)
 {
     unsigned count = 0;
-    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+    for (const char *at = text; (at = strstr(at, words)); at++)
         count++;
     return count;
 }
@@ -293,8 +293,7 @@ static void test_every_example_of_the_guide_is_a_job(void **state)
     unsigned count = 0;
     source_path("docs/job.md", path, sizeof(path));
     assert_int_equal(file_read(path, 1u << 20, &text, &error), 0);
-    for (char *at = strstr((char *)text.data, "```yaml\n"); at != NULL;
-         at = strstr(at, "```yaml\n")) {
+    for (char *at = strstr((char *)text.data, "```yaml\n"); at; at = strstr(at, "```yaml\n")) {
         char *yaml = at + strlen("```yaml\n");
         char *end = strstr(yaml, "```");
         assert_non_null(end);

@@ -62,11 +62,11 @@ static void expect_mistakes(unsigned count, const char *const words[])
     assert_int_equal(job_model_check(&spec, unread, &error), count > 0 ? -EINVAL : 0);
     assert_string_equal(unread, "");
     unsigned lines = error.text[0] != '\0';
-    for (const char *at = error.text; (at = strchr(at, '\n')) != NULL; at++)
+    for (const char *at = error.text; (at = strchr(at, '\n')); at++)
         lines++;
     assert_int_equal(lines, count);
     for (unsigned i = 0; i < count; i++)
-        if (strstr(error.text, words[i]) == NULL)
+        if (!strstr(error.text, words[i]))
             fail_msg("\"%s\" does not say \"%s\"", error.text, words[i]);
 }
 

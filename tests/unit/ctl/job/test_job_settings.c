@@ -22,9 +22,9 @@ static int setup(void **state)
                              "model", "layers", 2, "width", 8, "heads", 2, "context", 16, "data",
                              "path", "/x", "train", "steps", 500, "lanes", 4);
     memset(&error, 0, sizeof(error));
-    int r = job_spec_decode(tree, "test", NULL, NULL, &spec, &error);
+    int status = job_spec_decode(tree, "test", NULL, NULL, &spec, &error);
     json_decref(tree);
-    return r;
+    return status;
 }
 
 #define PARSE(...)                                                                                 \

@@ -59,7 +59,7 @@ static char *svg_of(const char *title)
 static unsigned count_of(const char *text, const char *word)
 {
     unsigned count = 0;
-    for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+    for (const char *at = text; (at = strstr(at, word)); at++)
         count++;
     return count;
 }

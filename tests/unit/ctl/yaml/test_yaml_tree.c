@@ -16,8 +16,8 @@ static void assert_value(const char *yaml, const char *json)
 {
     struct yaml_tree *tree = NULL;
     struct error error = {0};
-    int r = yaml_tree_parse(yaml, strlen(yaml), "t.yaml", &tree, &error);
-    if (r != 0)
+    int status = yaml_tree_parse(yaml, strlen(yaml), "t.yaml", &tree, &error);
+    if (status != 0)
         fail_msg("%s: %s", yaml, error.text);
     AUTO_JSON json_t *expected = json_loads(json, JSON_DECODE_ANY, NULL);
     assert_non_null(expected);
@@ -112,9 +112,9 @@ static void assert_refused(const char *yaml, size_t size, int code, const char *
 {
     struct yaml_tree *tree = NULL;
     struct error error = {0};
-    int r = yaml_tree_parse(yaml, size, "t.yaml", &tree, &error);
-    if (r != code || strstr(error.text, says) == NULL)
-        fail_msg("%.60s: %d, \"%s\"; expected %d, \"%s\"", yaml, r, error.text, code, says);
+    int status = yaml_tree_parse(yaml, size, "t.yaml", &tree, &error);
+    if (status != code || !strstr(error.text, says))
+        fail_msg("%.60s: %d, \"%s\"; expected %d, \"%s\"", yaml, status, error.text, code, says);
     assert_null(tree);
 }
 

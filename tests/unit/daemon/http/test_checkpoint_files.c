@@ -42,7 +42,7 @@ static int ask(const char *rest, const char *key, const char *folder, const char
     const struct checkpoint_range range = {"demo", folder, file, 8, size_bytes};
     struct checkpoint_request request = {.rest = rest, .offset = 8, .size_bytes = size_bytes};
     struct error error = {0};
-    if (key != NULL) {
+    if (key) {
         assert_true(plan_key_bytes(key, bytes));
         checkpoint_proof(bytes, &range, proof);
         request.proof = proof;

@@ -51,7 +51,7 @@ static void check(const char *domains, unsigned copies, unsigned domains_least, 
             for (unsigned k = 0; k < i; k++)
                 assert_int_not_equal(targets[i], targets[k]);
             char domain = domains[targets[i]];
-            if (domain == '.' || strchr(seen, domain) == NULL)
+            if (domain == '.' || !strchr(seen, domain))
                 seen[strlen(seen)] = domain;
             kept[targets[i]]++;
         }

@@ -45,7 +45,7 @@ static void expect_refused(const char *base, const char *change, const char *tex
     AUTO_JSON json_t *keys = NULL;
     assert_int_equal(json_object_update(config, changed), 0);
     assert_int_equal(huggingface_model(config, CONTEXT, &keys, &error), -EINVAL);
-    if (strstr(error.text, text) == NULL)
+    if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
 

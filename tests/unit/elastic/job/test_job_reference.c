@@ -43,7 +43,7 @@ static void test_table_is_the_schema(void **state)
     assert_non_null(tail);
     AUTO_FREE char *markdown = job_spec_schema_markdown();
     assert_non_null(markdown);
-    if (getenv("FIRN_UPDATE_DOCS") != NULL) {
+    if (getenv("FIRN_UPDATE_DOCS")) {
         update(path, doc, table, tail, markdown);
         return;
     }

@@ -33,12 +33,12 @@ static void put(json_t *tree, const char *path, json_t *value)
     const char *last = schema_last_word(path);
     while (path < last) {
         size_t length = strcspn(path, ".");
-        if (json_object_getn(tree, path, length) == NULL)
+        if (!json_object_getn(tree, path, length))
             assert_int_equal(json_object_setn_new(tree, path, length, json_object()), 0);
         tree = json_object_getn(tree, path, length);
         path += length + 1;
     }
-    if (value == NULL)
+    if (!value)
         json_object_del(tree, last);
     else
         assert_int_equal(json_object_set_new(tree, last, value), 0);
@@ -190,8 +190,8 @@ static void assert_encoded(const char *but)
             at = json_object_getn(at, word, length);
             word += length + (word[length] == '.');
         }
-        bool young = but != NULL && strcmp(job_schema[i].path, but) != 0;
-        assert_int_equal(at != NULL, young || !job_schema[i].young);
+        bool young = but && strcmp(job_schema[i].path, but) != 0;
+        assert_int_equal(at, young || !job_schema[i].young);
     }
 }
 
@@ -236,7 +236,7 @@ static void assert_refused(const char *path, const char *value, const char *expe
 {
     struct error error = {0};
     AUTO_JSON json_t *tree = parse(minimal);
-    put(tree, path, value != NULL ? parse(value) : NULL);
+    put(tree, path, value ? parse(value) : NULL);
     memset(&spec, 7, sizeof(spec));
     assert_int_equal(job_spec_decode(tree, "demo.yaml", line_of, NULL, &spec, &error), -EINVAL);
     assert_int_equal(error.code, -EINVAL);
@@ -504,11 +504,11 @@ static void test_all_problems_can_be_had(void **state)
         struct error error = {0};
         assert_int_equal(job_spec_decode_from(tree, "x", NULL, NULL, told, &spec, &count, &error),
                          -EINVAL);
-        for (const char *at = error.text; (at = strstr(at, "zzzzzz")) != NULL; at++)
+        for (const char *at = error.text; (at = strstr(at, "zzzzzz")); at++)
             keys++;
         const char *rest = strrchr(error.text, '\n');
         more = 0;
-        if (rest != NULL && strncmp(rest, "\nand ", 5) == 0)
+        if (rest && strncmp(rest, "\nand ", 5) == 0)
             more = (unsigned)strtoul(rest + 5, NULL, 10);
         assert_true(count - more > told);
         told = count - more;

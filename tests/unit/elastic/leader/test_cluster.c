@@ -25,7 +25,7 @@ static void something_happens(struct cluster *cluster)
     case 0:
     case 1:
     case 2:
-        if (worker != NULL && worker->activity != FAKE_BOOTING)
+        if (worker && worker->activity != FAKE_BOOTING)
             cluster_kill_worker(cluster, worker);
         break;
     case 3:
@@ -33,11 +33,11 @@ static void something_happens(struct cluster *cluster)
         break;
     case 4:
     case 5:
-        if (node->agent == NULL)
+        if (!node->agent)
             cluster_start_daemon(cluster, index);
         break;
     case 6:
-        if (node->agent != NULL) {
+        if (node->agent) {
             cluster_note(cluster, "RESTART daemon %s", node->name);
             cluster_stop_daemon(cluster, index);
             cluster_start_daemon(cluster, index);
@@ -83,7 +83,7 @@ static void run_history(uint64_t seed, bool verbose)
     }
     for (unsigned i = 0; i < cluster->node_count; i++) {
         cluster->nodes[i].draining = false;
-        if (cluster->nodes[i].agent == NULL)
+        if (!cluster->nodes[i].agent)
             cluster_start_daemon(cluster, i);
     }
     cluster->devices_wanted = 0;
@@ -104,14 +104,14 @@ static void every_history_ends_in_training(void **state)
 {
     (void)state;
     const char *one = getenv("FIRN_SEED");
-    if (one != NULL) {
-        run_history(strtoull(one, NULL, 10), getenv("FIRN_VERBOSE") != NULL);
+    if (one) {
+        run_history(strtoull(one, NULL, 10), getenv("FIRN_VERBOSE"));
         return;
     }
     const char *more = getenv("FIRN_SEEDS");
     const char *from = getenv("FIRN_FIRST");
-    uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
-    uint64_t seeds = more != NULL ? strtoull(more, NULL, 10) : SEEDS;
+    uint64_t first = from ? strtoull(from, NULL, 10) : 1;
+    uint64_t seeds = more ? strtoull(more, NULL, 10) : SEEDS;
     for (uint64_t seed = first; seed <= seeds; seed++) {
         print_message("seed %llu\n", (unsigned long long)seed);
         run_history(seed, false);

@@ -122,7 +122,7 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
     struct cluster *cluster = cluster_new(1, 3, 2);
     cluster->checkpoint_step = 40;
     cluster->checkpoint_generation = 7;
-    cluster_until(cluster, 3, cluster->plan != NULL);
+    cluster_until(cluster, 3, cluster->plan);
     assert_int_equal(cluster->plan->generation, 8);
     assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
     assert_int_equal(cluster->plan->resume_step, 40);
@@ -570,7 +570,7 @@ static void a_new_leader_carries_on_with_what_is_prepared(void **state)
     cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count <= 2);
     cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->worker_count);
     cluster->devices_wanted = 0;
-    cluster_until(cluster, 10, cluster->next != NULL);
+    cluster_until(cluster, 10, cluster->next);
     memset(&cluster->memory, 0, sizeof(cluster->memory));
     uint64_t prepared = cluster->next->generation;
     cluster_until(cluster, 10, cluster->plan->generation == prepared && cluster_trains(cluster));
@@ -634,7 +634,7 @@ static void a_slot_that_cannot_start_is_given_up(void **state)
     cluster->nodes[1].start_fails = true;
     cluster_start_daemon(cluster, 1);
     cluster_until(cluster, 120, cluster->nodes[1].slot_bad[0] && cluster->nodes[1].slot_bad[1]);
-    cluster_until(cluster, 60, cluster->next == NULL);
+    cluster_until(cluster, 60, !cluster->next);
     cluster_run(cluster, 60);
     assert_null(cluster->next);
     assert_int_equal(plan_find(cluster->plan, "b", 0), -1);

@@ -24,7 +24,7 @@ static void upgrade(struct cluster *cluster, unsigned index)
 
 static void expect_words(const struct cluster *cluster, const char *words)
 {
-    if (strstr(cluster->text, words) == NULL)
+    if (!strstr(cluster->text, words))
         fail_msg("\"%s\" does not say \"%s\"", cluster->text, words);
 }
 

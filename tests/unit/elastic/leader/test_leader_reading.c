@@ -24,7 +24,7 @@ static void has_read(unsigned node, unsigned gibibytes)
 
 static void expect_words(const char *words)
 {
-    if (strstr(decision.text, words) == NULL)
+    if (!strstr(decision.text, words))
         fail_msg("\"%s\" does not say \"%s\"", decision.text, words);
 }
 

@@ -138,10 +138,10 @@ static void test_byte_by_byte(void **state)
     unsigned taken = 0;
     for (size_t i = 0; i < stream.size_bytes; i++) {
         assert_int_equal(bytes_append(&arrived, stream.data + i, 1), 0);
-        int r = control_unpack(&arrived, &back, &error);
+        int status = control_unpack(&arrived, &back, &error);
         bool whole = (i + 1) % (stream.size_bytes / 3) == 0;
-        assert_int_equal(r, whole);
-        if (r == 1) {
+        assert_int_equal(status, whole);
+        if (status == 1) {
             taken++;
             check_back(&back, &sent);
             control_message_done(&back);
@@ -161,15 +161,15 @@ static int unpack_frame(uint32_t length, const char *text, struct error *error)
     bytes_put_u32(header, length);
     assert_int_equal(bytes_append(&stream, header, sizeof(header)), 0);
     assert_int_equal(bytes_append(&stream, text, strlen(text)), 0);
-    int r = control_unpack(&stream, &back, error);
-    if (r < 0) {
+    int status = control_unpack(&stream, &back, error);
+    if (status < 0) {
         assert_string_equal(back.text, "untouched");
         assert_int_equal(stream.size_bytes, 4 + strlen(text));
-    } else if (r == 1) {
+    } else if (status == 1) {
         control_message_done(&back);
     }
     bytes_done(&stream);
-    return r;
+    return status;
 }
 
 static void test_lengths_are_bounded_before_anything_arrives(void **state)
@@ -210,9 +210,9 @@ static void test_garbage_is_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         struct error error = {0};
-        int r = unpack_frame((uint32_t)strlen(texts[i]), texts[i], &error);
-        if (r != -EBADMSG)
-            fail_msg("%s: %d", texts[i], r);
+        int status = unpack_frame((uint32_t)strlen(texts[i]), texts[i], &error);
+        if (status != -EBADMSG)
+            fail_msg("%s: %d", texts[i], status);
         assert_int_equal(error.code, -EBADMSG);
         assert_true(error.text[0] != '\0');
     }

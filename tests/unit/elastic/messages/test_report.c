@@ -152,7 +152,7 @@ static void test_worker_refusals_name_the_key(void **state)
         json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
         assert_int_equal(json_object_set_new(tree, cases[i].key, value), 0);
         assert_int_equal(worker_report_decode(tree, &back, &error), -EINVAL);
-        if (strstr(error.text, cases[i].named) == NULL)
+        if (!strstr(error.text, cases[i].named))
             fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
     }
 }

@@ -34,12 +34,11 @@ static struct plan *plan_of(unsigned stages, unsigned replicas, const unsigned *
     plan->worker_count = stages * replicas;
     plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
     plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
-    assert_true(plan->workers != NULL && plan->replica_first_lane != NULL);
+    assert_true(plan->workers && plan->replica_first_lane);
     for (unsigned rank = 0; rank < plan->worker_count; rank++)
         snprintf(plan->workers[rank].node, NAME_SIZE, "n%u", rank);
     for (unsigned i = 0; i < replicas; i++)
-        plan->replica_first_lane[i + 1] =
-            plan->replica_first_lane[i] + (lanes != NULL ? lanes[i] : 2);
+        plan->replica_first_lane[i + 1] = plan->replica_first_lane[i] + (lanes ? lanes[i] : 2);
     return plan;
 }
 

@@ -28,10 +28,10 @@ static struct plan *through_json(const struct plan *plan)
     AUTO_FREE char *text = json_text(tree);
     AUTO_JSON json_t *again = NULL;
     assert_int_equal(json_parse(text, strlen(text), "plan", &again, &error), 0);
-    int r = plan_decode(again, &back, &error);
-    if (r != 0)
+    int status = plan_decode(again, &back, &error);
+    if (status != 0)
         print_error("%s\n", error.text);
-    assert_int_equal(r, 0);
+    assert_int_equal(status, 0);
     return back;
 }
 
@@ -439,7 +439,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
         assert_int_equal(plan_check(plan, &error), 0);
         cases[i].break_it(plan);
         assert_int_equal(plan_check(plan, &error), -EINVAL);
-        if (strstr(error.text, cases[i].named) == NULL)
+        if (!strstr(error.text, cases[i].named))
             fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
         AUTO_JSON json_t *tree = plan_encode(plan);
         assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
@@ -509,7 +509,7 @@ static void test_decode_refuses_arrays_of_another_length(void **state)
         json_t *value = json_loads(cases[i].value, JSON_DECODE_ANY, NULL);
         assert_int_equal(json_object_set_new(tree, cases[i].key, value), 0);
         assert_int_equal(plan_decode(tree, &back, &error), -EINVAL);
-        if (strstr(error.text, cases[i].named) == NULL)
+        if (!strstr(error.text, cases[i].named))
             fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
     }
     plan_free(plan);

@@ -103,9 +103,9 @@ static void mutate_object(struct dice *dice, json_t *object)
 {
     unsigned skip = throw_dice(dice, (unsigned)json_object_size(object) + 1);
     void *at = json_object_iter(object);
-    while (skip-- > 0 && at != NULL)
+    while (skip-- > 0 && at)
         at = json_object_iter_next(object, at);
-    if (at == NULL)
+    if (!at)
         return;
     if (throw_dice(dice, 4) == 0)
         (void)json_object_del(object, json_object_iter_key(at));
@@ -130,13 +130,13 @@ static void try_decode(const json_t *tree, unsigned *accepted)
 {
     struct plan *plan = NULL;
     struct error error = {0};
-    int r = plan_decode(tree, &plan, &error);
-    if (r == 0) {
+    int status = plan_decode(tree, &plan, &error);
+    if (status == 0) {
         use(plan);
         plan_free(plan);
         ++*accepted;
     } else {
-        assert_int_equal(r, -EINVAL);
+        assert_int_equal(status, -EINVAL);
         assert_true(error.text[0] != '\0');
     }
 }

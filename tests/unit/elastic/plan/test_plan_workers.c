@@ -92,9 +92,9 @@ static int unpack(const char *text, size_t length, struct error *error)
 {
     struct plan_worker *workers = NULL;
     unsigned count = 0;
-    int r = plan_workers_unpack(text, length, &workers, &count, error);
+    int status = plan_workers_unpack(text, length, &workers, &count, error);
     free(workers);
-    return r;
+    return status;
 }
 
 static void test_damage_is_refused(void **state)
@@ -131,7 +131,7 @@ static void test_damage_is_refused(void **state)
         char named[32];
         snprintf(named, sizeof(named), "at worker %u:", cases[i].worker);
         if (unpack(cases[i].text, strlen(cases[i].text), &error) != -EINVAL ||
-            strstr(error.text, named) == NULL)
+            !strstr(error.text, named))
             fail_msg("\"%s\": \"%s\"", cases[i].text, error.text);
     }
     struct error error = {0};

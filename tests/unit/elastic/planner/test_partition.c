@@ -34,7 +34,7 @@ static void try_cuts(struct naive *naive, unsigned stage, double largest)
     for (unsigned end = first + 1; end <= naive->units; end++) {
         if (left == 1 && end != naive->units)
             continue;
-        if (naive->allowed != NULL && !naive->allowed(NULL, first, end, left))
+        if (naive->allowed && !naive->allowed(NULL, first, end, left))
             continue;
         double sum = 0;
         for (unsigned i = first; i < end; i++)

@@ -211,7 +211,7 @@ static void test_decode_refuses(void **state)
         AUTO_JSON json_t *tree = json_loads(cases[i].text, 0, NULL);
         assert_non_null(tree);
         assert_int_equal(freeze_decode(tree, 2, &freeze, &error), -EINVAL);
-        if (strstr(error.text, cases[i].named) == NULL)
+        if (!strstr(error.text, cases[i].named))
             fail_msg("\"%s\" does not name \"%s\"", error.text, cases[i].named);
     }
 }

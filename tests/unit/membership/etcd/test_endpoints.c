@@ -31,7 +31,7 @@ static void check_refused(const char *text, const char *words)
     struct endpoints endpoints;
     struct error error = {0};
     assert_int_equal(endpoints_parse(text, &endpoints, &error), -EINVAL);
-    if (strstr(error.text, words) == NULL)
+    if (!strstr(error.text, words))
         fail_msg("%s: \"%s\" does not say \"%s\"", text, error.text, words);
 }
 

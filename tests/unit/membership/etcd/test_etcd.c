@@ -271,8 +271,8 @@ static void check_options(const char *endpoints, const char *user, const char *f
     struct etcd *etcd = NULL;
     struct error error = {0};
     struct etcd_options options = {.endpoints = endpoints, .user = user, .ca_file = file};
-    int r = etcd_new(poll_loop_table(loop), &options, &etcd, &error);
-    assert_true(r < 0);
+    int status = etcd_new(poll_loop_table(loop), &options, &etcd, &error);
+    assert_true(status < 0);
     assert_null(etcd);
     assert_non_null(strstr(error.text, words));
     poll_loop_free(loop);

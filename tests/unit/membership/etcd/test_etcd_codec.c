@@ -173,7 +173,7 @@ static void test_decode_refuses(void **state)
         struct error error = {0};
         if (etcd_decode_reply(cases[i].operation, cases[i].message, cases[i].message_bytes, &reply,
                               &error) != -EPROTO ||
-            strstr(error.text, cases[i].words) == NULL)
+            !strstr(error.text, cases[i].words))
             fail_msg("case %zu: %s", i, error.text);
     }
 }
@@ -192,11 +192,11 @@ static int decode_sizes(size_t key_bytes, size_t value_bytes, struct error *erro
     assert_int_equal(protobuf_put_bytes(&message, 1, text, key_bytes), 0);
     assert_int_equal(protobuf_put_bytes(&message, 5, text, value_bytes), 0);
     assert_int_equal(protobuf_end(&message, mark), 0);
-    int r = etcd_decode_reply(ETCD_RANGE, message.data, message.size_bytes, &reply, error);
+    int status = etcd_decode_reply(ETCD_RANGE, message.data, message.size_bytes, &reply, error);
     etcd_reply_done(&reply);
     bytes_done(&message);
     free(text);
-    return r;
+    return status;
 }
 
 static void test_too_long_keys_and_values(void **state)

@@ -96,7 +96,7 @@ static void check_refused(const char *url, const char *authority, const char *ce
                                                       .key_file = secret});
     struct outcome outcome = store_range(&store, "/a", false);
     assert_int_equal(outcome.status, status);
-    if (strstr(outcome.text, words) == NULL)
+    if (!strstr(outcome.text, words))
         fail_msg("\"%s\" does not say \"%s\"", outcome.text, words);
     store_close(&store);
 }

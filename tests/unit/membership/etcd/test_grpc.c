@@ -156,7 +156,7 @@ static void message_came(void *context, const uint8_t *message, size_t message_b
 {
     struct exchange *exchange = context;
     append(exchange, message, message_bytes);
-    if (exchange->says != NULL) {
+    if (exchange->says) {
         assert_int_equal(grpc_send(exchange->call, exchange->says, strlen(exchange->says)), 0);
         exchange->says = NULL;
     }
@@ -175,7 +175,7 @@ static void finished(void *context, const struct grpc_answer *answer)
     exchange->sent = answer->sent;
     exchange->code = answer->code;
     snprintf(exchange->text, sizeof(exchange->text), "%s", answer->text);
-    if (answer->message != NULL)
+    if (answer->message)
         append(exchange, answer->message, answer->message_bytes);
 }
 
@@ -228,12 +228,11 @@ static void check_all(const struct expectation *expectations, size_t count, bool
 {
     for (size_t i = 0; i < count; i++) {
         const struct expectation *want = &expectations[i];
-        const char *messages = want->messages != NULL ? want->messages : "";
+        const char *messages = want->messages ? want->messages : "";
         struct exchange got = {.says = stream ? "how" : NULL};
         make_call(want->script, stream, &got, NULL);
         if (got.status != want->status || got.code != want->code ||
-            !(got.sent || got.status == 0) ||
-            (want->text != NULL && strcmp(got.text, want->text) != 0) ||
+            !(got.sent || got.status == 0) || (want->text && strcmp(got.text, want->text) != 0) ||
             strcmp(got.messages, messages) != 0)
             fail_msg("%s: status %d, %s, code %d, \"%s\", messages \"%s\"", want->what, got.status,
                      got.sent ? "sent" : "not sent", (int)got.code, got.text, got.messages);

@@ -109,7 +109,7 @@ static void await_resignation(struct candidate *candidate, bool led, int64_t ter
 
 static void leave(struct candidate *candidate)
 {
-    if (candidate->election == NULL)
+    if (!candidate->election)
         return;
     const struct kv *kv = candidate->store.kv;
     bool led = election_leads(candidate->election);
@@ -139,7 +139,7 @@ static struct candidate *leading(struct cluster *cluster)
     struct candidate *leader = NULL;
     for (unsigned i = 0; i < CANDIDATE_COUNT; i++) {
         struct candidate *candidate = &cluster->candidates[i];
-        if (candidate->election != NULL && election_leads(candidate->election)) {
+        if (candidate->election && election_leads(candidate->election)) {
             assert_null(leader); /* never two */
             leader = candidate;
         }
@@ -152,7 +152,7 @@ static void run_round(struct cluster *cluster)
     bool never = false;
     for (unsigned i = 0; i < CANDIDATE_COUNT; i++) {
         struct candidate *candidate = &cluster->candidates[i];
-        if (candidate->election != NULL && !candidate->still)
+        if (candidate->election && !candidate->still)
             (void)!poll_loop_run(candidate->store.loop, &never,
                                  clock_monotonic_ns() + 2 * NS_PER_MS);
         leading(cluster);
@@ -173,11 +173,11 @@ static void run_round(struct cluster *cluster)
 static bool settled(struct cluster *cluster)
 {
     const struct candidate *leader = leading(cluster);
-    if (leader == NULL || !leader->told_leads)
+    if (!leader || !leader->told_leads)
         return false;
     for (unsigned i = 0; i < CANDIDATE_COUNT; i++) {
         const struct candidate *candidate = &cluster->candidates[i];
-        if (candidate->election != NULL && !candidate->still &&
+        if (candidate->election && !candidate->still &&
             (strcmp(candidate->told_leader, leader->told_leader) != 0 ||
              candidate->told_leads != (candidate == leader)))
             return false;
@@ -220,7 +220,7 @@ static uint64_t led_for_ns(struct cluster *cluster, const struct candidate **of,
                            uint64_t *since_ns)
 {
     const struct candidate *leader = leading(cluster);
-    if (leader == NULL || leader != *of || leader->terms != *terms) {
+    if (!leader || leader != *of || leader->terms != *terms) {
         *of = leader;
         *terms = leader ? leader->terms : 0;
         *since_ns = clock_monotonic_ns();
@@ -357,7 +357,7 @@ static void test_store_that_hangs_ends_leading(void **state)
     open_cluster(&cluster, "seven", TTL_SHORT);
     CLUSTER_UNTIL(&cluster, settled(&cluster));
     etcd_fixture_pause(&fixture, 0);
-    CLUSTER_UNTIL(&cluster, leading(&cluster) == NULL);
+    CLUSTER_UNTIL(&cluster, !leading(&cluster));
     etcd_fixture_continue(&fixture, 0);
     CLUSTER_UNTIL(&cluster, settled(&cluster));
     close_cluster(&cluster);
@@ -371,7 +371,7 @@ static void test_store_restarts(void **state)
     open_cluster(&cluster, "eight", TTL_SHORT);
     CLUSTER_UNTIL(&cluster, settled(&cluster));
     etcd_fixture_kill(&fixture, 0);
-    CLUSTER_UNTIL(&cluster, leading(&cluster) == NULL);
+    CLUSTER_UNTIL(&cluster, !leading(&cluster));
     etcd_fixture_launch(&fixture, 0);
     CLUSTER_UNTIL(&cluster, settled(&cluster) && leader_writes(&cluster));
     close_cluster(&cluster);

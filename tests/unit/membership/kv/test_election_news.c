@@ -122,7 +122,7 @@ static int read_one(void *context, const char *key, bool prefix, kv_callback don
 static void cancel(void *context, struct kv_request *request)
 {
     struct bench *bench = context;
-    if (request != NULL)
+    if (request)
         bench->asked = ASKED_NOTHING;
 }
 

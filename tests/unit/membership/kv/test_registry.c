@@ -34,11 +34,11 @@ struct daemon {
 static void changed(void *context, enum registry_state state, const struct error *error)
 {
     struct daemon *daemon = context;
-    assert_true((state == REGISTRY_REGISTERED) == (error == NULL));
+    assert_true((state == REGISTRY_REGISTERED) == (!error));
     daemon->state = state;
     daemon->changes++;
-    daemon->code = error != NULL ? error->code : 0;
-    snprintf(daemon->text, sizeof(daemon->text), "%s", error != NULL ? error->text : "");
+    daemon->code = error ? error->code : 0;
+    snprintf(daemon->text, sizeof(daemon->text), "%s", error ? error->text : "");
 }
 
 static const char *value_of(uint64_t incarnation, const char *node_state)
@@ -378,7 +378,7 @@ static void scripted_answer(struct scripted *scripted, kv_callback *waiting,
 {
     kv_callback done = *waiting;
     *waiting = NULL;
-    if (done != NULL)
+    if (done)
         done(scripted->user, result);
 }
 
@@ -409,14 +409,14 @@ static void test_late_word_of_an_old_lease_ends_no_new_one(void **state)
     assert_int_equal(registry_start(poll_loop_table(scripted.loop), &kv, &options,
                                     value_of(7, "ready"), changed, &daemon, &daemon.registry),
                      0);
-    SCRIPTED_UNTIL(scripted, scripted.grant != NULL);
+    SCRIPTED_UNTIL(scripted, scripted.grant);
     scripted_answer(&scripted, &scripted.grant,
                     &(struct kv_result){.lease = 4, .ttl_seconds = TTL_SECONDS});
     scripted_answer(&scripted, &scripted.write, &(struct kv_result){.succeeded = true});
     assert_int_equal(daemon.state, REGISTRY_REGISTERED);
     SCRIPTED_UNTIL(scripted, scripted.beats == 1);
     assert_int_equal(registry_update(daemon.registry, value_of(7, "draining")), 0);
-    SCRIPTED_UNTIL(scripted, scripted.write != NULL);
+    SCRIPTED_UNTIL(scripted, scripted.write);
     scripted_answer(&scripted, &scripted.write, &(struct kv_result){.status = -ENOENT});
     scripted_answer(&scripted, &scripted.grant,
                     &(struct kv_result){.lease = 5, .ttl_seconds = TTL_SECONDS});
@@ -449,17 +449,17 @@ static void test_a_write_that_may_come_late_is_overtaken(void **state)
     assert_int_equal(registry_start(poll_loop_table(scripted.loop), &kv, &options, ready, changed,
                                     &daemon, &daemon.registry),
                      0);
-    SCRIPTED_UNTIL(scripted, scripted.grant != NULL);
+    SCRIPTED_UNTIL(scripted, scripted.grant);
     scripted_answer(&scripted, &scripted.grant,
                     &(struct kv_result){.lease = 4, .ttl_seconds = TTL_SECONDS});
     scripted_answer(&scripted, &scripted.write,
                     &(struct kv_result){.succeeded = true, .revision = 10});
     assert_int_equal(registry_update(daemon.registry, value_of(7, "draining")), 0);
-    SCRIPTED_UNTIL(scripted, scripted.write != NULL);
+    SCRIPTED_UNTIL(scripted, scripted.write);
     scripted_answer(&scripted, &scripted.write, &(struct kv_result){.status = -ETIMEDOUT});
     ready = value_of(7, "ready");
     assert_int_equal(registry_update(daemon.registry, ready), 0);
-    SCRIPTED_UNTIL(scripted, scripted.read != NULL);
+    SCRIPTED_UNTIL(scripted, scripted.read);
     struct kv_entry entry = {
         .value = ready, .value_bytes = strlen(ready), .mod_revision = 10, .lease = 4};
     scripted_answer(&scripted, &scripted.read,

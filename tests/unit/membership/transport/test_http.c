@@ -47,7 +47,7 @@ static bool read_request(struct server *server, int connection)
         server->last[length] = '\0';
         const char *body = strstr(server->last, "\r\n\r\n");
         /* Our bodies are "ping": with its last byte the request is whole. */
-        if (body != NULL && (strncmp(server->last, "POST", 4) != 0 || strstr(body, "ping")))
+        if (body && (strncmp(server->last, "POST", 4) != 0 || strstr(body, "ping")))
             return true;
     }
 }
@@ -55,10 +55,10 @@ static bool read_request(struct server *server, int connection)
 static void *serve(void *user)
 {
     struct server *server = user;
-    for (size_t i = 0; i < 2 && server->script->connections[i][0] != NULL; i++) {
+    for (size_t i = 0; i < 2 && server->script->connections[i][0]; i++) {
         int connection = accept(server->listener, NULL, NULL);
         const char *const *line = server->script->connections[i];
-        for (; connection >= 0 && *line != NULL && read_request(server, connection); line++) {
+        for (; connection >= 0 && *line && read_request(server, connection); line++) {
             server->requests++;
             if (send(connection, *line, strlen(*line), MSG_NOSIGNAL) <= 0)
                 break;
@@ -101,7 +101,7 @@ static void data_came(void *context, const uint8_t *data, size_t size_bytes)
     exchange->pieces++;
     snprintf(exchange->data + length, sizeof(exchange->data) - length, "%.*s", (int)size_bytes,
              (const char *)data);
-    if (exchange->cancel != NULL) {
+    if (exchange->cancel) {
         http_cancel(exchange->cancel);
         exchange->done = true;
     }

@@ -84,10 +84,10 @@ static void finished(void *context, const struct http2_answer *answer)
     exchange->body_bytes = answer->body_bytes;
     snprintf(exchange->body, sizeof(exchange->body), "%.*s", (int)MIN(answer->body_bytes, 31u),
              answer->body_bytes > 0 ? (const char *)answer->body : "");
-    snprintf(exchange->end, sizeof(exchange->end), "%s", end != NULL ? end : "");
+    snprintf(exchange->end, sizeof(exchange->end), "%s", end ? end : "");
     assert_non_null(answer->text);
     assert_true(answer->status == 0 || answer->text[0] != '\0');
-    if (exchange->cancels != NULL)
+    if (exchange->cancels)
         cancel(exchange->cancels);
 }
 
@@ -98,7 +98,7 @@ static void data_came(void *context, const uint8_t *data, size_t size_bytes)
     exchange->heard = true;
     snprintf(exchange->data + length, sizeof(exchange->data) - length, "%.*s", (int)size_bytes,
              (const char *)data);
-    if (exchange->cancels != NULL)
+    if (exchange->cancels)
         cancel(exchange->cancels);
 }
 

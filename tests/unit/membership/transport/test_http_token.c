@@ -86,7 +86,7 @@ static void test_other_files_are_refused_with_the_command_that_makes_one(void **
         assert_true(read_content(contents[i], token, &error) < 0);
         assert_string_equal(token, "");
         assert_non_null(strstr(error.text, path));
-        assert_true(contents[i] == longer || strstr(error.text, "openssl rand -hex 32") != NULL);
+        assert_true(contents[i] == longer || strstr(error.text, "openssl rand -hex 32"));
     }
     struct error error = {0};
     assert_int_equal(http_token_read("/nowhere/token", token, &error), -ENOENT);

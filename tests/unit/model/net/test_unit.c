@@ -221,18 +221,17 @@ static void expect_distribution(const struct unit_tensor *tensor, const float *v
                                 unsigned layers)
 {
     double mean, deviation, want = 0.02;
-    bool residual = strstr(tensor->name, "c_proj") != NULL;
+    bool residual = strstr(tensor->name, "c_proj");
 
     measure(values, tensor->count, &mean, &deviation);
     if (tensor->rank == 1) {
-        bool norm_weight =
-            strstr(tensor->name, "ln_") != NULL && strstr(tensor->name, ".weight") != NULL;
+        bool norm_weight = strstr(tensor->name, "ln_") && strstr(tensor->name, ".weight");
         assert_true(mean == (norm_weight ? 1.0 : 0.0) && deviation == 0.0);
         return;
     }
     if (residual)
         want /= sqrt(2.0 * layers);
-    if (strstr(tensor->name, "wpe") != NULL)
+    if (strstr(tensor->name, "wpe"))
         want = 0.01;
     assert_true(fabs(mean) < want * 0.1);
     assert_true(fabs(deviation / want - 1.0) < 0.1);

@@ -70,7 +70,7 @@ static bool has_step(const char *text, uint64_t step)
     char key[32];
 
     snprintf(key, sizeof(key), "\"step\":%u,", (unsigned)step);
-    return strstr(text, key) != NULL;
+    return strstr(text, key);
 }
 
 /* What was taken is there, in lines that can be read again. */
