@@ -298,12 +298,13 @@ static int give_partition(struct search *search, struct candidate *candidate,
     return 0;
 }
 
+/* Frozen units count: they are never computed again, and yet a stage that recomputes keeps less of
+ * them. A job whose frozen layers had no such way out would fit before a freeze and not after it. */
 static enum plan_recompute most_recomputation(const struct planner_input *input)
 {
     enum plan_recompute most = PLAN_RECOMPUTE_NONE;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
-        if (input->units[unit].trained)
-            most = MAX(most, input->units[unit].again);
+        most = MAX(most, input->units[unit].again);
     return most;
 }
 
