@@ -165,9 +165,9 @@ static void test_gelu_of_f32_is_ours(void **state)
         table->linear_gelu_backward(device, sums, sums, sums, values, values, values, values,
                                     shape);
         tables[in_bf16]->describe(device, text, sizeof(text));
-        assert_int_equal(strstr(text, "flags 4d"), in_bf16); /* bias and GELU */
-        assert_int_equal(strstr(text, "flags 6c"), in_bf16); /* its derivative */
-        assert_int_equal(strstr(text, "flags 21"), !in_bf16);
+        assert_int_equal(strstr(text, "flags 4d") != NULL, in_bf16); /* bias and GELU */
+        assert_int_equal(strstr(text, "flags 6c") != NULL, in_bf16); /* its derivative */
+        assert_int_equal(strstr(text, "flags 21") != NULL, !in_bf16);
         tables[in_bf16]->close(device);
     }
 }

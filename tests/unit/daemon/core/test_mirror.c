@@ -123,7 +123,7 @@ static void test_random_history(void **state)
             snprintf(key, sizeof(key), "key%u", i);
             snprintf(value, sizeof(value), "v%lld", (long long)expected[i]);
             const struct mirror_entry *entry = mirror_find(&mirror, key);
-            assert_int_equal(entry, expected[i] != 0);
+            assert_int_equal(entry != NULL, expected[i] != 0);
             if (entry)
                 assert_string_equal(entry->value, value);
             present += entry != NULL;

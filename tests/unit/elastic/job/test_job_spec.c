@@ -191,7 +191,7 @@ static void assert_encoded(const char *but)
             word += length + (word[length] == '.');
         }
         bool young = but && strcmp(job_schema[i].path, but) != 0;
-        assert_int_equal(at, young || !job_schema[i].young);
+        assert_int_equal(at != NULL, young || !job_schema[i].young);
     }
 }
 
