@@ -77,6 +77,9 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
 /** leader_start() - from nothing: the newest checkpoint or step 0; or says what it waits for */
 int leader_start(struct leader_context *context) CHECK_RESULT;
 
+/** leader_waits_for_slots() - is there no plan although checkpoints keep nothing from it? */
+bool leader_waits_for_slots(const struct leader_context *context);
+
 /** leader_restart() - the same over @pool and for @reason; @why is for people */
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;

@@ -245,10 +245,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
     int status = restart_on_survivors(context, survivors, recovery, why);
-    const struct leader_decision *decision = context->decision;
-    bool waits_for_slots =
-        !decision->plan && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
-    if (status == 0 && waits_for_slots && leader_netsplit_give_in(context))
+    if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_give_in(context))
         status = restart_on_survivors(context, survivors, recovery, why);
     return status;
 }

@@ -69,16 +69,32 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     return 0;
 }
 
-int leader_start(struct leader_context *context)
+bool leader_waits_for_slots(const struct leader_context *context)
+{
+    const struct leader_decision *decision = context->decision;
+    return !decision->plan && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
+}
+
+static int start_on_free_slots(struct leader_context *context)
 {
     struct slot_pool pool = {0};
     bool resumes = context->view->plan || context->view->checkpoint.step > 0;
-    leader_netsplit_choose_for_checkpoint(context);
     int status = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
     if (status == 0)
         status =
             leader_restart(context, &pool, resumes ? PLAN_REASON_RESUME : PLAN_REASON_START, "");
     slot_pool_done(&pool);
+    return status;
+}
+
+/* Nodes that missed each other or the checkpoint a while ago are used if it does not go without
+ * them: nobody trains, so nothing else would show that they reach each other again. */
+int leader_start(struct leader_context *context)
+{
+    leader_netsplit_choose_for_checkpoint(context);
+    int status = start_on_free_slots(context);
+    if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_give_in(context))
+        status = start_on_free_slots(context);
     return status;
 }
 

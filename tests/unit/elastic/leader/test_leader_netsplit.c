@@ -336,6 +336,25 @@ static void where_nobody_can_read_it_all_try_again(void **state)
     assert_int_equal(decision.plan->worker_count, NODES);
 }
 
+/* Nobody trains, so nothing would show that a reads the checkpoint by now. */
+static void a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state)
+{
+    (void)state;
+    begin_with_copies();
+    read_in_vain("a");
+    follow();
+    plan->worker_count = plan->stage_count = plan->replica_count = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].worker_count = 0;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, NODES - 1);
+    spec.elastic.devices_min = NODES;
+    decide();
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->worker_count, NODES);
+}
+
 /* a and c do not reach each other, twice, and nobody has state; in the end a says @cause. */
 static void part_twice(const char *shares, enum worker_cause cause)
 {
@@ -474,6 +493,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(one_after_the_other_until_it_can_be_read, setup, teardown),
         cmocka_unit_test_setup_teardown(where_nobody_can_read_it_all_try_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_that_starts_uses_the_left_out_where_it_needs_them,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
