@@ -50,7 +50,7 @@ sim-soak: build ## simulate clusters from seeds on all cores: SEEDS=A..B, SECOND
 	build/bin/firn-sim --jobs $(JOBS) --seeds $(SEEDS) --seconds $(SECONDS)
 
 # FILES are told apart by spaces; a file of 300 lines has about 300 mutants.
-FILES ?= $(wildcard elastic/*.c)
+FILES ?= $(wildcard elastic/*/*.c)
 
 mutants: packages ## break FILES="elastic/leader/leader.c" one place at a time, and say what no unit test notices; SECONDS=600
 	tests/mutants/mutants.py --seconds $(SECONDS) --jobs $(JOBS) $(FILES)

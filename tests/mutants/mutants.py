@@ -436,7 +436,7 @@ def build_tests(folders, jobs):
     """The unit tests of @folders, as paths."""
     targets = []
     for folder in sorted(folders):
-        names = sorted(os.listdir(os.path.join(TOP, "tests/unit", folder)))
+        names = sorted(name for _, _, files in os.walk(os.path.join(TOP, "tests/unit", folder)) for name in files)
         targets += [f"unit_{folder}_{name[:-2]}" for name in names if name.startswith("test_") and name.endswith(".c")]
     run("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", *targets)
     return [os.path.join(BUILD, "tests", target) for target in targets]
