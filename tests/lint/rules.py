@@ -290,6 +290,30 @@ def unformatted(root, paths):
         yield FORMATTER, 0, result.stderr.strip()
 
 
+# Clauses that open with these leave the subject of a sentence without a name.
+NAMELESS = re.compile(r"\b(?:what|who|whom|whoever|whatever|whichever)\b", re.I)
+NAMELESS_MAX = 2  # in a thousand words of the comments of one folder
+C_COMMENT = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def nameless(root, paths):
+    """(path, line, what) of every folder whose comments have too many sentences without a named subject."""
+    words, found, worst = {}, {}, {}
+    for path in paths:
+        file = File(root, path)
+        if not file.is_c():
+            continue
+        text = " ".join(hit.group(1) for hit in C_COMMENT.finditer(file.text) if hit.group(1))
+        count = len(NAMELESS.findall(text))
+        words[file.folder] = words.get(file.folder, 0) + len(re.findall(r"[A-Za-z']+", text))
+        found[file.folder] = found.get(file.folder, 0) + count
+        worst[file.folder] = max(worst.get(file.folder, (0, "")), (count, path))
+    for folder, count in sorted(found.items()):
+        if count > NAMELESS_MAX and 1000 * count > NAMELESS_MAX * words[folder]:
+            yield (worst[folder][1], 1, f"{count} clauses of comments in {folder}/ open with what or who, in "
+                   f"{words[folder]} words; name the subject")
+
+
 def findings(root):
     paths = tree(root)
     for path in paths:
@@ -297,6 +321,7 @@ def findings(root):
         for rule in RULES:
             for number, what in rule(file):
                 yield path, number, what
+    yield from nameless(root, paths)
     yield from unformatted(root, paths)
 
 

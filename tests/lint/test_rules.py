@@ -72,6 +72,48 @@ class Rules(Tree):
         for folder in ("comm", "checkpoint", "membership", "elastic"):
             self.assertEqual(rules.MAY_INCLUDE[folder], ("base",))
 
+    def test_every_forbidden_arrow_between_rooms(self):
+        for folder, rooms in rules.ROOMS.items():
+            for room in (*rooms, ""):
+                self.write(f"{folder}/{room}/thing.h" if room else f"{folder}/thing.h", HEADER.format(name="thing"))
+        for folder, rooms in rules.ROOMS.items():
+            for place, room in enumerate(rooms):
+                for other_place, other in enumerate((*rooms, "")):
+                    target = f"{folder}/{other}/thing.h" if other else f"{folder}/thing.h"
+                    path = f"{folder}/{room}/arrow.c"
+                    self.write(path, f'#include "{target}"\n')
+                    found = list(rules.dependency(rules.File(self.root, path)))
+                    self.assertEqual(len(found), 0 if other and other_place <= place else 1, (path, target))
+
+    def test_rooms_are_those_of_the_tree(self):
+        for folder, rooms in rules.ROOMS.items():
+            there = {name for name in os.listdir(os.path.join(TOP, folder))
+                     if any(file.endswith(".c") for file in self.files_in(os.path.join(TOP, folder, name)))}
+            self.assertEqual(there, set(rooms), folder)
+
+    @staticmethod
+    def files_in(path):
+        return os.listdir(path) if os.path.isdir(path) else []
+
+    def test_crowded_rooms(self):
+        for number in range(rules.ROOM_CONCEPTS_MAX + 1):
+            self.assert_clean()
+            self.write(f"elastic/plan/thing_{number:02}.h", HEADER.format(name=f"thing_{number:02}"))
+        self.assert_found("elastic/plan/thing_00.h", 1, f"{rules.ROOM_CONCEPTS_MAX} are the most")
+
+    def test_sentences_without_a_subject(self):
+        comment = "/* What comes, and who it is that sends it. */\n"
+        self.write("base/words.h", comment + "#pragma once\n")
+        self.assert_clean()
+        self.write("base/words.h", comment * 2 + "#pragma once\n")
+        self.assert_found("base/words.h", 1, "name the subject")
+
+    def test_one_dialect(self):
+        self.write("base/null.c", "int f(const int *p);\n\nint f(const int *p)\n{\n    return p == NULL;\n}\n")
+        self.assert_found("base/null.c", 5, "!p")
+        self.write("base/null.c", "int f(int x);\n\nint f(int x)\n{\n    int r = x;\n    return r;\n}\n")
+        self.assert_found("base/null.c", 5, "int status")
+
     def test_tests_include_anything(self):
         self.write("tests/test_x.c", '#include "daemon/daemon_thing.h"\n#include "helper.h"\n')
         self.assert_clean()
