@@ -1,4 +1,4 @@
-/* Doubles as the hexadecimal text of their bits: how exact values travel in JSON. */
+/* Doubles as the hexadecimal text of their bits, for exact values in JSON. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,5 +8,7 @@
 
 void bits64_text(double value, char ret_text[BITS64_TEXT_SIZE]);
 
-/** bits64_parse() - false, and nothing written: not exactly what bits64_text() makes */
+/**
+ * bits64_parse() - parse the exact form of bits64_text(); otherwise return false and write nothing
+ */
 bool bits64_parse(const char *text, double *ret_value);

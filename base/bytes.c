@@ -23,7 +23,7 @@ void bytes_forget(struct bytes *bytes)
     bytes_done(bytes);
 }
 
-/* Room for @size_bytes more; doubling keeps a long series of appends linear. */
+/* Reserve room for @size_bytes more; doubling keeps a long series of appends linear. */
 static int reserve(struct bytes *bytes, size_t size_bytes)
 {
     size_t needed, doubled;
@@ -61,7 +61,7 @@ int bytes_append_format(struct bytes *bytes, const char *format, ...)
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    /* vsnprintf wants room for a zero, which is written but does not count. */
+    /* vsnprintf needs room for a zero, which is not counted. */
     int status = length < 0 ? -ENOMEM : reserve(bytes, (size_t)length + 1);
     if (status == 0) {
         vsnprintf((char *)bytes->data + bytes->size_bytes, (size_t)length + 1, format, again);
@@ -79,8 +79,7 @@ void bytes_consume(struct bytes *bytes, size_t size_bytes)
         memmove(bytes->data, bytes->data + dropped, bytes->size_bytes);
 }
 
-/* Written out byte by byte: right on every byte order, and compilers make one load or store of it.
- */
+/* Byte by byte is correct on every byte order, and compilers emit one load or store for it. */
 
 uint16_t bytes_get_u16(const uint8_t *at)
 {

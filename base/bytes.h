@@ -14,15 +14,17 @@ struct bytes {
 };
 
 void bytes_done(struct bytes *bytes);
-/** bytes_forget() - the same, of what holds a password or a token: the memory is cleared before it
- * is given back (not what an append had to move away from) */
+/**
+ * bytes_forget() - free a buffer that holds a password or a token: the memory is cleared first.
+ * Memory left by a reallocation of an append is not cleared.
+ */
 void bytes_forget(struct bytes *bytes);
 
 /** bytes_append() - Return: 0 or -ENOMEM (buffer unchanged) */
 int bytes_append(struct bytes *bytes, const void *data, size_t size_bytes) CHECK_RESULT;
 int bytes_append_format(struct bytes *bytes, const char *format, ...)
     __attribute__((format(printf, 2, 3))) CHECK_RESULT;
-/** bytes_consume() - drop the first @size_bytes (at most what is there) */
+/** bytes_consume() - drop the first @size_bytes, at most the size of the buffer */
 void bytes_consume(struct bytes *bytes, size_t size_bytes);
 
 uint16_t bytes_get_u16(const uint8_t *at);

@@ -1,4 +1,4 @@
-/* Size arithmetic on numbers that come from outside: true when the result would not fit. */
+/* Size arithmetic on untrusted numbers: return true on overflow. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* The real clock: what the kernel says. */
+/* The real clock, read from the kernel. */
 #include "base/clock.h"
 
 #include <stddef.h>

@@ -9,12 +9,12 @@
 
 struct clock {
     uint64_t (*monotonic_ns)(void *context); /* decisions and deadlines use only this */
-    uint64_t (*realtime_ns)(void *context);  /* for people: log lines, metrics */
+    uint64_t (*realtime_ns)(void *context);  /* for users: log lines, metrics */
     void *context;
 };
 
-/** clock_real() - CLOCK_MONOTONIC and CLOCK_REALTIME */
+/** clock_real() - return the clock of CLOCK_MONOTONIC and CLOCK_REALTIME */
 const struct clock *clock_real(void);
 
-/** clock_monotonic_ns() - shorthand for the real clock */
+/** clock_monotonic_ns() - return the monotonic time of the real clock */
 uint64_t clock_monotonic_ns(void);

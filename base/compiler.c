@@ -8,7 +8,7 @@ void close_descriptor(int *descriptor)
 {
     if (*descriptor < 0)
         return;
-    int saved_errno = errno; /* cleanup runs between a failure and the caller's look at errno */
+    int saved_errno = errno; /* cleanup runs after a failure, before the caller reads errno */
     close(*descriptor);
     errno = saved_errno;
 }

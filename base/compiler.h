@@ -11,7 +11,7 @@
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Comparisons that evaluate each argument once. The counter gives every use names of its own, so
+ * Comparisons that evaluate each argument once. The counter makes the names of every use unique, so
  * that MAX(a, MAX(b, c)) does not shadow.
  */
 #define MIN(a, b) COMPARE_(a, <, b, __COUNTER__)
@@ -25,13 +25,13 @@
         compare_a_##id relation compare_b_##id ? compare_a_##id : compare_b_##id;                  \
     })
 
-/** free_pointer() - for CLEANUP: frees what the annotated pointer points to */
+/** free_pointer() - for CLEANUP: free the memory of the annotated pointer */
 static inline void free_pointer(void *pointer_to_pointer)
 {
     free(*(void **)pointer_to_pointer);
 }
 
-/** close_descriptor() - for CLEANUP: closes the annotated descriptor unless it is negative */
+/** close_descriptor() - for CLEANUP: close the annotated descriptor unless it is negative */
 void close_descriptor(int *descriptor);
 
 #define AUTO_FREE  CLEANUP(free_pointer)

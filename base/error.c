@@ -1,4 +1,4 @@
-/* The text of a failure is cut off rather than allocated, so that recording one never fails. */
+/* The text of a failure is truncated rather than allocated, so that recording it never fails. */
 #include "base/error.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A failure that a person will read: what happened, where, and what to do next. */
+/* A failure with a text for users: the event, its place, and the next step. */
 #pragma once
 
 #include <stdarg.h>
@@ -20,7 +20,7 @@ struct error {
  * @code: negative errno
  *
  * Return: @code, so that a caller can write `return error_set(...)`. It is a macro so that the
- * compiler sees which code that is, and does not take a failure for a success further on.
+ * compiler sees the value of the code and does not treat a failure as a success later.
  */
 #define error_set(error, code, ...)                                                                \
     ({                                                                                             \
@@ -29,15 +29,15 @@ struct error {
         error_code_;                                                                               \
     })
 
-/** error_record() - what error_set() does before it returns */
+/** error_record() - record the failure for error_set() */
 void error_record(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** error_prefix() - put context before the text of an error that is already set ("reading x: ") */
+/** error_prefix() - put context before the text of an existing error ("reading x: ") */
 void error_prefix(struct error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** error_clear() - back to "nothing has failed" */
+/** error_clear() - reset to "no failure" */
 void error_clear(struct error *error);
 
 #ifdef __cplusplus

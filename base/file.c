@@ -1,7 +1,7 @@
 /*
- * Whole files. A replacement is old or new after a crash at any point, never a mixture: data is
- * durable before the name points to it, and the name is durable before success is reported.
- * A crash in between leaves a ".tmp-" file behind, which nobody reads.
+ * Whole files. After a crash at any point a replaced file is old or new, never a mixture: data is
+ * durable before the name points to it, and the name is durable before success is reported. A crash
+ * in between leaves a ".tmp-" file, which is never read.
  */
 #include "base/file.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEMPORARY_TRIES_MAX 16 /* of a name that is taken */
+#define TEMPORARY_TRIES_MAX 16 /* with names that are taken */
 
 #define READ_PIECE_BYTES 65536
 
@@ -86,7 +86,7 @@ static int write_all(int descriptor, const char *data, size_t size_bytes)
     return 0;
 }
 
-/* The folder of @path as a text of its own; "." for a bare name. */
+/* Copy the parent folder of @path; "." for a bare name. */
 static void parent_of(const char *path, char ret_parent[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -96,7 +96,7 @@ static void parent_of(const char *path, char ret_parent[PATH_MAX])
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* Made by open(), which honours the umask and the folder's default access list. */
+/* Create a temporary file with open(), which honours the umask and the folder's default ACL. */
 static int create_temporary(const char *path, unsigned mode, char ret_temporary[PATH_MAX],
                             struct error *error)
 {
@@ -143,7 +143,7 @@ int file_replace(const char *path, const void *data, size_t size_bytes, unsigned
     return file_sync_directory(parent, error);
 }
 
-/* mkdir that is content when the directory is already there. */
+/* Make a directory; an existing one is no error. */
 static int ensure_directory(const char *path, unsigned mode, struct error *error)
 {
     struct stat status;

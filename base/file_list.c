@@ -1,7 +1,7 @@
 /*
- * A folder and a glob are the same walk: places to visit, each a folder and the component of the
- * pattern to match inside it. A folder taken whole is the pattern "**" that sees hidden names. The
- * places wait on a stack of ours, so depth costs no call frames and is bounded by a count.
+ * A folder and a glob are the same walk over places: a folder and the pattern component to match
+ * inside it. A whole folder is the pattern "**" that includes hidden names. The places are on an
+ * explicit stack, so depth costs no call frames and is bounded by a count.
  */
 #include "base/file_list.h"
 
@@ -25,7 +25,7 @@ struct walk {
     struct file_list *files;
     const char *components[COMPONENTS_MAX];
     unsigned component_count;
-    bool hidden; /* names that begin with a dot are seen */
+    bool hidden; /* names with a leading dot match */
     struct place *places;
     size_t place_count, place_capacity, visited_count;
     struct error *error;
@@ -36,7 +36,8 @@ static int out_of_memory(struct error *error)
     return error_set(error, -ENOMEM, "no memory for the list of files");
 }
 
-/* @array, or where it moved to make room for one more element; NULL leaves it as it was. */
+/* Make room for one more element and return the array, which may have moved; NULL: @array is
+ * unchanged. */
 static void *reserve(void *array, size_t count, size_t *capacity, size_t element_bytes)
 {
     if (count < *capacity)
@@ -103,7 +104,7 @@ static bool has_magic(const char *text)
     return strpbrk(text, "*?[\\");
 }
 
-/* 1 and the status when @path leads to something; 0 when it leads nowhere. */
+/* Return 1 and the status when @path exists; 0 when it does not. */
 static int look_up(const char *path, bool follow, struct stat *ret_status, struct error *error)
 {
     if ((follow ? stat(path, ret_status) : lstat(path, ret_status)) == 0)
@@ -113,8 +114,8 @@ static int look_up(const char *path, bool follow, struct stat *ret_status, struc
     return error_set(error, -errno, "%s: %s", path, strerror(errno));
 }
 
-/* Something with the right name for the component of @place: a file of ours, or a folder on the
-   way to one. Takes @path in any case. */
+/* Visit a match for the component of @place: a file of the result, or a folder on the way to one.
+ * @path is consumed in every case. */
 static int visit_match(struct walk *walk, const struct place *place, char *path)
 {
     bool deep = strcmp(walk->components[place->component], DEEP) == 0;
@@ -179,12 +180,12 @@ static int visit_place(struct walk *walk, const struct place *place)
 
     if (!has_magic(component))
         return visit_match(walk, place, join(place->folder, component));
-    if (deep && place->component + 1 < walk->component_count) /* ** also stands for no folder */
+    if (deep && place->component + 1 < walk->component_count) /* ** also matches no folder */
         status = push_place(walk, strdup(place->folder), place->component + 1);
     return status < 0 ? status : read_folder(walk, place);
 }
 
-/* From @folder on, everything that the walk's components name. */
+/* Walk from @folder and collect all matches of the walk's components. */
 static int walk_from(struct walk *walk, const char *folder)
 {
     int status = push_place(walk, strdup(folder), 0);
@@ -219,7 +220,7 @@ static int find_glob(struct file_list *files, const char *pattern, struct error 
     for (char *part = strtok_r(text, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
         unsigned count = walk.component_count;
         if (count > 0 && strcmp(part, DEEP) == 0 && strcmp(walk.components[count - 1], DEEP) == 0)
-            continue; /* the second would only find everything again */
+            continue; /* a second ** would only find the same files again */
         if (count == COMPONENTS_MAX)
             return error_set(error, -EINVAL, "%s: more than %d components", pattern,
                              COMPONENTS_MAX);
@@ -233,7 +234,7 @@ static int find_glob(struct file_list *files, const char *pattern, struct error 
 
 static int find_path(struct file_list *files, const char *path, struct error *error)
 {
-    AUTO_FREE char *clean = strdup(path); /* without slashes at the end: one name for one thing */
+    AUTO_FREE char *clean = strdup(path); /* without trailing slashes: one name per file */
     struct stat found;
 
     if (!clean)

@@ -1,14 +1,14 @@
 /*
- * Which files a list of paths names: a file itself, a folder's regular files at any depth, or what
- * a glob matches. The result is sorted bytewise by path and names no path twice, so that the same
+ * Expand a list of paths to files: a file itself, a folder's regular files at any depth, or the
+ * matches of a glob. The result is sorted bytewise by path without duplicates, so that the same
  * tree gives the same order on every node and in every locale.
  *
- * Globs match files, not folders. * ? [] stay inside a name and do not match a leading dot; ** as a
- * whole component stands for any number of folders, hidden ones left out ("src/" followed by a
- * double star and "*.h"). A folder is taken whole, hidden files too. Symbolic links to files are
- * followed everywhere; links to folders only where a path or a glob component names them, never
- * by ** or inside a folder: so no loop is possible. Links that lead nowhere, sockets, pipes and
- * devices found on the way are left out.
+ * Globs match files, not folders. * ? [] match inside one name and not a leading dot; ** as a whole
+ * component matches any number of folders except hidden ones ("src/" followed by a double star and
+ * "*.h"). A folder includes its hidden files. Symbolic links to files are followed everywhere.
+ * Links to folders are followed only when a path or a glob component names them, never by ** or
+ * inside a folder, so that no loop is possible. Dangling links, sockets, pipes and devices are
+ * skipped.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 
 struct listed_file {
     char *path;
-    uint64_t size_bytes; /* when it was found */
+    uint64_t size_bytes; /* at the time of the walk */
 };
 
 struct file_list {
@@ -30,12 +30,12 @@ struct file_list {
 };
 
 /**
- * file_list_find() - @paths to files
- * @key: what asks for them, for messages: "data.path"
+ * file_list_find() - expand @paths to files
+ * @key: the job key or option of the paths, for messages: "data.path"
  *
  * Return: 0; -ENOENT (a path does not exist, a glob matches nothing), -EINVAL (a path is neither
- * file nor folder; a glob of too many components), -E2BIG (over FILE_LIST_MAX files or
- * folders), -ENOMEM, or why a folder could not be read. @ret_files is written only on success.
+ * file nor folder; a glob of too many components), -E2BIG (over FILE_LIST_MAX files or folders),
+ * -ENOMEM, or the error of reading a folder. @ret_files is written only on success.
  */
 int file_list_find(const char *key, const char *const *paths, unsigned path_count,
                    struct file_list *ret_files, struct error *error) CHECK_RESULT;

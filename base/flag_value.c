@@ -10,6 +10,6 @@ bool flag_value_is_flag(const char *value)
 
 bool flag_value_forgotten(char *const *argv)
 {
-    /* After "--flag=value" it points into the word. */
+    /* After "--flag=value" optarg points into the word. */
     return optarg && optarg == argv[optind - 1] && flag_value_is_flag(optarg);
 }

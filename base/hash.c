@@ -2,8 +2,8 @@
 
 #include <isa-l/crc.h>
 #include <stdlib.h>
-/* The plain functions of a distribution's library use SSE2; the dispatched ones what the processor
- * has, five times as fast, with the same result. */
+/* The plain functions of a distribution's library use SSE2. The dispatched functions use the
+ * processor's best instructions and are five times as fast, with the same result. */
 #ifdef __x86_64__
 #include <xxh_x86dispatch.h>
 #else
@@ -29,9 +29,8 @@ uint32_t hash_crc32c(uint32_t crc, const void *data, size_t size_bytes)
 }
 
 /*
- * A CRC is a polynomial over GF(2), reflected: the highest bit is x^0. To have B follow A is to
- * multiply A's by x^(8 * size of B), modulo the CRC's polynomial. The inversions at both ends
- * cancel.
+ * A CRC is a polynomial over GF(2), reflected: the highest bit is x^0. Appending B to A multiplies
+ * A's CRC by x^(8 * size of B), modulo the CRC's polynomial. The inversions at both ends cancel.
  */
 #define CRC_POLYNOMIAL 0x82F63B78u
 #define CRC_ONE        (1u << 31)
@@ -70,7 +69,7 @@ struct hash128 hash_xxh3(const void *data, size_t size_bytes)
 }
 
 struct hash_stream {
-    XXH3_state_t *state; /* apart: it wants an alignment that malloc does not promise */
+    XXH3_state_t *state; /* separate, because it needs a larger alignment than malloc's */
 };
 
 struct hash_stream *hash_stream_new(void)

@@ -13,17 +13,20 @@ struct hash128 {
 
 #define HASH128_TEXT_SIZE 33 /* 32 hexadecimal digits, high word first, and the zero */
 
-/** hash_crc32c() - Castagnoli CRC, standard reflected form; @crc is 0 or the value so far */
+/**
+ * hash_crc32c() - compute the Castagnoli CRC in the standard reflected form; @crc is 0 or the value
+ * so far
+ */
 uint32_t hash_crc32c(uint32_t crc, const void *data, size_t size_bytes);
-/** hash_crc32c_join() - the CRC of A followed by B, from theirs and the size of B */
+/** hash_crc32c_join() - return the CRC of A followed by B, from their CRCs and the size of B */
 uint32_t hash_crc32c_join(uint32_t crc_a, uint32_t crc_b, uint64_t size_b_bytes);
 
 struct hash128 hash_xxh3(const void *data, size_t size_bytes);
 
 struct hash_stream;                        /* an XXH3-128 in progress */
-struct hash_stream *hash_stream_new(void); /* NULL when memory is short */
+struct hash_stream *hash_stream_new(void); /* NULL when out of memory */
 void hash_stream_free(struct hash_stream *stream);
-void hash_stream_reset(struct hash_stream *stream); /* as if new */
+void hash_stream_reset(struct hash_stream *stream); /* back to the initial state */
 void hash_stream_add(struct hash_stream *stream, const void *data, size_t size_bytes);
 struct hash128 hash_stream_result(const struct hash_stream *stream);
 

@@ -26,7 +26,7 @@ bool hex_parse(const char *text, unsigned digit_count, uint64_t *ret_value)
     assert(digit_count >= 1 && digit_count <= 16);
     uint64_t value = 0;
     for (unsigned i = 0; i < digit_count; i++) {
-        int digit = digit_value(text[i]); /* the closing zero is no digit either */
+        int digit = digit_value(text[i]); /* the terminating zero is no digit either */
         if (digit < 0)
             return false;
         value = value << 4 | (uint64_t)digit;

@@ -6,8 +6,8 @@
 #include "base/bits.h"
 
 /*
- * Jansson recurses as deep as the text says (2048 by default), also when it frees. Counting
- * brackets outside strings first keeps the stack small whoever wrote the text.
+ * Jansson recurses as deep as the text nests (2048 by default), also when it frees. Counting
+ * brackets outside strings first bounds the stack for untrusted text.
  */
 static bool too_deep(const char *text, size_t size_bytes)
 {
@@ -28,9 +28,9 @@ static bool too_deep(const char *text, size_t size_bytes)
 }
 
 /*
- * Jansson does not always tell a shortage of memory (2.14): parsing may call the text malformed, or
- * lose a character and go on; dumping may leave out a key and go on. Its allocations go through
- * here, so that this file knows.
+ * Jansson (2.14) does not always report out of memory. Parsing may call the text malformed, or lose
+ * a character and continue. Dumping may omit a key and continue. Its allocations go through this
+ * function, so that this file detects failures.
  */
 static _Thread_local bool memory_was_short;
 
@@ -93,7 +93,7 @@ static const char *type_name(const json_t *value)
     return "null";
 }
 
-/* The value of @key when it is there, else NULL with @error set. */
+/* Return the value of @key, or NULL with @error set. */
 static json_t *find(const json_t *object, const char *key, struct error *error)
 {
     json_t *value = json_object_get(object, key);

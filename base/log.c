@@ -1,5 +1,5 @@
-/* One sink; the default writes each message as one line with one write(2), so threads do not mix.
- */
+/* The default sink writes each message as one line with one write(2), so that lines of threads do
+ * not mix. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ struct line {
 static void line_add(struct line *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Cut off at the end rather than failed; one place stays free for the newline. */
+/* Append text and truncate it at the end; one byte stays free for the newline. */
 static void line_add(struct line *line, const char *format, ...)
 {
     size_t room = sizeof(line->text) - 1 - line->length;
@@ -72,7 +72,8 @@ static void line_add_time(struct line *line)
              utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, now.tv_nsec / 1000000);
 }
 
-/* A message may quote bytes from outside; none of them may forge a line or steer a terminal. */
+/* Replace control characters. A message may quote untrusted bytes, which must not forge a line or
+ * control a terminal. */
 static void line_close(struct line *line)
 {
     for (size_t i = 0; i < line->length; i++)
@@ -109,7 +110,7 @@ static void write_standard_error(enum log_level level, const char *message,
     for (size_t i = 0; i < field_count; i++)
         line_add(&line, " %s=%s", fields[i].name, fields[i].value);
     line_close(&line);
-    /* When standard error itself fails there is nobody left to tell. */
+    /* A failure of standard error cannot be reported. */
     ssize_t written = write(STDERR_FILENO, line.text, line.length);
     (void)written;
 }
@@ -123,7 +124,7 @@ static void log_message(enum log_level level, const struct log_field *fields, si
 {
     if (level > logger.level)
         return;
-    int saved_errno = errno; /* logging a failure must not change what the caller returns */
+    int saved_errno = errno; /* logging a failure must not change the caller's errno */
     char message[MESSAGE_SIZE];
     vsnprintf(message, sizeof(message), format, arguments);
     logger.sink(level, message, fields, MIN(field_count, (size_t)LOG_FIELDS_MAX), logger.context);

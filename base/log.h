@@ -1,7 +1,7 @@
 /*
- * Messages with fields. One sink for the whole process, set once at start before threads exist:
- * standard error by default (plain lines), the journal in firnd. A message is one sentence for a
- * person; fields (JOB, GENERATION, STEP, NODE, ...) are for machines.
+ * Log messages with fields. The process has one sink, set once at start before threads exist:
+ * standard error by default (plain lines), the journal in firnd. A message is one sentence for
+ * users; fields (JOB, GENERATION, STEP, NODE, ...) are for machines.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum log_level {
 };
 
 struct log_field {
-    const char *name; /* upper case, as the journal wants it */
+    const char *name; /* upper case, as the journal requires */
     const char *value;
 };
 
@@ -28,10 +28,12 @@ typedef void (*log_sink_function)(enum log_level level, const char *message,
 /** log_set_sink() - replace the sink; NULL restores standard error */
 void log_set_sink(log_sink_function sink, void *context);
 
-/** log_set_level() - messages above this level are dropped; LOG_LEVEL_INFO at start */
+/** log_set_level() - drop messages above this level; LOG_LEVEL_INFO at start */
 void log_set_level(enum log_level level);
 
-/** log_set_prefix() - a word before every line on standard error ("firnd", "worker a/0"); copied */
+/**
+ * log_set_prefix() - set a prefix of every line on standard error ("firnd", "worker a/0"); copied
+ */
 void log_set_prefix(const char *prefix);
 
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

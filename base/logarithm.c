@@ -33,7 +33,7 @@ double logarithm(double x)
     if (!(x > 0) || isinf(x))
         return x == 0 ? -INFINITY : x < 0 ? (double)NAN : x;
     double m = split(x, &exponent);
-    /* ln m = 2 artanh s, and s^2 <= 0.0295: eleven terms reach the end of a double. */
+    /* ln m = 2 artanh s, and s^2 <= 0.0295: eleven terms give full double precision. */
     double s = (m - 1) / (m + 1), s2 = s * s, sum = 0;
     for (int k = LAST; k >= 0; k--)
         sum = sum * s2 + coefficients[k];

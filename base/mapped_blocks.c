@@ -4,5 +4,5 @@
 
 void mapped_blocks_from(size_t size_bytes)
 {
-    mallopt(M_MMAP_THRESHOLD, (int)size_bytes); /* which also ends its growing */
+    mallopt(M_MMAP_THRESHOLD, (int)size_bytes); /* an explicit value also disables its growth */
 }

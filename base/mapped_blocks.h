@@ -1,17 +1,19 @@
 /*
- * Memory that costs only what is used of it, and is gone when it is given back.
+ * Keep large allocations in mappings of their own, so that untouched pages cost nothing and freed
+ * memory returns to the system.
  *
- * The C library raises the size from which it maps a block by itself with every such block that is
- * freed, and from then on takes larger ones from its heap. There they are cleared even where nobody
- * touches them: firnd's state of a job has room for 64 slots, each with the record of a step, of
- * which a node with one slot touches a few pages. And what is freed between blocks that stay does
- * not go back to the system: in a worker, hundreds of megabytes of units that another one has taken
- * over.
+ * The C library raises its mapping threshold whenever a mapped block is freed, and then takes
+ * blocks up to that size from its heap. Zeroed heap blocks are cleared even where they are not
+ * used: firnd's state of a job has room for 64 slots, each with the record of a step, and a node
+ * with one slot uses a few pages of it. Heap memory that is freed between used blocks does not
+ * return to the system: in a worker, hundreds of megabytes of units that moved to another worker.
  */
 #pragma once
 
 #include <stddef.h>
 
-/** mapped_blocks_from() - once per process, at its start: blocks of @size_bytes or more (32 MiB at
- * most) stay mapped by themselves */
+/**
+ * mapped_blocks_from() - map blocks of @size_bytes or more (at most 32 MiB) separately; call once
+ * per process, at its start
+ */
 void mapped_blocks_from(size_t size_bytes);

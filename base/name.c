@@ -1,4 +1,4 @@
-/* What may be a name: safe as an etcd key segment, a folder and a word on a command line. */
+/* Valid names are safe as an etcd key segment, a folder and a word on a command line. */
 #include "base/name.h"
 
 #include <stddef.h>

@@ -7,7 +7,8 @@
 struct philox_key philox_key_make(uint64_t seed, uint64_t stream)
 {
     struct philox_key seed_key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
-    const uint64_t counter_high = 0x6b6579; /* "key": apart from all data counters of this seed */
+    const uint64_t counter_high = 0x6b6579; /* "key": distinct from all data counters of this
+                                               seed */
     uint32_t words[4];
     philox_block(seed_key, stream, counter_high, words);
     return (struct philox_key){{words[0], words[1]}};
@@ -35,7 +36,7 @@ void philox_block(struct philox_key key, uint64_t counter_low, uint64_t counter_
     ret_words[3] = c3;
 }
 
-/* Half the width of the smallest even power of two that holds @count values; at least one bit. */
+/* Return half the bits of the smallest even power of two that holds @count values; at least 1. */
 static unsigned feistel_half_bits(uint64_t count)
 {
     unsigned half_bits = 1;
@@ -47,7 +48,7 @@ static unsigned feistel_half_bits(uint64_t count)
 static uint64_t feistel(struct philox_key key, uint64_t value, unsigned half_bits)
 {
     const unsigned rounds = 8;
-    const uint64_t tag = 0x7065726d00; /* "perm": apart from all other counters of this key */
+    const uint64_t tag = 0x7065726d00; /* "perm": distinct from all other counters of this key */
     uint32_t mask = (uint32_t)(((uint64_t)1 << half_bits) - 1);
     uint32_t left = (uint32_t)(value >> half_bits), right = (uint32_t)value & mask;
     for (unsigned round = 0; round < rounds; round++) {

@@ -1,15 +1,15 @@
 /*
  * Normal deviates in bulk.
  *
- * Problem: a model of 124M parameters begins with as many normals, and one at a time they cost half
- * a minute of a processor. Everything here must still give the same bits on every machine: libm
- * picks FMA variants by processor and may differ in the last place between releases.
+ * Problem: a model of 124M parameters needs as many normals, and scalar code takes half a minute of
+ * one core for them. The result must still have the same bits on every machine: libm picks FMA
+ * variants by processor and may differ in the last place between releases.
  *
  * Design: Box and Muller over batches, written as loops over arrays of fixed size, which the
  * compiler turns into vectors at the processor's level. The logarithm (the series of
- * base/logarithm.c), sine and cosine are made of additions, multiplications, divisions and square
+ * base/logarithm.c), sine and cosine use only additions, multiplications, divisions and square
  * roots, which IEEE 754 rounds in exactly one way in vectors and scalars alike; the build forbids
- * contraction into FMA. So the level changes the speed and never a bit.
+ * contraction into FMA. So the level changes only the speed, not the bits.
  */
 #include <math.h>
 #include <string.h>
@@ -17,10 +17,10 @@
 #include "base/compiler.h"
 #include "base/philox.h"
 
-#define BLOCKS     32u                   /* of Philox in a batch, */
-#define PAIRS      (2u * BLOCKS)         /* each of which makes two pairs of normals */
+#define BLOCKS     32u                   /* Philox blocks in a batch */
+#define PAIRS      (2u * BLOCKS)         /* two pairs of normals per block */
 #define VALUES     (2u * PAIRS)          /* of a batch */
-#define MAGIC_WORD 0x4330000000000000ull /* as a double: 2^52; its last bits count in ones */
+#define MAGIC_WORD 0x4330000000000000ull /* as a double: 2^52; the last bit counts 1 */
 #define MAGIC      0x1p52
 
 static inline double double_of(uint64_t word)
@@ -37,7 +37,7 @@ static inline uint64_t word_of(double value)
     return word;
 }
 
-/* philox_block() of the counters from @counter_low on; pair p of block b is in [2 b + p]. */
+/* Run philox_block() on the counters from @counter_low on; pair p of block b is in [2 b + p]. */
 __attribute__((always_inline)) static inline void fill_words(struct philox_key key,
                                                              uint64_t counter_low,
                                                              uint64_t counter_high,
@@ -71,8 +71,8 @@ __attribute__((always_inline)) static inline void fill_words(struct philox_key k
     }
 }
 
-/* sqrt(-2 ln u) of u = (word + 1/2) / 2^32, inside (0, 1) and never at its ends. The steps are
- * those of logarithm(), in its order. */
+/* Compute sqrt(-2 ln u) of u = (word + 1/2) / 2^32, which is never 0 or 1. The steps are those of
+ * logarithm(), in the same order. */
 __attribute__((always_inline)) static inline void fill_radii(const uint32_t *words, double *radii)
 {
     static const double coefficients[] = {1.0,      1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9, 1.0 / 11,
@@ -97,7 +97,8 @@ __attribute__((always_inline)) static inline void fill_radii(const uint32_t *wor
     }
 }
 
-/* Sine and cosine of 2 pi word / 2^32: the quadrant is exact, and inside it |x| <= pi / 4. */
+/* Compute sine and cosine of 2 pi word / 2^32. The quadrant is exact, and |x| <= pi / 4 inside
+ * it. */
 __attribute__((always_inline)) static inline void fill_directions(const uint32_t *words,
                                                                   double *sines, double *cosines)
 {

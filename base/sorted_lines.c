@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIKELY_BYTES ((size_t)1024) /* a line is about as long */
+#define LIKELY_BYTES ((size_t)1024) /* typical length of a line */
 
 int sorted_lines_read(int descriptor, off_t from, off_t end, char **ret_data)
 {
@@ -32,7 +32,7 @@ int sorted_lines_read(int descriptor, off_t from, off_t end, char **ret_data)
 int sorted_lines_at(const struct sorted_lines *lines, off_t from, off_t before, off_t size,
                     struct sorted_line *ret_line)
 {
-    off_t first = from > 0 ? from - 1 : 0; /* a line begins behind the end of another */
+    off_t first = from > 0 ? from - 1 : 0; /* a line begins after a newline */
     for (size_t room = LIKELY_BYTES; room <= SORTED_LINE_BYTES_MAX; room *= 4) {
         AUTO_FREE char *data = NULL;
         off_t until = MIN(size, first + (off_t)room);
@@ -62,7 +62,7 @@ int sorted_lines_at(const struct sorted_lines *lines, off_t from, off_t before, 
 int sorted_lines_find(const struct sorted_lines *lines, uint64_t number, off_t size,
                       off_t *ret_offset)
 {
-    off_t low = 0, high = size; /* lines before low are less, those from high on are not */
+    off_t low = 0, high = size; /* lines before low are smaller, lines from high on are not */
     while (low < high) {
         struct sorted_line line;
         off_t middle = low + (high - low) / 2;

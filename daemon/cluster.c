@@ -24,7 +24,7 @@
 
 #define NODE_TTL_S      10
 #define LEADER_TTL_S    3
-#define ETCD_TIMEOUT_NS NS_PER_SECOND /* well below the leader's time to live */
+#define ETCD_TIMEOUT_NS NS_PER_SECOND /* well below the leader's lease time */
 
 /* ---- this node's record ---- */
 
@@ -54,7 +54,7 @@ static void describe_self(struct daemon *daemon)
     self->link_port = config->link_port;
 }
 
-/* ---- what membership tells ---- */
+/* ---- membership events ---- */
 
 static void on_registered(void *context, enum registry_state state, const struct error *error)
 {

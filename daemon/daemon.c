@@ -47,18 +47,19 @@ static int on_goodbye_deadline(sd_event_source *source, uint64_t usec, void *con
 {
     (void)source;
     (void)usec;
-    on_deregistered(context); /* the leases end by themselves */
+    on_deregistered(context); /* the leases expire on their own */
     return 0;
 }
 
-/* Gives up leadership and registration first, so that nobody has to wait for the leases. */
+/* Give up leadership and registration first, so that the other nodes need not wait for the
+ * leases to expire. */
 void daemon_say_goodbye(struct daemon *daemon, int exit_code)
 {
     struct registry *registry = daemon->registry;
 
     daemon->exit_code = exit_code;
     if (!registry)
-        return; /* said already */
+        return; /* called before */
     daemon->registry = NULL;
     election_stop(daemon->election);
     daemon->election = NULL;
@@ -76,7 +77,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
 
     (void)source;
     (void)usec;
-    if (!daemon->registry) /* the goodbye is said */
+    if (!daemon->registry) /* deregistration is under way */
         return 0;
     log_warning("not everything was handed over within %llu s; the workers that are left are ended",
                 daemon->config->drain_timeout_ns / NS_PER_SECOND);
@@ -137,8 +138,9 @@ static int watch_signals(struct daemon *daemon)
 
 /* ---- start and end ---- */
 
-/* A process's own lock, not flock(): who was forked for a worker and has not become one yet would
- * keep that for a moment after the daemon's death, and a restart right away would be refused. */
+/* Use a lock of the process (fcntl), not flock(): a child forked for a worker that has not
+ * called exec yet would hold a flock() for a moment after the daemon's death, and an immediate
+ * restart would fail. */
 static bool take_lock(int file)
 {
     const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -147,8 +149,8 @@ static bool take_lock(int file)
 }
 
 /*
- * One firnd a data folder: the lock says that the daemon which wrote the incarnation file before is
- * dead, so its registration may be taken over at once instead of after its lease.
+ * Allow one firnd per data folder. The lock proves that the daemon which wrote the incarnation file
+ * is dead, so its registration may be taken over at once instead of after its lease expires.
  */
 static int lock_data_dir(struct daemon *daemon, uint64_t *ret_takeover, int *ret_lock,
                          struct error *error)
@@ -174,7 +176,7 @@ static int lock_data_dir(struct daemon *daemon, uint64_t *ret_takeover, int *ret
     return 0;
 }
 
-/* One firnd a folder of sockets: another one would take this one's workers for its own. */
+/* Allow one firnd per folder of sockets: a second one would adopt this one's workers. */
 static int lock_run_dir(const struct config *config, int *ret_lock, struct error *error)
 {
     char path[CONFIG_TEXT_SIZE + 16];
@@ -193,7 +195,7 @@ static int lock_run_dir(const struct config *config, int *ret_lock, struct error
     return 0;
 }
 
-/* For what firnd asks other nodes, and for its workers. */
+/* Set the certificate authorities for firnd's requests to other nodes, and for its workers. */
 static int name_authorities(const struct config *config, struct error *error)
 {
     if (config->http_authorities[0] && setenv(HTTP_AUTHORITIES, config->http_authorities, 1))

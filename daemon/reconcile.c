@@ -26,7 +26,7 @@ static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline
     daemon_publish_self(daemon);
 }
 
-/* What an operator, or a notice that the machine will be taken, has said; 0: nothing. */
+/* Deadline set by an operator, or by a notice that the machine will be reclaimed; 0: none. */
 static uint64_t asked_deadline(const struct mirror_entry *entry)
 {
     AUTO_JSON json_t *tree = NULL;
@@ -39,7 +39,7 @@ static uint64_t asked_deadline(const struct mirror_entry *entry)
     return deadline_unix_ns;
 }
 
-/* The sooner one. */
+/* Return the earlier of the two deadlines. */
 static uint64_t drain_deadline(const struct daemon *daemon, const struct mirror_entry *entry)
 {
     uint64_t asked = entry ? asked_deadline(entry) : 0;

@@ -1,11 +1,11 @@
 /*
- * Once per turn of the loop in which something changed: this node's state, its jobs, and, while it
- * leads, every job's plan are brought in line with the mirror.
+ * Reconcile this node's state, its jobs and, while it is the leader, every job's plan with the
+ * mirror: once per turn of the loop in which something changed.
  */
 #pragma once
 
 #include "daemon/core/daemon.h"
 
-/** reconcile_init() - from now on daemon_wake() works */
+/** reconcile_init() - make daemon_wake() work from now on */
 int reconcile_init(struct daemon *daemon) CHECK_RESULT;
 void reconcile_done(struct daemon *daemon);

@@ -91,8 +91,8 @@ int subscription_set(struct daemon *daemon, bool all)
     subscription_stop(daemon);
     daemon->watch = watch;
     daemon->watches_all = all;
-    daemon->partial = true;     /* until the new watch has told what there is */
-    daemon->store_away = false; /* so said the old one; the new one finds out for itself */
+    daemon->partial = true;     /* until the new watch has delivered its snapshot */
+    daemon->store_away = false; /* state of the old watch; the new one detects it anew */
     return 0;
 }
 

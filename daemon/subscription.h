@@ -1,21 +1,22 @@
 /*
- * Which of the cluster's keys this node follows, and the watch that feeds them to the mirror.
+ * Choose the cluster's keys that this node follows, and run the watch that feeds them to the
+ * mirror.
  *
- * What nodes say (registrations, reports, progress) concerns the leader alone: if all followed it,
- * each node's word would cost a message to every other node. So a node that comes to lead follows
- * more from then on, and one that leads no more follows less; until the new watch has told what
- * there is the mirror is partial, and nobody plans with it.
+ * Registrations, reports and progress of nodes concern only the leader: if all nodes followed them,
+ * each update would cost one message per node. So a node that becomes the leader follows more keys,
+ * and a former leader fewer. Until the new watch has delivered its snapshot the mirror is partial,
+ * and nothing is planned from it.
  */
 #pragma once
 
 #include "daemon/core/daemon.h"
 
 /**
- * subscription_set() - follow what every node does, or with @all what a leader does
+ * subscription_set() - follow the keys of every node, or with @all the leader's keys as well
  *
- * Replaces the watch before; also from within one of its callbacks. Return: 0 (also when that is
- * followed already), -ENOMEM: what was followed before still is.
+ * Replace the previous watch; allowed from within one of its callbacks. Return: 0 (also when the
+ * same keys are followed already), -ENOMEM: the previous watch stays.
  */
 int subscription_set(struct daemon *daemon, bool all) CHECK_RESULT;
-/** subscription_stop() - nothing is told any more */
+/** subscription_stop() - stop the watch; no more updates follow */
 void subscription_stop(struct daemon *daemon);

@@ -18,16 +18,16 @@
 #include "worker/session/trainer.h"
 
 #define MAPPED_BYTES                                                                               \
-    ((size_t)1 << 20) /* units, and messages that a copy costs more than their pages */
+    ((size_t)1 << 20) /* units, and messages whose copy costs more than their pages */
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* OpenBLAS has chosen when it was loaded, before this program began. */
+/* OpenBLAS chose its kernels when it was loaded, before main(): run the program again if needed. */
 static void begin_with_better_core(char **argv)
 {
     const char *core = openblas_core_better();
 
-    (void)prctl(PR_SET_NAME, "firn-worker"); /* what is run again below would be called "exe" */
+    (void)prctl(PR_SET_NAME, "firn-worker"); /* else "exe" after execv() */
     if (!core || setenv(OPENBLAS_CORE_VARIABLE, core, 1))
         return;
     execv("/proc/self/exe", argv);
@@ -59,14 +59,14 @@ static int train(int argc, char **argv)
     return EXIT_DONE;
 }
 
-/* For firnd, which never links a kernel: what this program computes with on such a device. */
+/* For firnd, which never links a kernel: print this program's arithmetic on @device. */
 static int identify(const char *device)
 {
     bool cuda = !strncmp(device, "cuda", 4) && (!device[4] || device[4] == ':');
     char text[128], remark[OPENBLAS_CORE_REMARK_SIZE];
     struct error error = {0};
 
-    if (cuda && device[4]) /* the only one that the driver shows */
+    if (cuda && device[4]) /* the only GPU that the driver shows */
         setenv("CUDA_VISIBLE_DEVICES", device + 5, 1);
     int status = cuda || !strcmp(device, "cpu")
                      ? kernel_backend_identity(cuda ? KERNEL_BACKEND_CUDA : KERNEL_BACKEND_CPU,
@@ -82,7 +82,7 @@ static int identify(const char *device)
     return puts(text) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* For firnd, which registers it: the link protocol of the workers that it starts. */
+/* For firnd, which registers it: print the link protocol of the workers that firnd starts. */
 static int tell_protocol(void)
 {
     return printf("%u\n", frame_version()) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;

@@ -9,9 +9,10 @@
 
 #include "checkpoint/format/folder_marks.h"
 
-#define STEPS_MAX 100000 /* folders looked at in one job's folder */
+#define STEPS_MAX 100000 /* folders examined per job folder */
 
-/* Paths are bounded where they come in; a cut one could only name something that does not exist. */
+/* Callers check the length of paths. A truncated path could only name something that does not
+ * exist. */
 static void format_path(char *path, size_t path_size, int length)
 {
     assert(length >= 0);
@@ -88,7 +89,7 @@ static int compare_newest_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-/* Complete means that the folder has its final name and the manifest in it loads. */
+/* Return whether the folder has its final name and a manifest that loads. */
 static bool is_complete(const char *folder, uint64_t step)
 {
     char path[FOLDER_PATH_SIZE];
@@ -101,7 +102,7 @@ static bool is_complete(const char *folder, uint64_t step)
     return complete;
 }
 
-/* The largest step below @limit that has a final name; 0: none. */
+/* Find the largest step below @limit that has a final name; 0: none. */
 static int newest_name_before(const char *folder, uint64_t limit, uint64_t *ret_step)
 {
     const struct dirent *entry;

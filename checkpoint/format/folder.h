@@ -1,12 +1,12 @@
 /*
- * Names in a job's checkpoint folder, which decide what a folder is:
+ * Names in a job's checkpoint folder. The name of an entry tells its state:
  *
  *   step-0000000120          complete (the rename to this name is the commit on disk)
  *   step-0000000120.g3.part  being written by generation 3, or abandoned
- *   step-0000000120.copy     files on their way here from other nodes, long after the commit
+ *   step-0000000120.copy     files being copied from other nodes, long after the commit
  *   step-0000000120.gone     being removed
- *   step-0000000120.damaged  was complete and is no more; written anew, left for a person to look
- * at
+ *   step-0000000120.damaged  once complete, now damaged; the step is written anew, this folder is
+ *                            left for an operator
  */
 #pragma once
 
@@ -15,10 +15,10 @@
 
 #include "checkpoint/format/manifest.h"
 
-#define CHECKPOINT_FOLDER_MAX 900 /* bytes of a job's checkpoint folder */
+#define CHECKPOINT_FOLDER_MAX 900 /* maximum length of the path of a job's checkpoint folder */
 #define FOLDER_PATH_SIZE      1024
 #define FOLDER_FILE_SIZE                                                                           \
-    (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* of a file in a checkpoint's folder */
+    (FOLDER_PATH_SIZE + MANIFEST_FILE_SIZE) /* path of a file in a checkpoint's folder */
 
 enum folder_kind {
     FOLDER_OTHER,
@@ -29,39 +29,42 @@ enum folder_kind {
     FOLDER_DAMAGED
 };
 
-/** folder_file_path() - <directory>/<name> */
+/** folder_file_path() - format <directory>/<name> */
 void folder_file_path(const char *directory, const char *name, char ret_path[FOLDER_FILE_SIZE]);
 /**
- * folder_nearest() - @folder (shorter than FOLDER_PATH_SIZE), or where it is not there the nearest
- * one above it
+ * folder_nearest() - return @folder (shorter than FOLDER_PATH_SIZE), or its nearest existing
+ * ancestor
  *
- * For trials, which make no folder: where a disk is not mounted, a job's folder without its
- * checkpoints would say that they are lost (checkpoint_is_lost()), and the job would begin anew.
+ * For tests of a disk, which must not create the folder: if a disk is not mounted, an empty job
+ * folder would mean that the checkpoints are lost (checkpoint_is_lost()), and the job would start
+ * over.
  */
 void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE]);
-/** folder_copy_path() - <folder>/step-<10 digits>.copy */
+/** folder_copy_path() - format <folder>/step-<10 digits>.copy */
 void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE]);
-/** folder_newest_before() - the newest complete checkpoint older than @step: its path and manifest
- * (the caller's); -ENOENT when there is none, other errors when the folder cannot be read */
+/** folder_newest_before() - find the newest complete checkpoint older than @step. Return: 0 with
+ * its path and manifest (owned by the caller); -ENOENT if there is none; other errors if the
+ * folder cannot be read */
 int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest) CHECK_RESULT;
 /**
- * folder_shared_before() - the checkpoint whose files one of @step may share: the one before the
- * newest before it, so that a block which rots is in every other checkpoint at most. None that is
- * marked as damaged. Results as folder_newest_before()
+ * folder_shared_before() - find the checkpoint with which a checkpoint of @step may share files:
+ * the second newest before it, so that a block that rots is in every other checkpoint at most.
+ * Never one that is marked as damaged. Results as folder_newest_before()
  */
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest) CHECK_RESULT;
-/** folder_classify() - what an entry's name says; *ret_step unless FOLDER_OTHER */
+/** folder_classify() - classify an entry by its name; *ret_step is set unless FOLDER_OTHER */
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step);
 
-/** checkpoint_list() - complete checkpoints below a job's folder (final name, manifest that loads),
-   newest first; malloc'ed steps; none when the folder is not there */
+/** checkpoint_list() - list the complete checkpoints below a job's folder (final name, manifest
+ * that loads), newest first; malloc'ed steps; empty if the folder does not exist */
 int checkpoint_list(const char *folder, uint64_t **ret_steps, size_t *ret_count,
                     struct error *error) CHECK_RESULT;
-/** checkpoint_path() - <folder>/step-<10 digits> */
+/** checkpoint_path() - format <folder>/step-<10 digits> */
 void checkpoint_path(const char *folder, uint64_t step, char ret_path[1024]);
-/** checkpoint_part_path() - <folder>/step-<10 digits>.g<generation>.part, where the shares of a
-   checkpoint lie until it is committed; @folder has at most CHECKPOINT_FOLDER_MAX bytes */
+/** checkpoint_part_path() - format <folder>/step-<10 digits>.g<generation>.part, the folder for
+ * the shares of a checkpoint until it is committed; @folder has at most CHECKPOINT_FOLDER_MAX
+ * bytes */
 void checkpoint_part_path(const char *folder, uint64_t step, uint64_t generation,
                           char ret_path[1024]);

@@ -63,7 +63,7 @@ enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path)
     return verified ? KEEP_SPARED : KEEP_GOES;
 }
 
-/* Retention may have looked just before: then the folder has another name by now. */
+/* Retention may have renamed the folder just before. */
 static int check_still_there(const char *path, const char *name, struct error *error)
 {
     if (is_marked(path, name))
@@ -80,7 +80,7 @@ static int mark(const char *path, const char *name, struct error *error)
         return status;
     manifest_done(&manifest);
     folder_file_path(path, name, file);
-    /* Its time is when it was set last. */
+    /* The file's modification time is the time of the last verification. */
     int descriptor = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor < 0)
         return fail(error, file);
@@ -106,7 +106,7 @@ static int unmark(const char *path, const char *name, struct error *error)
 
 int checkpoint_mark_verified(const char *path, struct error *error)
 {
-    int status = unmark(path, CHECKPOINT_DAMAGED_NAME, error); /* somebody has mended it */
+    int status = unmark(path, CHECKPOINT_DAMAGED_NAME, error); /* an operator has repaired it */
     return status == 0 ? mark(path, CHECKPOINT_VERIFIED_NAME, error) : status;
 }
 
@@ -124,7 +124,7 @@ int checkpoint_unpin(const char *path, struct error *error)
     return unmark(path, CHECKPOINT_PIN_NAME, error);
 }
 
-/* The job's folder and the step, from the path of one checkpoint. */
+/* Split a checkpoint's path into the job's folder and the step. */
 static int split(const char *path, char ret_folder[FOLDER_PATH_SIZE], uint64_t *ret_step,
                  struct error *error)
 {

@@ -1,10 +1,10 @@
 /*
- * What is decided about single checkpoints beside their number: that one stays whatever retention
- * says, that one is known to be good, that one goes. A pin is an empty file called `pinned` in the
- * checkpoint's folder, and one called `verified` says that every tensor was read and compared
- * since it was written: by a scrub, or by the workers of a whole job that began from it. One called
- * `damaged` says the opposite. They need no etcd, go along with a copy, and the writers of the job
- * see them wherever they run.
+ * Mark or remove single checkpoints. A mark is an empty file in the checkpoint's folder:
+ * - `pinned`: retention never removes the checkpoint.
+ * - `verified`: every tensor was read and compared since it was written, by a scrub, or by the
+ *   workers of a whole job that resumed from it.
+ * - `damaged`: a file differs from its checksums.
+ * Marks need no etcd, are copied with the folder, and are visible to the job's writers on any node.
  */
 #pragma once
 
@@ -18,49 +18,52 @@
 #define CHECKPOINT_VERIFIED_NAME "verified"
 #define CHECKPOINT_DAMAGED_NAME  "damaged"
 
-/** checkpoint_pin() - @path: of one complete checkpoint. 0 when the pin is durable, also when it
- * was there; -ENOENT (no such checkpoint, or just removed), -EACCES, -EROFS, ... */
+/** checkpoint_pin() - pin the complete checkpoint at @path. Return: 0 when the pin is durable,
+ * also if it existed; -ENOENT (no such checkpoint, or just removed), -EACCES, -EROFS, ... */
 int checkpoint_pin(const char *path, struct error *error) CHECK_RESULT;
-/** checkpoint_unpin() - 0 also when there was no pin */
+/** checkpoint_unpin() - remove the pin. Return: 0 also if there was none */
 int checkpoint_unpin(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_pinned(const char *path);
 
-/** checkpoint_mark_verified() - it has just been read whole and is good; 0 when the mark is
- * durable, errors as checkpoint_pin(). Retention never removes the newest that has the mark */
+/** checkpoint_mark_verified() - mark a checkpoint that has just been read completely and is
+ * good. Return: 0 when the mark is durable; errors as checkpoint_pin(). Retention never removes
+ * the newest checkpoint with this mark */
 int checkpoint_mark_verified(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_verified(const char *path);
-/** checkpoint_verified_ns() - when that was, in Unix time; 0: never, or it is damaged */
+/** checkpoint_verified_ns() - return the time of the last verification, in Unix time; 0: never,
+ * or damaged */
 uint64_t checkpoint_verified_ns(const char *path);
 
-/** checkpoint_mark_damaged() - a file of it is not what was written; it is verified no more, and no
- * checkpoint shares files with it from now on. Errors as checkpoint_pin() */
+/** checkpoint_mark_damaged() - mark a checkpoint with a corrupt file: it is not verified any
+ * more, and no later checkpoint shares files with it. Errors as checkpoint_pin() */
 int checkpoint_mark_damaged(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_damaged(const char *path);
 
-/* Which checkpoints stay, looked at from the newest to the oldest. */
+/* State of deciding which checkpoints stay, from the newest to the oldest. */
 struct keep_rule {
-    unsigned keep, kept; /* so many of the newest that are not pinned; so many of them seen */
+    /* keep: number of unpinned checkpoints to keep; kept: number of these seen so far */
+    unsigned keep, kept;
     bool verified_seen;
 };
 
 enum keep_verdict {
     KEEP_GOES,
-    KEEP_NUMBERED, /* one of the newest */
-    KEEP_SPARED,   /* pinned, or the newest that is verified: on top of them */
+    KEEP_NUMBERED, /* one of the newest `keep` */
+    KEEP_SPARED,   /* pinned, or the newest verified: in addition */
 };
 
-/** keep_verdict() - about the checkpoint at @path, the next older one of those that count */
+/** keep_verdict() - decide for the checkpoint at @path, the next older one that counts */
 enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path);
 
 /**
- * checkpoint_removable() - whether checkpoint_remove() would be willing
+ * checkpoint_removable() - check whether checkpoint_remove() would remove a checkpoint
  * @path: <job's folder>/step-<10 digits>
- * @even_newest: also the newest one, which the job would go on from
+ * @even_newest: allow the newest one, from which the job would resume
  *
- * A checkpoint whose manifest does not load may be removed too, and counts as no newer one.
+ * A checkpoint whose manifest does not load may be removed, and does not count as a newer one.
  * Return: 0; -EINVAL (not the name of a checkpoint), -ENOENT, -EPERM (pinned), -EBUSY (the newest).
  */
 int checkpoint_removable(const char *path, bool even_newest, struct error *error) CHECK_RESULT;
-/** checkpoint_remove() - take one away, durably and all at once, unless it is not removable. Files
- * that other checkpoints link stay theirs */
+/** checkpoint_remove() - remove a checkpoint, durably and atomically, if it is removable. Files
+ * that other checkpoints link stay there */
 int checkpoint_remove(const char *path, bool even_newest, struct error *error) CHECK_RESULT;

@@ -15,7 +15,7 @@ static int fail(struct error *error, const char *path)
     return error_set(error, status, "removing %s: %s", path, strerror(-status));
 }
 
-/* Checkpoint folders are flat; a folder inside one is not ours and makes rmdir refuse. */
+/* Checkpoint folders are flat. A folder inside one is foreign and makes rmdir fail. */
 int folder_remove(const char *path, struct error *error)
 {
     DIR *directory = opendir(path);
@@ -40,11 +40,12 @@ int folder_remove_step(const char *folder, uint64_t step, struct error *error)
     char path[FOLDER_PATH_SIZE], gone[FOLDER_FILE_SIZE];
     checkpoint_path(folder, step, path);
     snprintf(gone, sizeof(gone), "%s.gone", path);
-    /* One may be left by a crash: then this step was written again, and is due again. */
+    /* A .gone folder left by a crash: the step was written again since, and is to be removed
+     * again. */
     int status = folder_remove(gone, error);
     if (status != 0)
         return status;
-    if (rename(path, gone) != 0) /* a worker and its firnd may both find it too old */
+    if (rename(path, gone) != 0) /* a worker and its firnd may both remove it */
         return errno == ENOENT ? 0 : fail(error, path);
     status = file_sync_directory(folder, error);
     return status != 0 ? status : folder_remove(gone, error);

@@ -1,7 +1,7 @@
 /*
- * The manifest in memory: parts of many workers merged into one, put into canonical order, and
- * digested. What makes the digest independent of the layout is that it knows no file, no offset and
- * no rank: only names, roles and hashes of tensors in the model's own order.
+ * The manifest in memory: merge the parts of many workers, sort them into canonical order, compute
+ * the digest. The digest is independent of the layout because it covers no file, offset or rank:
+ * only names, roles and hashes of tensors in the model's own order.
  */
 #include "checkpoint/format/manifest.h"
 
@@ -181,7 +181,7 @@ static int append_files(struct manifest *into, const struct manifest *part)
         struct manifest_file *file = &files[into->file_count];
         size_t crc_bytes = part->files[i].chunk_count * sizeof(uint32_t);
         *file = part->files[i];
-        file->nodes = NULL; /* is decided when all parts are known */
+        file->nodes = NULL; /* set when all parts are known */
         file->node_count = 0;
         file->chunk_crcs = malloc(crc_bytes + 1);
         if (!file->chunk_crcs) {

@@ -1,7 +1,7 @@
 /*
- * manifest.json as bytes. The object's last member is the XXH3-128 of every byte before it, so a
- * copied folder proves its own manifest without etcd; the SHA-256 in the commit record proves that
- * it is the manifest which was committed.
+ * manifest.json as bytes. The object's last member is the XXH3-128 of every byte before it, so the
+ * manifest of a copied folder can be checked without etcd. The SHA-256 in the commit record proves
+ * that it is the committed manifest.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #define PATH_SIZE 1280
 
-/* `,"checksum":"<32 digits>"}` and a line feed close the file. */
+/* `,"checksum":"<32 digits>"}` and a line feed end the file. */
 #define CLOSING_FORMAT ",\"checksum\":\"%s\"}\n"
 #define CLOSING_BYTES  (13 + 32 + 3)
 

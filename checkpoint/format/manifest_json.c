@@ -1,9 +1,9 @@
 /*
- * The manifest as JSON. A worker's part travels to the coordinator without spec, state and digest;
- * a sealed manifest has all three, and its digest must follow from its tensors.
+ * The manifest as JSON. A worker's part is sent to the coordinator without spec, state and digest.
+ * A sealed manifest has all three, and its digest must match its tensors.
  *
- * Decoding believes nothing: every count is bounded, every tensor must lie inside a file that the
- * manifest lists, every name must stay inside the folder.
+ * Decoding trusts no input: every count is bounded, every tensor must lie inside a listed file,
+ * every name must stay inside the folder.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static json_t *encode_file(const struct manifest_file *file)
                      (json_int_t)file->size_bytes, "crc32c", crcs, "nodes", nodes);
 }
 
-/* Both are arrays of objects; NULL elements (memory) make the append fail. */
+/* Encode an array of objects. A NULL element (no memory) makes the append fail. */
 static json_t *encode_tensors(const struct manifest *manifest)
 {
     json_t *array = json_array();
@@ -97,7 +97,7 @@ json_t *manifest_encode(const struct manifest *manifest)
     return tree;
 }
 
-/* Exactly eight lower-case digits: one text for one value, so a flipped bit cannot hide. */
+/* Accept exactly eight lower-case digits: one text per value, so every flipped bit is detected. */
 static bool parse_crc(const json_t *value, uint32_t *ret_crc)
 {
     const char *text = json_string_value(value);
@@ -165,7 +165,7 @@ static bool parse_role(const char *text, enum manifest_role *ret_role)
     return false;
 }
 
-/* ---- files by name: as many as a manifest may list, looked for by each of its tensors ---- */
+/* ---- files by name: sorted once, because each of many tensors looks up its file ---- */
 
 static int compare_named(const void *left, const void *right)
 {
@@ -179,7 +179,7 @@ static int compare_name(const void *name, const void *file)
     return strcmp(name, (*entry)->name);
 }
 
-/* @ret_named: all files, sorted, to be freed; each name is there once. */
+/* @ret_named: all files, sorted by name, freed by the caller. A repeated name is an error. */
 static int sort_files(const struct manifest *manifest, const struct manifest_file ***ret_named,
                       struct error *error)
 {
@@ -307,7 +307,7 @@ static int decode_head(const json_t *tree, struct manifest *manifest, struct err
     return status;
 }
 
-/* What a sealed manifest has on top; the digest must follow from the rest. */
+/* Decode the members that only a sealed manifest has, and check the digest against the rest. */
 static int decode_sealed(const json_t *tree, struct manifest *manifest, struct error *error)
 {
     char text[HASH128_TEXT_SIZE];

@@ -26,7 +26,7 @@ static bool ends_with(const char *name, const char *suffix)
 
 bool companion_name(const char *name)
 {
-    /* Weights in all formats and optimizers; code, which a loader would run. */
+    /* Weights in all formats, optimizers, and code, which a loader would run. */
     static const char *const suffixes[] = {
         ".safetensors", ".bin",  ".pt",   ".pth",     ".ckpt", ".h5",         ".msgpack",
         ".onnx",        ".gguf", ".ot",   ".tflite",  ".npz",  ".index.json", ".py",
@@ -47,7 +47,7 @@ bool companion_name(const char *name)
     return true;
 }
 
-/* ---- a folder of another program's ---- */
+/* ---- another program's folder ---- */
 
 static void leave_out(struct model_files *companions, const char *name, const char *why)
 {
@@ -104,7 +104,7 @@ int model_files_find(const char *folder, struct model_files *ret_companions, str
 
 /* ---- both kinds of folders ---- */
 
-/* The checkpoint before this one took no more than the limits allow. */
+/* No limits are checked: the files of a checkpoint of firn are within them. */
 static void list_manifest(const struct manifest *manifest, struct model_files *ret_companions)
 {
     uint64_t total_bytes = 0;

@@ -1,10 +1,10 @@
 /*
- * Making a safetensors header.
+ * Lay out a safetensors file and build its header.
  *
- * The format leaves no holes between tensors, so alignment is bought by order: data starts on a
+ * The format allows no holes between tensors, so the order provides the alignment: data starts on a
  * 4 KiB boundary (the header is padded with spaces), tensors of whole blocks come first and stay
- * aligned, everything else follows. Offsets in the JSON count from the start of the data, so the
- * length of the header does not depend on itself.
+ * aligned, all others follow. Offsets in the JSON count from the start of the data, so they do not
+ * depend on the header's length.
  */
 #include "checkpoint/format/safetensors.h"
 
@@ -41,7 +41,7 @@ void safetensors_index_done(struct safetensors_index *index)
     *index = (struct safetensors_index){0};
 }
 
-/* Visible ASCII only, so that no reader on the way quarrels about encodings. */
+/* Accept visible ASCII only, so that no reader has trouble with encodings. */
 static bool name_is_plain(const char *name)
 {
     size_t length = strnlen(name, SAFETENSORS_NAME_SIZE);
@@ -90,8 +90,8 @@ static int size_entry(struct safetensors_entry *entry)
     return 0;
 }
 
-/* Whole blocks: 0. The rest by element size, wide ones first, so that each stays naturally aligned.
- */
+/* Class 0: whole blocks. The rest by element size, wide elements first, so that each stays
+ * naturally aligned. */
 static unsigned order_class(const struct safetensors_entry *entry)
 {
     return entry->size_bytes % SAFETENSORS_ALIGN == 0 ? 0
@@ -115,7 +115,7 @@ static int order_entries(struct safetensors_index *index)
     return 0;
 }
 
-/* Offsets from the start of the data, for now. */
+/* Offsets are relative to the data until the header's length is known. */
 static int place_entries(struct safetensors_index *index, uint64_t *ret_data_bytes)
 {
     size_t end = 0;

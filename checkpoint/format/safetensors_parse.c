@@ -1,10 +1,9 @@
 /*
- * Reading a safetensors header that came from anywhere.
+ * Parse a safetensors header from an untrusted source.
  *
- * Nothing is believed: the length is bounded before memory is taken for it, every shape is
- * multiplied with overflow checks and must explain its byte range, and the ranges must tile the
- * data exactly, as the reference implementation demands: no overlap, no hole, nothing behind the
- * last one.
+ * The length is bounded before memory is allocated. Every shape is multiplied with overflow checks
+ * and must match its byte range. The ranges must tile the data exactly, as the reference
+ * implementation requires: no overlap, no hole, nothing after the last range.
  */
 #include "checkpoint/format/safetensors.h"
 
@@ -49,7 +48,7 @@ static int parse_shape(const json_t *shape, struct safetensors_entry *entry, str
     return 0;
 }
 
-/* Leaves offsets relative to the data; the caller moves them. */
+/* Offsets are relative to the data; the caller adds the header's length. */
 static int parse_offsets(const json_t *offsets, uint64_t data_bytes,
                          struct safetensors_entry *entry, struct error *error)
 {

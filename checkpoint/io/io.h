@@ -1,14 +1,14 @@
 /*
- * File operations of a checkpoint behind one table: io_uring, a thread pool, and (tests) one
- * that injects faults or records everything for crash enumeration.
+ * File operations of a checkpoint behind one table: io_uring, a thread pool, and (tests) one that
+ * injects faults or records everything for crash enumeration.
  *
- * A checkpoint writer submits large writes from a fixed staging arena and drains them; small
+ * A checkpoint writer submits large writes from a fixed staging arena and drains them. Small
  * durable steps (fsync, rename, directory fsync) are synchronous calls of the same table, so a
  * recorder sees all of them in order.
  *
- * Every operation returns 0 (or what its comment says), or a negative errno. One thread at a time
- * uses a context. Nothing here retries a failed fsync: the kernel may have dropped the dirty pages
- * and then report success, so the file's owner gives the whole file up.
+ * Every operation returns 0 (or the value in its comment), or a negative errno. Only one thread at
+ * a time may use a context. A failed fsync is never retried: the kernel may have dropped the dirty
+ * pages and then report success, so the caller must give the whole file up.
  */
 #pragma once
 
@@ -24,50 +24,50 @@ struct io_context;
 
 struct io {
     const char *name; /* "io_uring", "threads" */
-    /* @depth: writes and reads in flight at most; @arena: buffers come from here (may be
+    /* @depth: maximum of writes and reads in flight; @arena: all buffers are inside (may be
      * registered) */
     int (*open)(unsigned depth, void *arena, size_t arena_bytes, struct io_context **ret_context,
                 struct error *error) CHECK_RESULT;
     void (*close)(struct io_context *context);
-    /* >= 0: a descriptor of a new file (-EEXIST); O_DIRECT is tried when @direct and dropped where
-     * the file system refuses */
+    /* Create a new file. Return: a descriptor >= 0; -EEXIST. With @direct, O_DIRECT is used
+     * unless the file system refuses it. */
     int (*create)(struct io_context *context, const char *path, bool direct) CHECK_RESULT;
-    /* Posts a write; -EAGAIN when depth is reached (drain some). The buffer stays borrowed until
-     * drained. */
+    /* Post a write; -EAGAIN at full depth (drain first). The buffer is borrowed until drained. */
     int (*write)(struct io_context *context, int descriptor, const void *data, size_t size_bytes,
                  uint64_t offset, uint64_t user) CHECK_RESULT;
-    /* Posts a read of at least @needed_bytes, at most @room_bytes: O_DIRECT reads whole blocks, and
-       a file may end inside the last one. Otherwise as write */
+    /* Post a read of at least @needed_bytes, at most @room_bytes: O_DIRECT reads whole blocks,
+     * and a file may end inside the last block. Otherwise as write. */
     int (*read)(struct io_context *context, int descriptor, void *ret_data, size_t room_bytes,
                 size_t needed_bytes, uint64_t offset, uint64_t user) CHECK_RESULT;
-    /* One finished write or read: its `user` into *ret_user. 1: it is complete (short ones, EINTR
-       and EAGAIN were resubmitted inside, bounded); negative: it failed (-ENODATA: the file ended
-       before what was needed). 0: none outstanding or, without @wait, none finished yet */
+    /* Take one finished write or read; its `user` into *ret_user. 1: complete (short results,
+     * EINTR and EAGAIN were resubmitted, with a limit); negative: failed (-ENODATA: the file
+     * ended before @needed_bytes); 0: none in flight or, without @wait, none finished yet. */
     int (*drain)(struct io_context *context, bool wait, uint64_t *ret_user) CHECK_RESULT;
     int (*truncate)(struct io_context *context, int descriptor, uint64_t size_bytes) CHECK_RESULT;
     int (*sync)(struct io_context *context,
                 int descriptor) CHECK_RESULT; /* fdatasync; never retried */
     int (*close_file)(struct io_context *context, int descriptor) CHECK_RESULT;
     int (*rename)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
-    /* A second name for a file that is not written any more. Refused between file systems (-EXDEV),
-       by file systems without links (-EPERM, -EOPNOTSUPP) and when a file has too many (-EMLINK) */
+    /* Create a second name for a complete file. Fails between file systems (-EXDEV), on file
+     * systems without links (-EPERM, -EOPNOTSUPP), and at a file's maximum of links (-EMLINK). */
     int (*link)(struct io_context *context, const char *from, const char *to) CHECK_RESULT;
     int (*sync_directory)(struct io_context *context, const char *path) CHECK_RESULT;
-    /* Parents too, each of them made durable in its own; 0 if there. The name of the folder itself
-       is left to its owner, who gives it another one in the end: a sync here would be waited for
-       before a byte of a checkpoint is copied */
+    /* Create a folder and its missing parents, each parent made durable; 0 if it exists. The
+     * folder's own name is not synced: the caller renames the folder in the end, and a sync
+     * here would delay the first byte of a checkpoint. */
     int (*make_directory)(struct io_context *context, const char *path) CHECK_RESULT;
     int (*unlink)(struct io_context *context,
                   const char *path) CHECK_RESULT; /* a file, or an empty directory */
     int (*reserve)(struct io_context *context, int descriptor,
-                   uint64_t size_bytes) CHECK_RESULT; /* fallocate,
-or the free space compared where there is none: -ENOSPC early */
+                   /* fallocate, or, without it, a comparison with the free space: an early
+                    * -ENOSPC */
+                   uint64_t size_bytes) CHECK_RESULT;
 };
 
 #define IO_DEPTH_MAX 256
 
 const struct io *io_uring_table(void);
 const struct io *io_threads_table(void);
-/** io_probe() - io_uring where the kernel allows it, else threads; *ret_why says so in words
- * (static) */
+/** io_probe() - choose io_uring if the kernel allows it, else threads; *ret_why is a static text
+ * with the reason */
 const struct io *io_probe(const char **ret_why);

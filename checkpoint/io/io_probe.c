@@ -1,7 +1,7 @@
 /*
- * Which backend this machine gets. Containers often forbid io_uring by seccomp (EPERM) or by the
- * sysctl kernel.io_uring_disabled, old kernels lack it or lack plain reads and writes: asking is
- * the only way.
+ * Choose the backend by trying io_uring. Containers often forbid it by seccomp (EPERM) or by the
+ * sysctl kernel.io_uring_disabled; old kernels lack it, or lack plain reads and writes. There is no
+ * other way to find out.
  */
 #include <errno.h>
 #include <liburing.h>

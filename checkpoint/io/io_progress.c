@@ -51,7 +51,7 @@ int io_progress_accept(struct io_progress *progress, int64_t result)
         return IO_PROGRESS_DONE;
     if (result == 0 && progress->reading)
         return -ENODATA;
-    /* What was begun of a granule comes again. */
+    /* A partly written granule is written again. */
     size_t moved = (size_t)result / progress->granule_bytes * progress->granule_bytes;
     if (moved == 0)
         return retry(progress, -EIO);

@@ -17,7 +17,7 @@ int io_step_create(struct io_context *context, const char *path, bool direct)
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     int descriptor = open(path, flags | (direct ? O_DIRECT : 0), 0644);
     if (descriptor < 0 && direct && errno == EINVAL) {
-        unlink(path); /* tmpfs and others make the file before they refuse the flag */
+        unlink(path); /* tmpfs and others create the file before they refuse O_DIRECT */
         descriptor = open(path, flags, 0644);
     }
     return descriptor < 0 ? -errno : descriptor;
@@ -44,7 +44,7 @@ int io_step_sync(struct io_context *context, int descriptor)
 int io_step_close_file(struct io_context *context, int descriptor)
 {
     (void)context;
-    /* Linux has closed the descriptor also when it reports an interruption. */
+    /* Linux closes the descriptor even if it reports EINTR. */
     return close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
 }
 
@@ -55,7 +55,7 @@ int io_step_rename(struct io_context *context, const char *from, const char *to)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    /* Some network file systems lack the flag; a directory that is not empty is refused anyway. */
+    /* Some network file systems lack the flag. rename() refuses a non-empty directory anyway. */
     if (rename(from, to) == 0)
         return 0;
     return errno == ENOTEMPTY ? -EEXIST : -errno;
@@ -76,7 +76,7 @@ int io_step_sync_directory(struct io_context *context, const char *path)
     return fsync(descriptor) == 0 ? 0 : -errno;
 }
 
-/* The folder that holds @path, which has no slash at its end. */
+/* Return the folder that contains @path, which has no trailing slash. */
 static void parent_of(const char *path, char ret_parent[PATH_MAX])
 {
     const char *slash = strrchr(path, '/');
@@ -86,7 +86,7 @@ static void parent_of(const char *path, char ret_parent[PATH_MAX])
         snprintf(ret_parent, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* 1: it is new */
+/* Return 1 if the folder was created. */
 static int make_one(const char *path)
 {
     struct stat status;
@@ -136,7 +136,7 @@ int io_step_unlink(struct io_context *context, const char *path)
     return remove(path) == 0 ? 0 : -errno;
 }
 
-/* Without fallocate the answer is only a guess, but an early one. */
+/* Without fallocate, compare with the free space: only an estimate, but an early one. */
 static int compare_free_space(int descriptor, uint64_t size_bytes)
 {
     struct statvfs status;

@@ -1,6 +1,6 @@
 /*
- * The synchronous steps that both backends share: they are rare, ordered and durable, so there is
- * nothing to gain from making them asynchronous. The context is not used.
+ * The synchronous steps that both backends share. They are rare, ordered and durable, so
+ * asynchronous calls would gain nothing. The context is not used.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /*
- * Writes and reads through a few threads with pwrite and pread, where io_uring is not allowed.
+ * Write and read with pwrite and pread on a few threads, for machines that do not allow io_uring.
  *
- * Slots go round through two queues under one lock: posted (threads take from it) and finished
- * (drain takes from it). Rings of depth entries cannot overflow, since a slot is in one place.
+ * Slots circulate through two queues under one lock: posted (threads take from it) and finished
+ * (drain takes from it). A slot is in one queue at a time, so rings of depth entries cannot
+ * overflow.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +32,8 @@ struct io_context {
     pthread_cond_t posted_changed, finished_changed;
     struct queue idle, posted, finished;
     struct slot *slots;
-    unsigned depth, outstanding; /* posted, being written or finished, not yet drained */
+    /* outstanding: posted, in progress or finished, not yet drained */
+    unsigned depth, outstanding;
     pthread_t threads[THREADS_MAX];
     unsigned thread_count;
     bool stopping;
@@ -123,7 +125,7 @@ static int make_slots(struct io_context *context)
     return 0;
 }
 
-/* Signals are the process's main thread's business. */
+/* Block signals: the process's main thread handles them. */
 static int start_threads(struct io_context *context)
 {
     sigset_t all, before;
@@ -138,7 +140,7 @@ static int start_threads(struct io_context *context)
             context->thread_count++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return context->thread_count > 0 ? 0 : status; /* fewer than wanted will do */
+    return context->thread_count > 0 ? 0 : status; /* fewer threads than wanted suffice */
 }
 
 static int threads_open(unsigned depth, void *arena, size_t arena_bytes,

@@ -1,9 +1,9 @@
 /*
- * Writes and reads through io_uring.
+ * Write and read through io_uring.
  *
- * One slot per request in flight; the slot's index travels as the request's user data. A result
- * that leaves something to do posts the rest from the same slot. The arena is registered when the
- * kernel lets us (RLIMIT_MEMLOCK), which saves pinning its pages for every request.
+ * One slot per request in flight; the slot's index is the request's user data. A partial result
+ * posts the rest from the same slot. The arena is registered if the kernel allows it
+ * (RLIMIT_MEMLOCK), which avoids pinning its pages for every request.
  */
 #include <errno.h>
 #include <liburing.h>
@@ -14,7 +14,7 @@
 #include "checkpoint/io/io_progress.h"
 #include "checkpoint/io/io_steps.h"
 
-#define NOBODY UINT64_MAX /* user data of an entry that could not be submitted and was blanked */
+#define NOBODY UINT64_MAX /* user data of a blanked entry that could not be submitted */
 
 struct io_context {
     struct io_uring ring;
@@ -22,7 +22,7 @@ struct io_context {
     size_t arena_bytes;
     unsigned depth, in_flight;
     struct io_progress *slots;
-    unsigned *free_slots; /* a stack of depth - in_flight indices */
+    unsigned *free_slots; /* stack of depth - in_flight indices */
 };
 
 static void uring_close(struct io_context *context)
@@ -110,7 +110,7 @@ static int post(struct io_context *context, unsigned slot)
 {
     struct io_uring_sqe *entry = io_uring_get_sqe(&context->ring);
     if (!entry)
-        return -EBUSY; /* earlier submissions failed and their blanks still fill the ring */
+        return -EBUSY; /* blanked entries of failed submissions still fill the ring */
     prepare(entry, &context->slots[slot], in_arena(context, &context->slots[slot]));
     io_uring_sqe_set_data64(entry, slot);
     int status = 0;
@@ -154,7 +154,7 @@ static int uring_read(struct io_context *context, int descriptor, void *ret_data
     return start(context, &read);
 }
 
-/* 1: a result of @ret_slot's; 0: none yet, and none is waited for. */
+/* Return 1 with the result of @ret_slot; 0: none yet, and @wait is false. */
 static int next_result(struct io_context *context, bool wait, unsigned *ret_slot, int *ret_result)
 {
     for (;;) {
@@ -165,7 +165,7 @@ static int next_result(struct io_context *context, bool wait, unsigned *ret_slot
             return 0;
         if (status == -EINTR || status == -EAGAIN)
             continue;
-        assert(status == 0); /* anything else means that the ring itself is not one */
+        assert(status == 0); /* any other status means that the ring is invalid */
         uint64_t data = io_uring_cqe_get_data64(entry);
         *ret_slot = (unsigned)data;
         *ret_result = entry->res;

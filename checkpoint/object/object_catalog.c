@@ -34,7 +34,7 @@ void object_file_key(const char *folder, const char *name, char ret_key[OBJECT_K
     assert(length < OBJECT_KEY_SIZE);
 }
 
-/* "<job prefix>0000000120-0123456789abcdef/name": its parts, or false */
+/* "<job prefix>0000000120-0123456789abcdef/name": split a key into its parts; false: foreign key */
 static bool split(const char *key, const char *job_prefix, struct object_checkpoint *ret_checkpoint,
                   const char **ret_name)
 {
@@ -62,7 +62,7 @@ static bool split(const char *key, const char *job_prefix, struct object_checkpo
 static int find_or_add(struct object_catalog *catalog, const struct object_checkpoint *seen,
                        struct object_checkpoint **ret_checkpoint)
 {
-    for (size_t i = catalog->count; i-- > 0;) /* a listing comes sorted: nearly always the last */
+    for (size_t i = catalog->count; i-- > 0;) /* listings are sorted: nearly always the last one */
         if (strcmp(catalog->checkpoints[i].folder, seen->folder) == 0) {
             *ret_checkpoint = &catalog->checkpoints[i];
             return 0;

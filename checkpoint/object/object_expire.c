@@ -1,4 +1,5 @@
-/* Retention in the store. The manifest goes first: what has none is no checkpoint any more. */
+/* Retention in the store. The manifest is removed first, because a folder without a manifest is not
+ * a checkpoint. */
 #include <errno.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static int remove_expired(const struct object_store *store, const struct object_
     return status;
 }
 
-/* The step of "<job prefix>0000000120-..."; false: not ours */
+/* Parse the step of "<job prefix>0000000120-..."; false: foreign key */
 static bool step_of(const char *key, const char *job_prefix, uint64_t *ret_step)
 {
     if (!begins_with(key, job_prefix))

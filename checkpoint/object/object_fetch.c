@@ -55,19 +55,21 @@ int object_find(const struct object_store *store, const struct object_fetch_opti
     return status;
 }
 
-/* @job is as keys have it: the name, or the name with the submission's ID behind it. */
+/* Return whether the manifest is of @job, which is a job's name as in keys: with or without the ID
+ * of the submission. */
 static bool is_of_job(const struct manifest *manifest, const char *job)
 {
     size_t length = strlen(manifest->job);
     return strncmp(job, manifest->job, length) == 0 && (job[length] == '\0' || job[length] == '.');
 }
 
-/* ---- single requests, tried again ---- */
+/* ---- single requests, with retries ---- */
 
 typedef int (*check_function)(struct fetching *fetching, size_t file, uint64_t offset,
                               uint64_t size_bytes);
 
-/* What comes damaged is asked for again: it may have happened on the way. */
+/* Get a range and retry. Damaged data is requested once more, because the transfer may have damaged
+ * it. */
 static int get(struct fetching *fetching, const char *name, uint64_t offset, void *to,
                uint64_t size_bytes, check_function check, size_t file)
 {
@@ -78,7 +80,7 @@ static int get(struct fetching *fetching, const char *name, uint64_t offset, voi
         int status = store->get(store->context, key, offset, to, size_bytes, fetching->error);
         if (status == 0 && check)
             status = check(fetching, file, offset, size_bytes);
-        /* One more time is enough for what the store itself has damaged. */
+        /* One retry of damaged data is enough: after that the object itself is damaged. */
         if (status == 0 || !object_may_pass(status) || tries == OBJECT_TRIES_MAX ||
             (status == -EBADMSG && tries > 1))
             return status;
@@ -125,7 +127,7 @@ static int fetch_manifest(struct fetching *fetching)
 
 /* ---- files ---- */
 
-/* The first chunk of the buffer whose CRC is not the manifest's, or -1 */
+/* Return the first chunk of the buffer with a wrong CRC, or -1 */
 static int64_t damaged_chunk(const struct fetching *fetching, size_t file, uint64_t offset,
                              uint64_t size_bytes)
 {
@@ -211,7 +213,7 @@ static int fetch_file(struct fetching *fetching, size_t index)
     bool old = about.st_size > 0;
     if (ftruncate(descriptor, (off_t)file->size_bytes) != 0)
         status = -errno;
-    if (status == 0 && file->size_bytes > 0) /* a full disk shows here, not after an hour */
+    if (status == 0 && file->size_bytes > 0) /* detect a full disk now, not after an hour */
         status = -posix_fallocate(descriptor, 0, (off_t)file->size_bytes);
     if (status != 0)
         return error_set(fetching->error, status, "reserving %llu bytes for %s: %s",

@@ -1,6 +1,6 @@
 /*
- * A checkpoint back from the store, as the folder that it was. Blocks; for a thread of its own, or
- * a command.
+ * Download of a checkpoint from the store into a folder. The calls block; use them on a dedicated
+ * thread or in a command.
  */
 #pragma once
 
@@ -11,30 +11,31 @@
 struct object_fetch_options {
     const char *prefix; /* of the store's settings; may be empty */
     const char *job;
-    uint64_t step; /* with any_up_to: the newest complete one up to it */
+    uint64_t step; /* with any_up_to: the newest complete checkpoint up to it */
     bool any_up_to;
-    const char *manifest_sha256; /* NULL: not known */
-    const char *to;              /* the folder to make; its parent is made where it is missing */
+    const char *manifest_sha256; /* NULL: unknown */
+    const char *to;              /* the folder to make; its parent is created if missing */
     struct object_watch watch;
 };
 
 /**
- * object_find() - the checkpoint that object_fetch() would take
- * Return: 0; -ENOENT: there is no such complete one; what the store returns.
+ * object_find() - find the checkpoint that object_fetch() would fetch
+ * Return: 0; -ENOENT: no such complete checkpoint; errors of the store.
  */
 int object_find(const struct object_store *store, const struct object_fetch_options *options,
                 struct object_checkpoint *ret_checkpoint, struct error *error) CHECK_RESULT;
 
 /**
- * object_fetch() - find it, bring every file, rename when all is durable
+ * object_fetch() - find a checkpoint, download every file, and rename the folder when all files are
+ * durable
  *
- * Written into <to>.part. One that an earlier attempt has left is gone on with: chunks that are
- * there with the right CRC are not fetched again. Every chunk is compared with the CRC in the
- * manifest, which is compared with the name that the store has it under and, where it is known, the
- * SHA-256 of the commit record. So @to is there whole and as it was committed, or not at all.
+ * Files are written into <to>.part. A <to>.part of an earlier attempt is continued: chunks with the
+ * right CRC are not fetched again. Every chunk is compared with its CRC in the manifest. The
+ * manifest is compared with its key in the store and, if known, with the SHA-256 of the commit
+ * record. So @to appears complete and as committed, or not at all.
  *
- * Return: 0; -EEXIST: @to is there; -ENOENT; -EBADMSG: damaged in the store, names object and
- * chunk; -ENOSPC and others of the disk; what the store returns; -ECANCELED.
+ * Return: 0; -EEXIST: @to exists; -ENOENT; -EBADMSG: damaged in the store, names object and chunk;
+ * -ENOSPC and other errors of the disk; errors of the store; -ECANCELED.
  */
 int object_fetch(const struct object_store *store, const struct object_fetch_options *options,
                  struct object_checkpoint *ret_checkpoint, struct error *error) CHECK_RESULT;

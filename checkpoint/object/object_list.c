@@ -1,4 +1,4 @@
-/* What an object store lists, held in memory. */
+/* Listings of an object store in memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ void object_list_done(struct object_list *list)
     *list = (struct object_list){0};
 }
 
-/* The capacity is the power of two at or above the count, so it need not be kept. */
+/* The capacity is the power of two at or above the count, so it need not be stored. */
 static int make_room(struct object_list *list)
 {
     size_t count = list->count;

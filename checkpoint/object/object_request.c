@@ -10,8 +10,8 @@
 #include "checkpoint/object/object_xml.h"
 
 #define CONNECT_TIMEOUT_S 10L
-#define STALL_S           30L   /* without a byte in either direction */
-#define UNSIGNED_FROM     65536 /* smaller payloads are hashed whatever the scheme */
+#define STALL_S           30L   /* timeout without a byte in either direction */
+#define UNSIGNED_FROM     65536 /* smaller payloads are hashed also with TLS */
 #define EMPTY_TEXT        ""
 
 struct object_client {
@@ -23,7 +23,7 @@ struct object_client {
     bool secure;
 };
 
-/* What libcurl's callbacks work on during one request. */
+/* State of libcurl's callbacks during one request. */
 struct exchange {
     struct object_client *client;
     const struct object_request *request;
@@ -90,7 +90,7 @@ int object_encode(struct bytes *to, const char *text, bool slashes)
     return status;
 }
 
-/* ---- what libcurl asks and brings ---- */
+/* ---- callbacks of libcurl ---- */
 
 static size_t body_wanted(char *buffer, size_t size, size_t count, void *user)
 {
@@ -102,7 +102,7 @@ static size_t body_wanted(char *buffer, size_t size, size_t count, void *user)
     return given;
 }
 
-/* A kept connection may turn out dead after some of the body has gone into it. */
+/* Rewind the body, because a persistent connection may fail after some of the body was sent. */
 static int body_again(void *user, curl_off_t offset, int origin)
 {
     struct exchange *exchange = user;
@@ -224,7 +224,7 @@ static int make_headers(const struct object_client *client, const struct object_
         status = add_header(headers, line);
         explicit_bzero(line, sizeof(line));
     }
-    /* libcurl would say that it is a form. */
+    /* libcurl would default to the content type of a form. */
     if (status == 0 && request->body)
         status = add_header(headers, "content-type: application/octet-stream");
     return status;
@@ -294,7 +294,7 @@ static void set_exchange(CURL *easy, struct exchange *exchange)
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->text);
 }
 
-/* ---- what an answer means ---- */
+/* ---- meaning of an answer ---- */
 
 static const char *slash_key(const struct object_request *request)
 {
@@ -330,7 +330,7 @@ static int fail_transport(const struct exchange *exchange, CURLcode code, struct
     }
 }
 
-/* Failures that are about this one transfer and not about what was asked. */
+/* Return whether a failure is about this one transfer and not about the request itself. */
 static bool is_passing(long http, const char *code)
 {
     static const char *const passing[] = {"BadDigest",        "RequestTimeout",
@@ -348,7 +348,7 @@ static int error_code(long http, const char *code)
 {
     if (is_passing(http, code))
         return -EAGAIN;
-    if (strcmp(code, "NoSuchBucket") == 0) /* says nothing of the objects in it */
+    if (strcmp(code, "NoSuchBucket") == 0) /* this does not mean that an object is missing */
         return -EACCES;
     return http == 404                                             ? -ENOENT
            : http == 403 || http == 401                            ? -EACCES
@@ -362,7 +362,8 @@ static int fail_http(const struct exchange *exchange, long http, struct error *e
     struct object_page page = {0};
     const struct bytes *body = &exchange->answer->body;
     if (object_xml_parse(body->data, body->size_bytes, &page, NULL, NULL) != 0)
-        page = (struct object_page){0}; /* a proxy's page, or nothing: the number must do */
+        page = (struct object_page){0}; /* a proxy's page or an empty body: use the HTTP code
+                                           alone */
     int status = error_code(http, page.code);
     const char *advice = "";
     if (strcmp(page.code, "RequestTimeTooSkewed") == 0)
@@ -385,7 +386,7 @@ static int judge(const struct exchange *exchange, CURLcode code, struct error *e
         return fail_transport(exchange, code, error);
     if (http / 100 != 2)
         return fail_http(exchange, http, error);
-    /* Ends of uploads and copies may fail after they began to answer. */
+    /* Completions of uploads and copies may fail after a 200 status was sent. */
     if (answer->body.size_bytes > 0 && !request->into) {
         struct object_page page = {0};
         if (object_xml_parse(answer->body.data, answer->body.size_bytes, &page, NULL, NULL) == 0 &&
@@ -414,7 +415,7 @@ int object_request(struct object_client *client, const struct object_request *re
         error_set(error, status, "no memory for a request to %s", client->where);
     } else {
         CURL *easy = client->easy;
-        curl_easy_reset(easy); /* the connection stays */
+        curl_easy_reset(easy); /* keeps the connection */
         set_identity(client);
         set_limits(client);
         set_method(easy, request);

@@ -24,7 +24,7 @@ static int no_memory(struct error *error)
     return error_set(error, -ENOMEM, "no memory for a request to the object store");
 }
 
-/* "&name=value", for a query that is built in order of its names */
+/* Append "&name=value" to a query, which must be built in order of the names */
 static int add_parameter(struct bytes *query, const char *name, const char *value)
 {
     int status = bytes_append_format(query, "%s%s=", query->size_bytes > 0 ? "&" : "", name);
@@ -36,7 +36,8 @@ static int end_text(struct bytes *text)
     return bytes_append(text, "", 1);
 }
 
-/* Sends and reads the XML that comes back. Of the root's name only the beginning is sure. */
+/* Send a request and read the XML of the response. Stores agree only on the beginning of the root's
+ * name. */
 static int ask(struct object_client *client, const struct object_request *request, const char *root,
                struct object_page *ret_page, struct object_list *list, struct error *error)
 {
@@ -73,7 +74,7 @@ struct listing {
     int (*make_query)(struct bytes *query, const char *subject, const struct object_page *after);
 };
 
-/* Everything from here on is in the order of the parameters' names, as the signature wants it. */
+/* The queries below have their parameters in order of the names, as the signature requires. */
 static int query_objects(struct bytes *query, const char *prefix, const struct object_page *after)
 {
     int status = after ? add_parameter(query, "continuation-token", after->next) : 0;

@@ -17,7 +17,7 @@ struct sending {
     struct error *error;
 };
 
-/* ---- who sends what ---- */
+/* ---- assignment of files to nodes ---- */
 
 static bool is_there(const struct sending *sending, const char *node)
 {
@@ -28,8 +28,8 @@ static bool is_there(const struct sending *sending, const char *node)
     return strcmp(node, sending->options->node) == 0;
 }
 
-/* The first of the nodes which have the file that is there. Files that all have, and those of
- * nobody who is there, are for the one who puts the manifest. */
+/* Return whether this node sends the file: the first reachable node of the file's list does. A file
+ * without a list or without a reachable node is sent by the node that puts the manifest. */
 static bool is_ours(const struct sending *sending, const struct manifest_file *file)
 {
     for (unsigned i = 0; i < file->node_count; i++)
@@ -51,7 +51,7 @@ static int share_out(struct sending *sending)
     return 0;
 }
 
-/* ---- carrying out ---- */
+/* ---- executing orders ---- */
 
 static int read_earlier(struct sending *sending, const struct sender_order *order,
                         struct manifest *ret_manifest)

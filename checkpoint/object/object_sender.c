@@ -13,7 +13,7 @@ struct file {
     bool there, copied_in_vain, parts_known;
     bool left_to_others;
     struct object_upload upload;
-    struct object_list parts; /* by number, `tag` NULL: not there yet; empty: not begun */
+    struct object_list parts; /* by number, `tag` NULL: not in the store; empty: not started */
     uint64_t sent_bytes;
 };
 
@@ -26,13 +26,13 @@ struct object_sender {
     enum phase phase;
     bool waiting, waits_for_others, without_manifest;
     unsigned tries, restarts;
-    unsigned looks;      /* at what others send, one after the other without news */
-    size_t there_before; /* files, at the last of them */
-    int status;          /* of the end */
+    unsigned looks;      /* consecutive polls of other nodes' files without progress */
+    size_t there_before; /* files in the store at the last poll */
+    int status;          /* final status */
     struct object_list uploads;
     struct object_checkpoint earlier_place; /* step 0: none */
     struct manifest earlier;
-    size_t at; /* the file that is in hand */
+    size_t at; /* the current file */
     struct file *files;
 };
 
@@ -118,7 +118,8 @@ static uint64_t part_size(const struct object_sender *sender, size_t file, unsig
     return MIN(sender->manifest->files[file].size_bytes - from, sender->part_bytes);
 }
 
-/* Parts begin and end where chunks do, so their CRCs follow from the manifest's. */
+/* Compute a part's CRC from the manifest's CRCs, because parts begin and end at chunk
+ * boundaries. */
 static uint32_t range_crc(const struct object_sender *sender, size_t file, uint64_t offset,
                           uint64_t size_bytes)
 {
@@ -180,7 +181,8 @@ static const struct manifest_tensor *next_tensor(const struct manifest *manifest
     return NULL;
 }
 
-/* The same tensors at the same places, with the same hashes; both manifests are in one order. */
+/* Return whether both have the same tensors at the same places with the same hashes. Both manifests
+ * have the same order. */
 static bool same_tensors(const struct manifest *a, const struct manifest *b, const char *file)
 {
     size_t at_a = 0, at_b = 0;
@@ -273,7 +275,8 @@ static size_t count_there(const struct object_sender *sender)
     return count;
 }
 
-/* All of our files are there: now the manifest, unless it is another's or others are not done. */
+/* All of this node's files are in the store: go to the manifest, unless another node puts it or
+ * other nodes are still sending. */
 static void leave_files(struct object_sender *sender)
 {
     size_t count = sender->manifest->file_count;
@@ -345,7 +348,8 @@ static void look_again(struct object_sender *sender)
     sender->phase = PHASE_LIST;
 }
 
-/* Nothing has come for long: whoever should have sent it will not. */
+/* Take the files of other nodes after too many polls without progress: these nodes are considered
+ * failed. */
 static void take_over(struct object_sender *sender)
 {
     for (size_t i = 0; i < sender->manifest->file_count; i++)
@@ -402,7 +406,7 @@ static int take_list(struct object_sender *sender, const struct object_list *lis
     }
     object_file_key(sender->folder, MANIFEST_NAME, key);
     if (find_key(list, key))
-        end(sender, 0); /* complete already */
+        end(sender, 0); /* complete in the store already */
     else
         sender->phase = earlier && has_frozen(sender->manifest) ? PHASE_EARLIER : PHASE_UPLOADS;
     return 0;
@@ -473,7 +477,8 @@ static int take_success(struct object_sender *sender, const struct sender_order 
     return status;
 }
 
-/* The store has forgotten the upload: it was finished, and the answer lost, or was swept away. */
+/* Return whether the store has lost the upload: it was finished and the answer was lost, or it was
+ * cleaned up. */
 static bool upload_is_gone(const struct sender_order *order, int status)
 {
     return status == -ENOENT &&

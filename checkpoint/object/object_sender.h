@@ -1,19 +1,18 @@
 /*
- * What to do next to have a checkpoint in the store: a state machine without I/O and clock.
+ * The state machine of an upload, without I/O and clock.
  *
- * It is asked for an order, which somebody carries out, and told the result. The first orders look
- * at what is there, so that an upload which a crash or an outage has cut off goes on where it
- * stopped: objects that are there are skipped, parts of begun uploads too. Frozen units' files that
- * an older checkpoint of the job has in the store are copied there. The manifest comes when
- * everything else is done.
+ * The sender gives an order; the caller executes the order and reports the result. The first orders
+ * list the store, so that an upload interrupted by a crash or an outage continues: existing objects
+ * are skipped, and so are parts of started uploads. Files of frozen units that an older checkpoint
+ * of the job has in the store are copied inside the store. The manifest is put last.
  *
- * What failed and may pass is tried again, later each time, OBJECT_TRIES_MAX times in a row; then
- * the whole is given up, and whoever wants it begins again with a new sender. An upload that the
- * store does not know any more is begun anew, SENDER_RESTARTS_MAX times.
+ * A transient failure is retried with backoff. After OBJECT_TRIES_MAX consecutive failures the
+ * sender fails, and the caller may start again with a new sender. An upload that the store has lost
+ * is restarted up to SENDER_RESTARTS_MAX times.
  *
- * Files may be left to other nodes. Before the manifest comes the sender looks again and again
- * whether they are there; after SENDER_OTHERS_LOOKS looks at which nothing had come it sends what
- * is missing itself: the parts that somebody else has begun with are good for it too.
+ * Files may be left to other nodes. Before the manifest the sender polls the store for these files.
+ * After SENDER_OTHERS_LOOKS polls without progress it sends the missing files itself and reuses the
+ * parts that other nodes have sent.
  */
 #pragma once
 
@@ -23,13 +22,13 @@
 
 #define SENDER_RESTARTS_MAX 4
 #define SENDER_PART_BYTES   (16u << 20)
-#define SENDER_OTHERS_NS    2000000000ull /* between looks at what other nodes have sent */
-#define SENDER_OTHERS_LOOKS 30            /* without news: then it is ours to send */
+#define SENDER_OTHERS_NS    2000000000ull /* between polls for the files of other nodes */
+#define SENDER_OTHERS_LOOKS 30            /* polls without progress before this node sends */
 
 enum sender_action {
     SENDER_LIST,         /* all keys of the job */
     SENDER_READ_EARLIER, /* the manifest of an older checkpoint, `key` of `size_bytes` */
-    SENDER_LIST_UPLOADS, /* begun ones in the checkpoint's folder */
+    SENDER_LIST_UPLOADS, /* unfinished ones in the checkpoint's folder */
     SENDER_LIST_PARTS,   /* of `key`, `upload` */
     SENDER_BEGIN,        /* an upload of `key` */
     SENDER_PUT_PART,     /* `number`: `size_bytes` from `offset` of file `file` */
@@ -37,9 +36,9 @@ enum sender_action {
     SENDER_PUT,          /* file `file` whole as `key` */
     SENDER_COPY,         /* `from` to `key` */
     SENDER_PUT_MANIFEST, /* as `key` */
-    SENDER_WAIT,         /* `wait_ns`, then ask again */
+    SENDER_WAIT,         /* `wait_ns`, then call next again */
     SENDER_DONE,
-    SENDER_FAILED /* `status`: of the operation that failed last */
+    SENDER_FAILED /* `status`: of the last failed operation */
 };
 
 struct sender_order {
@@ -53,7 +52,7 @@ struct sender_order {
     const struct object_upload *upload;
     const struct object_list *parts;
     uint64_t wait_ns;
-    bool for_others; /* of WAIT: nothing failed, other nodes are still sending */
+    bool for_others; /* of WAIT: no failure, other nodes are still sending */
     int status;
 };
 
@@ -71,27 +70,30 @@ struct object_sender_options {
     const struct manifest *manifest; /* sealed; outlives the sender */
     const char *manifest_sha256;
     const char *prefix;  /* of the store's settings */
-    const char *job;     /* as keys have it; NULL: as @manifest says */
-    uint64_t part_bytes; /* a multiple of MANIFEST_CHUNK_BYTES; 0: SENDER_PART_BYTES. More where a
+    const char *job;     /* name in keys; NULL: from @manifest */
+    uint64_t part_bytes; /* a multiple of MANIFEST_CHUNK_BYTES; 0: SENDER_PART_BYTES. Larger if a
                             file would have too many parts */
     const bool *left_to_others; /* of each file: another node sends it; copied; NULL: none */
-    bool without_manifest;      /* done when our files are there: another node puts the manifest */
+    bool without_manifest;      /* done when this node's files are in the store: another node puts
+                                   the manifest */
 };
 
-/** object_sender_new() - 0, -ENOMEM, -ENAMETOOLONG */
+/** object_sender_new() - make a sender; 0, -ENOMEM, -ENAMETOOLONG */
 int object_sender_new(const struct object_sender_options *options,
                       struct object_sender **ret_sender) CHECK_RESULT;
 void object_sender_free(struct object_sender *sender);
 
-/** object_sender_next() - the same order until it is answered (WAIT: until object_sender_waited())
+/**
+ * object_sender_next() - get the current order, the same until object_sender_answer() (WAIT: until
+ * object_sender_waited())
  */
 void object_sender_next(struct object_sender *sender, struct sender_order *ret_order);
-/** object_sender_answer() - the order of before has been carried out, or has failed */
+/** object_sender_answer() - report the result of the current order */
 void object_sender_answer(struct object_sender *sender, struct sender_answer *answer);
 void object_sender_waited(struct object_sender *sender);
 
-/** object_sender_progress() - bytes that are in the store, of how many */
+/** object_sender_progress() - get the bytes in the store and the total */
 void object_sender_progress(const struct object_sender *sender, uint64_t *ret_done,
                             uint64_t *ret_total);
-/** object_sender_part_bytes() - of the largest order */
+/** object_sender_part_bytes() - return the bytes of the largest order */
 uint64_t object_sender_part_bytes(const struct object_sender *sender);

@@ -31,7 +31,7 @@ static const struct key keys[] = {
 static const char known[] =
     "endpoint, region, ca_file, prefix, access_key, secret_key, session_token, bytes_per_second";
 
-/* All of the file, zero-terminated; the caller wipes it. */
+/* Read the whole file, zero-terminated; the caller wipes it. */
 static int read_private(const char *path, char *text, struct error *error)
 {
     struct stat about;
@@ -68,7 +68,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* Only what can stand in a header and a URL as it is. */
+/* Accept only characters that need no encoding in a header and a URL. */
 static bool is_plain(const char *value)
 {
     for (; *value != '\0'; value++)
@@ -129,7 +129,7 @@ static void strip_slashes(char *text)
         text[--length] = '\0';
 }
 
-/* An address and nothing more: a path, a query or a user in it would not be signed as we think. */
+/* Accept only scheme, host and port: a path, a query or a user would break the signature. */
 static bool is_endpoint(const char *text)
 {
     const char *host = strncasecmp(text, "https://", 8) == 0  ? text + 8

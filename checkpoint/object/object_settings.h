@@ -1,14 +1,14 @@
 /*
- * Where the object store is and with which key: the operator's file, which firnd and firnctl read.
+ * Address and key of the object store: the operator's file, read by firnd and firnctl.
  *
- *   # /etc/firn/object.conf, readable by firn's user and nobody else
+ *   # /etc/firn/object.conf, readable only by firn's user
  *   endpoint = https://s3.example.com
  *   region = eu-central-1
  *   access_key = ...
  *   secret_key = ...
  *
- * All in one file, since whoever may read the key may as well know where it fits. A job names a
- * bucket and nothing else. The file is refused when everybody on the machine may read it.
+ * Address and key are in one file, because a reader of the key may also know the address. A job
+ * names only a bucket. A file that all users of the machine may read is refused.
  */
 #pragma once
 
@@ -23,23 +23,23 @@
 #define OBJECT_SETTINGS_CREDENTIAL "firn.object" /* LoadCredential= of systemd */
 
 struct object_settings {
-    char endpoint[256]; /* "https://host[:port]", without a slash at its end */
+    char endpoint[256]; /* "https://host[:port]", without a trailing slash */
     char region[64];
     char ca_file[512]; /* empty: the system's authorities */
-    char prefix[256];  /* of every key, without slashes at its ends; may be empty */
+    char prefix[256];  /* of every key, without slashes at both ends; may be empty */
     char access_key[256];
     char secret_key[256];
     char session_token[4096];  /* empty: none */
-    uint64_t bytes_per_second; /* in each direction; 0: as fast as it goes */
+    uint64_t bytes_per_second; /* in each direction; 0: no limit */
 };
 
 /**
  * object_settings_load() - read and check the file
  *
- * Return: 0; -ENOENT, -EACCES, ... of the file; -EPERM: others may read it; -EINVAL: @error names
- * file, line and what is allowed (never a value of a key).
+ * Return: 0; -ENOENT, -EACCES, ... of the file; -EPERM: other users may read it; -EINVAL: @error
+ * names file, line and the allowed values (never the value of a key).
  */
 int object_settings_load(const char *path, struct object_settings *ret_settings,
                          struct error *error) CHECK_RESULT;
-/** object_settings_forget() - overwrite what is secret */
+/** object_settings_forget() - overwrite the secrets */
 void object_settings_forget(struct object_settings *settings);

@@ -14,12 +14,12 @@
 #include "checkpoint/read/reader_copies.h"
 
 struct object_source {
-    char folder[FOLDER_PATH_SIZE], name[64]; /* name: the last word of it, as other nodes know it */
+    char folder[FOLDER_PATH_SIZE], name[64]; /* name: the last component, as on other nodes */
     char node[NAME_SIZE];
     struct checkpoint_remote *remote;
     struct manifest manifest;
     struct bytes text;
-    int *descriptors; /* of the manifest's files; -1: not here */
+    int *descriptors; /* of the manifest's files; -1: not on this node */
 };
 
 const struct manifest *object_source_manifest(const struct object_source *source)
@@ -60,7 +60,7 @@ static int read_manifest(struct object_source *source, const char *sha256, struc
     return status == 0 || status == -ENOMEM || status == -ECANCELED ? status : -EAGAIN;
 }
 
-/* ---- files that are here ---- */
+/* ---- files on this node ---- */
 
 static int open_file(struct object_source *source, size_t index, struct error *error)
 {
@@ -146,7 +146,7 @@ static int fill(int descriptor, uint8_t *to, uint64_t size_bytes, uint64_t offse
     return 0;
 }
 
-/* What is sent once is not wanted in memory; what trains is. */
+/* Drop sent pages from the page cache, because training needs the memory. */
 static void forget_pages(int descriptor, uint64_t offset, uint64_t size_bytes)
 {
     (void)posix_fadvise(descriptor, (off_t)offset, (off_t)size_bytes, POSIX_FADV_DONTNEED);

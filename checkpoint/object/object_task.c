@@ -21,8 +21,8 @@
 #define NS_PER_SECOND 1000000000ull
 
 struct object_task {
-    struct object_task_options options; /* texts are ours; `remote` counts at the start alone */
-    struct checkpoint_remote *remote;   /* NULL: none is needed */
+    struct object_task_options options; /* texts are owned; `remote` is used only at the start */
+    struct checkpoint_remote *remote;   /* NULL: not needed */
     pthread_t thread;
     atomic_bool stop;
     pthread_mutex_t mutex;
@@ -30,7 +30,7 @@ struct object_task {
     struct object_task_state state; /* under the mutex */
 };
 
-/* ---- what the work tells ---- */
+/* ---- callbacks of the work ---- */
 
 static int task_pause(void *context, uint64_t wait_ns)
 {
@@ -90,7 +90,7 @@ static int send_and_expire(struct object_task *task, const struct object_store *
     int status = object_send(store, &send, error);
     if (status != 0 || options->helps)
         return status;
-    /* It is there: that old ones cannot be removed does not take it back. */
+    /* The upload is complete. A failure to remove old checkpoints does not change that. */
     if (object_expire(store, prefix, options->job, options->step, options->manifest_sha256,
                       options->keep, &oldest, &trouble) != 0)
         oldest = 0;
@@ -172,7 +172,7 @@ static void *run(void *context)
     task->state.error = error;
     pthread_mutex_unlock(&task->mutex);
     if (write(task->options.notify, &one, sizeof(one)) < 0)
-        return NULL; /* it counts to 2^64: it cannot be full */
+        return NULL; /* the eventfd counts to 2^64 and cannot be full */
     return NULL;
 }
 

@@ -1,19 +1,18 @@
 /*
- * Whether a job's checkpoints can go to the object store, asked when it begins: a wrong key or a
- * bucket that is not there should be known before hours have been computed, not when the first
- * checkpoint is to be sent.
+ * Check at the start of a job that its checkpoints can be uploaded. A wrong key or a missing bucket
+ * should be reported before hours of computing, not with the first checkpoint.
  */
 #pragma once
 
 #include "checkpoint/object/object.h"
 
 /**
- * object_try() - list the job's keys, and put a small object beside them
+ * object_try() - list the job's keys, and put a small test object
  *
- * The object, <prefix>/<job>/step-try, is no checkpoint's; it is removed again. Where the store
- * lets nobody remove anything it stays, which is no error.
+ * The object, <prefix>/<job>/step-try, does not belong to a checkpoint and is removed again. A
+ * failure to remove the object is no error, because the key may lack that permission.
  *
- * Return: 0; what list() and put() say; -ENAMETOOLONG
+ * Return: 0; errors of list() and put(); -ENAMETOOLONG
  */
 int object_try(const struct object_store *store, const char *prefix, const char *job,
                struct error *error) CHECK_RESULT;

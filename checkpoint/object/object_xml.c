@@ -9,7 +9,7 @@
 
 #define DEPTH_MAX 16
 
-/* Depths: the root is 1, a member of it or a row 2, a member of a row 3. */
+/* Depths: root 1, member of the root or row 2, member of a row 3. */
 #define MEMBER_DEPTH 2
 #define FIELD_DEPTH  3
 
@@ -20,7 +20,7 @@ struct reading {
     struct object_page page;
     struct object_list *list;
     unsigned depth;
-    enum row kind; /* of the row that we are in */
+    enum row kind; /* of the current row */
     struct object_item row;
     char key[OBJECT_KEY_SIZE], tag[OBJECT_TAG_SIZE], upload[OBJECT_TAG_SIZE];
     char text[OBJECT_KEY_SIZE]; /* of the innermost element */
@@ -37,7 +37,7 @@ static void fail(struct reading *reading, int status, const char *what)
     XML_StopParser(reading->parser, XML_FALSE);
 }
 
-/* By its own name: stores do not agree on that of the root. */
+/* Return the kind of a row by its own name, because stores do not agree on the root's name. */
 static enum row row_of(const char *name)
 {
     return strcmp(name, "Contents") == 0 ? ROW_OBJECT

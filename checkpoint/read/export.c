@@ -18,12 +18,12 @@
 #define MODEL_NAME    "model.safetensors"
 #define CONFIG_NAME   "config.json"
 #define CONFIG_MAX    ((size_t)1 << 20)
-#define CONVERT_BYTES ((size_t)256 << 10) /* written at once */
+#define CONVERT_BYTES ((size_t)256 << 10) /* bytes per conversion and write */
 
 struct exporting {
     const struct checkpoint_export *options;
     struct checkpoint_reader *reader;
-    char part[FOLDER_PATH_SIZE]; /* the folder while it is being written */
+    char part[FOLDER_PATH_SIZE]; /* the folder during the export */
     struct safetensors_index index;
     struct bytes header;
     uint64_t done_bytes;
@@ -44,7 +44,8 @@ static int fail(struct exporting *exporting, int code, const char *action, const
     return error_set(exporting->error, code, "cannot %s %s: %s", action, path, strerror(-code));
 }
 
-/* Shapes are in the files' headers only. An entry's user is its tensor in the manifest. */
+/* Only the files' headers have shapes. An entry's user is the index of its tensor in the
+ * manifest. */
 static void take_entries(struct exporting *exporting, const struct safetensors_index *source)
 {
     const struct manifest *manifest = checkpoint_manifest(exporting->reader);
@@ -184,7 +185,7 @@ static int write_model(struct exporting *exporting)
     return fsync(descriptor) == 0 ? 0 : fail(exporting, -errno, "sync", path);
 }
 
-/* From the file that is open already: by name it may be gone. */
+/* Use the descriptor that is open already: the file's name may be gone. */
 static int read_config(struct exporting *exporting, json_t **ret_tree)
 {
     const struct reader_file *file = NULL;
@@ -203,7 +204,7 @@ static int read_config(struct exporting *exporting, json_t **ret_tree)
     return status != 0 ? status : json_parse(text, size, file->path, ret_tree, exporting->error);
 }
 
-/* Checkpoints of earlier builds note the path of model.from: its last part is the model's name. */
+/* Earlier builds stored the path of model.from: keep its last part, the model's name. */
 static int shorten_name(json_t *config)
 {
     const char *name = json_string_value(json_object_get(config, "_name_or_path"));
@@ -214,7 +215,7 @@ static int shorten_name(json_t *config)
                                json_string(slash[1] != '\0' ? slash + 1 : "model"));
 }
 
-/* The checkpoint's own, with the dtype of what is written here. */
+/* Write the checkpoint's own config.json with the exported dtype. */
 static int write_config(struct exporting *exporting)
 {
     char to[FOLDER_FILE_SIZE];
@@ -258,7 +259,7 @@ static int write_companions(struct exporting *exporting)
 
 static int write_folder(struct exporting *exporting)
 {
-    int status = folder_remove(exporting->part, exporting->error); /* of an earlier attempt */
+    int status = folder_remove(exporting->part, exporting->error); /* from an earlier attempt */
     if (status != 0)
         return status;
     if (mkdir(exporting->part, 0755) != 0)

@@ -25,7 +25,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-/* Of the very file that was checked when the checkpoint was opened, whatever its name means now. */
+/* Open the same file that was checked when the checkpoint was opened, even if its name has
+ * changed. */
 static int open_direct(const struct reader_file *file)
 {
     char path[64];
@@ -46,7 +47,7 @@ static int open_files(const struct checkpoint_reader *reader, struct load *load)
         const struct load_job *job = &load->plan.jobs[i];
         int *direct = &load->direct[job->file - reader->files];
         if (job->direct && *direct < 0)
-            *direct = open_direct(job->file); /* refused: the page cache will do */
+            *direct = open_direct(job->file); /* refused: use the page cache */
     }
     return 0;
 }
@@ -65,7 +66,7 @@ static unsigned threads_wanted(const struct load *load, unsigned asked)
     return MAX(MIN(MIN(wanted, (unsigned)LOAD_THREADS_MAX), load->plan.job_count), 1u);
 }
 
-/* Signals are the process's main thread's business. */
+/* Block signals: the process's main thread handles them. */
 static void run_lanes(const struct checkpoint_reader *reader, struct load *load, unsigned count)
 {
     struct lane_thread self = {load, reader->files};
@@ -82,15 +83,15 @@ static void run_lanes(const struct checkpoint_reader *reader, struct load *load,
         pthread_join(threads[i], NULL);
 }
 
-/* What is left, one tensor after the other; with copies several at once, for most of that time goes
- * into waiting for other nodes. */
+/* The remaining tensors, read one at a time. With copies, several are read in parallel, because
+ * most of the time is spent waiting for other nodes. */
 struct rest {
     struct checkpoint_reader *reader;
     const struct load *load;
     unsigned count;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     unsigned next;
-    int status; /* the first failure, in the order of wishes */
+    int status; /* error of the first failed wish, in the order of the wishes */
     unsigned failed;
     struct error error;
 };
@@ -178,7 +179,7 @@ int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_lo
         .met = calloc(count + 1, sizeof(bool)),
     };
     assert(MANIFEST_CHUNK_BYTES % load.block_bytes == 0 && load.block_bytes % 4096 == 0);
-    /* Without memory for the fast way, the careful one. */
+    /* If memory is short, read with checkpoint_read() instead. */
     if (load.met && load_plan_make(reader, wishes, count, &load.plan) == 0 &&
         open_files(reader, &load) == 0)
         run_lanes(reader, &load, threads_wanted(&load, options->thread_count));

@@ -1,13 +1,12 @@
 /*
- * Many tensors out of a checkpoint at once, at the speed of the disk: what a restore does.
+ * Load many tensors of a checkpoint at the speed of the disk, for a restore.
  *
- * Wanted ranges that lie one behind the other are read in large blocks, several in flight, past the
- * page cache, by a few threads that each verify what they have read while the next blocks are on
- * their way. Each byte is copied once, from the block to where it is wanted, and checked there.
+ * Adjacent ranges are read in large blocks, several in flight, bypassing the page cache. A few
+ * threads each verify one block while the next blocks are in flight. Each byte is copied once, from
+ * the block to its destination, and verified there.
  *
- * Whatever goes wrong on this way (an error of the disk, a tensor that does not have its hash, no
- * memory for blocks) leaves the tensor to checkpoint_read(), which tries with care and finds the
- * words when it fails too.
+ * If anything fails (a disk error, a hash mismatch, no memory for blocks), the tensor is left to
+ * checkpoint_read(), which retries carefully and reports the exact error.
  */
 #pragma once
 
@@ -23,24 +22,24 @@ struct checkpoint_wish {
 
 struct checkpoint_load_options {
     const struct io *io;   /* from io_probe() */
-    unsigned thread_count; /* 0: default: the processors, at most LOAD_THREADS_MAX */
-    unsigned depth;        /* reads in flight of each thread; 0: default */
-    size_t block_bytes;    /* of one read: a power of two from 4 KiB to MANIFEST_CHUNK_BYTES; 0:
-                              default */
+    unsigned thread_count; /* 0: number of processors, at most LOAD_THREADS_MAX */
+    unsigned depth;        /* reads in flight per thread; 0: default */
+    /* per read: a power of two from 4 KiB to MANIFEST_CHUNK_BYTES; 0: default */
+    size_t block_bytes;
 };
 
 #define LOAD_THREADS_MAX 4
 
 struct checkpoint_load_result {
-    uint64_t wanted_bytes, read_bytes; /* of files, headers left out */
-    unsigned careful;                  /* tensors that were left to checkpoint_read() */
+    uint64_t wanted_bytes, read_bytes; /* bytes of files, without headers */
+    unsigned careful;                  /* tensors read by checkpoint_read() */
 };
 
 /**
- * checkpoint_load() - all of @wishes
- * @ret_result: NULL, or what it took
+ * checkpoint_load() - load all of @wishes
+ * @ret_result: statistics, or NULL
  *
- * Return: what checkpoint_read() returns for the first wish that could not be met.
+ * Return: the result of checkpoint_read() for the first wish that failed; 0: none failed.
  */
 int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_load_options *options,
                     const struct checkpoint_wish *wishes, unsigned count,

@@ -1,8 +1,8 @@
 /*
- * A lane's blocks form a ring: posted at its tail, verified at its head. Completions come in any
- * order; verification goes in the order of the file, because a tensor's hash does. A job whose
- * read failed is passed over from there on: its tensors are not met, and somebody else sees to
- * them.
+ * A lane's blocks form a ring: posted at the tail, verified at the head. Completions arrive in any
+ * order; verification follows the order of the file, because a tensor's hash does. After a failed
+ * read the rest of the job is skipped: its tensors are not marked as met, and checkpoint_read()
+ * loads them.
  */
 #include "checkpoint/read/load_lane.h"
 
@@ -12,13 +12,13 @@
 
 #define ALIGNMENT   ((uint64_t)4096)
 #define HUGE_PAGE   ((size_t)2 << 20)
-#define PIECE_BYTES ((size_t)128 << 10) /* the second look at a byte finds it in the cache */
+#define PIECE_BYTES ((size_t)128 << 10) /* small enough for the second pass to hit the cache */
 
 struct lane_block {
     uint8_t *data;
     const struct load_job *job;
-    uint64_t begin, end; /* bytes of the file that are wanted of it */
-    size_t skip_bytes;   /* before them in data: rounding */
+    uint64_t begin, end; /* wanted bytes of the file in the block */
+    size_t skip_bytes;   /* unwanted bytes before them, from rounding */
     bool done, failed;
 };
 
@@ -29,14 +29,14 @@ struct lane {
     uint8_t *arena;
     struct lane_block blocks[IO_DEPTH_MAX];
     unsigned head, count;
-    const struct load_job *posting; /* NULL: the next one is to be taken */
+    const struct load_job *posting; /* NULL: take the next job */
     uint64_t posted_to;
-    /* Verifying: */
+    /* Verification: */
     const struct load_job *job;
-    unsigned tensor; /* the plan's, being filled */
-    bool failed;     /* the job's */
+    unsigned tensor; /* index in the plan of the tensor being filled */
+    bool failed;     /* the job has failed */
     struct hash_stream *hash;
-    uint32_t crc; /* of the chunk so far, when it lies wholly in the tensor */
+    uint32_t crc; /* of the current chunk so far, if it lies completely in the tensor */
 };
 
 static bool take_job(struct lane *lane)
@@ -56,7 +56,7 @@ static int descriptor_of(const struct lane *lane, const struct load_job *job, bo
     return *ret_direct ? direct : job->file->descriptor;
 }
 
-/* False: there is nothing left to post. */
+/* Return false if nothing is left to post. */
 static bool post_next(struct lane *lane)
 {
     struct load *load = lane->load;
@@ -92,7 +92,7 @@ static void await_head(struct lane *lane)
     while (!head->done) {
         uint64_t user;
         int status = lane->load->io->drain(lane->context, true, &user);
-        assert(status != 0 && user < lane->load->depth); /* it is outstanding */
+        assert(status != 0 && user < lane->load->depth); /* it is in flight */
         lane->blocks[user].done = true;
         lane->blocks[user].failed = status < 0;
     }
@@ -104,7 +104,8 @@ static void begin_tensor(struct lane *lane)
     lane->crc = 0;
 }
 
-/* True: the chunk ends here, lies wholly in the tensor, and is not what the manifest says. */
+/* Return true if the chunk ends here, lies completely in the tensor, and differs from the
+ * manifest. */
 static bool chunk_is_bad(struct lane *lane, const struct load_tensor *at, uint64_t position)
 {
     uint64_t begin = (position - 1) / MANIFEST_CHUNK_BYTES * MANIFEST_CHUNK_BYTES;
@@ -123,7 +124,8 @@ static void end_tensor(struct lane *lane, const struct load_tensor *at, bool bad
     load->met[at->wish] = !bad && hash128_equal(hash_stream_result(lane->hash), at->tensor->hash);
 }
 
-/* From @data, the file's bytes from @position on, as much as one tensor and one look take. */
+/* Consume bytes of @data, which starts at @position in the file: at most one tensor and one
+ * piece. */
 static size_t accept_piece(struct lane *lane, const uint8_t *data, uint64_t position, size_t room)
 {
     const struct load_tensor *at = &lane->load->plan.tensors[lane->tensor];
@@ -138,7 +140,7 @@ static size_t accept_piece(struct lane *lane, const uint8_t *data, uint64_t posi
     lane->crc = hash_crc32c(lane->crc, to, size);
     hash_stream_add(lane->hash, to, size);
     if (chunk_is_bad(lane, at, position + size))
-        lane->failed = true; /* rare: the rest of the job may be read with care too */
+        lane->failed = true; /* rare: the rest of the job is read by checkpoint_read() too */
     if (done + size == at->tensor->size_bytes) {
         end_tensor(lane, at, lane->failed);
         lane->tensor++;

@@ -1,6 +1,6 @@
 /*
- * One thread of a load: takes jobs until none is left, keeps its reads in flight, and verifies the
- * blocks in the order in which they lie in the file.
+ * One thread of a load: it takes jobs until none is left, keeps its reads in flight, and verifies
+ * the blocks in file order.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "checkpoint/read/load_plan.h"
 
-/* What the threads of one load share. */
+/* State shared by the threads of one load. */
 struct load {
     const struct io *io;
     unsigned depth;
@@ -16,11 +16,11 @@ struct load {
     const struct checkpoint_wish *wishes;
     struct load_plan plan;
     int *direct; /* a descriptor for each of the reader's files; -1: none */
-    bool *met;   /* a wish: written by the thread that has its tensor */
+    bool *met;   /* per wish: set by the thread that loads its tensor */
     atomic_uint next_job;
     _Atomic uint64_t read_bytes;
 };
 
-/** load_lane_run() - until no job is left; when this thread cannot begin, it leaves them all to the
- * others */
+/** load_lane_run() - process jobs until none is left; if this thread cannot start, it leaves all
+ * jobs to the other threads */
 void load_lane_run(struct load *load, const struct reader_file *files);

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Bytes that rounding to whole blocks may add: a thirty-second keeps a restore well below 1.05
- * bytes read per byte wanted. */
+/* Limit on the bytes added by rounding to whole blocks: a thirty-second keeps a restore well
+ * below 1.05 bytes read per byte wanted. */
 #define ROUNDING_SHARE 32
 #define BLOCK          ((uint64_t)4096)
 
@@ -36,7 +36,7 @@ static void select_tensors(const struct checkpoint_reader *reader,
             tensor->size_bytes / sizeof(float) != wishes[i].count)
             continue;
         const struct reader_file *file = reader_find_file(reader, tensor->file);
-        if (file->descriptor < 0) /* on other nodes: checkpoint_read() asks them */
+        if (file->descriptor < 0) /* on other nodes: checkpoint_read() reads it */
             continue;
         plan->tensors[plan->tensor_count++] =
             (struct load_tensor){.tensor = tensor, .file = file, .wish = i};

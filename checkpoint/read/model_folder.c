@@ -17,7 +17,7 @@
 #define CONFIG_MAX  ((size_t)1 << 20)
 #define INDEX_MAX   ((size_t)64 << 20)
 #define PATH_BYTES  4096
-#define READ_BYTES  ((size_t)1 << 20) /* converted at once */
+#define READ_BYTES  ((size_t)1 << 20) /* bytes per conversion */
 
 struct model_file {
     char path[PATH_BYTES];
@@ -111,7 +111,7 @@ int model_folder_open(const char *folder, struct model_folder **ret_model, struc
     return status;
 }
 
-/* The headers of the files that the index names, or of the only one. */
+/* Read the headers of the files that the index names, or of the only file. */
 static int look_at_files(struct model_folder *model, struct model_index *index,
                          void (*problem)(void *context, const struct error *error), void *context)
 {
@@ -192,7 +192,7 @@ bool model_folder_has(const struct model_folder *model, const char *name)
     return find(model, name, &file);
 }
 
-/* IEEE half precision: one bit of sign, five of exponent, ten of fraction. */
+/* Widen an IEEE half: one bit of sign, five of exponent, ten of fraction. */
 static float half_value(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 0x1fu;

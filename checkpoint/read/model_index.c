@@ -20,7 +20,7 @@ static bool has_file(const struct model_index *index, const char *name)
     return false;
 }
 
-/* A file is named once for each of its tensors. */
+/* The index repeats a file for each of its tensors: add it once. */
 static int add_file(struct model_index *index, const char *name, const char *path,
                     struct error *error)
 {

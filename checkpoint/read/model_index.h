@@ -1,5 +1,5 @@
-/* model.safetensors.index.json of a folder that another program wrote: which files it consists of.
- */
+/* Parse model.safetensors.index.json of a folder that another program wrote: the list of its
+ * files. */
 #pragma once
 
 #include <stddef.h>
@@ -11,16 +11,16 @@
 #define MODEL_INDEX_NAME_SIZE 256
 
 struct model_index {
-    char (*files)[MODEL_INDEX_NAME_SIZE]; /* each once, in the order of the index */
+    char (*files)[MODEL_INDEX_NAME_SIZE]; /* each file once, in the order of the index */
     size_t file_count;
 };
 
 /**
- * model_index_parse() - the names in `weight_map`
- * @path: of the index, for messages
+ * model_index_parse() - list the files in `weight_map`
+ * @path: path of the index, for messages
  *
- * A name is that of a file in the same folder: no separator, no leading dot, shorter than
- * MODEL_INDEX_NAME_SIZE. -EBADMSG, -EINVAL with what is wrong; -EFBIG: more files than
+ * Each must name a file in the same folder: no separator, no leading dot, shorter than
+ * MODEL_INDEX_NAME_SIZE. -EBADMSG, -EINVAL with the cause; -EFBIG: more files than
  * MODEL_INDEX_FILES_MAX; -ENOMEM.
  */
 int model_index_parse(const char *text, size_t size_bytes, const char *path,

@@ -1,9 +1,9 @@
 /*
- * Reading tensors out of a checkpoint.
+ * Read tensors of a checkpoint.
  *
- * Every byte that leaves here has gone through its tensor's XXH3-128, and through the CRC32C of its
- * chunk where the whole chunk belongs to the tensor. Reading nothing but the tensor keeps restores
- * on any layout at one byte read per byte wanted, however small the tensors are.
+ * Every byte returned is verified by its tensor's XXH3-128, and by the CRC32C of its chunk if the
+ * whole chunk belongs to the tensor. Only the tensor's bytes are read, so a restore on any layout
+ * reads one byte per byte wanted, however small the tensors are.
  */
 #include "checkpoint/read/reader.h"
 
@@ -104,7 +104,7 @@ const struct reader_file *reader_find_file(const struct checkpoint_reader *reade
     return NULL;
 }
 
-/* One try at one tensor: which copy of its file, and the hash of what has come. */
+/* One try at one tensor: the copy of its file, and the hash of the bytes so far. */
 struct reading {
     const struct checkpoint_reader *reader;
     const struct reader_file *file;
@@ -112,7 +112,7 @@ struct reading {
     struct hash_stream *hash;
 };
 
-/* One chunk's share of the tensor: [start, start + size) of the file, into @to. */
+/* Read the tensor's part of one chunk: [start, start + size) of the file, into @to. */
 static int read_within_chunk(const struct reading *reading, uint64_t start, size_t size,
                              uint8_t *to, struct error *error)
 {
@@ -153,7 +153,8 @@ static int read_ranges(const struct reading *reading, const struct manifest_tens
     return 0;
 }
 
-/* The hash differs: which chunk is it? Those inside were right, so it is one at an end. */
+/* Name the bad chunk after a hash mismatch. Chunks inside the tensor were good, so it is the
+ * first or the last one. */
 static int blame_chunk(const struct reading *reading, const struct manifest_tensor *tensor,
                        struct error *error)
 {
@@ -192,7 +193,7 @@ static int read_once(struct reading *reading, const struct manifest_tensor *tens
     return status;
 }
 
-/* Copy after copy, until one is good. */
+/* Try copy after copy until one is good. */
 static int read_somewhere(struct reading *reading, const struct manifest_tensor *tensor,
                           float *ret_data, struct error *error)
 {
@@ -271,5 +272,5 @@ bool checkpoint_is_lost(const char *path, int code)
     if (!slash || slash == path || (size_t)(slash - path) >= sizeof(folder))
         return false;
     snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
-    return access(folder, F_OK) == 0; /* the job's folder is there, without it */
+    return access(folder, F_OK) == 0; /* the job's folder exists, without the checkpoint */
 }

@@ -1,9 +1,9 @@
 /*
- * Checkpoints whose files lie on several nodes: where each file can be read, and opening one from
- * whatever part of it is here.
+ * Read checkpoints whose files are spread over several nodes: choose a node for each file, and open
+ * a checkpoint from the files that are here.
  *
- * What is read from elsewhere goes through the same checksums as what is read here, so a node that
- * sends something else costs another try and nothing more.
+ * Data from other nodes goes through the same checksums as local data, so a node that sends wrong
+ * data costs another try and nothing more.
  */
 #include "checkpoint/read/reader_copies.h"
 
@@ -67,7 +67,8 @@ int reader_take(const struct checkpoint_reader *reader, const struct reader_file
     return status;
 }
 
-/* One that is away may be the good one: only when all have been seen is it lost. */
+/* Unreachable outranks damaged: an absent node may have the good copy, so a checkpoint is lost
+ * only when all copies have been seen. */
 int reader_worse(int code, int other)
 {
     bool away = code == -EHOSTUNREACH || other == -EHOSTUNREACH;

@@ -1,7 +1,7 @@
 /*
- * What must be true before a single tensor is read: each file is there, is a plain file, has the
- * size of the manifest; the chunks with its header are intact; and header and manifest describe the
- * very same tensors at the same places. A foreign or swapped file fails here, with its name.
+ * Check a checkpoint before a single tensor is read: each file exists, is a plain file, and has the
+ * size in the manifest; the chunks with its header are intact; header and manifest describe the
+ * same tensors at the same places. A foreign or swapped file fails here, with its name.
  */
 #include "checkpoint/read/reader_open.h"
 
@@ -41,7 +41,7 @@ static bool is_safetensors(const char *name)
            strcmp(name + length - (sizeof(suffix) - 1), suffix) == 0;
 }
 
-/* The chunks that hold the file's first @header_bytes, checked one by one, into @ret_header. */
+/* Read and check the chunks that hold the file's first @header_bytes, into @ret_header. */
 static int read_header_chunks(const struct checkpoint_reader *reader,
                               const struct reader_file *file, const struct reader_place *place,
                               uint64_t header_bytes, uint8_t **ret_header, struct error *error)
@@ -121,7 +121,7 @@ static int compare_entries(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-/* The manifest's tensors of @file by the names that its header should have. */
+/* List the manifest's tensors of @file under the names in its header. */
 static size_t expected_entries(const struct manifest *manifest, const char *file,
                                struct named_entry *entries)
 {
@@ -164,7 +164,8 @@ static int compare_index(const struct checkpoint_reader *reader, const struct re
     return 0;
 }
 
-/* Index and config are small, and nothing else would look at them before somebody trusts them. */
+/* Check the index and config.json completely: they are small, and no other check covers them
+ * before they are used. */
 static int check_all_chunks(const struct reader_file *file, struct error *error)
 {
     AUTO_FREE uint8_t *buffer = malloc(MANIFEST_CHUNK_BYTES);
@@ -225,7 +226,7 @@ static int open_and_check(struct checkpoint_reader *reader, struct reader_file *
     return status == 0 ? check_file(reader, file, error) : status;
 }
 
-/* Without a good file here the copies elsewhere must do. */
+/* Open and check the local file. If it is not good, the copies on other nodes are used. */
 static int look_at_copy(struct checkpoint_reader *reader, struct reader_file *file,
                         struct error *error)
 {

@@ -1,13 +1,14 @@
-/* Opening the files of a checkpoint whose manifest has been loaded. */
+/* Open the files of a checkpoint whose manifest has been loaded. */
 #pragma once
 
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/reader_state.h"
 
-/** reader_open_files() - open and check all files, sort the tensors; what is open stays for
- * checkpoint_close() */
+/** reader_open_files() - open and check all files, sort the tensors; checkpoint_close() closes
+ * them, also after a failure */
 int reader_open_files(struct checkpoint_reader *reader, const char *folder,
                       struct error *error) CHECK_RESULT;
-/** reader_load_index() - the verified header of a safetensors file, from the first good copy */
+/** reader_load_index() - read the verified header of a safetensors file, from the first good
+ * copy */
 int reader_load_index(const struct checkpoint_reader *reader, const struct reader_file *file,
                       struct safetensors_index *ret_index, struct error *error) CHECK_RESULT;

@@ -10,7 +10,7 @@
 #include "checkpoint/read/reader_state.h"
 
 #define ALIGNMENT 4096
-#define NAP_NS    (NS_PER_SECOND / 10) /* the longest without a look at `stop` */
+#define NAP_NS    (NS_PER_SECOND / 10) /* longest sleep without a check of `stop` */
 
 struct scrub {
     const struct scrub_options *options;
@@ -26,7 +26,7 @@ static bool is_here(const struct scrub *scrub, const struct manifest_file *entry
            manifest_file_on(entry, scrub->options->node);
 }
 
-/* When so many bytes are due. */
+/* Return the time at which the bytes read so far are due. */
 static uint64_t due_ns(const struct scrub *scrub)
 {
     double share = (double)scrub->done_bytes / (double)MAX(scrub->total_bytes, (uint64_t)1);
@@ -57,7 +57,7 @@ static int open_direct(const char *path)
     return descriptor < 0 ? -errno : descriptor;
 }
 
-/* What a failure to read says of the checkpoint, which retention may have taken away. */
+/* Interpret a read error: retention may have removed the checkpoint meanwhile. */
 static int judge(const struct scrub *scrub, int code, struct error *error)
 {
     if (access(scrub->options->path, F_OK) != 0)
@@ -115,7 +115,8 @@ static int scrub_files(struct scrub *scrub, struct error *error)
     return 0;
 }
 
-/* A job that went back has written the same step anew. */
+/* Return whether the folder has another checkpoint by now: a job that went back writes the same
+ * step again. */
 static bool is_another(const struct scrub *scrub)
 {
     struct manifest manifest;

@@ -1,6 +1,6 @@
 /*
- * Reading a checkpoint back, at leisure: what was written is compared with what the disk has now,
- * past the page cache, while the job trains on.
+ * Read a checkpoint back in the background: compare the bytes on the disk with their checksums,
+ * bypassing the page cache, while the job trains.
  */
 #pragma once
 
@@ -12,30 +12,30 @@
 #include "checkpoint/format/manifest.h"
 
 struct scrub_options {
-    const char *path;   /* of one checkpoint */
-    const char *node;   /* with copies: only what the manifest says is here; NULL: everything */
-    const char *sha256; /* of its manifest, from the record */
-    double seconds;     /* that it may take: reads are spread over them; 0: as fast as it goes */
-    const atomic_bool *stop;                    /* comes back soon after it is set */
-    _Atomic uint64_t *done_bytes, *total_bytes; /* how far it is, for other threads */
+    const char *path; /* folder of one checkpoint */
+    /* with copies: read only files that the manifest places on this node; NULL: read all files */
+    const char *node;
+    const char *sha256; /* SHA-256 of its manifest, from the record */
+    double seconds;     /* target duration, over which reads are spread; 0: as fast as possible */
+    const atomic_bool *stop;                    /* set to cancel; the call returns soon after */
+    _Atomic uint64_t *done_bytes, *total_bytes; /* progress, for other threads */
 };
 
-/* The file that is damaged. */
+/* The damaged file. */
 struct scrub_finding {
     char file[MANIFEST_FILE_SIZE];
-    char
-        writer[NAME_SIZE]; /* with copies: the node whose share it belongs to; "": every folder's */
-    bool is_metrics;       /* a job may go on from the checkpoint nevertheless */
+    char writer[NAME_SIZE]; /* node whose share has the file; "": every folder has it */
+    bool is_metrics;        /* a job may resume from the checkpoint nevertheless */
 };
 
 /**
- * checkpoint_scrub() - every chunk of every file against its CRC32C, one read at a time
+ * checkpoint_scrub() - check every chunk of every file against its CRC32C, one read at a time
  *
- * A checkpoint that goes while it is read is no damage.
+ * A checkpoint that is removed during the scrub is not damaged.
  *
- * Return: 0; -EBADMSG: a file is not what was written, @error names file and chunk (a read that
- * fails with -EIO is as bad: the disk has lost it), and @ret_finding which; -ECANCELED; -ENOENT:
- * the checkpoint is gone, or is another one by now; -EACCES, -ENOMEM and others: nothing is known.
+ * Return: 0; -EBADMSG: a file is damaged, @error names file and chunk (-EIO of a read counts as
+ * damage: the disk has lost the data), @ret_finding is the file; -ECANCELED; -ENOENT: the
+ * checkpoint was removed or replaced; -EACCES, -ENOMEM and others: unknown.
  */
 int checkpoint_scrub(const struct scrub_options *options, struct scrub_finding *ret_finding,
                      struct error *error) CHECK_RESULT;

@@ -1,8 +1,8 @@
 /*
- * Scrubbing: every chunk of every file, read past the page cache by a few threads at once, since
- * one read at a time does not keep a disk busy. Chunks are handed out in order by one counter;
- * after the first bad one only earlier chunks are still of interest, so the report is the first bad
- * chunk whatever the threads' timing.
+ * Verify a checkpoint: read every chunk of every file past the page cache on a few threads, because
+ * one read at a time does not keep a disk busy. One counter hands out chunks in order. After the
+ * first bad chunk only earlier chunks matter, so the reported chunk is the first bad one,
+ * independent of timing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 struct scrub {
     const struct checkpoint_reader *reader;
     int *direct;         /* a descriptor for each file */
-    size_t *first_chunk; /* of each file, in one numbering over all of them */
+    size_t *first_chunk; /* number of each file's first chunk, counted over all files */
     size_t chunk_count;
     atomic_size_t next;
     _Atomic uint64_t done_bytes;
-    pthread_mutex_t lock; /* of the result */
+    pthread_mutex_t lock; /* guards the result */
     size_t bad_chunk;     /* SIZE_MAX: none */
     struct error bad;
 };
@@ -37,7 +37,7 @@ struct scrubber {
 static size_t file_of(const struct scrub *scrub, size_t number)
 {
     size_t low = 0,
-           high = scrub->reader->file_count; /* the last file that starts at or before it */
+           high = scrub->reader->file_count; /* the last file that starts at or before the chunk */
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (scrub->first_chunk[middle] <= number)
@@ -91,7 +91,7 @@ static void *scrub_chunks(void *argument)
     return NULL;
 }
 
-/* O_DIRECT where it works, else the page cache will do. */
+/* Try O_DIRECT, else use the page cache. */
 static int open_direct(const struct reader_file *file, struct error *error)
 {
     int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_DIRECT);

@@ -37,10 +37,10 @@ static struct copies_node *node_of(struct copies_verdict *verdict, const char *n
 }
 
 struct copies_seen {
-    unsigned good, unseen; /* of one file */
+    unsigned good, unseen; /* copies of the current file */
 };
 
-/* 0: all of the copy is good. */
+/* Read one copy. Return 0 if it is good. */
 static int read_copy(struct verifying *verifying, const struct reader_file *file, const char *node,
                      struct error *error)
 {
@@ -63,7 +63,8 @@ static int read_copy(struct verifying *verifying, const struct reader_file *file
     return 0;
 }
 
-/* @guessed: the manifest does not name it; that it has no copy, or is away, is nothing. */
+/* Check one copy. @guessed: the manifest does not list the node, so a missing or unreachable
+ * copy does not count. */
 static int verify_copy(struct verifying *verifying, const struct reader_file *file,
                        const char *name, bool guessed, struct copies_seen *seen)
 {
@@ -88,8 +89,8 @@ static int verify_copy(struct verifying *verifying, const struct reader_file *fi
     return 0;
 }
 
-/* Copies made since the commit make up for nodes that are away. Files that every folder has are
- * looked at where the others lie: each node has some. */
+/* Check all copies of one file. Copies made after the commit make up for absent nodes. A file
+ * that every folder has is checked on the nodes that have other files: each node has some. */
 static int verify_file(struct verifying *verifying, const struct reader_file *file)
 {
     struct copies_seen seen = {0};

@@ -1,4 +1,4 @@
-/* Looks at every copy of every file of a checkpoint whose files lie on several nodes. */
+/* Verify every copy of every file of a checkpoint with copies. */
 #pragma once
 
 #include "checkpoint/read/reader.h"
@@ -6,22 +6,25 @@
 
 struct copies_node {
     char name[NAME_SIZE];
-    unsigned good, bad, unseen; /* files that it should have; unseen: it is away, or refuses */
-    char problem[256];          /* the first */
+    /* files listed for the node; unseen: the node is away, or refuses */
+    unsigned good, bad, unseen;
+    char problem[256]; /* first problem */
 };
 
 struct copies_verdict {
     struct copies_node *nodes;
     unsigned node_count;
-    unsigned bad, unseen; /* of all nodes; what copies made since make up for is not unseen */
-    unsigned fewest;      /* good copies that the file has that has the fewest */
-    unsigned lost;        /* files without a good copy, as far as was seen */
+    /* sums over all nodes; a file that newer copies replace is not unseen */
+    unsigned bad, unseen;
+    unsigned fewest; /* minimum over all files of the number of good copies */
+    unsigned lost;   /* files without a good copy, as far as seen */
 };
 
 /**
- * checkpoint_verify_copies() - read every copy through its node, chunk by chunk, against its CRC32C
+ * checkpoint_verify_copies() - read every copy through its node, chunk by chunk, and check the
+ * CRC32C
  *
- * Return: 0, whatever was found: @ret_verdict (copies_verdict_done()); -ENOMEM, -ECANCELED.
+ * Return: 0 for any verdict, which is in @ret_verdict (copies_verdict_done()); -ENOMEM, -ECANCELED.
  */
 int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint_remote *remote,
                              void (*progress)(void *context, uint64_t done, uint64_t total),

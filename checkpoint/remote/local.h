@@ -1,4 +1,4 @@
-/* This node's side of one checkpoint. */
+/* One checkpoint on this node. */
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 struct checkpoint_local {
     const struct io *io;
-    const char *folder; /* the job's, on this node */
+    const char *folder; /* the job's checkpoint folder on this node */
     const char *node;   /* this one */
     uint64_t step, generation;
     struct checkpoint_remote *remote;

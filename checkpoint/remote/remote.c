@@ -1,9 +1,9 @@
 /*
- * Problem: a worker needs files that lie on nodes which may have no worker in its generation.
+ * Problem: a worker needs files of nodes that may have no worker in its generation.
  *
- * Design: libcurl, blocking, one easy handle for each thread that asks at the moment. Handles are
- * kept, with their connections, in a small pool. An answer goes straight into the caller's buffer
- * and may never be longer than what was asked for.
+ * Design: libcurl, blocking, one easy handle per request in flight. A small pool keeps handles and
+ * their connections. A response is written directly to the caller's buffer and is never longer than
+ * the requested range.
  */
 #include "checkpoint/remote/remote.h"
 
@@ -21,7 +21,7 @@
 #define URL_SIZE 512
 
 #define ASK_AGAIN_NS  (NS_PER_SECOND / 20)
-#define AWAY_TIMEOUTS 4 /* a node that could not be reached is left alone for so long */
+#define AWAY_TIMEOUTS 4 /* multiples of the timeout without requests to an unreachable node */
 
 struct answer {
     uint8_t *data;
@@ -133,7 +133,7 @@ static size_t on_data(char *data, size_t one, size_t size, void *context)
         return size;
     }
     if (size > answer->room_bytes - answer->size_bytes)
-        return 0; /* more than was asked for: libcurl ends the transfer */
+        return 0; /* longer than requested: 0 makes libcurl end the transfer */
     memcpy(answer->data + answer->size_bytes, data, size);
     answer->size_bytes += size;
     return size;
@@ -149,12 +149,12 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
     return answer->stop && atomic_load(answer->stop);
 }
 
-/* Texts are copied by libcurl, which may have no memory for that; nothing else fails. */
+/* libcurl copies texts and may run out of memory; the other options cannot fail. */
 static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const char *url,
                     struct curl_slist *headers, struct answer *answer)
 {
     if (curl_easy_setopt(handle, CURLOPT_URL, url) != CURLE_OK ||
-        curl_easy_setopt(handle, CURLOPT_PROXY, "") != CURLE_OK) /* whatever http_proxy says */
+        curl_easy_setopt(handle, CURLOPT_PROXY, "") != CURLE_OK) /* ignore http_proxy */
         return false;
     if (http_url_authorities() &&
         curl_easy_setopt(handle, CURLOPT_CAINFO, http_url_authorities()) != CURLE_OK)
@@ -174,7 +174,7 @@ static bool prepare(const struct checkpoint_remote *remote, CURL *handle, const 
     return true;
 }
 
-/* Nothing has come from the other host, not even that nobody listens there. */
+/* Return whether the host did not respond at all, not even with a refused connection. */
 static bool gave_no_sign(CURLcode result, CURL *handle)
 {
     curl_off_t connected_us = 0;
@@ -186,7 +186,7 @@ static bool gave_no_sign(CURLcode result, CURL *handle)
     return connected_us == 0 && number != ECONNREFUSED;
 }
 
-/* What libcurl or the other firnd says, as one of the errors of this interface. */
+/* Map the result of libcurl or the response of the other firnd to an error of this interface. */
 static int judge(const struct checkpoint_range *range, const struct checkpoint_remote_node *node,
                  CURLcode result, const struct answer *answer, struct error *error)
 {
@@ -248,7 +248,7 @@ static int ask(struct checkpoint_remote *remote, const struct checkpoint_remote_
     return status;
 }
 
-/* A firnd that has not heard of this generation yet refuses: it is about to. */
+/* Retry while the other firnd refuses, because it may not know this generation yet. */
 static int ask_patiently(struct checkpoint_remote *remote,
                          const struct checkpoint_remote_node *node,
                          const struct checkpoint_range *range, struct answer *answer,

@@ -1,14 +1,15 @@
 /*
- * Files of checkpoints on other nodes, read through their firnd.
+ * Reading of checkpoint files on other nodes through their firnd.
  *
  *   GET /v1/jobs/JOB/checkpoints/FOLDER/FILE?at=OFFSET&bytes=COUNT
  *   Firn-Proof: 64 hexadecimal digits
  *
  * FOLDER is step-N or step-N.gG.part below the job's checkpoint folder of that node. The proof is a
- * keyed BLAKE2b-256 over job, folder, file and range under the link key of the plan in force: who
- * does not know the key learns nothing, and one who listens can ask again for what has been seen.
- * What comes is believed only after its checksums: the manifest's SHA-256, CRC32C of chunks,
- * XXH3-128 of tensors. At most CHECKPOINT_REMOTE_MAX bytes come in one answer.
+ * keyed BLAKE2b-256 over job, folder, file and range under the link key of the plan in force. A
+ * client without the key learns nothing. An eavesdropper can replay a request, but only for data
+ * that it has seen already. Received data is used only after its checksums match: the manifest's
+ * SHA-256, CRC32C of chunks, XXH3-128 of tensors. One response has at most CHECKPOINT_REMOTE_MAX
+ * bytes.
  */
 #pragma once
 
@@ -31,10 +32,10 @@ struct checkpoint_range {
     uint64_t offset, size_bytes;
 };
 
-/** checkpoint_proof() - that somebody who knows @key asks for @range */
+/** checkpoint_proof() - make the proof that the requester of @range knows @key */
 void checkpoint_proof(const uint8_t key[CHECKPOINT_KEY_SIZE], const struct checkpoint_range *range,
                       char ret_proof[CHECKPOINT_PROOF_SIZE]);
-/** checkpoint_proof_valid() - in constant time; @proof may be anything */
+/** checkpoint_proof_valid() - verify a proof in constant time; @proof may be any text */
 bool checkpoint_proof_valid(const uint8_t key[CHECKPOINT_KEY_SIZE],
                             const struct checkpoint_range *range, const char *proof);
 
@@ -42,7 +43,7 @@ struct checkpoint_remote;
 
 struct checkpoint_remote_node {
     char name[NAME_SIZE];
-    char http[ADDRESS_SIZE]; /* "host:port"; empty: not to be reached */
+    char http[ADDRESS_SIZE]; /* "host:port"; empty: unreachable */
 };
 
 struct checkpoint_remote_options {
@@ -50,8 +51,8 @@ struct checkpoint_remote_options {
     uint8_t key[CHECKPOINT_KEY_SIZE];
     const struct checkpoint_remote_node *nodes; /* copied */
     unsigned node_count;
-    uint64_t timeout_ns;     /* of silence, after which a node is given up */
-    const atomic_bool *stop; /* ends what is under way with -ECANCELED; NULL: nothing does */
+    uint64_t timeout_ns;     /* of silence before a node counts as unreachable */
+    const atomic_bool *stop; /* cancels requests in flight with -ECANCELED; NULL: never */
 };
 
 int checkpoint_remote_new(const struct checkpoint_remote_options *options,
@@ -59,21 +60,24 @@ int checkpoint_remote_new(const struct checkpoint_remote_options *options,
 void checkpoint_remote_free(struct checkpoint_remote *remote); /* NULL allowed */
 unsigned checkpoint_remote_count(const struct checkpoint_remote *remote);
 const char *checkpoint_remote_name(const struct checkpoint_remote *remote, unsigned index);
-/** checkpoint_remote_silent() - has its host given no sign of life when it was asked, not even the
- * refusal of a connection? */
+/**
+ * checkpoint_remote_silent() - return whether the last request got no response at all from the
+ * node's host, not even a refused connection
+ */
 bool checkpoint_remote_silent(const struct checkpoint_remote *remote, unsigned index);
 
 /**
- * checkpoint_remote_read() - a range of a file on @node; any number of threads may ask at once
+ * checkpoint_remote_read() - read a range of a file on @node; safe for concurrent calls
  *
- * Return: 0: *ret_size bytes are in @ret_data, fewer than asked for only where the file ends;
- * -ENOENT: the node answers that it has no such file; -EHOSTUNREACH: it does not answer, or refuses
- * (another generation is in force there); -EIO: it cannot read it; -ECANCELED; -ENOMEM.
+ * Return: 0: *ret_size bytes are in @ret_data, fewer than requested only at the end of the file;
+ * -ENOENT: the node reports that it has no such file; -EHOSTUNREACH: the node does not respond, or
+ * refuses (another generation is in force there); -EIO: the node cannot read the file; -ECANCELED;
+ * -ENOMEM.
  */
 int checkpoint_remote_read(struct checkpoint_remote *remote, const char *node, const char *folder,
                            const char *file, uint64_t offset, void *ret_data, size_t size_bytes,
                            size_t *ret_size, struct error *error) CHECK_RESULT;
-/** checkpoint_remote_get() - a whole file of at most @size_max bytes (-EFBIG), appended */
+/** checkpoint_remote_get() - append a whole file of at most @size_max bytes (-EFBIG) to @into */
 int checkpoint_remote_get(struct checkpoint_remote *remote, const char *node, const char *folder,
                           const char *file, size_t size_max, struct bytes *into,
                           struct error *error) CHECK_RESULT;

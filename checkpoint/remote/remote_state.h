@@ -1,4 +1,5 @@
-/* Inside of a remote: shared by asking (remote.c) and handing it on (source_text.c). */
+/* Internal state of a remote, shared by its requests (remote.c) and its text form
+ * (source_text.c). */
 #pragma once
 
 #include <curl/curl.h>
@@ -14,7 +15,7 @@ struct checkpoint_remote {
     struct checkpoint_remote_node *nodes;
     unsigned node_count;
     uint64_t *away_until_ns; /* of each node, monotonic; atomic */
-    bool *silent;            /* of each node: no connection came about; atomic */
+    bool *silent;            /* of each node: no connection was made; atomic */
     uint64_t timeout_ns;
     long timeout_ms;
     const atomic_bool *stop;

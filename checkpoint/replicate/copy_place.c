@@ -2,8 +2,8 @@
  * The last steps of a checkpoint with copies, on each node: the manifest arrives, and the folder
  * gets its final name.
  *
- * The final name is no commit here: it is one folder of several. It only says that everything which
- * the manifest in it places on this node is here and durable.
+ * The final name is not a commit, because the folder is one of several. It only means that all
+ * files that its manifest places on this node are present and durable.
  */
 #include "checkpoint/replicate/copy_place.h"
 
@@ -29,7 +29,7 @@ static int fail(struct error *error, int code, const char *action, const char *p
 
 /* ---- the manifest ---- */
 
-/* A file that belongs here must be: what is missing would be missed at the restore. */
+/* Check that every file of this node is present, because a restore needs it. */
 static int check_files(const struct checkpoint_local *local, const char *directory,
                        const struct manifest *manifest, struct error *error)
 {
@@ -50,7 +50,7 @@ static int check_files(const struct checkpoint_local *local, const char *directo
     return 0;
 }
 
-/* Index and config: small, and in every folder. */
+/* Receive index and config, which are small and in every folder. */
 static int receive_small(const struct checkpoint_local *local, const char *from,
                          const struct manifest *manifest, struct error *error)
 {
@@ -133,7 +133,8 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
 
 /* ---- the name ---- */
 
-/* What is there goes if it is damaged, or the same: not when nothing is known of it. */
+/* Remove an existing folder if it is damaged or has the same state. Keep it if its content cannot
+ * be determined. */
 static int make_room(const struct checkpoint_local *local, const char *path, struct hash128 digest,
                      struct error *error)
 {

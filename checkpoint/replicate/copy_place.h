@@ -1,19 +1,19 @@
 /*
- * Making a checkpoint whose shares lie on several nodes, each with a folder of its own.
+ * Commit of a checkpoint with shares on several nodes, each with its own folder.
  *
- * Who does what, all in folders step-N.gG.part, so that an older generation touches nothing:
+ * All steps work in folders step-N.gG.part, so that an older generation cannot interfere:
  *
  * 1. Every node writes its share (checkpoint/write/writer.h) and describes it in part files.
- * 2. Every node fetches the shares that it is to have copies of from the nodes that wrote them:
+ * 2. Every node fetches the shares that it copies from the nodes that wrote them:
  *    checkpoint_receive_share().
- * 3. The coordinator merges the parts, notes in the manifest which nodes have which file, and
- * writes index, config and manifest into its own part folder: checkpoint_seal().
- * 4. Every other node fetches these three and gives its folder the final name:
- *    checkpoint_take_manifest(), checkpoint_place(). The coordinator's folder is the last.
- * 5. The record in etcd is the commit: until then nobody looks at what has its final name.
+ * 3. The coordinator merges the parts, records the nodes of each file in the manifest, and writes
+ *    index, config and manifest into its own part folder: checkpoint_seal().
+ * 4. Every other node fetches these three files and gives its folder the final name:
+ *    checkpoint_take_manifest(), checkpoint_place(). The coordinator's folder is renamed last.
+ * 5. The record in etcd is the commit. Until then no reader uses a folder with a final name.
  *
- * So a complete folder of a node is a checkpoint as far as its files go: the manifest says what is
- * missing and which nodes have it, and after copying those files into one folder it is whole.
+ * So the folder of one node is a checkpoint without some files. The manifest lists the missing
+ * files and their nodes. After these files are copied into one folder, the checkpoint is complete.
  */
 #pragma once
 
@@ -21,20 +21,23 @@
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/remote/local.h"
 
-/** checkpoint_take_manifest() - everybody else: fetch what the coordinator on node @from has
- * sealed, check that this node's files are here, and write it beside them, durably. Errors as above
+/**
+ * checkpoint_take_manifest() - on every node except the coordinator's: fetch the index, config and
+ * manifest sealed by the coordinator on node @from, check that this node's files are present, and
+ * write the manifest into their folder, durably. Errors as of checkpoint_receive_share()
  */
 int checkpoint_take_manifest(const struct checkpoint_local *local, const char *from,
                              const char *sha256, struct error *error) CHECK_RESULT;
 
 /**
  * checkpoint_place() - give the sealed part folder its final name, durably
- * @digest: of the state; a folder of that name with another state is left alone (-EEXIST); one with
- * the same state, or damaged, makes room: it is of an earlier try, or was refused
+ * @digest: of the state. An existing folder of the final name is kept if it has another state
+ * (-EEXIST). It is replaced if it has the same state or is damaged, because it is from an earlier
+ * attempt or was refused.
  */
 int checkpoint_place(const struct checkpoint_local *local, struct hash128 digest,
                      char ret_path[1024], struct error *error) CHECK_RESULT;
 
-/** checkpoint_write_manifest() - @text as the manifest in @directory, durably */
+/** checkpoint_write_manifest() - write @text as the manifest in @directory, durably */
 int checkpoint_write_manifest(const struct checkpoint_local *local, const char *directory,
                               const struct bytes *text, struct error *error) CHECK_RESULT;

@@ -1,10 +1,10 @@
 /*
- * A share gets a copy on this node long after its checkpoint was committed: because a node that had
- * one is lost, or because the checkpoint came back from the object store onto one node.
+ * Copy a share to this node long after its checkpoint was committed, because a node with a copy was
+ * lost, or because one node fetched the checkpoint from the object store.
  *
- * Invariants: what has its final name here is complete at every moment, for a file appears in it by
- * a rename after it was compared and synced. Of what is there already only files of a wrong size
- * are replaced.
+ * Invariants: a folder with its final name is complete at every moment, because each file enters it
+ * by a rename after its checks and its sync. Of the existing files only those of a wrong size are
+ * replaced.
  */
 #include "checkpoint/replicate/copy_share.h"
 
@@ -24,10 +24,12 @@
 struct copying {
     const struct checkpoint_local *local;
     const char *writer;
-    char folder[FOLDER_PATH_SIZE], way[FOLDER_PATH_SIZE]; /* the final one, and where files come */
-    bool has_folder;                                      /* a part of the checkpoint is here */
+    char folder[FOLDER_PATH_SIZE], way[FOLDER_PATH_SIZE]; /* the final folder, and the folder for
+                                                             receiving */
+    bool has_folder;                                      /* this node has a part of the
+                                                             checkpoint */
     struct manifest manifest;
-    struct bytes text; /* of the manifest, where it is to be written */
+    struct bytes text; /* of the manifest, if it must be written */
     struct manifest wanted;
     struct error *error;
 };
@@ -46,7 +48,8 @@ static int take_manifest(struct copying *copying, const char *sha256)
     if (status == 0)
         return 0;
     if (!checkpoint_is_lost(copying->folder, status) && status != -ENOENT)
-        return error_set(copying->error, status, "%s", why.text); /* nothing is known against it */
+        return error_set(copying->error, status, "%s", why.text); /* the checkpoint is not known to
+                                                                     be bad */
     if (access(copying->folder, F_OK) == 0)
         return error_set(copying->error, -EEXIST,
                          "%s is no part of this checkpoint: %s; move it away", copying->folder,
@@ -72,7 +75,7 @@ static bool is_wanted(const struct copying *copying, const struct manifest_file 
            !(copying->has_folder && is_here(copying, file));
 }
 
-/* Checksums and names are borrowed from the manifest; its tensors say which file is which. */
+/* Checksums and names are borrowed from the manifest; its tensors identify the files. */
 static int list_wanted(struct copying *copying)
 {
     const struct manifest *manifest = &copying->manifest;
@@ -90,7 +93,7 @@ static int list_wanted(struct copying *copying)
     return 0;
 }
 
-/* The share's files lie on the same nodes: one of them says which. */
+/* Return a file of the share that lists nodes; all files of a share are on the same nodes. */
 static const struct manifest_file *sample_file(const struct copying *copying)
 {
     for (size_t i = 0; i < copying->wanted.file_count; i++)
@@ -126,7 +129,7 @@ static int move_files(const struct copying *copying, struct io_context *context)
         char from[FOLDER_FILE_SIZE], to[FOLDER_FILE_SIZE];
         folder_file_path(copying->way, copying->wanted.files[i].name, from);
         folder_file_path(copying->folder, copying->wanted.files[i].name, to);
-        int status = io->unlink(context, to); /* one of a wrong size */
+        int status = io->unlink(context, to); /* a file of a wrong size */
         if (status == 0 || status == -ENOENT)
             status = io->rename(context, from, to);
         if (status != 0)

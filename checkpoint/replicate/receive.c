@@ -1,9 +1,8 @@
 /*
  * Copying one node's share from another, file by file and chunk by chunk.
  *
- * Invariants: nothing gets into a file that does not have the CRC32C of the sender's description; a
- * file has been synced before the receiver says that it has it; a share is here whole or not at
- * all.
+ * Invariants: only bytes with the CRC32C of the sender's description are written to a file. A file
+ * is synced before the receiver reports it. A share is received completely or not at all.
  */
 #include "checkpoint/replicate/receive.h"
 
@@ -27,11 +26,11 @@ struct receiving {
     const char *from;
     const struct manifest *part;
     struct io_context *context;
-    const char *directory, *name; /* the folder: here, and as the sender knows it */
-    bool makes_folder;            /* the one here; else it is somebody else's to make */
+    const char *directory, *name; /* the folder here, and its name at the sender */
+    bool makes_folder;            /* create the folder here; else it exists */
     uint8_t *buffer;              /* one chunk */
     bool has_reference;
-    struct manifest reference; /* of the newest checkpoint here */
+    struct manifest reference; /* of the checkpoint that may share files: folder_shared_before() */
     char reference_path[FOLDER_PATH_SIZE];
     struct error *error;
 };
@@ -41,7 +40,7 @@ static int fail(struct receiving *receiving, int code, const char *action, const
     return error_set(receiving->error, code, "cannot %s %s: %s", action, path, strerror(-code));
 }
 
-/* ---- files that are here already ---- */
+/* ---- files that this node has already ---- */
 
 static bool has_tensor(const struct manifest *manifest, const struct manifest_tensor *wanted)
 {
@@ -54,14 +53,15 @@ static bool has_tensor(const struct manifest *manifest, const struct manifest_te
     return false;
 }
 
-/* A segment of metrics, which is named after its last step and checked again where it is used. */
+/* Return whether the file is a metrics segment, which is named after its last step and checked
+ * again when it is used. */
 static bool is_metrics(const char *name)
 {
     return strncmp(name, "metrics-", 8) == 0;
 }
 
-/* All checksums agree: the CRC of every chunk, and the 128-bit hash of every tensor. Other files
- * without tensors have nothing but CRCs, which are too weak for this. */
+/* Return whether all checksums agree: the CRC of every chunk, and the 128-bit hash of every tensor.
+ * Other files without tensors have only CRCs, which are too weak to prove equality. */
 static bool is_same(const struct receiving *receiving, const struct manifest_file *file)
 {
     const struct manifest_file *there = manifest_find_file(&receiving->reference, file->name);
@@ -92,7 +92,7 @@ static bool link_file(struct receiving *receiving, const struct manifest_file *f
            receiving->local->io->link(receiving->context, from, path) == 0;
 }
 
-/* ---- files that come ---- */
+/* ---- files from the sender ---- */
 
 static int receive_chunk(struct receiving *receiving, const struct manifest_file *file,
                          size_t chunk, size_t *ret_size)
@@ -115,7 +115,7 @@ static int receive_chunk(struct receiving *receiving, const struct manifest_file
                      file->name, receiving->from, chunk, CHUNK_TRIES);
 }
 
-/* Half of the links and of the disk is for training. */
+/* Pause, to leave half of the links and of the disk to training. */
 static void rest(uint64_t began_ns)
 {
     uint64_t rest_ns = MIN(clock_monotonic_ns() - began_ns, REST_MAX_NS);
@@ -190,7 +190,7 @@ static void remove_files(struct receiving *receiving)
     for (size_t i = 0; i < receiving->part->file_count; i++) {
         folder_file_path(receiving->directory, receiving->part->files[i].name, path);
         int ignored = receiving->local->io->unlink(receiving->context, path);
-        (void)ignored; /* retention sweeps what stays */
+        (void)ignored; /* retention removes the rest */
     }
 }
 

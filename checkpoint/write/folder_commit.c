@@ -1,9 +1,9 @@
 /*
- * Making a folder of durable shares into a checkpoint.
+ * Commit a folder of durable shares as a checkpoint.
  *
- * The rename from .part to the final name is the commit on disk: everything that the manifest lists
- * is durable before it, the manifest included, and the name itself is durable after the parent's
- * fsync. So a reader finds the final name with everything behind it, or does not find the name.
+ * The rename from .part to the final name is the commit on disk: every file in the manifest, and
+ * the manifest itself, is durable before the rename, and the name is durable after the parent's
+ * fsync. So a reader finds either the final name with all its files, or no such name.
  */
 #include "checkpoint/write/folder_commit.h"
 
@@ -26,8 +26,10 @@ struct commit {
     const struct io *io;
     struct io_context *context;
     char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-    struct manifest manifest; /* spec, state, tensors borrowed; files: the shares', then ours */
-    const char *node;         /* NULL: all files must be here; else those that it has */
+    /* spec, state, tensors borrowed; files: the shares', then this commit's own */
+    struct manifest manifest;
+    /* NULL: all files must be here; else only those of this node */
+    const char *node;
     struct error *error;
 };
 
@@ -86,7 +88,7 @@ static int write_file(struct commit *commit, const char *name, const void *data,
 {
     char path[FOLDER_FILE_SIZE];
     folder_file_path(commit->part, name, path);
-    int status = commit->io->unlink(commit->context, path); /* of an earlier attempt */
+    int status = commit->io->unlink(commit->context, path); /* from an earlier attempt */
     if (status != 0 && status != -ENOENT)
         return fail(commit, status, "replace", path);
     int descriptor = commit->io->create(commit->context, path, false);
@@ -99,7 +101,8 @@ static int write_file(struct commit *commit, const char *name, const void *data,
     return status;
 }
 
-/* These small files are listed in the manifest too, so that every byte of the folder is covered. */
+/* The manifest lists these small files as well, so that checksums cover every byte of the
+ * folder. */
 static int write_json(struct commit *commit, const char *name, const json_t *tree)
 {
     AUTO_FREE char *text = tree ? json_text_indented(tree) : NULL;
@@ -111,7 +114,7 @@ static int write_json(struct commit *commit, const char *name, const json_t *tre
     return status;
 }
 
-/* What Hugging Face's loaders read first: which of the model's files holds which parameter. */
+/* Build the index that Hugging Face's loaders read first: the file of each parameter. */
 static json_t *weight_index(const struct manifest *manifest)
 {
     AUTO_JSON json_t *map = json_object();
@@ -155,7 +158,7 @@ static int write_files(struct commit *commit, const json_t *config, char ret_sha
     return status == 0 ? 0 : fail(commit, status, "sync the folder", commit->part);
 }
 
-/* Best effort; what stays is swept by checkpoint_retain(). */
+/* Remove the files, best effort; checkpoint_retain() sweeps the rest. */
 static void abandon(struct commit *commit)
 {
     char path[FOLDER_FILE_SIZE];
@@ -192,7 +195,7 @@ static int carry_out(struct commit *commit, const char *folder, const json_t *co
     return status == 0 ? 0 : fail(commit, status, "sync the folder", folder);
 }
 
-/* A shallow copy with room for the two small files. */
+/* Make a shallow copy with room for the two small files. */
 static int borrow_manifest(struct commit *commit, const struct manifest *manifest)
 {
     commit->manifest = *manifest;

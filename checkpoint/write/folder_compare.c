@@ -1,7 +1,7 @@
 /*
- * Committing where a checkpoint of the same step is already. It may stand only if it holds the same
- * state and every byte of it is good: a run that goes back because its newest checkpoint is damaged
- * comes to that very step again, and must not take the damaged one for its own.
+ * Commit where a checkpoint of the same step exists. The existing one is kept only if it has the
+ * same state and every byte of it is good: a run that goes back because its newest checkpoint is
+ * damaged writes that very step again, and must not keep the damaged one.
  */
 #include "checkpoint/write/folder_compare.h"
 
@@ -29,7 +29,7 @@ static int read_sha256(const char *path, char ret_sha256[65], struct error *erro
     return status;
 }
 
-/* 0: good, and of the same state. */
+/* Return 0 if the checkpoint is good and has the same state. */
 static int examine(const char *path, const struct manifest *mine, struct error *error)
 {
     struct checkpoint_reader *reader;

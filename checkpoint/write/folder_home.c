@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Zeros, which no folder has, when it is not there. */
+/* Identify a folder by device and inode; zeros, which no folder has, if it does not exist. */
 static void identify(const char *folder, dev_t *ret_device, ino_t *ret_inode)
 {
     struct stat status = {0};
@@ -30,7 +30,7 @@ void checkpoint_home_init(struct checkpoint_home *home, const char *folder)
     identify(home->above, &home->device, &home->inode);
 }
 
-/* The folder that it is to be made in is the one that it was. */
+/* Return whether the folder in which the job's folder is to be created is still the same one. */
 static bool is_the_same(const struct checkpoint_home *home)
 {
     dev_t device;

@@ -61,7 +61,8 @@ int checkpoint_owner_read(const char *folder, struct checkpoint_owner *ret_owner
     return 0;
 }
 
-/* A complete one goes by way of .gone, as retention removes it: a crash leaves it whole or not. */
+/* Remove a complete checkpoint by way of .gone, as retention does: after a crash it is complete
+ * or gone. */
 static int purge_entry(const char *folder, const char *name, size_t *count, struct error *error)
 {
     char path[FOLDER_FILE_SIZE];

@@ -12,7 +12,7 @@
 #include "checkpoint/format/manifest.h"
 
 #define TRIAL_NAME      "io-tuning.part"
-#define TRIAL_BYTES     ((size_t)32 << 20) /* of each choice */
+#define TRIAL_BYTES     ((size_t)32 << 20) /* per choice */
 #define TRIALS_NS       NS_PER_SECOND
 #define TUNING_FILE_MAX 4096
 #define ALIGNMENT       4096
@@ -39,7 +39,7 @@ struct io_tuning io_tuning_best(const struct io_tuning *measured, unsigned count
     return worth ? best : measured[0];
 }
 
-/* ---- remembering ---- */
+/* ---- the saved result ---- */
 
 static bool is_allowed(const struct io_tuning *tuning)
 {
@@ -74,7 +74,7 @@ static int recall(const struct io *io, const char *path, struct io_tuning *ret_t
     return 0;
 }
 
-/* For the next one who comes; if it cannot be kept it is measured again. */
+/* Save the result for the next worker; if that fails, the next worker measures again. */
 static void remember(const struct io *io, const char *path, const struct io_tuning *tuning)
 {
     AUTO_JSON json_t *tree = json_pack("{s:s, s:I, s:i, s:f}", "io", io->name, "block_bytes",
@@ -132,7 +132,8 @@ static int measure(const struct io *io, uint8_t *arena, int descriptor, struct i
     return status;
 }
 
-/* The first write of a file allocates, the others go where it has: so once for nothing. */
+/* The first pass over a file allocates its blocks, later passes reuse them: discard the first
+ * one. */
 static int measure_all(const struct io *io, uint8_t *arena, int descriptor,
                        struct io_tuning *ret_best)
 {
@@ -152,8 +153,8 @@ static int measure_all(const struct io *io, uint8_t *arena, int descriptor,
     return status;
 }
 
-/* The trial's file is also the lock: whoever finds it there has come second. One that a crash has
- * left goes with the next one's attempt. */
+/* The trial's file is also the lock: a worker that finds it there uses the usual choice. A file
+ * left by a crash is removed by the next attempt. */
 static int tune(const struct io *io, const char *folder, struct io_tuning *ret_best)
 {
     char path[FOLDER_FILE_SIZE];

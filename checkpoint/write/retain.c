@@ -1,9 +1,9 @@
 /*
- * Retention: which checkpoints of a job stay.
+ * Retention: remove expired checkpoints of a job.
  *
- * A folder is renamed to .gone and that name made durable before the first of its files goes, so
- * after a crash anywhere a checkpoint is there or not there. Parts are garbage once a checkpoint of
- * the same or a later step is complete: whoever still writes them is too late.
+ * A folder is renamed to .gone, durably, before the first of its files is removed, so after a crash
+ * a checkpoint is either complete or gone. Parts are garbage once a checkpoint of the same or a
+ * later step is complete: a worker that still writes to one is too late.
  */
 #include "checkpoint/write/retain.h"
 
@@ -61,7 +61,7 @@ static bool is_recorded(const struct checkpoint_sweep *sweep, uint64_t step)
     return false;
 }
 
-/* Of step-N.gG.part: G. */
+/* Return G of step-N.gG.part. */
 static uint64_t part_generation(const char *name)
 {
     return strtoull(strstr(name, ".g") + 2, NULL, 10);
@@ -109,7 +109,7 @@ int checkpoint_abandon(const char *folder, uint64_t step, uint64_t generation, s
     return folder_remove(path, error);
 }
 
-/* @steps come newest first; *ret_oldest is the last one that stays. */
+/* @steps: newest first; *ret_oldest: the oldest step that stays. */
 static int remove_old(const char *folder, const uint64_t *steps, size_t count,
                       struct keep_rule *rule, uint64_t committed, uint64_t spared,
                       uint64_t *ret_oldest, struct error *error)

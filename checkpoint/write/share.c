@@ -1,8 +1,8 @@
 /*
- * Preparing a share: which tensor goes into which file, where, and the file's header. Parameters go
- * into the model file, which Hugging Face's tools read; moments into the optimizer file beside it;
- * the parameters of each frozen unit into a file that depends on nothing but the unit, so that
- * whoever writes the next checkpoint, on whatever layout, finds it.
+ * Prepare a share: choose each tensor's file and place, and build the files' headers. Parameters go
+ * into the model file, which Hugging Face's tools read; moments go into the optimizer file beside
+ * it. The parameters of each frozen unit go into a file that depends only on the unit, so that the
+ * next checkpoint finds it on any layout.
  */
 #include "checkpoint/write/share.h"
 
@@ -79,7 +79,7 @@ static int fill_index(const struct share *share, struct share_file *file)
     return 0;
 }
 
-/* O_DIRECT wants the header in aligned memory too. */
+/* O_DIRECT requires aligned memory for the header too. */
 static int align_header(const struct bytes *header, uint8_t **ret_header)
 {
     uint8_t *aligned = aligned_alloc(SAFETENSORS_ALIGN, header->size_bytes);
@@ -126,7 +126,7 @@ static int compare_files(const void *left, const void *right)
     return order != 0 ? order : (a->unit > b->unit) - (a->unit < b->unit);
 }
 
-/* One file for every kind and frozen unit that the tensors ask for. */
+/* Create one file for every kind and frozen unit among the tensors. */
 static int list_files(struct share *share)
 {
     size_t count = 0;
@@ -149,7 +149,7 @@ static int list_files(struct share *share)
     return 0;
 }
 
-/* The manifest part's arrays are taken now: once the data is durable nothing can fail any more. */
+/* Allocate the manifest part's arrays now: no step may fail after the data is durable. */
 static int prepare_part(const struct checkpoint_share *description, struct share *share)
 {
     struct manifest *part = &share->part;

@@ -1,16 +1,16 @@
 /*
- * Frozen units are written twice. The next checkpoint but one gives the file a second name in its
- * own folder, so every folder stays whole: it can be copied, and the old one removed, and neither
- * notices. Neighbours share nothing: were a block of the file to rot, the checkpoint before has
- * another one.
+ * Frozen units are written twice, then linked. The next checkpoint but one gives the file a second
+ * name in its own folder, so every folder is complete: either one can be copied or removed without
+ * an effect on the other. Consecutive checkpoints share nothing: if a block of the file rots, the
+ * previous checkpoint has another copy.
  *
- * Why the file may be trusted to hold what memory holds: not because the unit was frozen then and
- * still is, which a job submitted anew under an old name would turn into somebody else's
- * parameters, but because its tensors have the hashes of what lies in memory now. Hashing runs at
- * the speed of memory; only the disk is spared.
+ * A file is trusted to have the contents of memory only because its tensors have the same hashes as
+ * the tensors in memory now. That the unit was frozen then and still is would not suffice: a new
+ * job under an old name would get the old job's parameters. Hashing runs at the speed of memory;
+ * only the disk is spared.
  *
- * What is durable: the file was synced before the checkpoint that it belongs to got its final name.
- * The new name becomes durable with the part folder's fsync, as every file's does.
+ * Durability: the file was synced before its checkpoint got its final name. The new name becomes
+ * durable with the part folder's fsync, as every file's does.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static size_t tensors_in(const struct manifest *manifest, const char *file)
     return count;
 }
 
-/* Names and places first: they tell most differences without a look at the data. */
+/* Compare names and places first: this finds most differences without reading data. */
 static bool same_places(const struct share *share, const struct share_file *file,
                         const struct manifest *earlier)
 {
@@ -72,7 +72,7 @@ static bool same_values(const struct share *share, const struct share_file *file
     return true;
 }
 
-/* A file that was cut since would make every later checkpoint fail. */
+/* A file truncated since its commit would make every later checkpoint fail. */
 static bool has_its_size(const char *path, const struct manifest_file *listed)
 {
     struct stat status;
@@ -105,7 +105,7 @@ static void link_file(struct share *share, struct share_file *file,
         !same_places(share, file, earlier) || !has_its_size(from, listed) ||
         !same_values(share, file, earlier))
         return;
-    int status = io->unlink(context, file->path); /* of an earlier attempt */
+    int status = io->unlink(context, file->path); /* from an earlier attempt */
     if (status == 0 || status == -ENOENT)
         status = io->link(context, from, file->path);
     if (status == 0)

@@ -1,14 +1,14 @@
 /*
- * Writing a share. The order is the point:
+ * Write a share. The order matters:
  *
- * 1. the folder; frozen files that an earlier checkpoint has are linked; all others are created and
- *    their space reserved, so that a full disk shows before anything is copied;
- * 2. data of all files is staged and posted: then the trainer may go on;
+ * 1. the folder; frozen files of an earlier checkpoint are linked; all others are created and their
+ * space is reserved, so that a full disk is detected before anything is copied;
+ * 2. data of all files is staged and posted: then the trainer may continue;
  * 3. when all data is written: exact length, then the header block, so that a file without its data
- *    has no header either, then fdatasync, file by file; at last fsync of the folder.
+ * has no header either, then fdatasync, file by file; at last fsync of the folder.
  *
- * Staging copies, checksums and hashes in pieces small enough that the second and third look at a
- * byte find it in the cache. A block never crosses a chunk, so a chunk's CRC grows block by block.
+ * Staging copies, checksums and hashes in pieces small enough for the second and third pass to hit
+ * the cache. A block never crosses a chunk, so a chunk's CRC grows block by block.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,8 +30,8 @@ static int fail(struct error *error, int code, const char *action, const char *p
 }
 
 /*
- * The folder was there when this share began. A worker whose own share fails removes the folder if
- * nothing is in it, and rank 0 removes it whole, so one that has vanished is the consequence of a
+ * The folder existed when this share began. A worker whose own share fails removes the folder if it
+ * is empty, and rank 0 removes it with its files, so a missing folder is the consequence of a
  * peer's failure. The peer reports the cause; an ENOENT from here would hide it.
  */
 static int fail_in_folder(struct error *error, int code, const char *action, const char *path)
@@ -48,7 +48,7 @@ static int open_file(struct share_file *file, struct staging *staging, struct er
 {
     const struct io *io = staging->io;
     uint64_t size = round_up(file->index.file_bytes);
-    int status = io->unlink(staging->context, file->path); /* of an earlier attempt */
+    int status = io->unlink(staging->context, file->path); /* from an earlier attempt */
     if (status != 0 && status != -ENOENT)
         return fail(error, status, "replace", file->path);
     status = io->create(staging->context, file->path, true);
@@ -96,7 +96,7 @@ static void enter_tensor(struct share *share, const struct share_file *file,
     share->hash = NULL;
 }
 
-/* Copies the tensor's bytes from @position on, at most @room; *ret_size is how many. */
+/* Copy the tensor's bytes from @position on, at most @room; *ret_size is the number copied. */
 static int stage_piece(struct share *share, struct share_file *file, uint64_t position, size_t room,
                        uint8_t *target, uint32_t *crc, size_t *ret_size)
 {
@@ -119,7 +119,7 @@ static int stage_piece(struct share *share, struct share_file *file, uint64_t po
     return 0;
 }
 
-/* Fills @block with the file's bytes from block->offset on; the header's stay out until the end. */
+/* Fill @block with the file's bytes from block->offset on; the header's bytes are written last. */
 static int stage_block(struct share *share, struct share_file *file, size_t block_bytes,
                        struct staging_block *block)
 {
@@ -146,7 +146,7 @@ static int stage_block(struct share *share, struct share_file *file, size_t bloc
     return 0;
 }
 
-/* Tensors without elements at the end of the file have no block to be found in. */
+/* Add tensors without elements at the end of the file: no block contains them. */
 static int enter_empty_tensors(struct share *share, struct share_file *file)
 {
     while (file->next_entry < file->index.count) {
@@ -237,7 +237,7 @@ static int finish_files(struct share *share, struct staging *staging, struct err
     return status == 0 ? 0 : fail_in_folder(error, status, "sync the folder", share->directory);
 }
 
-/* Best effort: what cannot be removed is swept by checkpoint_retain(). */
+/* Remove the files, best effort; checkpoint_retain() sweeps the rest. */
 static void abandon(struct share *share, struct staging *staging)
 {
     const struct io *io = staging->io;
@@ -249,8 +249,7 @@ static void abandon(struct share *share, struct staging *staging)
             ignored = io->unlink(staging->context, file->path);
         (void)ignored;
     }
-    int ignored =
-        io->unlink(staging->context, share->directory); /* refused while others write there */
+    int ignored = io->unlink(staging->context, share->directory); /* fails unless empty */
     (void)ignored;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Every page is touched now: a save must not find out that memory is short, or stall on faults. */
+/* Touch every page now: a checkpoint must not run out of memory later, or stall on page faults. */
 static uint8_t *map_arena(size_t size_bytes)
 {
     void *arena =
@@ -64,8 +64,8 @@ void staging_done(struct staging *staging)
     *staging = (struct staging){0};
 }
 
-/* 1: one write is over and its block free; 0: none (yet); negative: it failed, its block is free
- * too. */
+/* Return 1 if one write is complete and its block free; 0: none (yet); negative: it failed, its
+ * block is free too. */
 static int reap(struct staging *staging, bool wait)
 {
     uint64_t user;
@@ -89,8 +89,7 @@ static int post_first(struct staging *staging)
                            block->size_bytes, block->offset + block->skip_bytes, index);
     if (status != 0) {
         staging->failed_file = block->file;
-        return status == -EAGAIN ? -EIO
-                                 : status; /* the depth is ours to keep: this is not "come again" */
+        return status == -EAGAIN ? -EIO : status; /* a full queue is an error here */
     }
     staging->in_flight++;
     staging->pending_first = (staging->pending_first + 1) % staging->block_count;
@@ -98,7 +97,7 @@ static int post_first(struct staging *staging)
     return 0;
 }
 
-/* Free what is finished, post what waits, without waiting. */
+/* Free finished blocks and post pending ones, without waiting. */
 static int advance(struct staging *staging)
 {
     int status;

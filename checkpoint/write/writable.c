@@ -13,7 +13,7 @@
 
 #define TRIAL_BYTES 4096
 
-/* What a disk takes only when it is synced may be refused then. */
+/* Sync as well: a disk may refuse a write only then. */
 static int write_a_little(int descriptor)
 {
     static const char trial[TRIAL_BYTES];
@@ -36,7 +36,8 @@ static int try_to_write(const char *folder, struct error *error)
                        : 0;
 }
 
-/* Where the disk does not say how much room there is, the first checkpoint shows. */
+/* If the file system does not report its free space, only the first checkpoint shows whether it
+ * fits. */
 static int look_for_room(const char *folder, uint64_t size_bytes, struct error *error)
 {
     struct statvfs disk;

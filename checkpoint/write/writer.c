@@ -1,6 +1,6 @@
 /*
- * The writer's thread and its hand-over: idle -> running -> done or failed -> (polled) idle.
- * The share belongs to the thread while it runs and to the caller's side otherwise.
+ * The writer's thread and its states: idle -> running -> done or failed -> (polled) idle.
+ * The share belongs to the thread in the running state, and to the caller's side otherwise.
  */
 #include "checkpoint/write/writer.h"
 
@@ -23,7 +23,7 @@ struct checkpoint_writer {
     enum writer_state state;
     bool staged; /* the running share needs no tensor's memory any more */
     bool quitting;
-    atomic_bool stop; /* the thread looks at it between blocks */
+    atomic_bool stop; /* checked by the thread between blocks */
     struct share *share;
     struct staging staging;
     struct error failure;
@@ -97,7 +97,7 @@ static void free_writer(struct checkpoint_writer *writer)
     free(writer);
 }
 
-/* Signals stay with the process's main thread. */
+/* Block signals: the process's main thread handles them. */
 static int start_thread(struct checkpoint_writer *writer)
 {
     sigset_t all, before;
@@ -181,7 +181,7 @@ uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer)
     return waited;
 }
 
-/* Under the lock; the writer is idle afterwards unless it is still running. */
+/* Call with the lock held; the writer is idle afterwards unless it is still running. */
 static int collect(struct checkpoint_writer *writer, struct manifest *ret_part, struct error *error)
 {
     if (writer->state == WRITER_IDLE || writer->state == WRITER_RUNNING)

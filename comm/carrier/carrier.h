@@ -1,21 +1,22 @@
 /*
- * What moves tensors between the workers of one generation: the sums of a reduction, activations
- * and their gradients between stages. A carrier moves bytes and computes nothing, so the numbers
- * cannot depend on which one it is.
+ * A carrier moves tensors between the workers of one generation: the sums of a reduction, and
+ * activations and their gradients between stages. A carrier moves bytes and computes nothing, so
+ * the numbers do not depend on the choice of carrier.
  *
  *     mesh  over the links of the mesh, memory of the host (carrier_mesh.c)
  *     nccl  from GPU to GPU (carrier_nccl.c)
  *
- * A carrier is one ordered route among some ranks. NCCL has no tags, it knows order alone; the mesh
- * matches tags. So callers give both: two ranks post what goes between them in the same order, in
- * the same calls of post, and a tag is unique among what is under way between them.
+ * A carrier is one ordered route among some ranks. NCCL has no tags and matches moves by order; the
+ * mesh matches moves by tag. So callers provide both: two ranks post the moves between them in the
+ * same order, in the same calls of post, and a tag is unique among the moves in flight between
+ * them.
  *
- * One thread posts and waits; any may abort.
+ * One thread posts and waits; any thread may abort.
  *
- * No wait is without a deadline, and a device that waits for a message has none of its own. So the
- * rule for whoever gives a device work, or waits for it, while messages that it waits for
- * (precede()) have not been waited for: under carrier_guard(), of any one carrier of the device's
- * that has one. When all have been waited for, at the end of a step, the device waits for nobody.
+ * Every wait has a deadline, but a device that waits for a message has none of its own. So a caller
+ * that gives a device work, or waits for the device, while the device waits for a message
+ * (precede()) does so under the guard() of any one carrier of that device that has one. After the
+ * caller has waited for all messages, at the end of a step, the device waits for no message.
  */
 #pragma once
 
@@ -28,7 +29,7 @@
 #define CARRIER_MOVE_MAX ((size_t)1 << 34) /* bytes of one move */
 
 struct carrier;
-struct carrier_request; /* one posted move; what it is, is the carrier's */
+struct carrier_request; /* one posted move; each carrier defines its own */
 
 struct carrier_move {
     unsigned peer; /* rank in the generation */
@@ -40,41 +41,42 @@ struct carrier_move {
 
 struct carrier_operations {
     const char *name;   /* "mesh", "nccl": for the log */
-    bool device_memory; /* it moves memory of the device; others move the host's */
-    bool by_tag;        /* tags alone match: a receive may be posted long before its send */
+    bool device_memory; /* moves device memory; false: host memory */
+    bool by_tag;        /* matches by tag alone: a receive may be posted long before its send */
     /*
-     * Post @moves in their order; their data is borrowed until wait() of their request. One request
-     * a move goes to ret_requests, in the order of the moves.
+     * Post @moves in their order. Their data is borrowed until wait() of their request.
+     * ret_requests receives one request per move, in the order of the moves.
      *
-     * Return: 0, -ECONNRESET, -ETIMEDOUT, -ENOMEM. A failure is one of the carrier: what was posted
-     * before it has its request, the others have NULL.
+     * Return: 0, -ECONNRESET, -ETIMEDOUT, -ENOMEM. Each of these is a failure of the carrier: a
+     * move posted before it has its request, the others have NULL.
      */
     int (*post)(struct carrier *carrier, const struct carrier_move *moves, size_t move_count,
                 struct carrier_request **ret_requests) CHECK_RESULT;
     /*
-     * Until the move is complete; frees the request in every case. Received data can then be used
-     * by what is computed next, on the device where it lies there.
+     * Wait until the move is complete; free the request in every case. Work submitted afterwards,
+     * on the device for device memory, may use the received data.
      *
      * Return: 0; -ECONNRESET, -ETIMEDOUT, -EMSGSIZE: the carrier has failed, for all of its ranks.
      */
     int (*wait)(struct carrier *carrier, struct carrier_request *request) CHECK_RESULT;
     /*
-     * What is computed from now on comes after the move, on the device: nobody waits here, and the
-     * request is still to be waited for, which tells whether the data is right. NULL: the carrier
-     * moves memory of the host.
+     * Order work submitted from now on behind the move, on the device, without blocking the caller.
+     * The caller still waits for the request: wait() reports whether the data is valid. NULL: the
+     * carrier moves host memory.
      */
     void (*precede)(struct carrier *carrier, struct carrier_request *request);
-    /* Whether wait() would return at once. NULL: nobody knows. */
+    /* Return whether wait() would return at once. NULL: unknown. */
     bool (*test)(struct carrier *carrier, struct carrier_request *request);
     /*
-     * Until unguard() the caller may be blocked by the device, on account of any carrier of this
-     * device's: where that takes longer than a message may, the carrier fails, and the device goes
-     * on. No call of a carrier comes between. unguard() returns what wait() does. NULL, both: the
-     * device never waits for this carrier.
+     * Bound the time for which the device may block the caller until unguard(), for any carrier of
+     * this device. When that takes longer than the deadline of a message, the carrier fails and the
+     * device continues. No other call of a carrier comes between. unguard() has the result codes of
+     * wait(). Both NULL: the device never waits for this carrier.
      */
     void (*guard)(struct carrier *carrier);
     int (*unguard)(struct carrier *carrier) CHECK_RESULT;
-    /* Fail it with @reason, for all of its ranks; nobody waits any more. From any thread. */
+    /* Fail the carrier with @reason, for all of its ranks, and end every wait. Any thread may call
+     * it. */
     void (*abort)(struct carrier *carrier, const char *reason);
     /* Every request must have been waited for. */
     void (*free)(struct carrier *carrier);
@@ -91,7 +93,7 @@ CHECK_RESULT static inline int carrier_post(struct carrier *carrier,
     return carrier->operations->post(carrier, moves, move_count, ret_requests);
 }
 
-/** carrier_complete() - wait for *request, which becomes NULL; one that is NULL is complete */
+/** carrier_complete() - wait for *request and set it to NULL; a NULL request is complete */
 CHECK_RESULT static inline int carrier_complete(struct carrier *carrier,
                                                 struct carrier_request **request)
 {
@@ -101,7 +103,8 @@ CHECK_RESULT static inline int carrier_complete(struct carrier *carrier,
     return taken ? carrier->operations->wait(carrier, taken) : 0;
 }
 
-/** carrier_precede() - false: the carrier cannot, wait for @request instead */
+/** carrier_precede() - call precede(). Return: false if the carrier has none: wait for @request
+ * instead */
 static inline bool carrier_precede(struct carrier *carrier, struct carrier_request *request)
 {
     if (!carrier->operations->precede)
@@ -139,6 +142,6 @@ static inline void carrier_free(struct carrier *carrier)
 
 struct mesh;
 
-/** carrier_mesh_new() - over @mesh, which is borrowed and may carry other things too. Return: 0,
- * -ENOMEM */
+/** carrier_mesh_new() - make a carrier over @mesh, which is borrowed and may carry other messages
+ * too. Return: 0, -ENOMEM */
 int carrier_mesh_new(struct mesh *mesh, struct carrier **ret_carrier) CHECK_RESULT;

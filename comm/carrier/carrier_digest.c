@@ -11,9 +11,10 @@
 #include "base/hash.h"
 
 #define CHUNK_BYTES (1u << 20) /* read at a time */
-#define WORDS       4          /* of a message: count and digest of what was sent, of what came */
+#define WORDS       4          /* 64-bit values of a message: count and digest of the sent moves,
+                                * then of the received moves */
 
-/* What went between this rank and another one in one direction. */
+/* Count and digest of the moves between this rank and another in one direction. */
 struct tally {
     uint64_t posted, settled,
         digest; /* the digest: a sum, so moves may be waited for in any order */
@@ -21,7 +22,7 @@ struct tally {
 
 struct digest_request {
     TAILQ_ENTRY(digest_request) entry;
-    struct carrier_request *inner; /* NULL: settled */
+    struct carrier_request *inner; /* NULL: waited for, digest taken */
     struct carrier_move move;
     unsigned member;
     uint64_t number, digest;
@@ -133,8 +134,8 @@ static void release(struct carrier_digest *digest, struct digest_request *reques
     TAILQ_INSERT_TAIL(&digest->idle, request, entry);
 }
 
-/* A send's data is there when the device has come so far, and may be written over by what is
- * received later, long before the send is waited for. */
+/* Take a send's digest when it is posted: a later receive may overwrite its data long before the
+ * caller waits for the send. The data is ready only when the device has computed it. */
 static int take_request(struct carrier_digest *digest, const struct carrier_move *move,
                         struct digest_request **ret_request)
 {
@@ -224,7 +225,7 @@ static void free_requests(struct digest_requests *requests)
     }
 }
 
-/* All but the carrier inside. */
+/* Free all but the inner carrier. */
 static void free_digest(struct carrier_digest *digest)
 {
     free_requests(&digest->idle);
@@ -284,8 +285,8 @@ int carrier_digest_new(const struct carrier_digest_options *options, struct carr
 
 /* ---- comparing ---- */
 
-/* Both ends of a pair count its moves when they are posted, so they agree on whether there are
- * some. */
+/* Return whether moves were posted. Both ends of a pair count its moves when they are posted, so
+ * they agree. */
 static bool has_traffic(const struct carrier_digest *digest, unsigned member)
 {
     return digest->sent[member].posted + digest->received[member].posted > 0;

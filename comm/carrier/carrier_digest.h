@@ -1,12 +1,11 @@
 /*
- * A carrier of device memory whose moves are checked: both ends keep a digest of all that went
- * between them, and compare these over the links of the mesh, which are sealed
- * (comm/mesh/frame_seal.h).
+ * A carrier of device memory whose moves are checked: both ends keep a digest of all moves between
+ * them, and compare the digests over the sealed links of the mesh (comm/mesh/frame_seal.h).
  *
- * A send's digest is taken when it is posted, a receive's when it is waited for: the data is read
- * into memory of the host and hashed there (XXH3-128, with the number of the move between the two
- * ranks in that direction). So a post waits until the device has computed the data, nothing here
- * precedes work of the device, and each byte crosses to the host once at either end.
+ * A send's digest is taken when it is posted, a receive's when it is waited for: the data is copied
+ * to host memory and hashed there (XXH3-128, with the number of the move between the two ranks in
+ * that direction). So a post waits until the device has computed the data, nothing here precedes
+ * work of the device, and each byte crosses to the host once at either end.
  *
  * A difference fails the mesh, and with it the generation, like a byte that is changed on a link.
  */
@@ -17,7 +16,7 @@
 #include "comm/carrier/carrier_choice.h"
 
 struct carrier_digest_options {
-    struct carrier *carrier;    /* taken by success: freed with this one */
+    struct carrier *carrier;    /* owned after success: freed with this carrier */
     struct carrier_group group; /* its members; ranks are copied, the tag is not used */
     /* @host is filled when it returns; called under the carrier's guard */
     void (*read)(void *context, void *host, const void *device_data, size_t size_bytes);
@@ -29,11 +28,12 @@ int carrier_digest_new(const struct carrier_digest_options *options,
                        struct carrier **ret_carrier) CHECK_RESULT;
 
 /**
- * carrier_digest_tell() - send the digests so far to every member that something went to or from;
- * what has not been waited for is waited for here
+ * carrier_digest_tell() - send the digests so far to every member with which moves were exchanged;
+ * wait here for moves that are not yet waited for
  * @tag: the same at both ends, unique for each call
  *
- * carrier_digest_compare() - hear theirs, and compare: after carrier_digest_tell() of all carriers
+ * carrier_digest_compare() - receive the members' digests and compare them; call it after
+ * carrier_digest_tell() of all carriers
  *
  * Return: 0; -ECONNRESET (the mesh has failed, by a difference or otherwise), -ETIMEDOUT
  */

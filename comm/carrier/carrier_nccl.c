@@ -1,7 +1,7 @@
 /*
- * One post is one group of NCCL's on the stream, and one batch here: its mark is set behind it, and
- * every request of it is the batch, which is used again when all of them have been waited for. So
- * after the first steps nothing is allocated.
+ * One post is one group of NCCL's on the stream, and one batch here: its mark is set behind the
+ * moves, and every request of the post is the batch. The batch is reused when all of its requests
+ * have been waited for, so nothing is allocated after the first steps.
  */
 #include "comm/carrier/carrier_nccl.h"
 
@@ -14,12 +14,12 @@
 #include "base/clock.h"
 
 #define NAMED_MAX 4                 /* members named in a text */
-#define BLAME_NS  (100 * NS_PER_MS) /* between NCCL's word and the mesh's of the same death */
+#define BLAME_NS  (100 * NS_PER_MS) /* between NCCL's and the mesh's report of the same dead peer */
 
 struct batch {
     struct batch *next; /* of the idle ones */
     void *mark;
-    unsigned waiting; /* requests that nobody has waited for */
+    unsigned waiting; /* requests that were not waited for */
     bool complete;
     int result;
     char peers[64]; /* for people: "ranks 1, 2" */
@@ -85,7 +85,7 @@ static bool batch_passed(void *context)
     return nccl->device.mark_passed(nccl->device.context, nccl->waited->mark);
 }
 
-/* The first of the peers that the moves name, each once. */
+/* Name the first peers of the moves, each once. */
 static void name_peers(char ret_text[64], const struct carrier_move *moves, size_t move_count)
 {
     unsigned named[NAMED_MAX], count = 0, length = 0;
@@ -111,7 +111,7 @@ static unsigned member_of(const struct carrier_nccl *nccl, unsigned rank)
 
     while (member < nccl->member_count && nccl->ranks[member] != rank)
         member++;
-    assert(member < nccl->member_count); /* who posts knows who is on its route */
+    assert(member < nccl->member_count); /* callers post only to members of the route */
     return member;
 }
 
@@ -137,8 +137,8 @@ static uint64_t deadline_of(const struct carrier_nccl *nccl)
     return clock_monotonic_ns() + nccl->move_timeout_ns;
 }
 
-/* NCCL says that a peer is gone when the mesh hears it too, and the mesh alone knows which one: it
- * gets a moment to say so before it is failed with NCCL's words. */
+/* NCCL reports a lost peer at about the same time as the mesh, but only the mesh knows its rank. So
+ * the mesh gets BLAME_NS to report the peer before it is failed with NCCL's reason. */
 static void fail_mesh(struct carrier_nccl *nccl, const char *reason)
 {
     if (!mesh_await_fault(nccl->mesh, clock_monotonic_ns() + BLAME_NS))
@@ -213,7 +213,7 @@ static int wait_for(struct carrier *carrier, struct carrier_request *request)
     return status;
 }
 
-/* What is complete already is waited for in vain: the mark has passed. */
+/* Skip a batch that is already complete: its mark has passed. */
 static void precede(struct carrier *carrier, struct carrier_request *request)
 {
     struct carrier_nccl *nccl = nccl_of(carrier);
@@ -230,7 +230,7 @@ static bool test(struct carrier *carrier, struct carrier_request *request)
            nccl_ended(nccl->clique);
 }
 
-/* One clique has all routes of the device: it is as well guarded by this one as by any other. */
+/* One clique has all routes of the device, so any of its carriers can guard it. */
 static void guard(struct carrier *carrier)
 {
     nccl_guard(nccl_of(carrier)->clique, deadline_of(nccl_of(carrier)));
@@ -282,7 +282,7 @@ static const struct carrier_operations nccl_operations = {
 
 /* ---- joining ---- */
 
-/* The first member's word to all others: the identity, or nothing if it has none. */
+/* Send the first member's identity to all others, or an empty message if it has none. */
 static int tell_id(const struct carrier_nccl_options *options, uint8_t id[NCCL_ID_SIZE],
                    struct error *error)
 {

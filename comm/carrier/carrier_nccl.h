@@ -2,8 +2,9 @@
  * NCCL as a carrier: device memory from GPU to GPU, in groups of sends and receives on a stream.
  *
  * The identity of a communicator is made by the first member of the route and goes to the others
- * over the mesh. When the mesh fails, the clique is ended (give it carrier_nccl_lost()); when NCCL
- * fails, the mesh is failed with its reason, so that all workers of the generation hear of it.
+ * over the mesh. When the mesh fails, the clique is ended (pass carrier_nccl_lost() as its @lost).
+ * When NCCL fails, the mesh is failed with NCCL's reason, so that all workers of the generation
+ * learn of it.
  */
 #pragma once
 
@@ -11,18 +12,19 @@
 #include "comm/carrier/carrier_choice.h"
 #include "comm/carrier/nccl.h"
 
-/* What the nccl carrier needs of the device whose memory it moves. All calls come from the thread
- * that posts and waits, `passed` also from inside a wait; none may block. */
+/* The device whose memory the nccl carrier moves. The thread that posts and waits makes all calls,
+ * `passed` also from inside a wait; no call may block. */
 struct carrier_device {
     void *context;
     void *stream; /* a cudaStream_t; carriers that share one must post in one order everywhere */
-    /* what is put on the stream from now on runs after all that is being computed */
+    /* order later work on the stream behind all computation submitted so far */
     void (*follow)(void *context, void *stream);
-    /* a mark is passed when all is done that the stream held when it was set. Return: 0, -ENOMEM */
+    /* make a mark; it is passed when all work is done that the stream held when it was set. Return:
+     * 0, -ENOMEM */
     int (*mark_new)(void *context, void **ret_mark);
     void (*mark_set)(void *context, void *mark, void *stream);
     bool (*mark_passed)(void *context, void *mark);
-    /* what is computed from now on runs after all that the stream held when it was set */
+    /* order later computation behind all work that the stream held when the mark was set */
     void (*mark_precede)(void *context, void *mark);
     void (*mark_free)(void *context, void *mark);
 };
@@ -33,20 +35,20 @@ struct carrier_nccl_options {
     struct nccl_clique *clique; /* borrowed; one serves all routes of a worker's generation */
     struct carrier_device device;
     uint64_t join_deadline_ns; /* monotonic */
-    uint64_t move_timeout_ns; /* what is posted must have been moved so long after it is waited for:
-                                 a peer that computes is late too, a dead one the mesh tells of */
+    uint64_t move_timeout_ns; /* limit from the wait for a move to its completion: a peer may still
+                               * be computing; the mesh reports a dead peer */
 };
 
 /**
- * carrier_nccl_open() - all members of a group that agreed on NCCL call it, groups in an order that
- * cannot wait in a circle
+ * carrier_nccl_open() - open the carrier of a group that agreed on NCCL. All members call it, for
+ * their groups in an order without circular waits
  *
- * Return: 0; -ENOTSUP: the first member's NCCL gives no identity, which all members learn; nothing
+ * Return: 0; -ENOTSUP: the first member's NCCL gives no identity; all members learn it and nothing
  * has failed; -EIO: NCCL failed, and the mesh is failed with @error; -ECONNRESET, -ETIMEDOUT: the
  * mesh failed, so the clique is ended; -ENOMEM
  */
 int carrier_nccl_open(const struct carrier_nccl_options *options, struct carrier **ret_carrier,
                       struct error *error) CHECK_RESULT;
 
-/** carrier_nccl_lost() - nccl_clique_options.lost, with the mesh as its context */
+/** carrier_nccl_lost() - implement nccl_clique_options.lost, with the mesh as its context */
 bool carrier_nccl_lost(void *mesh, char ret_reason[NCCL_REASON_SIZE]);

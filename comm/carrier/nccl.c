@@ -25,7 +25,7 @@ struct unique_id {
     char bytes[NCCL_ID_SIZE];
 };
 
-/* The first fields of ncclConfig_t, as of 2.14: a newer library takes `size` for what it is. */
+/* The first fields of ncclConfig_t, as of 2.14: a newer library reads the version from `size`. */
 struct config {
     size_t size;
     unsigned magic, version;
@@ -130,17 +130,18 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE], s
 
 /* ---- the clique ---- */
 
-#define POLL_NS  50000            /* between two looks at what is to end in a moment */
-#define WATCH_NS (20 * NS_PER_MS) /* and of the watching thread */
+#define POLL_NS  50000            /* between two polls of an event that is due soon */
+#define WATCH_NS (20 * NS_PER_MS) /* between two polls of the watching thread */
 
 struct nccl_clique {
     const struct nccl_library *library;
     struct nccl_clique_options options;
-    pthread_mutex_t mutex; /* of all below, and of every call of NCCL: none of them blocks */
+    pthread_mutex_t mutex; /* protects all members below and every call of NCCL; none of these calls
+                            * blocks */
     pthread_cond_t changed;
     pthread_t watcher, aborter;
     bool aborter_runs, aborter_ended, closing;
-    bool abandoned; /* the aborter has it now */
+    bool abandoned; /* the aborting thread owns the clique now */
     struct nccl_watch watch;
     nccl_communicator communicators[NCCL_COMMUNICATORS_MAX];
     unsigned count;
@@ -152,7 +153,7 @@ static struct timespec timespec_of(uint64_t at_ns)
                              .tv_nsec = (long)(at_ns % NS_PER_SECOND)};
 }
 
-/* Sleeps at most @duration_ns, less when something changes. The mutex is held. */
+/* Sleep at most @duration_ns, less when the state changes. The mutex is held. */
 static void pause_for(struct nccl_clique *clique, uint64_t duration_ns)
 {
     struct timespec until = timespec_of(clock_monotonic_ns() + duration_ns);
@@ -166,7 +167,8 @@ static void destroy(struct nccl_clique *clique)
     free(clique);
 }
 
-/* The only call that may hang, so it has a thread of its own, and may outlive the library's table.
+/* Abort all communicators. This is the only call that may hang, so it has a thread of its own, and
+ * may outlive the library's table.
  */
 static void *abort_all(void *context)
 {
@@ -219,7 +221,7 @@ static void feed_result(struct nccl_clique *clique, int result)
                      .type = NCCL_STATE, .result = result, .text = clique->library->text(result)});
 }
 
-/* Has somebody else learned of a lost peer? The mutex is held. */
+/* Feed a peer's loss that the caller has learned of. The mutex is held. */
 static void feed_lost(struct nccl_clique *clique)
 {
     const struct nccl_clique_options *options = &clique->options;
@@ -230,7 +232,7 @@ static void feed_lost(struct nccl_clique *clique)
         feed(clique, (struct nccl_event){.type = NCCL_FAULT, .text = reason});
 }
 
-/* Looks for errors that nobody is waiting for, and for what is late. */
+/* Poll for errors that no thread waits for, and for late steps. */
 static void *watch_over(void *context)
 {
     struct nccl_clique *clique = context;
@@ -312,7 +314,8 @@ void nccl_clique_free(struct nccl_clique *clique)
     destroy(clique);
 }
 
-/* Until nothing touches the caller's buffers any more, or nothing can be done. The mutex is held.
+/* Wait until NCCL no longer touches the caller's buffers, or the abort is hopeless. The mutex is
+ * held.
  */
 static void await_abort(struct nccl_clique *clique)
 {
@@ -326,7 +329,7 @@ static int failure(struct nccl_clique *clique, struct error *error)
     return error_set(error, -ECONNRESET, "%s", clique->watch.reason);
 }
 
-/* Until the communicator has done what it was told last. The mutex is held. */
+/* Wait until the communicator has completed its last call. The mutex is held. */
 static int settle(struct nccl_clique *clique, nccl_communicator communicator, int result,
                   struct error *error)
 {
@@ -357,7 +360,7 @@ static int join(struct nccl_clique *clique, const struct unique_id *id, unsigned
     int result = clique->library->init(communicator, (int)rank_count, *id, (int)rank, &config);
 
     if (*communicator)
-        clique->count++; /* what there is of it can be aborted */
+        clique->count++; /* even a partly initialized communicator can be aborted */
     if (!*communicator) {
         feed_result(clique, result);
         return failure(clique, error);
@@ -390,7 +393,7 @@ int nccl_join(struct nccl_clique *clique, const uint8_t id[NCCL_ID_SIZE], unsign
     return status;
 }
 
-/* A group that was begun is ended whatever happens in it. */
+/* A group that was begun is always ended, also after an error inside it. */
 static int post(const struct nccl_library *library, nccl_communicator communicator,
                 const struct nccl_move *moves, size_t move_count, void *stream)
 {

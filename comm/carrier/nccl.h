@@ -1,18 +1,17 @@
 /*
- * Moving GPU buffers between the workers of one generation with NCCL: sends and receives, nothing
- * that computes. The additions of a reduction are ours, in tree order (comm/reduce/lane_tree.h), so
- * the numbers do not depend on what NCCL would choose.
+ * Move GPU buffers between the workers of one generation with NCCL: only sends and receives, no
+ * arithmetic. firn does the additions of a reduction itself, in tree order
+ * (comm/reduce/lane_tree.h), so the numbers do not depend on NCCL's algorithms.
  *
  * The library is opened at run time: one binary serves machines with it and without. A generation
- * has a clique: a handful of communicators (one a group of ranks), all non-blocking, made anew each
- * time. A thread watches them; the first fault, a peer that is known to be lost (@lost), or
- * nccl_abort() ends the whole clique as a group (comm/carrier/nccl_watch.h). Nothing here waits
- * without a deadline, and whoever is told of a failure is told when the abort is over: then NCCL
- * moves nothing any more. Where even the abort hangs the process has to end: @hopeless is called.
+ * has a clique: a few non-blocking communicators, one per group of ranks. A thread watches them;
+ * the first fault, a peer that is known to be lost (@lost), or nccl_abort() ends the whole clique
+ * as a group (comm/carrier/nccl_watch.h). Every wait here has a deadline. A call returns a failure
+ * only after the abort has finished, when NCCL no longer touches the buffers. If the abort hangs
+ * too, @hopeless is called: the process has to end.
  *
- * One thread joins, exchanges and waits; any may abort. What a CUDA stream and device memory are is
- * not known here: pointers are passed through.
- * Source: NCCL user guide, "Fault tolerance" and "Group calls".
+ * One thread joins, exchanges and waits; any thread may abort. This file treats CUDA streams and
+ * device memory as opaque pointers. Source: NCCL user guide, "Fault tolerance" and "Group calls".
  */
 #pragma once
 
@@ -39,7 +38,8 @@ int nccl_library_open(const char *path, struct nccl_library **ret_library,
 void nccl_library_close(struct nccl_library *library);
 /** nccl_library_version() - as NCCL counts: 22809 is 2.28.9 */
 unsigned nccl_library_version(const struct nccl_library *library);
-/** nccl_unique_id() - made by one rank, which sends it to the others over the mesh. Return: 0, -EIO
+/** nccl_unique_id() - make the identity of a communicator; one rank makes it and sends it to the
+ * others over the mesh. Return: 0, -EIO
  */
 int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
                    struct error *error) CHECK_RESULT;
@@ -47,9 +47,9 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
 struct nccl_clique;
 
 struct nccl_clique_options {
-    uint64_t failure_timeout_ns; /* what an abort may take */
-    /* Whether a peer is known to be lost, and why: asked by whoever waits and by the watching
-       thread, so it must not block. NULL: nobody knows. */
+    uint64_t failure_timeout_ns; /* limit of one abort */
+    /* Return whether a peer is known to be lost, and the reason. Waiting threads and the watching
+     * thread call it, so it must not block. NULL: unknown. */
     bool (*lost)(void *context, char ret_reason[NCCL_REASON_SIZE]);
     void (*hopeless)(void *context, const char *reason); /* from a waiting or watching thread */
     void *context;
@@ -57,15 +57,16 @@ struct nccl_clique_options {
 
 int nccl_clique_new(struct nccl_library *library, const struct nccl_clique_options *options,
                     struct nccl_clique **ret_clique) CHECK_RESULT;
-/** nccl_clique_free() - ends what is left of it by an abort; NULL allowed. No other call may run.
+/** nccl_clique_free() - abort the remaining communicators and free the clique; NULL allowed. No
+ * other call may run.
  */
 void nccl_clique_free(struct nccl_clique *clique);
 
 /**
  * nccl_join() - become @rank of a new communicator, on the current device of the calling thread
  *
- * All of the group call it. Return: 0 with its number; -ETIMEDOUT, -ECONNRESET: the clique has
- * failed, and @error says why; -ENOSPC: too many communicators.
+ * Every rank of the group calls it. Return: 0 with its number; -ETIMEDOUT, -ECONNRESET: the clique
+ * has failed, and @error says why; -ENOSPC: too many communicators.
  */
 int nccl_join(struct nccl_clique *clique, const uint8_t id[NCCL_ID_SIZE], unsigned rank,
               unsigned rank_count, uint64_t deadline_ns, unsigned *ret_communicator,
@@ -74,7 +75,7 @@ int nccl_join(struct nccl_clique *clique, const uint8_t id[NCCL_ID_SIZE], unsign
 struct nccl_move {
     unsigned peer; /* rank of the communicator */
     bool receive;
-    void *data; /* device memory; until the stream has passed it */
+    void *data; /* device memory, borrowed until the stream has passed the move */
     size_t size_bytes;
 };
 
@@ -90,8 +91,8 @@ int nccl_exchange(struct nccl_clique *clique, unsigned communicator, const struc
                   struct error *error) CHECK_RESULT;
 
 /**
- * nccl_wait() - until complete() (an event query of the caller's, never blocking) or the end of the
- * clique: a kernel whose peer is gone never completes by itself
+ * nccl_wait() - wait until @complete (the caller's event query, which never blocks) or the end of
+ * the clique: a kernel whose peer is gone never completes by itself
  *
  * Return: 0, -ETIMEDOUT, -ECONNRESET. In the latter two the buffers hold nothing of use.
  */
@@ -99,17 +100,18 @@ int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void 
               uint64_t deadline_ns, struct error *error) CHECK_RESULT;
 
 /**
- * nccl_guard() - until nccl_unguard() the caller may be blocked by the device, which may be waiting
- * for a peer: the watching thread ends the clique at the deadline, the device goes on without the
- * data, and the caller comes back. Not nested; nothing is joined, exchanged or waited for meanwhile
+ * nccl_guard() - bound the time for which the device may block the caller until nccl_unguard(). The
+ * device may be waiting for a peer: at the deadline the watching thread ends the clique, the device
+ * continues without the data, and the caller unblocks. Guards do not nest; no join, exchange or
+ * wait comes between
  */
 void nccl_guard(struct nccl_clique *clique, uint64_t deadline_ns);
-/** nccl_unguard() - 0; -ECONNRESET: the clique has failed, by the deadline or otherwise, so what
- * the device made meanwhile is of no use */
+/** nccl_unguard() - end the guard. Return: 0; -ECONNRESET: the clique has failed, by the deadline
+ * or otherwise, so the device's results since nccl_guard() are invalid */
 int nccl_unguard(struct nccl_clique *clique, struct error *error) CHECK_RESULT;
 
-/** nccl_ended() - it has failed or was aborted: nothing is waited for any more */
+/** nccl_ended() - return whether the clique has failed or was aborted */
 bool nccl_ended(struct nccl_clique *clique);
 
-/** nccl_abort() - from any thread: end the clique; returns at once */
+/** nccl_abort() - end the clique and return at once; any thread may call it */
 void nccl_abort(struct nccl_clique *clique, const char *reason);

@@ -1,4 +1,5 @@
-/* Encoding and bounded decoding of frame headers; the table says what each type may carry. */
+/* Encoding and bounded decoding of frame headers; the table lists the fields that each type may
+ * carry. */
 #include "comm/mesh/frame.h"
 
 #include <errno.h>

@@ -1,25 +1,25 @@
 /*
- * What travels on a link: frames of a fixed header and a bounded payload, little-endian.
+ * Encode and decode the frames of a link: a fixed header and a bounded payload, little-endian.
  *
  *     0 magic   4 version   5 type   6 zero   8 source rank   12 payload length
  *    16 generation   24 tag   32 size
  *
  * A message is cut into segments of at most FRAME_SEGMENT_MAX bytes: DATA or DELIVERY opens it and
- * says its whole size, PART frames continue it. Between two segments any small frame may come, so a
- * heartbeat or a fault never waits behind a gigabyte. Two messages are never mixed.
+ * gives its total size; PART frames continue it. Any small frame may come between two segments, so
+ * a heartbeat or a fault never waits behind a gigabyte. Two messages are never mixed.
  *
  * The receiver's memory is bounded by credit (CREDIT grants bytes): a message that fits the credit
  * is sent at once (DATA); any other is only announced (OFFER), and sent (DELIVERY) when the
- * receiver has a place for it and says so (ACCEPT). So a receiver never has to stop reading, and
- * heartbeats and faults always come through, however far behind its main thread is.
+ * receiver has memory for it and sends ACCEPT. So a receiver never has to stop reading, and
+ * heartbeats and faults always arrive, even if its main thread lags.
  *
  * Behind the handshake every header, and every payload that is not empty, is followed by a tag of
  * 16 bytes (comm/mesh/frame_seal.h).
  *
  * Everything here comes from outside: frame_decode() accepts only what a correct peer can send.
  *
- * FRAME_VERSION is the link protocol as a whole: it is raised with every change of what workers
- * send each other, be it in these frames or in the messages that they carry (worker/device/tags.h).
+ * FRAME_VERSION is the version of the whole link protocol. Raise it with every change of these
+ * frames or of the messages that they carry (worker/device/tags.h).
  */
 #pragma once
 
@@ -29,31 +29,31 @@
 #include "base/compiler.h"
 
 #define FRAME_MAGIC 0x6e726966u /* "firn" */
-#ifndef FRAME_VERSION           /* a test builds a worker that speaks another one */
+#ifndef FRAME_VERSION           /* a test builds a worker with another version */
 #define FRAME_VERSION 7
 #endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)
 #define FRAME_SMALL_MAX   255 /* payload of every frame that is not a segment of a message */
 
-#define FRAME_HELLO_SIZE     100 /* challenge, whom, job (handshake.c) */
+#define FRAME_HELLO_SIZE     100 /* challenge, wanted rank, job (handshake.c) */
 #define FRAME_CHALLENGE_SIZE 32
 #define FRAME_PROOF_SIZE     32
 
 enum frame_type {
-    FRAME_HELLO = 1, /* connector: who I am, whom I want, my challenge */
+    FRAME_HELLO = 1, /* connector: own rank, wanted rank, own challenge */
     FRAME_CHALLENGE, /* acceptor: my challenge */
-    FRAME_PROOF,     /* both, the connector first: the keyed hash over both challenges */
-    FRAME_REFUSED,   /* acceptor: come again; tag: HANDSHAKE_COME_AGAIN */
-    FRAME_CREDIT,    /* the peer may send `size` bytes more without asking */
+    FRAME_PROOF,     /* both ends, the connector first: the keyed hash over both challenges */
+    FRAME_REFUSED,   /* acceptor: retry later; tag: HANDSHAKE_COME_AGAIN */
+    FRAME_CREDIT,    /* the peer may send `size` bytes more without an OFFER */
     FRAME_DATA,   /* opens a message with `tag` of `size` bytes; the first segment is the payload */
     FRAME_OFFER,  /* a message with `tag` of `size` bytes waits here */
     FRAME_ACCEPT, /* send the tag-th message that you offered */
     FRAME_DELIVERY, /* as DATA, of the tag-th offered message */
     FRAME_PART,     /* the next segment of the open message */
     FRAME_HEARTBEAT,
-    FRAME_FAULT, /* my mesh has failed; the payload is the reason, for people */
-    FRAME_BYE,   /* I leave and want nothing more */
+    FRAME_FAULT, /* the sender's mesh has failed; the payload is the reason, as text */
+    FRAME_BYE,   /* the sender leaves and receives no more messages */
     FRAME_TYPE_END,
 };
 
@@ -68,9 +68,9 @@ struct frame {
 
 void frame_encode(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_SIZE]);
 
-/** frame_version() - the link protocol that this program speaks: FRAME_VERSION */
+/** frame_version() - return the version of this program's link protocol: FRAME_VERSION */
 unsigned frame_version(void);
 
-/** frame_decode() - Return: 0, or -EPROTO: no frame of this version, or numbers that its type
- * forbids */
+/** frame_decode() - decode a header. Return: 0, or -EPROTO: not a frame of this version, or values
+ * that its type forbids */
 int frame_decode(const uint8_t header[FRAME_HEADER_SIZE], struct frame *ret_frame) CHECK_RESULT;

@@ -98,7 +98,7 @@ bool frame_stream_idle(const struct frame_stream *stream)
            !commitment_open(stream);
 }
 
-/* The frame of the next segment of the first item. */
+/* Return the frame of the next segment of the first item. */
 static struct frame next_segment(const struct frame_stream *stream,
                                  const struct frame_stream_item *item)
 {
@@ -112,7 +112,7 @@ static struct frame next_segment(const struct frame_stream *stream,
         .type = item->type, .tag = item->tag, .size = item->size_bytes, .length = length};
 }
 
-/* At a boundary: commit the small frames that wait, and one segment behind them. */
+/* At a boundary: commit the waiting small frames, and one segment behind them. */
 static int commit_next(struct frame_stream *stream)
 {
     stream->committed.size_bytes = 0;
@@ -139,7 +139,8 @@ static int commit_next(struct frame_stream *stream)
     return frame_seal_make(stream->seal_out, stream->segment, frame.length, stream->trailer);
 }
 
-/* What was committed is out: is the first item, too? */
+/* Finish the commitment: all of it is sent. Complete the first item if its last segment was part of
+ * it. */
 static void commitment_done(struct frame_stream *stream)
 {
     if (stream->abandoned) {
@@ -239,7 +240,7 @@ static int message_end(struct frame_stream *stream)
     return stream->events->message_ends(stream->context, &message);
 }
 
-/* All of a segment is in, and right. */
+/* Finish a segment whose bytes are all here and whose tag is right. */
 static int segment_end(struct frame_stream *stream)
 {
     stream->in_segment = stream->awaits_tag = false;
@@ -285,7 +286,7 @@ static int segment_arrived(struct frame_stream *stream, size_t count)
     return stream->awaits_tag ? 0 : segment_end(stream);
 }
 
-/* The tag of a segment out of the staging buffer: 1, 0 when it is not all there, or an error. */
+/* Take a segment's tag from the staging buffer. Return: 1; 0: incomplete; or an error. */
 static int tag_from_staging(struct frame_stream *stream)
 {
     if (stream->staging_end - stream->staging_begin < FRAME_SEAL_TAG_SIZE)
@@ -297,7 +298,7 @@ static int tag_from_staging(struct frame_stream *stream)
     return status < 0 ? status : 1;
 }
 
-/* Part of a segment out of the staging buffer: 1, or an error. */
+/* Take part of a segment from the staging buffer. Return: 1, or an error. */
 static int segment_from_staging(struct frame_stream *stream)
 {
     size_t count = MIN(stream->segment_remaining, stream->staging_end - stream->staging_begin);
@@ -308,13 +309,13 @@ static int segment_from_staging(struct frame_stream *stream)
     return status < 0 ? status : 1;
 }
 
-/* What stands at @at and its tag behind it; without seals there is nothing to check. */
+/* Check the bytes at @at against the tag behind them; always right without seals. */
 static int check_staged(struct frame_stream *stream, const uint8_t *at, size_t size_bytes)
 {
     return stream->seal_in ? frame_seal_check(stream->seal_in, at, size_bytes, at + size_bytes) : 0;
 }
 
-/* A frame that is no segment: its payload is all there, with its tag. */
+/* Take a frame that is not a segment; its payload and tag are complete. */
 static int take_small_frame(struct frame_stream *stream, const struct frame *frame,
                             const uint8_t *payload)
 {
@@ -323,8 +324,8 @@ static int take_small_frame(struct frame_stream *stream, const struct frame *fra
 }
 
 /*
- * One frame out of the staging buffer: 1, 0 when it is not all there, or an error. Until the tag of
- * a header has been checked nothing follows from it but how much must be here, and a length that no
+ * Take one frame from the staging buffer. Return: 1; 0: incomplete; or an error. Before the tag of
+ * a header was checked, use only its length, to know how many bytes must be here. A length that no
  * small frame has is an error already.
  */
 static int frame_from_staging(struct frame_stream *stream)
@@ -353,7 +354,7 @@ static int frame_from_staging(struct frame_stream *stream)
     return status < 0 ? status : 1;
 }
 
-/* Everything that the staging buffer holds; what is left of it moves to its beginning. */
+/* Parse all complete frames of the staging buffer; move the remaining bytes to its beginning. */
 static int parse_staging(struct frame_stream *stream)
 {
     int status = 1;
@@ -390,11 +391,11 @@ static ssize_t receive_once(struct frame_stream *stream)
     int status = of_segment > 0 ? segment_arrived(stream, of_segment) : 0;
     if (status == 0)
         status = parse_staging(stream);
-    assert(status != -EAGAIN); /* that is the link's word for "nothing here", no event's */
+    assert(status != -EAGAIN); /* only the link returns -EAGAIN (no data), no event does */
     return status < 0 ? status : count;
 }
 
-/* Read until nothing is there, the budget is used or something is wrong. */
+/* Read until no data is left, the budget is used or an error occurs. */
 static ssize_t receive_all(struct frame_stream *stream, size_t budget_bytes,
                            ssize_t (*once)(struct frame_stream *stream))
 {

@@ -1,20 +1,21 @@
 /*
- * Frames over a link: what is on its way out, and what is half in.
+ * Send and receive frames over a link, with the frames that are partly sent or partly received.
  *
- * Out: small frames in a buffer, messages in a queue. At every segment boundary the small frames
- * that wait go first, then one segment of the first message. What was handed to the link partly is
- * finished before anything else ("committed"). Messages are sent from where they lie.
+ * Out: small frames in a buffer, messages in a queue. At every segment boundary the waiting small
+ * frames go first, then one segment of the first message. A frame that the link has taken in part
+ * is finished before any other ("committed"). Messages are sent from their own memory, without a
+ * copy.
  *
  * In: headers and small payloads pass through a staging buffer; the payload of a segment is read
- * straight to its destination, with the staging buffer behind it for what follows, in one call.
+ * straight to its destination, with the staging buffer behind it for the next frames, in one call.
  *
  * Once both sides know each other (frame_stream_seal()) every header, and every payload that is not
- * empty, is followed by its tag (comm/mesh/frame_seal.h). Nothing is done about a header before its
- * tag is right; a segment counts when its own is.
+ * empty, is followed by its tag (comm/mesh/frame_seal.h). A header is acted on only after its tag
+ * was checked; a segment counts only after its own tag was checked.
  *
  * Invariants: at most one message is open in each direction; the destination of an open message is
  * written only inside frame_stream_receive(). Frames are sealed in the order in which they leave:
- * small ones that wait are committed before the next segment is. One thread uses a stream.
+ * waiting small frames are committed before the next segment. One thread uses a stream.
  */
 #pragma once
 
@@ -31,7 +32,7 @@
 
 #define FRAME_STREAM_STAGING_BYTES (16 * 1024)
 
-/* One message, or the offer of one, in the queue of a stream; embedded in its owner. */
+/* A message, or the offer of a message, in the queue of a stream; embedded in its owner. */
 struct frame_stream_item {
     TAILQ_ENTRY(frame_stream_item) entry;
     enum frame_type type; /* FRAME_DATA, FRAME_DELIVERY, FRAME_OFFER */
@@ -63,7 +64,7 @@ struct frame_stream {
     uint8_t staging[FRAME_STREAM_STAGING_BYTES];
     size_t staging_begin, staging_end;
     bool in_segment;          /* the header in `in` was read, its payload is missing in part */
-    struct frame message;     /* the open message; type 0 when none is */
+    struct frame message;     /* the open message; type 0 when no message is open */
     uint8_t *destination;     /* of the open message */
     size_t message_position;  /* bytes of the open message that have arrived */
     size_t segment_remaining; /* bytes of the segment that are missing */
@@ -92,9 +93,9 @@ void frame_stream_init(struct frame_stream *stream, struct link *link,
 void frame_stream_done(struct frame_stream *stream);
 
 /**
- * frame_stream_seal() - from here on everything that is put or queued has tags, and so has all that
- * comes
- * @key_out, @key_in: the peer has them the other way round
+ * frame_stream_seal() - add tags to all frames put or queued from here on, and expect them on all
+ * received frames
+ * @key_out, @key_in: swapped at the peer
  * Return: 0; -ENOMEM, -ENOTSUP
  */
 int frame_stream_seal(struct frame_stream *stream, enum frame_seal_kind kind,
@@ -110,20 +111,22 @@ int frame_stream_put(struct frame_stream *stream, enum frame_type type, uint64_t
  */
 void frame_stream_queue(struct frame_stream *stream, struct frame_stream_item *item);
 
-/** frame_stream_idle() - nothing waits to be sent */
+/** frame_stream_idle() - return whether nothing waits to be sent */
 bool frame_stream_idle(const struct frame_stream *stream);
 
-/** frame_stream_items_waiting() - an item waits or is on its way */
+/** frame_stream_items_waiting() - return whether an item waits or is partly sent */
 bool frame_stream_items_waiting(const struct frame_stream *stream);
 
-/** frame_stream_send() - hand over what the link takes; 0, -ENOMEM, or the link's error */
+/** frame_stream_send() - hand as many bytes over as the link takes; 0, -ENOMEM, or the link's
+ * error */
 int frame_stream_send(struct frame_stream *stream) CHECK_RESULT;
 
 /**
- * frame_stream_receive() - read what is there, at most about @budget_bytes, and call the events
+ * frame_stream_receive() - read the available bytes, at most about @budget_bytes, and call the
+ * events
  * Return: bytes read (0: none is there now), -ESHUTDOWN when the peer has finished, -EBADMSG for a
- * tag that is wrong, -EPROTO for a frame that is not allowed, the link's error, or what an event
- * returned
+ * tag that is wrong, -EPROTO for a frame that is not allowed, the link's error, or the error that
+ * an event returned
  */
 ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
@@ -131,10 +134,10 @@ ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes) C
 ssize_t frame_stream_discard(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
 /**
- * frame_stream_abandon() - forget all items without events, at once: their data is not touched any
+ * frame_stream_abandon() - drop all items at once without events; their data is not touched any
  * more
  *
- * A segment that is half out is copied, so that small frames can still follow it. -ENOMEM: nothing
- * can follow, the link is only good for being closed.
+ * A partly sent segment is copied, so that small frames can still follow it. -ENOMEM: no frame can
+ * follow; close the link.
  */
 int frame_stream_abandon(struct frame_stream *stream) CHECK_RESULT;

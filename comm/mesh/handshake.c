@@ -8,11 +8,11 @@
 
 #define PROOF_LABEL "firn link proof 1"
 
-/* What a keyed hash of the transcript is for. */
+/* Purpose of a keyed hash of the transcript. */
 enum hash_use { PROOF_OF_CONNECTOR = 1, PROOF_OF_ACCEPTOR, SEAL_OF_CONNECTOR, SEAL_OF_ACCEPTOR };
 
 #define AGREED_CHECKSUMS  0x80
-#define OFFERED_CHECKSUMS 1u /* the tag of HELLO and CHALLENGE; 0: authentication alone */
+#define OFFERED_CHECKSUMS 1u /* in the tag of HELLO and CHALLENGE; 0: authentication only */
 
 _Static_assert(FRAME_HELLO_SIZE == HANDSHAKE_CHALLENGE_SIZE + 4 + NAME_SIZE, "layout of HELLO");
 _Static_assert(FRAME_CHALLENGE_SIZE == HANDSHAKE_CHALLENGE_SIZE, "layout of CHALLENGE");
@@ -20,7 +20,7 @@ _Static_assert(FRAME_PROOF_SIZE == crypto_auth_BYTES, "layout of PROOF");
 _Static_assert(FRAME_SEAL_KEY_SIZE == crypto_auth_BYTES, "a keyed hash is a key");
 _Static_assert(MESH_KEY_SIZE == crypto_auth_KEYBYTES, "the key fits the hash");
 
-/* What a proof is made over: every field has a fixed place, so no two transcripts look alike. */
+/* Input of a proof: every field has a fixed offset, so no two transcripts encode alike. */
 struct transcript {
     uint8_t bytes[sizeof(PROOF_LABEL) + 1 + NAME_SIZE + 8 + 4 + 4 + 2 * HANDSHAKE_CHALLENGE_SIZE];
 };
@@ -142,7 +142,7 @@ void handshake_accept(struct handshake *handshake, const struct handshake_identi
     memcpy(handshake->acceptor_challenge, challenge, HANDSHAKE_CHALLENGE_SIZE);
 }
 
-/* Why a HELLO fits nothing here; 0: it does. */
+/* Return the error for a HELLO that does not fit; 0: it fits. */
 static int mismatch_of(const struct handshake *handshake, const struct frame *frame,
                        const uint8_t *payload)
 {
@@ -176,7 +176,8 @@ static int step_hello(struct handshake *handshake, const struct frame *frame,
 static int step_proof(struct handshake *handshake, const uint8_t *payload,
                       struct handshake_reply *ret_reply)
 {
-    bool right = proof_right(handshake, payload); /* takes as long for one that does not fit */
+    bool right = proof_right(handshake, payload); /* computed also for a HELLO that does not fit, so
+                                                   * that the time reveals nothing */
     if (!right || handshake->mismatch) {
         if (!handshake->connector)
             reply_make(handshake, FRAME_REFUSED, HANDSHAKE_COME_AGAIN, 0, ret_reply);

@@ -1,5 +1,6 @@
 /*
- * Who is at the other end: a challenge-response over the key of the generation, as a pure machine.
+ * Authenticate the other end of a connection: a challenge-response over the key of the generation,
+ * as a pure state machine.
  *
  *     connector (higher rank)                         acceptor (lower rank)
  *         HELLO {challenge C, rank wanted, job}   ->
@@ -9,19 +10,19 @@
  *
  * H(direction) is HMAC-SHA512-256 under the key over a label, the direction, job, generation, both
  * ranks and both challenges. Fresh challenges of both sides keep out replays, the direction keeps
- * out reflections. The acceptor says nothing that depends on the key before the connector has
- * proved itself. What follows on the connection is sealed with keys of this transcript, one for
+ * out reflections. The acceptor sends nothing that depends on the key before the connector has
+ * proved itself. The frames after the handshake are sealed with keys of this transcript, one for
  * each direction (comm/mesh/frame_seal.h). It is not encrypted: the network between the nodes may
  * read the data, but cannot change it unnoticed.
  *
- * HELLO and CHALLENGE say in their tag whether checksums will do instead of authentication. They do
- * where both ends are set so, and what is agreed on is part of the transcript: whoever sits on the
- * way cannot change it.
+ * The tags of HELLO and CHALLENGE say whether that end accepts checksums instead of authentication.
+ * A link uses checksums if both ends accept them. The agreed choice is part of the transcript, so a
+ * man in the middle cannot change it.
  *
- * A refusal tells a stranger nothing: each well-formed HELLO gets a challenge, whatever job, rank
- * and generation it names, and each wrong proof the same refusal. So nobody without the key learns
- * which job runs here, or at which generation. A refused connector comes again until its deadline:
- * the acceptor may get to its generation, or its own plan be replaced.
+ * A refusal reveals nothing to a stranger: each well-formed HELLO gets a challenge, for any job,
+ * rank and generation, and each wrong proof gets the same refusal. So an attacker without the key
+ * does not learn which job runs here, or at which generation. A refused connector retries until its
+ * deadline: the acceptor may reach its generation, or its own plan may be replaced.
  *
  * No I/O, no clock, no randomness: the owner feeds frames in, sends the reply, provides challenges.
  */
@@ -38,7 +39,7 @@
 
 #define HANDSHAKE_CHALLENGE_SIZE 32
 
-/* The one refusal. Builds before this one said 1 to 4 for reasons that anybody could read. */
+/* The only refusal code. Older builds sent 1 to 4, which revealed the reason to a stranger. */
 #define HANDSHAKE_COME_AGAIN 2
 #define HANDSHAKE_REASON_MAX 4
 
@@ -47,9 +48,10 @@ struct handshake_identity {
     uint64_t generation;
     uint8_t key[MESH_KEY_SIZE];
     unsigned rank;
-    bool checksums; /* will do for the seals of a link whose other end says so, too */
+    bool checksums; /* accept checksums as seals if the other end accepts them too */
     bool (*expects)(void *context,
-                    unsigned rank); /* acceptor: is that a peer which connects to me */
+                    unsigned rank); /* acceptor: returns whether @rank is a peer that connects to
+                                     * this one */
     void *context;
 };
 
@@ -68,8 +70,9 @@ struct handshake {
     unsigned peer_rank;   /* acceptor: known after HELLO, proven in HANDSHAKE_PROVEN */
     uint64_t generation;  /* that the connector names */
     unsigned wanted_rank; /* acceptor: that the connector names */
-    bool checksums;       /* both said that they will do */
-    int mismatch;         /* acceptor: why no proof will do; 0: HELLO names me and my generation */
+    bool checksums;       /* both ends accept checksums */
+    int mismatch;         /* acceptor: the error for any proof; 0: HELLO names this rank, job and
+                           * generation */
     uint8_t connector_challenge[HANDSHAKE_CHALLENGE_SIZE];
     uint8_t acceptor_challenge[HANDSHAKE_CHALLENGE_SIZE];
 };
@@ -80,27 +83,29 @@ struct handshake_reply {
     uint8_t payload[FRAME_SMALL_MAX];
 };
 
-/** handshake_connect() - the connector's side; @ret_reply is the HELLO to send */
+/** handshake_connect() - begin the connector's side; @ret_reply is the HELLO to send */
 void handshake_connect(struct handshake *handshake, const struct handshake_identity *identity,
                        unsigned peer_rank, const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE],
                        struct handshake_reply *ret_reply);
 
-/** handshake_accept() - the acceptor's side, which waits for a HELLO */
+/** handshake_accept() - begin the acceptor's side, which waits for a HELLO */
 void handshake_accept(struct handshake *handshake, const struct handshake_identity *identity,
                       const uint8_t challenge[HANDSHAKE_CHALLENGE_SIZE]);
 
-/** handshake_fits() - acceptor: a HELLO is here that names this job, generation and an expected
- * peer, and its proof is awaited */
+/** handshake_fits() - return whether the acceptor has a HELLO that names this job, this generation
+ * and an expected peer, and waits for its proof */
 bool handshake_fits(const struct handshake *handshake);
 
-/** handshake_seals() - in HANDSHAKE_PROVEN: what both ends agree on */
+/** handshake_seals() - return the kind of seal that both ends agreed on; only in
+ * HANDSHAKE_PROVEN */
 enum frame_seal_kind handshake_seals(const struct handshake *handshake);
-/** handshake_keys() - in HANDSHAKE_PROVEN: of the seals of what leaves here, and of what comes */
+/** handshake_keys() - return the seal keys of the outgoing and the incoming direction; only in
+ * HANDSHAKE_PROVEN */
 void handshake_keys(const struct handshake *handshake, uint8_t ret_key_out[FRAME_SEAL_KEY_SIZE],
                     uint8_t ret_key_in[FRAME_SEAL_KEY_SIZE]);
 
 /**
- * handshake_step() - one frame that came; @payload has frame->length bytes
+ * handshake_step() - process one received frame; @payload has frame->length bytes
  * @ret_reply: to be sent in every case, also before the connection is closed for an error
  *
  * Return: 0 (look at handshake->state); -EPERM (a wrong proof), -EPROTO (not a frame for now);

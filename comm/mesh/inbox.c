@@ -89,7 +89,7 @@ uint64_t inbox_take_owed(struct inbox *inbox)
 
 /* ---- the callers' side ---- */
 
-/* The receive and the message belong together now; the message leaves the queue. */
+/* Pair the receive with the message; the message leaves the queue. */
 static void claim(struct inbox *inbox, struct mesh_request *request, struct message *message)
 {
     TAILQ_REMOVE(&inbox->messages, message, entry);
@@ -136,7 +136,8 @@ static int message_new(uint64_t tag, size_t size_bytes, struct message **ret_mes
     return 0;
 }
 
-/* A receive meets what came for it; of another size it is complete, and has failed. */
+/* Match a receive with its message; a message of another size completes the receive with an
+ * error. */
 static int match(struct inbox *inbox, struct mesh_request *request, uint64_t size_bytes,
                  size_t *ret_size)
 {
@@ -254,7 +255,7 @@ void inbox_fail(struct inbox *inbox, int result)
     fail_requests(&inbox->accepted, result);
     if (inbox->arriving_request)
         request_complete(inbox->arriving_request, result);
-    /* A message that was taken while it arrived is in no queue: its request frees it. */
+    /* A message that was claimed while it arrived is in no queue: its request frees it. */
     if (inbox->arriving_message && inbox->arriving_message->claimant)
         request_complete(inbox->arriving_message->claimant, result);
     struct message *message;

@@ -1,6 +1,6 @@
 /*
- * A link: a byte stream to one peer, never blocking. The seam between the mesh and what carries it:
- * tcp.c here; a simulated network implements the same table.
+ * A link: a non-blocking byte stream to one peer. It is the interface between the mesh and its
+ * transport: tcp.c here; a simulated network implements the same table.
  *
  * One thread (the I/O thread of a mesh) uses a link. Framing, authentication, heartbeats and
  * failure are above it (frame_stream.h, handshake.h, mesh_thread.c).
@@ -16,15 +16,15 @@
 struct link;
 
 struct link_operations {
-    /* Return: 0 once connected, -EINPROGRESS, or why it cannot be */
+    /* Return: 0 once connected, -EINPROGRESS, or the error of connecting */
     int (*connected)(struct link *link);
-    /* Return: bytes taken, -EAGAIN when nothing can be taken now, else the link is broken */
+    /* Return: bytes taken, -EAGAIN when the link is full, else the link is broken */
     ssize_t (*send)(struct link *link, const struct iovec *parts, int part_count);
-    /* Return: bytes, 0 when the peer has finished, -EAGAIN when nothing is here, else broken */
+    /* Return: bytes, 0 when the peer has finished, -EAGAIN without data, else the link is broken */
     ssize_t (*receive)(struct link *link, const struct iovec *parts, int part_count);
     /* Break the link when the peer's machine acknowledges nothing for so long. */
     void (*set_timeout)(struct link *link, uint64_t timeout_ns);
-    /* Nothing more will be sent; what was taken still arrives, and receiving goes on. */
+    /* End sending; bytes taken before still arrive, and receiving continues. */
     void (*finish)(struct link *link);
     void (*free)(struct link *link);
 };

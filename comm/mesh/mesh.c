@@ -1,6 +1,6 @@
 /*
- * The callers' side of a mesh: posting, waiting, opening and closing. Callers never touch a socket;
- * they put requests where the I/O thread finds them, wake it, and wait for `done` (mesh_state.h).
+ * The callers' side of a mesh: posting, waiting, opening and closing. Callers never touch a socket:
+ * they queue requests for the I/O thread, wake it, and wait for `done` (mesh_state.h).
  */
 #include "comm/mesh/mesh.h"
 
@@ -114,7 +114,7 @@ static int init_peers(struct mesh *mesh, const struct mesh_options *options, str
     return 0;
 }
 
-/* Those without a share of their own divide what the mesh has for them. */
+/* Divide the mesh's limit evenly among the peers without a share of their own. */
 static void share_room(struct mesh *mesh, uint64_t unexpected_max_bytes)
 {
     unsigned sharers = 0;
@@ -354,7 +354,8 @@ static int send_locked(struct mesh *mesh, unsigned rank, uint64_t tag, const voi
     if (ret_request)
         *ret_request = request;
     if (request->peer->left) {
-        message_transfer_send_done(request, 0); /* it wants nothing more: as lost on the way */
+        message_transfer_send_done(request, 0); /* the peer has sent BYE: count the message as lost
+                                                 * in flight */
         return 0;
     }
     TAILQ_INSERT_TAIL(&request->peer->sends, request, entry);
@@ -371,7 +372,7 @@ int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, 
     return status;
 }
 
-/* With the lock: the receive meets its message, or joins those that wait for theirs. */
+/* With the lock: match the receive with its message, or queue it. */
 static int post_receive(struct mesh_request *request)
 {
     struct mesh *mesh = request->mesh;
@@ -454,7 +455,7 @@ void mesh_ask_again(struct mesh *mesh)
     pthread_mutex_unlock(&mesh->lock);
 }
 
-/* With the lock: until the request is done, which the I/O thread sees to in every case. */
+/* With the lock: wait until the request is done; the I/O thread completes it in every case. */
 static int await_done(struct mesh_request *request, uint64_t deadline_ns)
 {
     struct mesh *mesh = request->mesh;
@@ -473,8 +474,8 @@ static int await_done(struct mesh_request *request, uint64_t deadline_ns)
     return late && request->result == -ECONNRESET ? -ETIMEDOUT : request->result;
 }
 
-/* The bytes of a message that came before its receive was posted. Not with the lock: it may be
- * long. */
+/* Copy the bytes of a message that came before its receive was posted. Without the lock: the copy
+ * may be long. */
 static void fill_from_message(struct mesh_request *request)
 {
     if (request->size_bytes > 0)
@@ -510,7 +511,7 @@ bool mesh_test(struct mesh_request *request)
     return done;
 }
 
-/* With the lock: until a message of that tag is here, or has been offered. */
+/* With the lock: wait until a message of that tag is here, or has been offered. */
 static int await_message(struct peer *peer, uint64_t tag, uint64_t deadline_ns,
                          struct message **ret_message)
 {
@@ -532,7 +533,7 @@ static int await_message(struct peer *peer, uint64_t tag, uint64_t deadline_ns,
     }
 }
 
-/* With the lock: the message that was found becomes a receive of its size. */
+/* With the lock: post a receive of the found message's size. */
 static int receive_found(struct peer *peer, const struct message *message,
                          struct mesh_request **ret_request)
 {

@@ -6,24 +6,24 @@
  * straight into its buffer, a message without a posted receive waits in a bounded queue.
  *
  * Links are authenticated: both sides prove knowledge of the generation's key by a keyed hash over
- * fresh random challenges, the job, the generation and both ranks (libsodium). A frame of another
- * generation, from a stranger, too long or with an unknown type ends the link.
+ * fresh random challenges, the job, the generation and both ranks (libsodium). A frame ends the
+ * link if it is of another generation, from a stranger, too long or of an unknown type.
  *
- * Memory: messages that nobody has asked for yet take at most unexpected_max_bytes here, shared
- * evenly by the peers, but for those with a share of their own. What a peer has beyond its share is
- * announced and stays on its side until a receive is posted. So links are always read, and
- * heartbeats and faults come through however far behind this worker is. A receive posted early
- * saves a copy and, for large messages, a round trip.
+ * Memory: messages without a posted receive take at most unexpected_max_bytes here. The peers
+ * without a share of their own divide that evenly. A message beyond its peer's share is announced
+ * and stays on the peer's side until a receive is posted. So links are always read, and heartbeats
+ * and faults come through however far behind this worker is. A receive posted early saves a copy
+ * and, for large messages, a round trip.
  *
  * Failure: a closed or reset link, or a peer silent for failure_timeout_ns (heartbeats go every
- * quarter of that), puts the whole mesh into the failed state: every waiter returns -ECONNRESET,
- * every later call too, peers are told with a FAULT frame and do the same. A failed mesh is only
- * closed. mesh_fault() says who was lost. A peer that has said BYE may close without being a fault:
- * what is sent to it is dropped; a receive from it that finds no message fails the mesh. A request
- * that was complete before the failure still gives its result.
+ * quarter of that), puts the whole mesh into the failed state. Every waiting call and every later
+ * call returns -ECONNRESET. Every peer gets a FAULT frame and fails its mesh too. A failed mesh can
+ * only be closed. mesh_fault() returns the lost ranks. A peer that has sent BYE may close without a
+ * fault: messages to it are dropped, and a receive from it that finds no message fails the mesh. A
+ * request that was complete before the failure still gives its result.
  *
- * `struct link` is the seam: tcp here, a simulated one beside it. What moves tensors between GPUs
- * without a link is a carrier (carrier.h).
+ * `struct link` is the interface to the network: tcp here, a simulated one in the tests. A carrier
+ * (carrier.h) moves tensors between GPUs without a link.
  */
 #pragma once
 
@@ -45,12 +45,13 @@ struct mesh_peer {
     unsigned rank;
     char address[ADDRESS_SIZE]; /* where its listener is; the higher rank connects to the lower */
     char name[MESH_NAME_SIZE]; /* for people, "b/1"; may be empty, then the address stands for it */
-    uint64_t unexpected_max_bytes; /* its share of such messages; 0: an even one of what the mesh
-                                      has for those without their own */
+    uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
+                                    * of the mesh's unexpected_max_bytes */
 };
 
-/* Who never answered while links were being made: their hosts gave no sign of life, not even the
- * refusal of a connection, for MESH_UNREACHED_TIMEOUTS. Only ranks that this one connects to. */
+/* The ranks that never answered while links were made: their hosts sent nothing, not even the
+ * refusal of a connection, for MESH_UNREACHED_TIMEOUTS. Contains only ranks that this rank connects
+ * to. */
 #define MESH_UNREACHED_MAX      64
 #define MESH_UNREACHED_TIMEOUTS 4 /* of failure_timeout */
 struct mesh_unreached {
@@ -67,24 +68,26 @@ struct mesh_options {
     unsigned peer_count;
     int listener;                  /* from mesh_listen(); borrowed, outlives the mesh */
     uint64_t failure_timeout_ns;   /* at least 20 ms */
-    uint64_t unexpected_max_bytes; /* messages nobody has asked for, of all peers that have no share
-                                      of their own; 0: 256 MiB */
-    uint64_t connect_deadline_ns;  /* monotonic: all links up by then, or -ETIMEDOUT naming who is
-                                      missing; sooner when a host is unreached */
-    bool checksums;   /* will do for links to peers of the same mind (comm/mesh/frame_seal.h) */
+    uint64_t unexpected_max_bytes; /* messages without a posted receive, of all peers that have no
+                                    * share of their own; 0: 256 MiB */
+    uint64_t connect_deadline_ns;  /* monotonic; -ETIMEDOUT then, naming the missing ranks; sooner
+                                    * when a host is unreached */
+    bool checksums;   /* use checksums instead of authentication on links to peers that set this too
+                       * (comm/mesh/frame_seal.h) */
     bool any_address; /* accept connections from addresses that no peer has (translated ones) */
-    bool patient;     /* hosts that are unreached do not end it: they may come to be reached */
-    struct mesh_unreached *unreached; /* filled when opening fails; NULL: nobody asks */
+    bool patient;     /* unreached hosts do not end mesh_open(): they may become reachable */
+    struct mesh_unreached *unreached; /* filled when opening fails; NULL: not wanted */
 };
 
 struct mesh;
 struct mesh_request; /* one posted send or receive */
 
-/** mesh_listen() - a listening TCP socket at "host:port" (SO_REUSEADDR); the descriptor into
- * *ret_listener */
+/** mesh_listen() - open a listening TCP socket at "host:port" (SO_REUSEADDR) and store its
+ * descriptor in *ret_listener */
 int mesh_listen(const char *address, int *ret_listener, struct error *error) CHECK_RESULT;
 
-/** mesh_listener_address() - where a listener is bound: the port that "host:0" was given */
+/** mesh_listener_address() - return the bound address of a listener, with the port that the kernel
+ * chose for "host:0" */
 int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
 
 /**
@@ -95,25 +98,26 @@ int mesh_listener_address(int listener, char ret_address[ADDRESS_SIZE]) CHECK_RE
  * and all in the same way: a peer that refuses is tried again. A connection from an address that no
  * peer has is closed before a byte of it is read, unless @any_address.
  *
- * A host that is unreached ends the wait before the deadline, unless this one is patient: it is
- * dead, or cut off from here, and who plans must know.
+ * A host that is unreached ends the wait before the deadline, unless @options->patient: the host is
+ * dead or behind a netsplit, and the leader must plan without it.
  *
- * Return: 0; -ETIMEDOUT (who is missing is in @error), -EPERM (the same, and one of them could not
- * prove that it knows the key), -ECONNRESET (a peer that was here has told of a fault), -ECANCELED,
- * -EINVAL, -ENOMEM, or errno of making a thread.
+ * Return: 0; -ETIMEDOUT (@error names the missing ranks), -EPERM (the same, and a missing rank
+ * could not prove that it knows the key), -ECONNRESET (a connected peer has reported a fault),
+ * -ECANCELED, -EINVAL, -ENOMEM, or errno of making a thread.
  */
 int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_mesh,
               struct error *error) CHECK_RESULT;
 
 /**
- * mesh_close() - says BYE to peers when healthy, joins the thread, frees everything; NULL allowed
+ * mesh_close() - send BYE to the peers if the mesh is healthy, join the thread, free everything;
+ * NULL allowed
  *
- * Sends without a handle that were posted are sent before, within failure_timeout; a failed mesh
- * takes at most a quarter of that. Every request must have been waited for.
+ * Posted sends without a handle are sent first, within failure_timeout. Closing a failed mesh takes
+ * at most a quarter of that. Every request must have been waited for.
  */
 void mesh_close(struct mesh *mesh);
 
-/** mesh_abort() - from any thread: fail the mesh as if a link had broken, with @reason */
+/** mesh_abort() - fail the mesh with @reason, as if a link had broken; any thread may call it */
 void mesh_abort(struct mesh *mesh, const char *reason);
 
 /**
@@ -145,39 +149,42 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
                      void **ret_data, size_t *ret_size_bytes) CHECK_RESULT;
 
 /**
- * mesh_wait() - until the request is complete; frees it in every case
+ * mesh_wait() - wait until the request is complete; free it in every case
  *
- * A send is complete when its bytes have been handed to the kernel. One that exceeds the share
- * which the peer keeps for it (see above) is handed over only when the peer posts its receive: so
- * two ranks that exchange large messages post their receives before they wait for their sends.
+ * A send is complete when its bytes have been handed to the kernel. A send that exceeds its share
+ * on the peer (see above) is handed over only when the peer posts its receive. So two ranks that
+ * exchange large messages post their receives before they wait for their sends.
  * @deadline_ns: monotonic; UINT64_MAX: until complete or the mesh fails (peers are watched by
  * heartbeats) Return: 0, -ECONNRESET (the mesh failed), -ETIMEDOUT (the mesh is failed by it),
  * -EMSGSIZE (other size came; the mesh is failed by it)
  */
 int mesh_wait(struct mesh_request *request, uint64_t deadline_ns) CHECK_RESULT;
 
-/** mesh_test() - whether mesh_wait() would return at once */
+/** mesh_test() - return whether mesh_wait() would return at once */
 bool mesh_test(struct mesh_request *request);
 
 struct mesh_fault {
     bool failed;
-    unsigned lost_ranks[64]; /* closed or went silent; none: an abort, or a FAULT passed on */
+    unsigned lost_ranks[64]; /* ranks that closed or went silent; none: an abort, or a FAULT that a
+                              * peer passed on */
     unsigned lost_count;
     char text[256];
 };
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 
-/** mesh_await_fault() - until the mesh has failed or the deadline (monotonic); Return: has it? */
+/** mesh_await_fault() - wait until the mesh has failed or the deadline (monotonic). Return: whether
+ * the mesh has failed */
 bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns);
 
 /**
- * mesh_await() - without a deadline, until @may_go_on(@context) or the mesh has failed
- * @may_go_on: asked at once and after every mesh_ask_again(), with the mesh locked: it only looks
+ * mesh_await() - wait without a deadline until @may_go_on(@context) or the mesh has failed
+ * @may_go_on: called at once and after every mesh_ask_again(), with the mesh locked; must not block
+ * or call the mesh
  *
- * Return: has the mesh failed?
+ * Return: whether the mesh has failed
  */
 bool mesh_await(struct mesh *mesh, bool (*may_go_on)(const void *context), const void *context);
-/** mesh_ask_again() - from any thread: what mesh_await() asks for may have come true */
+/** mesh_ask_again() - make mesh_await() call @may_go_on again; any thread may call it */
 void mesh_ask_again(struct mesh *mesh);
 
 struct mesh_statistics {

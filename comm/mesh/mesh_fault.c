@@ -1,14 +1,14 @@
 /*
- * The end of a mesh: by a fault, or by leaving.
+ * End a mesh: by a fault, or by leaving.
  *
  * A fault is found once (a link that closed, silence, a frame that is not allowed, mesh_abort, or a
  * FAULT frame). Then every request is completed with -ECONNRESET, at once and before anything is
- * sent; every other peer gets a FAULT with the root cause, behind the segment that may be half out,
- * and does the same. Connections are finished in order (all sent, output shut, input read to its
- * end), for closing a socket with unread input would throw away what is still on its way out; a
- * quarter of the time-out bounds that.
+ * sent; every other peer gets a FAULT with the root cause, behind a segment that may be partly
+ * sent, and does the same. Connections are finished in order (all sent, output shut, input read to
+ * its end), because closing a socket with unread input would discard unsent output. A quarter of
+ * the time-out bounds that.
  *
- * Leaving is the same with BYE in the place of FAULT, after all that was posted has been sent.
+ * Leaving is the same with BYE in the place of FAULT, after all posted sends have been sent.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static unsigned count_sends(const struct peer *peer)
 
 /* ---- failing ---- */
 
-/* Everybody who waits is told; with the lock. */
+/* Complete every request and wake every waiting thread; with the lock. */
 static void complete_all(struct mesh *mesh)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++) {
@@ -71,7 +71,7 @@ static void begin_farewell(struct mesh *mesh, const char *root_cause)
     snprintf(mesh->root_cause, sizeof(mesh->root_cause), "%s", root_cause);
 }
 
-/* Opening has failed: those whose links are up already learn it as a fault, not as a lost peer. */
+/* Fail the opening: peers whose links are up already learn of it as a fault, not as a lost peer. */
 void mesh_give_up(struct mesh *mesh, const char *text)
 {
     struct connection *connection;
@@ -113,7 +113,7 @@ void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count,
     fail_as(mesh, lost, lost_count, text, text);
 }
 
-/* A peer's mesh has failed: so does this one, with its root cause, which others are told in turn.
+/* Fail this mesh because a peer's mesh has failed, and pass the peer's root cause on.
  */
 void mesh_fail_told(struct connection *connection, const uint8_t *text, size_t text_size)
 {
@@ -219,7 +219,7 @@ void mesh_leave_tick(struct mesh *mesh)
     }
 }
 
-/* The peer leaves: what it was to get it does not want, what it owes will not come. */
+/* Process a peer's BYE: drop its sends, and fail receives whose message will not come. */
 void connection_depart(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;

@@ -1,17 +1,18 @@
 /*
- * What the files of the mesh share: the mesh, its peers, its connections.
+ * The state that the files of the mesh share: the mesh, its peers, its connections.
  *
  *     mesh.c         the callers' side: posting, waiting, opening, closing
- *     mesh_thread.c  the I/O thread: poll, take what was posted, heartbeats, silence
+ *     mesh_thread.c  the I/O thread: poll, take posted requests, heartbeats, silence
  *     rendezvous.c   making the links of a generation
  *     message_transfer.c     messages, offers and credit on a link that is up
  *     mesh_fault.c   failing, and leaving in good order
  *
- * Two kinds of state: what is marked "lock" belongs to whoever holds mesh->lock; all the rest
- * belongs to the I/O thread. The I/O thread reads and writes sockets, and the callers' buffers,
- * without the lock; a request's buffers are its own until the request is done, and it alone makes
- * requests done (or mesh_receive() does, for a message that is already here). So when mesh_wait()
- * returns, nobody touches the buffer any more, in failure too.
+ * State has two kinds. A member marked "lock" belongs to the thread that holds mesh->lock. Every
+ * other member belongs to the I/O thread. The I/O thread reads and writes sockets, and the callers'
+ * buffers, without the lock; a request's buffers belong to the I/O thread until the request is
+ * done. Only the I/O thread completes requests, except that mesh_receive() completes a receive
+ * whose message is already here. So when mesh_wait() returns, no thread touches the buffer any
+ * more, after a failure too.
  */
 #pragma once
 
@@ -39,14 +40,14 @@ enum connection_state {
     CONNECTION_CONNECTING, /* TCP is not through */
     CONNECTION_GREETING,   /* handshake */
     CONNECTION_UP,
-    CONNECTION_LEAVING, /* a farewell is on its way or was heard; input is read and forgotten */
+    CONNECTION_LEAVING, /* a BYE or FAULT was sent or received; input is read and dropped */
     CONNECTION_CLOSED,  /* freed at the end of the round */
 };
 
 struct connection {
     TAILQ_ENTRY(connection) entry;
     struct mesh *mesh;
-    struct peer *peer; /* NULL: somebody who connected and has not proved who it is */
+    struct peer *peer; /* NULL: the remote end has not proved its identity */
     enum connection_state state;
     struct link *link;
     struct frame_stream stream;
@@ -54,7 +55,7 @@ struct connection {
     struct tcp_host host; /* while `peer` is NULL */
     uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
     uint64_t heard_ns;    /* attention time (failure_detector.h) */
-    uint32_t interest;    /* what epoll was told */
+    uint32_t interest;    /* the events that epoll watches */
     bool output_blocked;  /* the link takes nothing now */
     bool input_over, output_over;
 };
@@ -71,22 +72,22 @@ struct peer {
 
     /* rendezvous */
     struct tcp_host host; /* of its address */
-    bool up;              /* proven, and its first credit is here */
-    bool answered;        /* its host did, if only by a refusal */
+    bool up;              /* authenticated, and its first credit is here */
+    bool answered;        /* its host answered, if only by a refusal */
     uint64_t retry_ns, backoff_ns;
     int problem; /* why the last attempt failed, 0: nothing was heard */
 
     /* transfer */
-    uint64_t credit_bytes;       /* what it takes without asking */
-    struct mesh_requests offers; /* sends that it has been offered */
-    unsigned offer_count;        /* of those, and of the offers still in the stream's queue */
+    uint64_t credit_bytes;       /* bytes the peer accepts without an OFFER */
+    struct mesh_requests offers; /* sends that were offered to the peer */
+    unsigned offer_count;        /* offered sends, plus the offers still in the stream's queue */
     uint64_t offers_made, offers_seen;
 };
 
 enum mesh_phase {
     MESH_OPENING,
     MESH_OPEN,
-    MESH_CLOSING, /* what was posted is sent, then BYE */
+    MESH_CLOSING, /* posted sends are sent, then BYE */
     MESH_FAILED,  /* FAULT is sent, then everything is closed */
     MESH_OVER,    /* the thread has ended or is about to */
 };
@@ -111,18 +112,20 @@ struct mesh {
     bool listening;
     uint64_t listen_retry_ns;
     struct tcp_host newest_stranger;
-    uint64_t strangers_told, strangers_told_ns; /* what the log has of `turned_away`, and when */
+    uint64_t strangers_told, strangers_told_ns; /* the part of `turned_away` already logged, and the
+                                                 * time of that log line */
     uint64_t farewell_deadline_ns;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool opened; /* lock: open_result and open_error are there */
+    bool opened; /* lock: open_result and open_error are set */
     int open_result;
     struct error open_error;
     struct mesh_unreached unreached; /* lock: when opening has failed */
     bool failed;                     /* lock */
     struct mesh_fault fault;
-    char root_cause[256]; /* the I/O thread's: the fault without who told us, what FAULT carries */
+    char root_cause[256]; /* owned by the I/O thread: the reason that FAULT carries, without the
+                           * peer that reported it */
     bool close_wanted, abort_wanted, wake_pending; /* lock */
     char abort_text[256];
     unsigned request_count; /* lock */

@@ -1,6 +1,6 @@
 /*
- * The I/O thread: one round = poll, serve the links that are ready, take what callers have posted,
- * timers, hand over what links take. Nothing in it blocks but the poll.
+ * The I/O thread: one round = poll, serve the links that are ready, take posted requests, timers,
+ * hand data to the links. Only the poll blocks.
  */
 #include <assert.h>
 #include <errno.h>
@@ -134,7 +134,7 @@ void connection_flush(struct connection *connection)
 static int greeting_message(void *context, const struct frame *frame, uint8_t **ret_destination)
 {
     (void)context, (void)frame, (void)ret_destination;
-    return -EPROTO; /* no messages before both have proved who they are */
+    return -EPROTO; /* no messages before both ends are authenticated */
 }
 
 static int greeting_message_end(void *context, const struct frame *frame)
@@ -209,7 +209,7 @@ static void serve(struct mesh *mesh, const struct epoll_event *event)
     }
 }
 
-/* What callers have posted since the last round. */
+/* Take the requests that callers have posted since the last round. */
 static void take_posted(struct mesh *mesh)
 {
     char abort_text[sizeof(mesh->abort_text)];
@@ -237,7 +237,7 @@ static void send_heartbeats(struct mesh *mesh)
     struct connection *connection;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
-        /* One that still waits here would not reach the peer sooner if it were two. */
+        /* A heartbeat that still waits here would not arrive sooner with a second one behind it. */
         if (connection->state != CONNECTION_UP || connection->stream.small.size_bytes > 0)
             continue;
         int status = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
@@ -246,7 +246,7 @@ static void send_heartbeats(struct mesh *mesh)
     }
 }
 
-/* Give up peers that have been silent for too long, after a last look at each. */
+/* Give up peers that have been silent for too long, after a last read of each link. */
 static void find_silent(struct mesh *mesh)
 {
     struct peer *lost[ARRAY_COUNT(mesh->fault.lost_ranks)];

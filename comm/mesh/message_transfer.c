@@ -1,5 +1,5 @@
 /*
- * Messages on a link that is up: sent at once within the peer's credit, offered beyond it.
+ * Messages on a link that is up: sent at once within the peer's credit, offered beyond the credit.
  *
  * Order: messages of one tag are matched in the order in which they were posted, because DATA and
  * OFFER leave through one queue; only the bytes of an offered message may come after those of a
@@ -20,7 +20,7 @@ int message_transfer_begin(struct connection *connection)
     struct peer *peer = connection->peer;
     uint64_t window_bytes = MIN(peer->options.unexpected_max_bytes, (uint64_t)MESH_MESSAGE_MAX);
     pthread_mutex_lock(&mesh->lock);
-    inbox_fail(&peer->inbox, -ECONNRESET); /* what a link that broke while opening had brought */
+    inbox_fail(&peer->inbox, -ECONNRESET); /* drop messages of a link that broke while opening */
     inbox_init(&peer->inbox, window_bytes);
     peer->left = false;
     pthread_mutex_unlock(&mesh->lock);
@@ -121,7 +121,7 @@ void message_transfer_drop_sends(struct peer *peer, int result)
         struct frame_stream_items items;
         TAILQ_INIT(&items);
         TAILQ_CONCAT(&items, &stream->items, entry);
-        /* Before anybody may free its data: what the stream still needs of it is copied. */
+        /* Copy the data that the stream still needs before its owner may free it. */
         if (frame_stream_abandon(stream) < 0)
             peer->connection->output_over = true;
         for (item = TAILQ_FIRST(&items); item; item = next) {
@@ -141,14 +141,15 @@ void message_transfer_drop_sends(struct peer *peer, int result)
 
 /* ---- in ---- */
 
-/* A frame of another generation, or in another's name, ends the link. */
+/* Return whether the frame names this generation and this peer; the link ends otherwise. */
 static bool frame_belongs(const struct connection *connection, const struct frame *frame)
 {
     return frame->generation == connection->mesh->identity.generation &&
            frame->source == connection->peer->options.rank;
 }
 
-/* The two sides disagree about the program: nothing after this can be trusted. */
+/* Fail the mesh: the two ends disagree about the size of a message, so no later message can be
+ * trusted. */
 static int fail_size(struct connection *connection, uint64_t tag, uint64_t came_bytes,
                      size_t wanted_bytes)
 {

@@ -1,11 +1,11 @@
 /*
- * Making the links of one generation: the higher rank connects to the lower.
+ * Make the links of one generation: the higher rank connects to the lower.
  *
- * The listener outlives generations and nobody accepts while a mesh is open, so a connection may
- * sit in the backlog, half open as seen from here, until the acceptor gets to the same generation.
- * A connector gives such an attempt up after a while, well before its deadline, and tries anew;
- * what it left in the backlog is read later as a HELLO followed by the end, and dropped. When the
- * acceptor is there before that, the waiting connection is served at once.
+ * The listener outlives generations and accepts no connection while a mesh is open. So a connection
+ * may wait in the backlog, half open, until the acceptor reaches the same generation. A connector
+ * gives such an attempt up well before its deadline and retries. The acceptor later reads the
+ * abandoned connection as a HELLO followed by end of file and drops it. If the acceptor is ready
+ * before that, it serves the waiting connection at once.
  *
  * Every failed attempt is retried (10 ms doubling to 200 ms) until the deadline. One answer ends
  * the wait: a FAULT from a peer whose mesh of this generation has already failed. A link that
@@ -15,17 +15,17 @@
  * they make to the address that the plan has of them, so a node with several addresses is known.
  * Addresses of a plan are numbers: they are compared as bytes, and no name server is asked.
  *
- * Strangers at an address of a peer may connect as often as they like: handshakes that are under
- * way are few for each address. Where translated addresses must be let in (`any_address`), the
- * addresses that no peer has share as few, so that they do not take the place of a peer's.
- * A connection whose HELLO names this generation and a rank that is missed is never dropped for
- * another, but for a newer one of the same rank. While a mesh is open the backlog is kept short, so
- * that the next generation's connectors find room in it.
+ * Strangers at an address of a peer may connect as often as they like: the number of handshakes in
+ * flight is bounded per address. Where translated addresses must be let in (`any_address`), all
+ * addresses that no peer has share one such bound, so that they do not take the place of a peer. A
+ * connection whose HELLO names this generation and a missing rank is dropped only for a newer
+ * connection of the same rank. While a mesh is open the backlog is kept short, so that the next
+ * generation's connectors find room in it.
  *
  * A host that answers no attempt at all, not even by a refusal, is not waited for until the
- * deadline: a kernel answers at once, whatever its worker does, so the host is dead or cut off.
- * Those who are told of that by a FAULT began a little later, so they name whom they have missed
- * for somewhat less long.
+ * deadline: a kernel answers at once, even if its worker is busy, so the host is dead or behind a
+ * netsplit. The peers that learn of it by a FAULT may have begun a little later, so they list ranks
+ * after a somewhat shorter silence.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -64,7 +64,7 @@ static bool wants_attempt(const struct peer *peer)
     return connects_to(peer->mesh, peer) && !peer->up && !peer->connection;
 }
 
-/* No sign of life of its host for @timeouts, in which this process was not stopped itself. */
+/* Return whether the peer's host sent nothing for @timeouts in which this process ran. */
 static bool is_unreached(const struct mesh *mesh, const struct peer *peer, unsigned timeouts)
 {
     return connects_to(mesh, peer) && !peer->up && !peer->answered &&
@@ -88,7 +88,7 @@ static void list_unreached(struct mesh *mesh)
             list->ranks[list->count++] = mesh->peers[i].options.rank;
 }
 
-/* How long one attempt may stay unanswered: many attempts must fit what is left. */
+/* Return the deadline of one attempt: many attempts must fit into the remaining time. */
 static uint64_t attempt_deadline_ns(const struct mesh *mesh)
 {
     uint64_t left_ns =
@@ -181,7 +181,7 @@ void rendezvous_begin(struct mesh *mesh)
 
 /* ---- accepting ---- */
 
-/* How many peers the plan has at @host. */
+/* Count the peers that the plan has at @host. */
 static unsigned peers_at(const struct mesh *mesh, const struct tcp_host *host)
 {
     unsigned count = 0;
@@ -196,14 +196,15 @@ static bool is_stranger(const struct connection *connection)
            !handshake_fits(&connection->handshake);
 }
 
-/* A host of the plan has a share of its own; all others have one together. */
+/* Return whether two connections count against the same bound: each host of the plan has its own,
+ * all other hosts share one. */
 static bool share_one(const struct mesh *mesh, const struct tcp_host *host, bool known,
                       const struct connection *connection)
 {
     return known ? tcp_host_equal(host, &connection->host) : !peers_at(mesh, &connection->host);
 }
 
-/* Make room for one more handshake from @host: the oldest that shares its room makes it. */
+/* Make room for one more handshake from @host: drop the oldest that shares its bound. */
 static void evict_stranger(struct mesh *mesh, const struct tcp_host *host)
 {
     unsigned peers = peers_at(mesh, host), count = 0;
@@ -219,7 +220,7 @@ static void evict_stranger(struct mesh *mesh, const struct tcp_host *host)
         connection_close(oldest);
 }
 
-/* Nobody without the key knows the generation, so this is the same peer's attempt before. */
+/* Only a holder of the key knows the generation, so an older attempt is the same peer's. */
 static void drop_older_attempt(const struct connection *newest)
 {
     struct connection *connection;
@@ -232,7 +233,7 @@ static void drop_older_attempt(const struct connection *newest)
     }
 }
 
-/* Count it, and say it: the first one at once, the others together. */
+/* Count the connection and log it: the first at once, the others together. */
 static void turn_away(struct mesh *mesh, struct link *link, const struct tcp_host *host)
 {
     link_free(link);
@@ -269,7 +270,7 @@ static void accept_link(struct mesh *mesh, struct link *link)
     connection_receive(connection); /* a HELLO that is here already tells a peer from a stranger */
 }
 
-/* While a mesh is open: nobody is served, but who floods the backlog does not fill it. */
+/* Keep a flood of connections from filling the backlog while a mesh is open; serve none of them. */
 void rendezvous_thin(struct mesh *mesh)
 {
     unsigned waiting = tcp_waiting(mesh->listener);
@@ -357,7 +358,7 @@ void rendezvous_ready(struct peer *peer)
     peer->up = true;
 }
 
-/* Nothing but what the other side has sealed counts from here on. */
+/* Accept only sealed frames from here on. */
 static int seal_stream(struct connection *connection)
 {
     uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
@@ -369,7 +370,7 @@ static int seal_stream(struct connection *connection)
     return status;
 }
 
-/* The newest proven connection of a peer wins: an older one is what a lost attempt left behind. */
+/* The newest authenticated connection of a peer wins: an older one was left by a lost attempt. */
 static int link_proven(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
@@ -411,14 +412,15 @@ int rendezvous_greeting(struct connection *connection, const struct frame *frame
         return status;
     if (handshake_fits(&connection->handshake))
         drop_older_attempt(connection);
-    /* It answers: no attempt that may succeed is given up, or the other side could count on it. */
+    /* The peer answered. Do not give up an attempt that may succeed: the other side could already
+     * count on it. */
     connection->deadline_ns = mesh->now_ns + MAX(mesh->failure_timeout_ns, ATTEMPT_MAX_NS);
     return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
 }
 
 static void lose_stranger(struct connection *connection, int code)
 {
-    /* A refusal is worth one try to be sent; nobody waits for it here. */
+    /* Try once to send the refusal; do not wait for it. */
     if (code != -ESHUTDOWN && frame_stream_send(&connection->stream) < 0)
         code = -ESHUTDOWN;
     struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);

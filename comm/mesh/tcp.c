@@ -157,7 +157,7 @@ static const struct link_operations tcp_operations = {
     .free = tcp_free,
 };
 
-/* Takes the descriptor in every case. */
+/* Make a link; takes the descriptor in every case. */
 static int link_new(int descriptor, struct link **ret_link)
 {
     const int on = 1, unsent_max = UNSENT_MAX_BYTES;
@@ -270,7 +270,8 @@ int tcp_accept(int listener, struct link **ret_link)
         int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (descriptor >= 0)
             return link_new(descriptor, ret_link);
-        /* ECONNABORTED: the connector left while it waited in the backlog; the next may be there.
+        /* ECONNABORTED: the connector left while it waited in the backlog; another may wait behind
+         * it.
          */
         if (errno != EINTR && errno != ECONNABORTED)
             return -errno;
@@ -317,7 +318,7 @@ unsigned tcp_waiting(int listener)
     socklen_t size = sizeof(info);
     if (getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
         return 0;
-    return info.tcpi_unacked; /* of a listener: what its backlog holds */
+    return info.tcpi_unacked; /* for a listener: the length of its backlog */
 }
 
 void tcp_turn_away(int listener, unsigned count)

@@ -1,8 +1,8 @@
 /*
  * Links over TCP. Sockets are non-blocking, without Nagle's delay. Buffer sizes are left to the
- * kernel's tuning (a fixed SO_SNDBUF would end it, and wmem_max is often smaller than what tuning
- * reaches); TCP_NOTSENT_LOWAT keeps what waits unsent in the kernel short, so that a heartbeat or a
- * fault is not behind megabytes.
+ * kernel's tuning (a fixed SO_SNDBUF would end it, and wmem_max is often smaller than the tuned
+ * size); TCP_NOTSENT_LOWAT keeps the unsent data in the kernel short, so that a heartbeat or a
+ * fault does not wait behind megabytes.
  */
 #pragma once
 
@@ -10,38 +10,39 @@
 #include "base/name.h"
 #include "comm/mesh/link.h"
 
-/** tcp_listen() - @address: numeric "host:port", "[v6]:port"; port 0: any; the descriptor into
- * *ret_listener */
+/** tcp_listen() - open a listening socket and store its descriptor in *ret_listener. @address:
+ * numeric "host:port", "[v6]:port"; port 0: any */
 int tcp_listen(const char *address, int *ret_listener, struct error *error) CHECK_RESULT;
 
-/** tcp_local_address() - where a listener is bound, as text */
+/** tcp_local_address() - return the bound address of a listener as text */
 int tcp_local_address(int descriptor, char ret_address[ADDRESS_SIZE]) CHECK_RESULT;
 
-/** tcp_address_valid() - Return: 0, or -EINVAL: not a numeric "host:port" */
+/** tcp_address_valid() - check an address. Return: 0, or -EINVAL: not a numeric "host:port" */
 int tcp_address_valid(const char *address, struct error *error) CHECK_RESULT;
 
-/** tcp_connect() - begin; link_connected() says how it went once the link is writable
- * @listener: the connection comes from the address that this one is bound to, where that is
- * possible (the other side accepts addresses of the plan alone); -1: from any */
+/** tcp_connect() - begin to connect; link_connected() returns the result once the link is writable
+ * @listener: bind the connection to the address of this listener where possible (the other end
+ * accepts only addresses of the plan); -1: any source address */
 int tcp_connect(const char *address, int listener, struct link **ret_link) CHECK_RESULT;
 
-/** tcp_accept() - Return: 0, -EAGAIN when nobody waits, or errno of accept or of memory */
+/** tcp_accept() - accept one connection. Return: 0, -EAGAIN when none waits, -ENOMEM, or errno of
+ * accept */
 int tcp_accept(int listener, struct link **ret_link) CHECK_RESULT;
 
-/* An address without its port; IPv4 as ::ffff:a.b.c.d. All zero: not known. */
+/* An address without its port; IPv4 as ::ffff:a.b.c.d. All zero: unknown. */
 struct tcp_host {
     uint8_t bytes[16];
 };
 bool tcp_host_equal(const struct tcp_host *one, const struct tcp_host *other);
-/** tcp_host_of() - of numeric "host:port" */
+/** tcp_host_of() - parse the host of a numeric "host:port" */
 struct tcp_host tcp_host_of(const char *address);
-/** tcp_host_of_peer() - of the other end of a link */
+/** tcp_host_of_peer() - return the host of the other end of a link */
 struct tcp_host tcp_host_of_peer(const struct link *link);
 #define TCP_HOST_TEXT_SIZE 48
 /** tcp_host_text() - write "10.0.0.1" or "fd00::1" */
 void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE]);
 
-/** tcp_waiting() - how many connections wait to be accepted */
+/** tcp_waiting() - count the connections that wait to be accepted */
 unsigned tcp_waiting(int listener);
 /** tcp_turn_away() - accept and close up to @count, the oldest first */
 void tcp_turn_away(int listener, unsigned count);

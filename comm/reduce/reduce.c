@@ -3,15 +3,15 @@
  *
  *     expect:  the others' sums of my shard are received into scratch (begin does it, if the
  *              carrier matches by order)
- *     begin:   my sums of every other member's shard go to it; where tags match, what the others
- *              make of their shards is received where my first subtree lies
+ *     begin:   my sums of every other member's shard go to it; where tags match, the others' finished
+ *              shards are received into my first subtree
  *     combine: spans of lanes, left to right, are merged as soon as two of them are the children of
- *              one node, like a shift-reduce parser; what the last addition makes goes to all, and
- *              the others' shards are received, where begin has not done it
- *     finish:  all of that is complete
+ *              one node, like a shift-reduce parser; the root sum goes to all, and the receives of
+ *              the others' shards are posted, if begin has not done so
+ *     finish:  wait until all of that is complete
  *
- * Receiving into subtrees[0] while its slices may still be on their way out is safe: the owner of a
- * shard sends the sum only after it has my slice of it completely.
+ * Receiving into subtrees[0] while its slices may still be in flight is safe: the owner of a shard
+ * sends the sum only after it has received my whole slice.
  *
  * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
  * it would see in the whole array; with few elements the last shards are empty, and nothing is sent

@@ -3,14 +3,13 @@
  *
  * Each replica arrives with one f32 buffer per maximal subtree of its lanes
  * (comm/reduce/lane_tree.h). An array of `count` elements is cut into as many shards as there are
- * replicas; the owner of a shard receives everybody's subtree sums of it, finishes the tree, and
+ * replicas; the owner of a shard receives all members' subtree sums of it, finishes the tree, and
  * sends the result to all. The work is cut into buckets (one a unit), posted as soon as backward
  * has finished that unit, and finished later, so transfers overlap the rest of backward. The sum is
  * the same to the bit for every replica count.
  *
- * What moves the sums is a carrier, in the memory that the carrier moves; the additions go through
- * a function (the kernel's tree_add), so that GPU buffers are added where they lie. With one
- * replica nothing is sent.
+ * A carrier moves the sums, in its own kind of memory. A function (the kernel's tree_add) does the
+ * additions, so that GPU buffers are added on the GPU. With one replica nothing is sent.
  */
 #pragma once
 
@@ -20,7 +19,7 @@
 typedef void (*reduce_add_function)(void *context, float *output, const float *a, const float *b,
                                     size_t count);
 
-/* The memory of the buffers, where that is not the host's. */
+/* Allocator of the buffers, if they are not in host memory. */
 struct reduce_memory {
     /* 64-byte aligned. Return: 0, -ENOMEM */
     int (*allocate)(void *context, size_t size_bytes, void **ret_memory);
@@ -37,18 +36,19 @@ struct reduce_group {
     const struct lane_tree_span
         *lane_ranges; /* member -> its lanes; together [0, lanes) in order */
     reduce_add_function add;
-    const struct reduce_memory *memory; /* borrowed; NULL: the host's */
+    const struct reduce_memory *memory; /* borrowed; NULL: host memory */
     void *context;                      /* of add and memory */
 };
 
-/** reduce_scratch_bytes() - what a bucket of @group for @count elements takes of group->memory;
- * SIZE_MAX: more than there can be */
+/** reduce_scratch_bytes() - return the bytes of group->memory that a bucket of @group for @count
+ * elements takes; SIZE_MAX: overflow */
 size_t reduce_scratch_bytes(const struct reduce_group *group, size_t count);
 
 struct reduce_bucket; /* scratch and requests of one array, reused every step */
 
 /**
- * reduce_bucket_new() - for arrays of at most @count elements; all memory is taken here
+ * reduce_bucket_new() - make a bucket for arrays of at most @count elements; allocates all of its
+ * memory
  *
  * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (the lane ranges do not cover
  * the lanes in order, each with at least one).
@@ -57,18 +57,18 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
                       struct reduce_bucket **ret_bucket) CHECK_RESULT;
 
 /**
- * reduce_bucket_free() - NULL allowed; before the carrier's end
+ * reduce_bucket_free() - free the bucket, before the carrier; NULL allowed
  *
- * A reduction that has begun and is not finished is given up, which fails the carrier.
+ * A reduction that has begun and is not finished is aborted, which fails the carrier.
  */
 void reduce_bucket_free(struct reduce_bucket *bucket);
 
 /**
  * reduce_expect() - post the receives of the others' sums before my own are there
- * @tag, @count: of the reduce_begin() that follows, which is then bound to it
+ * @tag, @count: the values that the next reduce_begin() must use
  *
- * Sums that arrive earlier than their receive is posted take memory of the host beside the scratch.
- * So a worker calls this at the start of a step. Does nothing with a carrier that matches by order.
+ * Sums that arrive earlier than their receive is posted take host memory beside the scratch. So a
+ * worker calls this at the start of a step. Does nothing with a carrier that matches by order.
  */
 int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHECK_RESULT;
 
@@ -78,9 +78,9 @@ int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHEC
  * @subtrees: one buffer per maximal subtree of my lanes, left to right, borrowed until
  * reduce_finish(); their contents are overwritten (the sum is gathered in subtrees[0])
  *
- * Every function here that fails leaves nothing posted, and the carrier failed: -ECONNRESET,
- * -ETIMEDOUT, -ENOMEM; -EINVAL of this one (too many elements, a tag with low bits) changes
- * nothing.
+ * A failure of any function here leaves no request posted and the carrier failed: -ECONNRESET,
+ * -ETIMEDOUT, -ENOMEM. Only -EINVAL of reduce_begin() (too many elements, a tag with low bits)
+ * changes nothing.
  */
 int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtrees,
                  size_t count) CHECK_RESULT;
@@ -93,8 +93,8 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
 int reduce_combine(struct reduce_bucket *bucket) CHECK_RESULT;
 
 /**
- * reduce_finish() - complete it; @result (count elements; subtrees[0] saves a copy) holds the
- * sum over all lanes
+ * reduce_finish() - complete the reduction; @result (count elements; subtrees[0] saves a copy)
+ * holds the sum over all lanes
  * Return: 0, -ECONNRESET, -ETIMEDOUT: the carrier has failed
  */
 int reduce_finish(struct reduce_bucket *bucket, float *result) CHECK_RESULT;

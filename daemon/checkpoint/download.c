@@ -24,15 +24,15 @@
 
 struct download {
     struct daemon *daemon;
-    int notify; /* the task's thread writes it, our loop reads it */
+    int notify; /* the task's thread writes, the loop reads */
     struct loop_io *io;
     struct object_task *task;
     struct kv_request *recording;
-    char job[NAME_SIZE];         /* of the task, or of the record that is being written */
-    struct object_record object; /* what is being fetched, or has been */
+    char job[NAME_SIZE];         /* the job of the task, or of the record being written */
+    struct object_record object; /* the object being fetched, or fetched last */
     int64_t object_revision;
-    uint64_t own_step;           /* what the job would go on from without it */
-    char path[RECORD_PATH_SIZE]; /* the folder to make */
+    uint64_t own_step;           /* newest checkpoint that the job's nodes have; 0: none */
+    char path[RECORD_PATH_SIZE]; /* the folder to create */
     char trouble[RECORD_TEXT_SIZE];
     struct fetching_memory memory;
     bool said_no_store;
@@ -105,7 +105,8 @@ static void on_recorded(void *context, const struct kv_result *result)
     tell(fetching, text);
 }
 
-/* With copies: all of it lies here, and the other nodes read it from us until they have copies. */
+/* With copies: this node has all shares at first, and the other nodes read them from here until
+ * they have copies. */
 static int list_shares(const struct download *fetching, const struct manifest *manifest,
                        struct checkpoint_record *record)
 {
@@ -212,7 +213,8 @@ static int open_notify(struct download *fetching)
                                                on_notified, fetching, &fetching->io);
 }
 
-/* Whole, as far as names tell: with copies a folder of that manifest is only this node's part. */
+/* A whole checkpoint is here, as far as file names tell. With copies, a folder with the same
+ * manifest holds only this node's share. */
 static bool is_here(const struct download *fetching)
 {
     struct manifest manifest;
@@ -226,7 +228,8 @@ static bool is_here(const struct download *fetching)
     return here;
 }
 
-/* What lies where it is to come has been refused, or is a part of what is fetched whole. */
+/* Move the folder at the destination away: a refused checkpoint, or one share of the checkpoint
+ * that is to be fetched as a whole. */
 static int set_aside(const struct download *fetching, struct error *error)
 {
     char damaged[RECORD_PATH_SIZE + 16];
@@ -260,7 +263,7 @@ static void begin(struct download *fetching, const struct job *job)
     fetching->trouble[0] = '\0';
     checkpoint_path(job->checkpoint_dir, fetching->object.step, path);
     memcpy(fetching->path, path, sizeof(path));
-    /* Unknown to everybody: a leader before us has fetched it and not recorded it. */
+    /* No record yet: an earlier leader fetched the checkpoint and did not record it. */
     if (!own_record(fetching) && is_here(fetching)) {
         write_record(fetching);
         return;

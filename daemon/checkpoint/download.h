@@ -1,13 +1,13 @@
 /*
- * The way back from the object store: a job goes on from a checkpoint there when that is newer than
- * all that its nodes have left.
+ * Fetch a checkpoint back from the object store when it is newer than every checkpoint that the
+ * job's nodes have.
  *
- * The leader asks before it would start a job from a checkpoint or from step 0, or have it wait for
- * nodes that are away. The newest checkpoint that is complete in the store is fetched into the
- * job's folder on this node, on a thread of its own, and recorded; then it is one like any other. A
- * store that does not answer is waited for, with the reason in the job's state, when there is no
- * other checkpoint: starting over would cost more. One that turns out damaged there is passed over.
- * What is decided is in daemon/checkpoint/download_choice.h.
+ * The leader asks before it starts a job from a checkpoint or from step 0, and before it lets a job
+ * wait for absent nodes. The newest complete checkpoint of the store is downloaded into the job's
+ * folder on this node, on a separate thread, and recorded. From then on it is an ordinary
+ * checkpoint. If the store does not answer and the job has no other checkpoint, the job waits and
+ * its state shows the reason: starting over would cost more. A checkpoint that is damaged in the
+ * store is skipped. daemon/checkpoint/download_choice.h makes the decisions.
  */
 #pragma once
 
@@ -19,15 +19,18 @@ struct download;
 
 /** download_new() - @daemon is borrowed. Return: 0, -ENOMEM */
 int download_new(struct daemon *daemon, struct download **ret_fetching) CHECK_RESULT;
-/** download_free() - stops what is on its way; NULL allowed */
+/** download_free() - stop the download in flight; NULL allowed */
 void download_free(struct download *fetching);
 /**
- * download_holds() - must @job wait for a checkpoint from the store?
- * @own_step: of the newest that its nodes have, which it would go on from; 0: none
- * @ret_text: RECORD_TEXT_SIZE bytes for its state: what is being done, or why it is not
+ * download_holds() - return whether @job must wait for a checkpoint from the store
+ * @own_step: step of the newest checkpoint that the job's nodes have, from which the job would
+ * resume; 0: none
+ * @ret_text: RECORD_TEXT_SIZE bytes for the job's state: the progress, or the reason why there is
+ * none
  *
- * Begins what is to be done. When it is done the cluster's keys change, which wakes the leader.
+ * Start the download if one is needed. When it ends, the cluster's keys change, and that wakes the
+ * leader.
  */
 bool download_holds(struct download *fetching, const char *job, uint64_t own_step, char *ret_text);
-/** download_stop() - this node does not lead any more */
+/** download_stop() - stop the download because this node is no longer the leader */
 void download_stop(struct download *fetching);

@@ -14,8 +14,8 @@ static bool decode_object(const struct mirror_entry *entry, struct object_record
            !object_record_decode(tree, ret_record, NULL);
 }
 
-/* The newest complete one that is not known to be bad, when it is later than what the nodes have.
- */
+/* Find the newest complete object that is not known to be bad, if it is later than the nodes'
+ * checkpoints. */
 static bool find_object(const struct fetching_view *view, struct object_record *ret_object,
                         int64_t *ret_revision)
 {

@@ -1,10 +1,10 @@
 /*
- * Whether a job waits for a checkpoint from the object store, and for which: decided from the
- * cluster's keys and from how tries went. Does nothing itself.
+ * Decide whether a job waits for a checkpoint from the object store, and for which one. The inputs
+ * are the cluster's keys and the results of earlier tries. No side effects.
  *
- * Of all checkpoints the newest that can be read is taken, wherever it lies: the one in the store
- * when it is of a later step than the newest that the nodes have. When the store does not answer, a
- * job that has an older one of its own goes on from that, and one that has none waits.
+ * The newest readable checkpoint wins, wherever it is stored. The checkpoint in the store wins when
+ * its step is later than the newest one that the nodes have. When the store does not answer, a job
+ * with an older checkpoint of its own resumes from that; a job without one waits.
  */
 #pragma once
 
@@ -12,34 +12,34 @@
 #include "daemon/core/refused.h"
 #include "membership/kv/records.h"
 
-/* What a leader remembers of its tries. */
+/* A leader's memory of its tries. */
 struct fetching_memory {
-    struct refused_checkpoints refused; /* records of objects that are no good */
-    char failed_job[NAME_SIZE];         /* not again before retry_at_ns */
+    struct refused_checkpoints refused; /* records of unusable objects */
+    char failed_job[NAME_SIZE];         /* not retried before retry_at_ns */
     uint64_t retry_at_ns;
 };
 
 struct fetching_view {
     const struct mirror *mirror;
     const char *cluster, *job;
-    uint64_t own_step; /* of the newest checkpoint that the nodes have; 0: none */
+    uint64_t own_step; /* newest checkpoint that the nodes have; 0: none */
     uint64_t now_ns;
-    const char *busy_with; /* the job whose checkpoint is being fetched; "": none */
+    const char *busy_with; /* job whose checkpoint is being fetched; "": none */
     const struct fetching_memory *memory;
 };
 
 enum fetching_verdict {
-    FETCHING_GO_ON,  /* nothing is to be waited for */
-    FETCHING_BEGIN,  /* fetch this one; the job waits */
-    FETCHING_WAIT,   /* it is on its way, or tried again later */
-    FETCHING_QUEUED, /* another job's comes first */
+    FETCHING_GO_ON,  /* nothing to wait for */
+    FETCHING_BEGIN,  /* fetch this object; the job waits */
+    FETCHING_WAIT,   /* in flight, or to be retried later */
+    FETCHING_QUEUED, /* another job's download comes first */
 };
 
-/** fetching_choose() - of a job that names a bucket; *ret_object and the revision of its record are
- * set unless FETCHING_GO_ON */
+/** fetching_choose() - decide for a job that names a bucket; set *ret_object and the revision of
+ * its record unless FETCHING_GO_ON */
 enum fetching_verdict fetching_choose(const struct fetching_view *view,
                                       struct object_record *ret_object, int64_t *ret_revision);
 
-/** fetching_is_lost() - does @status of a try speak against this very checkpoint (and the one
- * before it is taken), or only against trying now? */
+/** fetching_is_lost() - return true if @status means that this checkpoint is unusable (use the
+ * one before it), false if only this try failed */
 bool fetching_is_lost(int status);

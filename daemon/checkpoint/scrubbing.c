@@ -22,31 +22,31 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
 
-#define LOOK_NS     (4 * NS_PER_SECOND) /* a look goes through the records of all jobs */
+#define LOOK_NS     (4 * NS_PER_SECOND) /* each round reads the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)
-#define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* of one that could not be read, for now */
+#define RETRY_NS    (10 * 60 * NS_PER_SECOND) /* after a temporary read error */
 #define NICENESS    19
-#define REPAIRS_MAX 16 /* files of one checkpoint */
+#define REPAIRS_MAX 16 /* files repaired per checkpoint */
 
 struct scrubbing {
     struct daemon *daemon;
     struct loop_timer *timer;
     struct kv_request *noting;
     struct scrubbing_memory memory;
-    bool oldest_first; /* the next time */
+    bool oldest_first; /* order of the next choice */
     struct scrubbing_progress progress;
     _Atomic uint64_t done_bytes, total_bytes;
-    /* Of the thread; the rest is its alone until `done`. */
+    /* Members of the thread. Only the thread uses the members below until `done`. */
     pthread_t thread;
     bool running;
-    bool done; /* written by the thread, with release */
+    bool done; /* set by the thread, with release */
     atomic_bool stop;
     struct scrubbing_task task;
     char job[NAME_SIZE], node[NAME_SIZE], path[RECORD_PATH_SIZE];
     char folder[JOB_CHECKPOINT_DIR_SIZE];
-    struct checkpoint_remote *remote; /* of one with copies, where other nodes are known */
+    struct checkpoint_remote *remote; /* for a checkpoint with copies, if other nodes are known */
     int status;
-    bool read;            /* else its mark is new enough */
+    bool read;            /* false: its mark was recent enough */
     uint64_t verified_ns; /* Unix time */
     struct scrub_finding finding;
     unsigned repaired;
@@ -68,7 +68,7 @@ static void wake_in(struct scrubbing *scrubbing, uint64_t delay_ns)
 
 /* ---- the thread ---- */
 
-/* The damaged file goes, and its writer's share is completed from other nodes. */
+/* Remove the damaged files, then complete the writer's share from other nodes. */
 static bool repair(struct scrubbing *scrubbing)
 {
     const char *why;
@@ -115,7 +115,7 @@ static int read_back(struct scrubbing *scrubbing)
     return status;
 }
 
-/* A mark that cannot be set costs another reading, and at worst a checkpoint that stays. */
+/* A mark that cannot be set costs a second reading, and at worst delays a removal. */
 static void set_mark(const struct scrubbing *scrubbing)
 {
     struct error error = {0};
@@ -170,7 +170,7 @@ static int reach_others(struct scrubbing *scrubbing, const struct job *job)
     struct checkpoint_remote_options options = {.stop = &scrubbing->stop};
     int status = peers_reach(job, &options, &nodes);
 
-    if (status == -ENOKEY) /* the job rests: what is damaged is noted, and stays */
+    if (status == -ENOKEY) /* the job rests: record the damage, keep the files */
         return 0;
     return status ? status : checkpoint_remote_new(&options, &scrubbing->remote, NULL);
 }
@@ -189,7 +189,7 @@ static int start(struct scrubbing *scrubbing, const struct job *job)
     scrubbing->done = false;
     atomic_store(&scrubbing->stop, false);
     error_clear(&scrubbing->error);
-    if (record->shares) { /* our part of it is in our own folder */
+    if (record->shares) { /* this node's share is in its own folder */
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(job->checkpoint_dir, record->step, path);
         snprintf(scrubbing->path, sizeof(scrubbing->path), "%s", path);
@@ -201,7 +201,7 @@ static int start(struct scrubbing *scrubbing, const struct job *job)
     return status;
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 static void tell(const struct scrubbing *scrubbing, const char *text)
 {
@@ -217,7 +217,8 @@ static void tell(const struct scrubbing *scrubbing, const char *text)
     events_append(dir, &facts, "checkpoint", text);
 }
 
-/* By now it may be another checkpoint's, or somebody else has found it out. */
+/* The record may belong to a new checkpoint by now, or another node may have recorded the
+ * damage. */
 static bool is_news(const struct scrubbing *scrubbing, const struct mirror_entry *entry)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
@@ -231,12 +232,12 @@ static void on_noted(void *context, const struct kv_result *result)
     struct scrubbing *scrubbing = context;
 
     scrubbing->noting = NULL;
-    if (result->status || !result->succeeded) /* it is found damaged again, and noted then */
+    if (result->status || !result->succeeded) /* a later reading finds the damage again */
         log_info("job %s: damage of a checkpoint could not be noted yet", scrubbing->job);
 }
 
-/* With copies others have what is damaged here, and a job goes on without lines of metrics: neither
- * is a word against the checkpoint. */
+/* Note damage in the record. The caller skips checkpoints with copies, whose damaged files
+ * other nodes have, and damaged metrics, without which a job resumes as well. */
 static void note_damage(struct scrubbing *scrubbing)
 {
     struct daemon *daemon = scrubbing->daemon;
@@ -290,7 +291,7 @@ static void finish(struct scrubbing *scrubbing)
     bool damaged = scrubbing->status == -EBADMSG;
 
     join(scrubbing);
-    if (scrubbing->repaired) /* what is damaged is noticed in the records */
+    if (scrubbing->repaired) /* the damage shows in the records */
         scrubbing_doubt(&scrubbing->memory, &daemon->mirror, daemon->config->cluster,
                         scrubbing->job);
     scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
@@ -307,10 +308,10 @@ static void finish(struct scrubbing *scrubbing)
     } else if (scrubbing->repaired) {
         tell_repair(scrubbing);
     }
-    daemon_wake(daemon); /* one that is older may go now (daemon/jobs/expiring.h) */
+    daemon_wake(daemon); /* may allow the removal of an older checkpoint (expiring.h) */
 }
 
-/* ---- looking ---- */
+/* ---- choosing ---- */
 
 static const struct job *choose(struct scrubbing *scrubbing)
 {

@@ -8,11 +8,11 @@
 #include "elastic/copies/copies.h"
 #include "membership/kv/keys.h"
 
-#define USUAL_SECONDS          60.0 /* of one that has none before it */
+#define USUAL_SECONDS          60.0 /* interval assumed for a first checkpoint */
 #define MOST_SECONDS           1800.0
-#define LEAST_BYTES_PER_SECOND (64u << 20) /* that nobody notices */
+#define LEAST_BYTES_PER_SECOND (64u << 20) /* low enough not to slow training down */
 
-/* ---- what is known ---- */
+/* ---- known checkpoints ---- */
 
 static const struct scrubbing_known *find(const struct scrubbing_memory *memory, const char *sha256)
 {
@@ -110,7 +110,7 @@ static enum scrubbing_urgency urgency_of(const struct scrubbing_view *view,
                : SCRUBBING_NOTHING;
 }
 
-/* @before: NULL: there is none */
+/* @before: the previous checkpoint's record, or NULL */
 static double interval_of(const struct checkpoint_record *record,
                           const struct checkpoint_record *before)
 {
@@ -119,7 +119,8 @@ static double interval_of(const struct checkpoint_record *record,
     return (double)(record->unix_ns - before->unix_ns) / 1e9;
 }
 
-/* Through before the next comes, and a small one at once. */
+/* Take half of the checkpoint interval at most; less for a small checkpoint, which is read at
+ * LEAST_BYTES_PER_SECOND. */
 static double seconds_of(const struct checkpoint_record *record,
                          const struct checkpoint_record *before)
 {
@@ -128,7 +129,7 @@ static double seconds_of(const struct checkpoint_record *record,
     return MIN(most, (double)record->size_bytes / LEAST_BYTES_PER_SECOND);
 }
 
-/* false: memory is short */
+/* Return false if memory is short. */
 static bool take_task(const struct scrubbing_view *view, const struct mirror_entry *entries,
                       size_t place, struct scrubbing_task *ret_task)
 {

@@ -22,15 +22,15 @@
 
 #define LOOK_NS        NS_PER_SECOND
 #define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */
-#define RETRY_WRONG_NS (60 * NS_PER_SECOND) /* somebody has to change something first */
+#define RETRY_WRONG_NS (60 * NS_PER_SECOND) /* an operator has to change something first */
 
 struct storing {
     struct daemon *daemon;
-    int notify; /* the task's thread writes it, our loop reads it */
+    int notify; /* the task's thread writes, the loop reads */
     struct loop_io *io;
     struct loop_timer *timer;
     struct object_task *task;
-    enum storing_role role; /* of the task, and its record */
+    enum storing_role role; /* role in the task below, and the checkpoint's record */
     struct object_record record;
     char job[NAME_SIZE];
     uint64_t begun_ns;
@@ -75,7 +75,7 @@ static void tell(const struct storing *storing, const char *text)
 
 /* ---- records ---- */
 
-/* Not of a job that has been removed meanwhile: nobody would take the key away again. */
+/* Write nothing for a job that was removed meanwhile: the key would never be deleted. */
 static void write_record(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
@@ -108,7 +108,8 @@ static void on_forgotten(void *context, const struct kv_result *result)
         log_debug("old records of the object store stay a little: %s", result->error.text);
 }
 
-/* What is older than the oldest that stays has gone from the store, or never got there. */
+/* Delete records of checkpoints older than the oldest that stays: they were removed from the
+ * store or never uploaded. */
 static void forget_expired(struct storing *storing, uint64_t oldest_step)
 {
     struct daemon *daemon = storing->daemon;
@@ -136,7 +137,7 @@ static void forget_expired(struct storing *storing, uint64_t oldest_step)
 
 static void on_notified(void *context, int descriptor, unsigned events);
 
-/* Only a daemon that has something to send needs a way to hear of it. */
+/* Created on first use: a daemon with nothing to upload needs no descriptor. */
 static int open_notify(struct storing *storing)
 {
     const struct loop *loop = &storing->daemon->loop.loop;
@@ -170,7 +171,7 @@ static int start(struct storing *storing, const struct job *job,
         .helps = storing->role == STORING_HELPS,
     };
 
-    if (record->shares) { /* our part of it is in our own folder */
+    if (record->shares) { /* this node's share is in its own folder */
         int status = peers_reach(job, &remote, &nodes);
         if (status)
             return status;
@@ -206,13 +207,13 @@ static void begin(struct storing *storing, const struct job *job, enum storing_r
         return;
     }
     if (role == STORING_SENDS && record->shares)
-        write_record(storing); /* the others help when they see it */
+        write_record(storing); /* the other nodes help when they see the record */
     wake_at(storing, storing->begun_ns + LOOK_NS);
 }
 
 /* ---- trying ---- */
 
-/* That a key is wrong should be known before hours have been computed. */
+/* Try the store early: a wrong key must show before hours have been computed. */
 static int start_trying(struct storing *storing, const struct job *job)
 {
     const struct object_task_options options = {
@@ -282,7 +283,7 @@ void upload_sync(struct storing *storing)
     }
 }
 
-/* ---- how it goes ---- */
+/* ---- progress ---- */
 
 static void take_state(struct storing *storing, const struct object_task_state *state)
 {
@@ -340,11 +341,11 @@ static void finish_bad(struct storing *storing, const struct object_task_state *
     }
     wake_at(storing, retry_at_ns);
     if (!storing_failed(&storing->memory, storing->job, storing->record.manifest_sha256,
-                        retry_at_ns)) /* said once */
+                        retry_at_ns)) /* logged once */
         say_bad(storing, state, away);
 }
 
-/* The record is for the one who puts the manifest. */
+/* Only the node that puts the manifest writes the record. */
 static void finish_help(const struct storing *storing)
 {
     log_info("job %s: this node's part of the checkpoint of step %" PRIu64
@@ -381,7 +382,7 @@ static void on_notified(void *context, int descriptor, unsigned events)
     (void)events;
     if (read(descriptor, &count, sizeof(count)) < 0 || !storing->task)
         return;
-    if (!state) { /* looked at again, when there is memory */
+    if (!state) { /* retried when there is memory */
         wake_at(storing, now_ns(storing) + LOOK_NS);
         return;
     }
@@ -403,14 +404,14 @@ static void on_timer(void *context)
     const uint64_t one = 1;
 
     if (!storing->task) {
-        daemon_wake(storing->daemon); /* what rested may be due */
+        daemon_wake(storing->daemon); /* a postponed upload may be due */
         return;
     }
     wake_at(storing, now_ns(storing) + LOOK_NS);
     if (!state)
         return;
     object_task_look(storing->task, state);
-    if (state->finished) { /* its word was lost for want of memory */
+    if (state->finished) { /* its result was lost for want of memory */
         if (write(storing->notify, &one, sizeof(one)) < 0)
             log_error("the object store's event cannot be written");
         return;
@@ -424,7 +425,7 @@ static void on_timer(void *context)
 
 /* ---- start and end ---- */
 
-/* Jobs without a bucket do not need it, and it is read anew whenever it is. */
+/* Warn only. Jobs without a bucket do not need the settings, and every upload reads them anew. */
 static void check_settings(const struct config *config)
 {
     AUTO_FREE struct object_settings *settings = calloc(1, sizeof(*settings));

@@ -1,16 +1,17 @@
 /*
- * Committed checkpoints on their way into the object store.
+ * Upload committed checkpoints to the object store.
  *
- * One at a time, on a thread of its own (checkpoint/object/object_task.h), so training, commits and
- * this daemon's loop never wait for the store. Of each job that names a bucket the newest recorded
- * checkpoint is sent; what a newer one has overtaken before it began is left out, so a store that
- * is too slow gets fewer checkpoints and never falls behind. The node that recorded a checkpoint
- * sends it; when that node is gone, whoever leads does, where it reaches the files. With copies
- * every node sends what it has written. What is decided is in daemon/checkpoint/upload_choice.h.
+ * Uploads run one at a time, on a separate thread (checkpoint/object/object_task.h), so training,
+ * commits and this daemon's loop never wait for the store. For each job that names a bucket, the
+ * newest recorded checkpoint is uploaded. A checkpoint that is overtaken by a newer one before its
+ * upload began is skipped, so a slow store gets fewer checkpoints and never lags behind. The node
+ * that recorded a checkpoint uploads it. When that node is gone, the leader does, if it reaches the
+ * files. With copies, every node uploads the files that it has written.
+ * daemon/checkpoint/upload_choice.h makes the decisions.
  *
- * How far it is stands in jobs/<job>/objects/<step>, for people and for the leader that has no
- * other checkpoint left. What fails is tried again after a while, for as long as it is the newest:
- * an upload goes on where it stopped, also in another life of this daemon.
+ * The progress is recorded in jobs/<job>/objects/<step>, for operators and for a leader that has no
+ * other checkpoint left. A failed upload is retried after a delay while its checkpoint is the
+ * newest. An upload resumes where it stopped, also after a restart of this daemon.
  */
 #pragma once
 
@@ -18,10 +19,10 @@
 
 #include "daemon/core/daemon.h"
 
-/** upload_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
- * is left to free) */
+/** upload_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop timer
+ * (nothing to free then) */
 int upload_new(struct daemon *daemon, struct storing **ret_storing) CHECK_RESULT;
-/** upload_free() - stops what is on its way; NULL allowed */
+/** upload_free() - stop the upload in flight; NULL allowed */
 void upload_free(struct storing *storing);
-/** upload_sync() - after every change of the cluster's keys: begin what is due */
+/** upload_sync() - start any upload that is due; call after every change of the cluster's keys */
 void upload_sync(struct storing *storing);

@@ -91,7 +91,7 @@ static bool has_helped(const struct storing_view *view, const char *job, const c
     return !strcmp(job, view->memory->helped_job) && !strcmp(sha256, view->memory->helped_sha256);
 }
 
-/* Another node sends the checkpoint of @object, and we have a part of it. */
+/* Return whether another node uploads the checkpoint of @object and this node has a share of it. */
 static bool can_help(const struct storing_view *view, const char *job,
                      const struct object_record *object, struct checkpoint_record *record)
 {
@@ -136,7 +136,7 @@ enum storing_role storing_choose(const struct storing_view *view, const char *jo
         role = STORING_HELPS;
     if (role != STORING_NOTHING) {
         *ret_record = record;
-        record.shares = NULL; /* the caller's now */
+        record.shares = NULL; /* owned by the caller now */
     }
     return role;
 }
@@ -153,7 +153,7 @@ bool storing_will_send(const struct plan *plan, const char *node)
     return false;
 }
 
-/* ---- what has been done ---- */
+/* ---- results ---- */
 
 bool storing_failed(struct storing_memory *memory, const char *job, const char *manifest_sha256,
                     uint64_t retry_at_ns)

@@ -1,11 +1,11 @@
 /*
- * Which checkpoint this node sends to the object store next, and in which role: decided from the
- * cluster's keys and from what this daemon has done already. Does nothing itself.
+ * Choose the checkpoint that this node uploads to the object store next, and the node's role. The
+ * inputs are the cluster's keys and this daemon's own results. No side effects.
  *
- * Of a job the newest recorded checkpoint is sent by the node that recorded it, or by whoever leads
- * when that node is gone. With copies the other nodes help: when the record of the store says that
- * a checkpoint is on its way, each sends what it has written. Before there is a checkpoint, those
- * who will send try whether they can.
+ * The newest recorded checkpoint of a job is uploaded by the node that recorded it, or by the
+ * leader if that node is gone. With copies, the other nodes help: once the object's record says
+ * that the upload has begun, each node uploads the files that it has written. Before the first
+ * checkpoint exists, each node that will upload tests its access to the store.
  */
 #pragma once
 
@@ -15,12 +15,12 @@
 
 enum storing_role { STORING_NOTHING, STORING_SENDS, STORING_HELPS, STORING_TRIES };
 
-/* What this daemon remembers of its tries. */
+/* This daemon's memory of its tries. */
 struct storing_memory {
-    char failed_job[NAME_SIZE], failed_sha256[RECORD_DIGEST_SIZE]; /* not again before ... */
+    char failed_job[NAME_SIZE], failed_sha256[RECORD_DIGEST_SIZE]; /* until retry_at_ns */
     uint64_t retry_at_ns;
-    char helped_job[NAME_SIZE], helped_sha256[RECORD_DIGEST_SIZE]; /* our files of it are there */
-    char sent_job[NAME_SIZE], sent_sha256[RECORD_DIGEST_SIZE]; /* complete, the record on its way */
+    char helped_job[NAME_SIZE], helped_sha256[RECORD_DIGEST_SIZE]; /* our files are uploaded */
+    char sent_job[NAME_SIZE], sent_sha256[RECORD_DIGEST_SIZE];     /* complete, record in flight */
 };
 
 struct storing_view {
@@ -31,18 +31,19 @@ struct storing_view {
     const struct storing_memory *memory;
 };
 
-/** storing_choose() - what is to be done for @job, which names a bucket; the record is of the
- * checkpoint that is meant, the caller's to free, unchanged for STORING_NOTHING */
+/** storing_choose() - choose the role for @job, which names a bucket; *ret_record is the chosen
+ * checkpoint, freed by the caller, unchanged for STORING_NOTHING */
 enum storing_role storing_choose(const struct storing_view *view, const char *job,
                                  struct checkpoint_record *ret_record);
 
-/** storing_will_send() - whether @node is to send something of what the workers of @plan make: then
- * it tries the store when the job begins, STORING_TRIES */
+/** storing_will_send() - return whether @node will upload files that the workers of @plan write;
+ * such a node tests the store when the job begins, STORING_TRIES */
 bool storing_will_send(const struct plan *plan, const char *node);
 
-/** storing_failed() - it is tried again at @retry_at_ns; whether this one had failed before */
+/** storing_failed() - note a failed upload, to be retried at @retry_at_ns. Return: whether the
+ * same upload had failed before */
 bool storing_failed(struct storing_memory *memory, const char *job, const char *manifest_sha256,
                     uint64_t retry_at_ns);
-/** storing_succeeded() - in @role */
+/** storing_succeeded() - note that this node's part in @role is done */
 void storing_succeeded(struct storing_memory *memory, enum storing_role role, const char *job,
                        const char *manifest_sha256);

@@ -24,19 +24,19 @@
 #define FIRST_FLAG       256
 #define DAY_NS           (86400 * NS_PER_SECOND)
 #define FLAG_SIZE        64
-#define FOLDER_TEXT_SIZE (CONFIG_TEXT_SIZE - 128) /* of folders that longer paths begin with */
+#define FOLDER_TEXT_SIZE (CONFIG_TEXT_SIZE - 128) /* for folders to which paths are appended */
 
 enum kind { TEXT, NUMBER };
 
-/* One row a key: how it is spelled in the file (a flag has '-' for '_') and what is allowed. */
+/* One row per key: its spelling in the file (a flag has '-' for '_') and its allowed values. */
 struct key {
     const char *name;
     enum kind kind;
-    unsigned min, max; /* of numbers */
+    unsigned min, max; /* range of numbers */
     const char *help;
 };
 
-/* What a file or the flags say, before it is checked: texts, NULL when absent. */
+/* Values of a file or of the flags before they are checked: texts, NULL when absent. */
 enum {
     KEY_CLUSTER,
     KEY_NODE,
@@ -204,7 +204,7 @@ static const cyaml_schema_value_t file_schema = {
 static void collect_words(cyaml_log_t level, void *context, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* libcyaml explains itself line by line: the first line is the cause, the others say where. */
+/* libcyaml logs an error in several lines: the first is the cause, the others give the place. */
 static void collect_words(cyaml_log_t level, void *context, const char *format, va_list arguments)
 {
     struct error *error = context;
@@ -238,7 +238,7 @@ static cyaml_err_t parse(const struct bytes *text, bool ignores_unknown, struct 
                            (cyaml_data_t **)ret_spoken, NULL);
 }
 
-/* @text: what was parsed in the end, line by line as in the file */
+/* @text: the text that was parsed in the end, line by line as in the file */
 static int load_file(const char *path, struct bytes *text, struct spoken **ret_spoken,
                      struct error *error)
 {
@@ -252,13 +252,13 @@ static int load_file(const char *path, struct bytes *text, struct spoken **ret_s
         return 0;
     if (!config_lines_check(path, (char *)text->data, name_at, error))
         return error_set(error, -EINVAL, "%s: %s: %s", path, cyaml_strerror(result), words.text);
-    (void)parse(text, true, ret_spoken, &unread); /* and what is wrong with the other keys */
+    (void)parse(text, true, ret_spoken, &unread); /* also report the errors in the other keys */
     return -EINVAL;
 }
 
 /* ---- the flags ---- */
 
-/* A key as a flag, or a flag as a key: data_dir, data-dir. */
+/* Convert a key to a flag or back: data_dir, data-dir. */
 static void respell(const char *name, char from, char to, char *ret_name, size_t size)
 {
     snprintf(ret_name, size, "%s", name);
@@ -352,7 +352,7 @@ static int parse_flags(int argc, char **argv, struct spoken *flags_said, const c
 
 /* ---- checking ---- */
 
-/* Where values come from: a file with its text, or the flags. */
+/* The origin of the values: a file with its text, or the flags. */
 struct source {
     const struct spoken *said;
     const char *path, *text; /* NULL: flags */
@@ -361,8 +361,7 @@ struct source {
 static int refuse(const struct source *source, int key, struct error *error, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 
-/* Says what is wrong with a value, and where it stands: "firnd.yaml:3: slots: ..." or "slots: ...".
- */
+/* Set @error for a wrong value, with its place: "firnd.yaml:3: slots: ..." or "slots: ...". */
 static int refuse(const struct source *source, int key, struct error *error, const char *format,
                   ...)
 {
@@ -416,7 +415,7 @@ static int check_http_names(const struct source *source, const char *text, struc
     return refuse(source, KEY_HTTP_NAMES, error, "%s", words.text);
 }
 
-/* What is told to others has to lead them here. */
+/* Other nodes connect to this address, so it must be numeric and lead to this node. */
 static int check_address(const struct source *source, int key, const char *text,
                          struct error *error)
 {
@@ -518,7 +517,7 @@ static int take_numbers(const struct source *source, struct config *config, stru
     return status;
 }
 
-/* A key with two words, of which the second one sets @ret_set. */
+/* Decode a key with two allowed words; the word @set sets *ret_set. */
 static int take_word(const struct source *source, int key, const char *unset, const char *set,
                      bool *ret_set, struct error *error)
 {
@@ -592,7 +591,7 @@ static void set_defaults(struct config *config)
             *at = (char)(*at - 'A' + 'a');
 }
 
-/* firn-worker lies beside firnd unless somebody says otherwise. */
+/* Default: the firn-worker beside firnd. */
 static int find_worker(struct config *config, struct error *error)
 {
     if (!config->worker[0]) {
@@ -605,7 +604,7 @@ static int find_worker(struct config *config, struct error *error)
     return 0;
 }
 
-/* What LoadCredential= has put there is meant for us. */
+/* Default: the credential that systemd's LoadCredential= provides. */
 static void find_object_store(struct config *config)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -618,7 +617,7 @@ static void find_object_store(struct config *config)
         strcpy(config->object_store, path);
 }
 
-/* A token that cannot be read shows now, not when the first request comes. */
+/* Report an unreadable token at startup, not at the first request. */
 static int check_token(const struct config *config, struct error *error)
 {
     char token[HTTP_TOKEN_SIZE];
@@ -649,7 +648,7 @@ static int check_tls(const struct config *config, struct error *error)
 
 static int check(struct config *config, struct error *error)
 {
-    if (!name_valid(config->node)) /* nobody has said it */
+    if (!name_valid(config->node)) /* not configured */
         return error_set(error, -EINVAL,
                          "node: the host name \"%s\" is not a name (a-z, 0-9, '.', '_', '-'); set "
                          "node",

@@ -16,7 +16,7 @@
 #define CONFIG_TEXT_SIZE    512
 #define CONFIG_DEFAULT_FILE "/etc/firn/firnd.yaml"
 
-/* What the slots are. */
+/* Kind of the slots. */
 enum config_device { CONFIG_DEVICE_AUTO, CONFIG_DEVICE_CPU, CONFIG_DEVICE_CUDA };
 
 struct config {
@@ -29,17 +29,17 @@ struct config {
     unsigned link_port;
     char http[ADDRESS_SIZE];           /* "host:port" */
     char http_names[CONFIG_TEXT_SIZE]; /* daemon/config/http_host.h */
-    char http_token[CONFIG_TEXT_SIZE]; /* file; empty: everybody may read */
+    char http_token[CONFIG_TEXT_SIZE]; /* file; empty: no token is needed */
     char http_certificate[CONFIG_TEXT_SIZE], http_key[CONFIG_TEXT_SIZE]; /* empty: no TLS */
-    char http_authorities[CONFIG_TEXT_SIZE]; /* of other nodes' certificates */
-    char domain[NAME_SIZE];                  /* of failure; empty: the node itself */
-    char data_dir[CONFIG_TEXT_SIZE]; /* metrics, events, logs of jobs; checkpoints unless set
-                                        elsewhere */
-    char run_dir[CONFIG_TEXT_SIZE];  /* sockets of workers */
+    char http_authorities[CONFIG_TEXT_SIZE]; /* for other nodes' certificates */
+    char domain[NAME_SIZE];                  /* failure domain; empty: the node itself */
+    /* metrics, events, logs of jobs; checkpoints unless set elsewhere */
+    char data_dir[CONFIG_TEXT_SIZE];
+    char run_dir[CONFIG_TEXT_SIZE]; /* workers' sockets */
     char checkpoint_dir[CONFIG_TEXT_SIZE];
-    char object_store[CONFIG_TEXT_SIZE]; /* checkpoint/object/object_settings.h; empty: there is
-                                            none */
-    char worker[CONFIG_TEXT_SIZE];       /* the firn-worker program */
+    /* checkpoint/object/object_settings.h; empty: none */
+    char object_store[CONFIG_TEXT_SIZE];
+    char worker[CONFIG_TEXT_SIZE]; /* the firn-worker program */
     enum config_device device;
     unsigned slots, threads;
     unsigned slot_memory_mb;     /* 0: the slot's share of the machine */
@@ -53,9 +53,10 @@ struct config {
 };
 
 /**
- * config_load() - defaults, then the file, then the flags
+ * config_load() - read the defaults, then the file, then the flags
  *
  * The default file may be missing; a file named by --config may not. Return: 0; 1: --help or
- * --version was printed; -EINVAL and others: @error names file, line or flag, and what is allowed.
+ * --version was printed; -EINVAL and others: @error names the file, the line or the flag, and the
+ * allowed values.
  */
 int config_load(int argc, char **argv, struct config *ret_config, struct error *error) CHECK_RESULT;

@@ -63,8 +63,8 @@ static bool continues(const char *line)
     return line[strspn(line, " -\t]}")] != '\0' && strchr(" -\t]}", line[0]);
 }
 
-/* What the parser would say of itself, or of the first mistake only. @ret_drop: the parser can make
- * nothing of the line. */
+/* Check one line, because the parser uses terms of its own and reports only the first mistake.
+ * @ret_drop: the parser cannot read the line. */
 static int check_line(const char *path, const char *text, config_name_at *name_at, unsigned line,
                       const char *at, bool *ret_drop, struct error *error)
 {
@@ -106,7 +106,7 @@ static void blank(char *at)
     memset(at, ' ', strcspn(at, "\n"));
 }
 
-/* Of a file that is a list where keys belong, the keys. */
+/* Report the keys of a file that is a list instead of a map. */
 static int check_list(const char *path, char *text, struct error *error)
 {
     unsigned line = 1;

@@ -9,7 +9,7 @@
 
 #include "base/name.h"
 
-/* "10.0.0.1:7580", "[fd00::1]:7580": the address alone. */
+/* Strip port and brackets: "10.0.0.1:7580", "[fd00::1]:7580". */
 static void bare_address(const char *address, char ret_host[ADDRESS_SIZE])
 {
     const char *first = address[0] == '[' ? address + 1 : address;
@@ -39,7 +39,7 @@ static X509 *read_certificate(const char *path, const char *name, struct error *
     return certificate;
 }
 
-/* Nobody is there to type a passphrase. */
+/* Refuse to ask for a passphrase: a daemon has no terminal. */
 static int no_passphrase(char *into, int size, int writing, void *context)
 {
     (void)into;

@@ -17,7 +17,7 @@ static bool is_name(const char *text, size_t length)
     return true;
 }
 
-/* The next of a list that is separated by commas; @at moves behind it. */
+/* Return the next name of a list separated by commas; advance *at past it. */
 static bool next_name(const char **at, const char **ret_name, size_t *ret_length)
 {
     *at += strspn(*at, ", \t");
@@ -72,7 +72,7 @@ static bool is_configured(const char *configured, const char *host, size_t host_
     return false;
 }
 
-/* "host:port" without its port; 0: the port is none */
+/* Length of the host in "host:port"; 0: the port is malformed */
 static size_t host_length_of(const char *header)
 {
     const char *bracket = header[0] == '[' ? strchr(header, ']') : NULL;
@@ -92,7 +92,7 @@ int http_host_check(const struct http_names *names, const char *header, struct e
     size_t length = host_length_of(header);
     if (is_bracketed(header, length))
         return 0;
-    if (length > 1 && header[length - 1] == '.') /* the root of all names, said in full */
+    if (length > 1 && header[length - 1] == '.') /* trailing dot of a fully qualified name */
         length--;
     if (!is_name(header, length))
         return error_set(error, -EINVAL, "the Host header is not a host name and a port");

@@ -17,17 +17,19 @@
 
 struct http_names {
     const char *node, *host; /* the node's own names */
-    const char *configured;  /* "a.example.org,.cluster.example.org"; a dot: all names below it */
+    const char *configured;  /* "a.example.org,.cluster.example.org"; leading dot: all subdomains */
 };
 
-/** http_names_check() - Return: 0; -EINVAL: @configured is no list of names, @error says which */
+/** http_names_check() - check the syntax of @configured. Return: 0; -EINVAL: it is no list of
+ * names, @error quotes the bad one */
 int http_names_check(const char *configured, struct error *error) CHECK_RESULT;
 
 /**
- * http_host_check() - @header: the value of Host; NULL: an HTTP/1.0 client has sent none
+ * http_host_check() - check a request's Host header
+ * @header: the value of Host; NULL: an HTTP/1.0 client has sent none
  *
- * Return: 0; -EINVAL: it is no host and port; -EXDEV: it is another's name. @error is for the
- * client, and says what to configure.
+ * Return: 0; -EINVAL: malformed host or port; -EXDEV: the host is not a name of this node. @error
+ * is for the client and names the key to configure.
  */
 int http_host_check(const struct http_names *names, const char *header,
                     struct error *error) CHECK_RESULT;

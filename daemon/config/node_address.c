@@ -50,7 +50,7 @@ int node_address_host(const char *text, unsigned port, struct node_address *ret_
 
 int node_address_http(const char *text, struct node_address *ret_address)
 {
-    char host[INET6_ADDRSTRLEN + 2]; /* and its brackets */
+    char host[INET6_ADDRSTRLEN + 2]; /* with its brackets */
     const char *colon = strrchr(text, ':');
     char *end;
 

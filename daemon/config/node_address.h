@@ -1,7 +1,7 @@
 /*
- * Where others reach this node, as its configuration says: numeric, so that nobody waits for a name
- * server, and never "all addresses" (0.0.0.0, [::]), because it is told to others, who would reach
- * themselves by it.
+ * Parse the address at which other nodes reach this node. The address must be numeric, so that
+ * nobody waits for a name server. It must not be a wildcard (0.0.0.0, [::]): it is advertised to
+ * other nodes, and a wildcard would lead each of them to itself.
  */
 #pragma once
 
@@ -15,11 +15,11 @@ struct node_address {
 };
 
 /**
- * node_address_host() - a port of "10.0.0.1" or "[fd00::1]"
+ * node_address_host() - combine a host such as "10.0.0.1" or "[fd00::1]" with @port
  *
- * Return: 0; -EINVAL; -EADDRNOTAVAIL (all addresses).
+ * Return: 0; -EINVAL; -EADDRNOTAVAIL (wildcard address).
  */
 int node_address_host(const char *text, unsigned port,
                       struct node_address *ret_address) CHECK_RESULT;
-/** node_address_http() - "10.0.0.1:7580" or "[fd00::1]:7580". Return: as above */
+/** node_address_http() - parse "10.0.0.1:7580" or "[fd00::1]:7580". Return: as above */
 int node_address_http(const char *text, struct node_address *ret_address) CHECK_RESULT;

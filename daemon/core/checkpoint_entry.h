@@ -1,4 +1,4 @@
-/* Records of checkpoints as the mirror has them, and how they are written again with a change. */
+/* Decode checkpoint records from mirror entries, and encode them again with a change. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,13 +6,15 @@
 #include "daemon/core/mirror.h"
 #include "membership/kv/records.h"
 
-/** checkpoint_entry_read() - @ret_record: zeroed, or of an earlier reading, which is freed; false:
- * @entry is NULL or is not understood */
+/** checkpoint_entry_read() - decode @entry
+ * @ret_record: zeroed, or from an earlier call, which is freed
+ * Return: false: @entry is NULL or malformed */
 bool checkpoint_entry_read(const struct mirror_entry *entry, struct checkpoint_record *ret_record);
 
-/** checkpoint_entry_text() - @record as a value of etcd, to be freed; NULL: memory is short */
+/** checkpoint_entry_text() - encode @record as an etcd value; the caller frees it; NULL: memory
+ * is short */
 char *checkpoint_entry_text(const struct checkpoint_record *record);
 
-/** checkpoint_entry_damaged() - the record at @entry with what is wrong with the checkpoint, to be
- * freed; NULL: it is not understood, or memory is short */
+/** checkpoint_entry_damaged() - encode the record at @entry with the damage @why added; the
+ * caller frees it; NULL: malformed record, or memory is short */
 char *checkpoint_entry_damaged(const struct mirror_entry *entry, const char *why);

@@ -38,8 +38,8 @@ static void forget_report(void *meaning)
 }
 
 /*
- * A report is more than a megabyte, of which a node with few slots fills a page or two. So its room
- * is mapped: what nobody touches does not exist, unless a huge page came under it.
+ * A report takes more than a megabyte, of which a node with few slots fills a page or two. Map it,
+ * so that untouched pages take no memory, unless they are part of a huge page.
  */
 static struct node_report *new_report(void)
 {
@@ -48,7 +48,7 @@ static struct node_report *new_report(void)
 
     if (report == MAP_FAILED)
         return NULL;
-    (void)madvise(report, sizeof(*report), MADV_NOHUGEPAGE); /* a kernel without them refuses */
+    (void)madvise(report, sizeof(*report), MADV_NOHUGEPAGE); /* best effort */
     return report;
 }
 

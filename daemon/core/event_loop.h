@@ -8,11 +8,11 @@
 
 #define LOOP_TURN_SLOW_NS (50 * NS_PER_MS)
 
-/* How long the loop did not look for other events, on account of one. */
+/* Durations of the loop's turns: how long one turn delays other events. */
 struct loop_turns {
     uint64_t longest_ns;
-    uint64_t longest_busy_ns; /* of the processor's time: the rest was spent on other programs */
-    uint64_t slow_count;      /* LOOP_TURN_SLOW_NS or more */
+    uint64_t longest_busy_ns; /* CPU time only: other programs used the rest */
+    uint64_t slow_count;      /* turns of LOOP_TURN_SLOW_NS or more */
 };
 
 struct event_loop {
@@ -21,8 +21,8 @@ struct event_loop {
     struct loop_turns turns;
 };
 
-/** event_loop_init() - Return: 0, or what sd_event_new() returned (nothing is left to free) */
+/** event_loop_init() - Return: 0, or the error of sd_event_new() (nothing to free then) */
 int event_loop_init(struct event_loop *loop) CHECK_RESULT;
-/** event_loop_run() - until sd_event_exit(); Return: its code, or negative errno */
+/** event_loop_run() - run until sd_event_exit(). Return: its code, or negative errno */
 int event_loop_run(struct event_loop *loop) CHECK_RESULT;
 void event_loop_done(struct event_loop *loop);

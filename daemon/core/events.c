@@ -22,7 +22,7 @@ static void log_it(const struct event_facts *facts, const char *text)
     log_event(LOG_LEVEL_INFO, fields, ARRAY_COUNT(fields), "job %s: %s", facts->job, text);
 }
 
-/* JSON has no place for bytes that are not UTF-8: they become question marks. */
+/* JSON cannot hold bytes that are not UTF-8: replace them by question marks. */
 static json_t *text_value(const char *text)
 {
     json_t *value = json_string(text);

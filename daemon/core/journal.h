@@ -1,5 +1,5 @@
-/* The log's sink under systemd: native journal entries with fields. */
+/* Log sink under systemd: native journal entries with fields. */
 #pragma once
 
-/** journal_use() - send this process's log there */
+/** journal_use() - send this process's log to the journal */
 void journal_use(void);

@@ -13,9 +13,9 @@
 #define KNOWN_MAX 64
 
 /*
- * A put whose answer did not come in time may still be carried out, after the one that follows it.
- * So each carries the revision that its key had when this daemon last knew; where that has changed,
- * the key is read and the newest value is put over what is there.
+ * A put that has timed out may still take effect, even after a later put. So each put is
+ * conditional on the key's last known revision. If the revision has changed, the key is read, and
+ * the newest value is put again.
  */
 struct known_key {
     char *key;
@@ -34,9 +34,9 @@ struct outbox {
     struct kv_request *request;
     struct loop_timer *retry;
     struct backoff backoff;
-    bool waiting;                      /* for the retry timer */
-    bool superseded;                   /* the letter in flight got a newer value meanwhile */
-    struct known_key known[KNOWN_MAX]; /* the oldest are forgotten first */
+    bool waiting;                      /* for the retry timer to fire */
+    bool superseded;                   /* a newer value came while the letter was in flight */
+    struct known_key known[KNOWN_MAX]; /* the oldest entry is replaced first */
     unsigned known_next;
 };
 
@@ -57,7 +57,7 @@ static struct known_key *find_known(struct outbox *outbox, const char *key)
     return NULL;
 }
 
-/* Without memory it is read again before the next put. */
+/* If memory is short, the revision is read again before the next put. */
 static void know(struct outbox *outbox, const char *key, int64_t revision)
 {
     struct known_key *known = find_known(outbox, key);

@@ -93,10 +93,11 @@ static int read_desired(struct view *view, const struct mirror *mirror, const ch
 }
 
 /*
- * Is @progress that of the generation in force, or of the one whose state it took over? Steps that
- * were lost say nothing any more, neither the step nor which layers were frozen: those before the
- * job went back to a checkpoint, and those that a lone node computed whose state died with it. Its
- * word may come late, when a plan made after a failure has already resumed at an earlier step.
+ * Return whether @progress is of the generation in force, or of the generation whose state the plan
+ * took over. Progress of lost steps is invalid, both the step and the frozen layers. Steps are lost
+ * when the job goes back to a checkpoint, and when a single node that computed them dies with the
+ * state. A report of such steps may arrive late, after the plan made on the failure has resumed at
+ * an earlier step.
  */
 static bool speaks_of(const struct progress_record *progress, const struct plan *plan)
 {
@@ -106,7 +107,7 @@ static bool speaks_of(const struct progress_record *progress, const struct plan 
            (plan->planned || progress->step <= plan->resume_step);
 }
 
-/* What the leader says of it; NULL: nothing that is understood. */
+/* Return the state that the leader wrote for the job; NULL: absent or malformed. */
 static const struct state_record *find_state(const struct mirror *mirror, const char *cluster,
                                              const char *job)
 {
@@ -133,7 +134,7 @@ bool view_job_cancelled(const struct mirror *mirror, const char *cluster, const 
     return !find_desired(mirror, cluster, job, &desired, NULL) && desired.wish == RECORD_CANCELLED;
 }
 
-/* State and progress are for people first: a damaged one is as good as none. */
+/* State and progress are informational: treat a malformed record as absent. */
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)
 {
@@ -166,8 +167,8 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
     }
 }
 
-/* What @slot of @node says of the worker that generation @generation of @job lets go: it is gone.
- */
+/* Return whether the worker on @slot of @node, which generation @generation of @job releases,
+ * has exited according to its node's report. */
 static bool has_left(const struct mirror *mirror, const char *cluster, const char *job,
                      const struct plan *plan, const struct plan_worker *worker)
 {
@@ -200,8 +201,8 @@ static struct member_slot *find_slot(const struct view *view, const struct plan_
     return node && worker->slot < node->slot_count ? &node->slots[worker->slot] : NULL;
 }
 
-/* Another living job, and the slots that its plan uses: those of its workers, and of those that it
- * lets go until they are gone. */
+/* Another job that is not over, and the slots that its plan uses: the slots of its workers, and
+ * of the workers that the plan releases until they have exited. */
 struct holding {
     const struct mirror *mirror;
     const char *cluster, *job;
@@ -251,7 +252,7 @@ static int mark_plan_busy(struct view *view, struct holding *holding,
     struct plan *plan = NULL;
     int status = decode_cache_plan(holding->mirror, entry, &plan, NULL);
 
-    if (status) /* one that is not understood uses nothing that could be known */
+    if (status) /* the slots of a malformed plan are unknown */
         return status == -ENOMEM ? status : 0;
     holding->plan = plan;
     status = add_holder(view, holding->job, &holding->holder);
@@ -281,8 +282,8 @@ static int mark_busy(struct view *view, const struct mirror *mirror, const char 
     return status;
 }
 
-/* By the clock that the leader counts in. A wall clock that is wrong somewhere can make it take the
- * other one of two right ways, no more. */
+/* Convert to the leader's monotonic clock. A wrong wall clock may change the choice between two
+ * valid decisions, and no more. */
 static uint64_t deadline_here(uint64_t deadline_unix_ns, uint64_t now_ns)
 {
     const struct clock *clock = clock_real();
@@ -335,13 +336,13 @@ static void take_node(struct member *node, const char *name, const struct node_r
         };
 }
 
-/* What a node's record says, for as long as it says so. */
+/* Decoded record of a node; cached until the record changes. */
 struct known_node {
     struct member node; /* drain_deadline_ns unused */
     uint64_t drain_deadline_unix_ns;
 };
 
-/* NULL: the record is damaged, or memory is short. */
+/* Return NULL if the record is malformed, or if memory is short. */
 static const struct known_node *know_node(const struct mirror *mirror,
                                           const struct mirror_entry *entry, const char *name)
 {
@@ -386,7 +387,7 @@ static int read_nodes(struct view *view, const struct mirror *mirror, const char
     return 0;
 }
 
-/* Of one generation, as far as they are understood. */
+/* Add the well-formed reports of one generation. */
 static void add_reports(struct view *view, const struct mirror *mirror,
                         const struct mirror_entry *entries, size_t count)
 {
@@ -397,7 +398,7 @@ static void add_reports(struct view *view, const struct mirror *mirror,
     }
 }
 
-/* Of generations before, which stay in etcd for a while. */
+/* Free the decoded reports of earlier generations, which stay in etcd for a while. */
 static void forget_old_reports(const struct view *view, const struct mirror *mirror,
                                const char *cluster, const char *job)
 {
@@ -437,8 +438,9 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
     return 0;
 }
 
-/* A checkpoint whose copies have all gone with their nodes is not lost: the nodes may come back.
- * Nor is one of which some part was found nowhere while nodes were away that have copies. */
+/* Return whether the checkpoint can still be obtained. A checkpoint is not lost when all nodes
+ * with its copies are away: they may come back. It is not lost either when a share was not
+ * found while nodes with copies were away. */
 static bool can_be_had(const struct view *view, const struct checkpoint_record *record,
                        const char *unasked, char *ret_nodes, size_t size)
 {
@@ -460,18 +462,19 @@ static void take_checkpoint(struct view *view, struct checkpoint_record *record,
     snprintf(checkpoint->path, sizeof(checkpoint->path), "%s", record->path);
     memcpy(checkpoint->manifest_sha256, record->manifest_sha256, sizeof(record->manifest_sha256));
     checkpoint->shares = view->shares = record->shares;
-    record->shares = NULL; /* the view's now */
+    record->shares = NULL; /* owned by the view now */
 }
 
-/* It may have to be given up for the one before: the plan in force begins from it. */
+/* The plan in force resumes from the checkpoint: if a worker finds it damaged, the job needs
+ * the previous one. */
 static bool is_being_read(const struct view *view)
 {
     return view->plan && view->plan->source == PLAN_SOURCE_CHECKPOINT &&
            view->plan->resume_step == view->view.checkpoint.step;
 }
 
-/* One that is not refused: the newest that can be had is the checkpoint, the next the one before
- * it. False: no more need be looked at. */
+/* Consider a record that is not refused. The newest available one is the checkpoint, the next
+ * one its predecessor. Return false if no older record is needed. */
 static bool weigh(struct view *view, struct checkpoint_record *record, int64_t revision,
                   const char *unasked)
 {
@@ -493,8 +496,8 @@ static bool weigh(struct view *view, struct checkpoint_record *record, int64_t r
     return !can || is_being_read(view);
 }
 
-/* Every one that is there, down to the oldest: with nothing else to go on from, somebody must say
- * that the job may begin anew. */
+/* Note the damage of every record down to the oldest: when none is usable, an operator must
+ * allow the job to start over. */
 static void note_damage(struct view *view, const struct checkpoint_record *record, const char *why)
 {
     struct leader_checkpoint *checkpoint = &view->view.checkpoint;
@@ -504,7 +507,7 @@ static void note_damage(struct view *view, const struct checkpoint_record *recor
                  record->step, why);
 }
 
-/* The newest record that is not refused and whose files are within reach, and what is before it. */
+/* Find the newest record that is not refused and whose files are reachable, and its predecessor. */
 static int read_checkpoint(struct view *view, const struct mirror *mirror, const char *cluster,
                            const char *job, const struct refused_checkpoints *refused)
 {
@@ -518,7 +521,7 @@ static int read_checkpoint(struct view *view, const struct mirror *mirror, const
         int status = parse_entry(&entries[count], &tree, NULL);
         if (!status)
             status = checkpoint_record_decode(tree, &record, NULL);
-        if (status == -ENOMEM) /* not to be taken for one that is not there */
+        if (status == -ENOMEM) /* must not pass for an absent checkpoint */
             return status;
         if (status)
             continue;

@@ -13,7 +13,7 @@ static bool proves(const char *key_text, const struct checkpoint_range *range, c
     return key_text && plan_key_bytes(key_text, key) && checkpoint_proof_valid(key, range, proof);
 }
 
-/* FOLDER/FILE */
+/* Split FOLDER/FILE. */
 static int split(const char *rest, char *ret_folder, size_t folder_size, const char **ret_file)
 {
     uint64_t step;

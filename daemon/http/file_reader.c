@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define THREADS       2 /* one file that is slow to come does not keep all others waiting */
-#define DONE_PER_TURN 8 /* of the loop, which sends what was read */
+#define THREADS       2 /* so that one slow file does not delay all others */
+#define DONE_PER_TURN 8 /* per turn of the loop, which sends the data */
 
 struct queue {
     struct file_task *first, **end;
@@ -18,11 +18,11 @@ struct queue {
 struct file_reader {
     pthread_t threads[THREADS];
     unsigned thread_count;
-    pthread_mutex_t lock; /* guards what follows, up to the condition */
+    pthread_mutex_t lock; /* guards the members up to the condition */
     struct queue wanted, read;
     bool stopping;
-    pthread_cond_t changed; /* wanted or stopping */
-    int wake;               /* eventfd: something was read */
+    pthread_cond_t changed; /* signals `wanted` or `stopping` */
+    int wake;               /* eventfd: a task is done */
     sd_event_source *source;
     void (*done)(void *context, struct file_task *task);
     void *context;
@@ -60,7 +60,7 @@ static struct file_task *next_wanted(struct file_reader *reader)
 static void wake(struct file_reader *reader)
 {
     uint64_t one = 1;
-    ssize_t ignored = write(reader->wake, &one, sizeof(one)); /* full: it is awake already */
+    ssize_t ignored = write(reader->wake, &one, sizeof(one)); /* full: already signalled */
 
     (void)ignored;
 }
@@ -80,7 +80,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Hand back up to @most tasks. Return: there may be more */
+/* Hand back up to @most tasks. Return true if there may be more. */
 static bool hand_back(struct file_reader *reader, unsigned most)
 {
     for (; most > 0; most--) {

@@ -13,8 +13,8 @@
 #include "daemon/jobs/job.h"
 #include "elastic/agent/isolation.h"
 
-/* A longer file comes in several requests, by `from`: the loop that keeps this node's lease alive
- * sends them. */
+/* Send a longer file in several requests, by `from`: the loop that sends the answers also keeps
+ * this node's lease alive. */
 #define ANSWER_BYTES_MAX ((size_t)256 << 10)
 
 static int append_tree(json_t *tree, struct bytes *body, struct error *error)
@@ -42,8 +42,8 @@ static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const str
     return names;
 }
 
-/* Neighbours of this node ask that when they do not reach etcd themselves (daemon/jobs/fencing.h).
- */
+/* State of this node's lease. Neighbours ask for it when they do not reach etcd themselves
+ * (daemon/jobs/fencing.h). */
 static const char *lease_word(const struct daemon *daemon)
 {
     const struct registry *registry = daemon->registry;
@@ -69,7 +69,7 @@ int http_answer_node(const struct daemon *daemon, struct bytes *body, struct err
     return append_tree(tree, body, error);
 }
 
-/* One number of a JSON line, without parsing the line: our own writers put `"key":digits` there. */
+/* Read one number of a JSON line without parsing the line: firn itself writes `"key":digits`. */
 static uint64_t line_number(const char *line, size_t length, const char *key)
 {
     char pattern[32];
@@ -91,7 +91,7 @@ static int time_of_line(const char *line, size_t length, uint64_t *ret_ns)
     return 0;
 }
 
-/* Whole lines from @at on, as many as an answer takes, and one at least. */
+/* Append whole lines from @at on: at least one, and as many as an answer may hold. */
 static int append_from(int file, off_t at, off_t size, struct bytes *body)
 {
     size_t room = ANSWER_BYTES_MAX;
@@ -106,13 +106,13 @@ static int append_from(int file, off_t at, off_t size, struct bytes *body)
         if (last)
             return bytes_append(body, text, (size_t)(last + 1 - text));
         if (end == size || room > SORTED_LINE_BYTES_MAX)
-            return 0; /* a line that is being written, or none */
+            return 0; /* an incomplete line, or none */
         room *= 2;
     }
     return 0;
 }
 
-/* Lines whose number is at least `from`, oldest first, up to the answer's bound. */
+/* Append the lines whose number is at least `from`, oldest first, up to the answer's limit. */
 static int append_lines(int descriptor, off_t size, const struct http_file *file,
                         struct bytes *body)
 {

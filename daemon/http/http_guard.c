@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-#define NETWORK_BYTES 8 /* of an IPv6 address: one subscriber has at least all that begin so */
+#define NETWORK_BYTES 8 /* prefix of an IPv6 address: belongs to one subscriber */
 
 void http_guard_init(struct http_guard *guard, const struct http_guard_limits *limits,
                      void (*dismiss)(struct http_visitor *visitor))
@@ -52,7 +52,7 @@ static struct http_address *find_address(struct http_guard *guard, const struct 
     return unused;
 }
 
-/* ---- who stays ---- */
+/* ---- eviction ---- */
 
 static bool is_counted(const struct http_visitor *visitor)
 {
@@ -69,8 +69,8 @@ static void set_visit(struct http_guard *guard, struct http_visitor *visitor, en
     guard->counted += (unsigned)change;
 }
 
-/* The oldest in @visit, since @before_ns at the latest, of the address that has the most
- * connections; @only: of this address. NULL: there is none. */
+/* Return the oldest connection in @visit, since @before_ns at the latest, of the address with
+ * the most connections; @only: restrict the search to this address. NULL: none. */
 static struct http_visitor *oldest_of_most(const struct http_guard *guard, enum http_visit visit,
                                            uint64_t before_ns, const struct http_address *only)
 {
@@ -94,7 +94,7 @@ static void dismiss(struct http_guard *guard, struct http_visitor *visitor)
     guard->dismiss(visitor);
 }
 
-/* Make room for one more of @address. Return: there is room */
+/* Make room for one more connection of @address. Return true if there is room. */
 static bool make_room(struct http_guard *guard, const struct http_address *address, uint64_t now_ns)
 {
     uint64_t before_ns = now_ns - MIN(now_ns, guard->limits->grace_ns);
@@ -106,7 +106,8 @@ static bool make_room(struct http_guard *guard, const struct http_address *addre
         oldest_of_most(guard, HTTP_VISIT_WAITS, before_ns, address_full ? address : NULL);
     if (!loser && !address_full) {
         loser = oldest_of_most(guard, HTTP_VISIT_ANSWERS, now_ns, NULL);
-        if (loser && loser->address->counted <= address->counted + 1) /* no fairer than before */
+        if (loser &&
+            loser->address->counted <= address->counted + 1) /* eviction would be no fairer */
             loser = NULL;
     }
     if (loser)

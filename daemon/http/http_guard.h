@@ -1,16 +1,15 @@
 /*
- * Which HTTP connections stay: the decision behind daemon/http/http_server.c, without sockets or a
- * clock.
+ * Decide which HTTP connections stay, for daemon/http/http_server.c. No sockets, no clock.
  *
- * Connections are few, so that they cost a bounded amount of memory. A client that opens many and
- * sends half a request on each must not keep the others out. So a newcomer is let in at the expense
- * of a connection that has waited for a request for longer than a round trip takes: the oldest one
- * of the address with the most connections. When there is none, an address that has more answers
- * under way than the newcomer has connections gives one up; else the newcomer is refused in words
- * (503).
+ * The number of connections is limited, so that their memory is bounded. A client that opens many
+ * connections and sends half a request on each must not keep other clients out. So a new connection
+ * evicts a connection that has waited for a request for longer than a round trip takes: the oldest
+ * one of the address with the most connections. If there is none, an address with more answers in
+ * flight than the new client has connections loses one of them. Otherwise the new connection is
+ * answered with 503.
  *
- * Each connection has a deadline that its bytes do not move: for the request as a whole, then for
- * the answer, in proportion to the answer's size.
+ * Each connection has deadlines that its bytes do not extend: one for the whole request, then one
+ * for the answer, in proportion to the answer's size.
  */
 #pragma once
 
@@ -22,61 +21,63 @@
 #include "base/compiler.h"
 
 struct http_guard_limits {
-    unsigned total, per_address; /* connections; per_address is not for the loopback interface */
-    unsigned refused;            /* that are being told so, beyond `total` */
-    uint64_t grace_ns;           /* a wait this short makes no room: the request is on its way */
-    uint64_t first_request_ns;   /* from the connection to the end of its first request */
-    uint64_t next_request_ns;    /* from an answer to the end of the next request */
-    uint64_t answer_ns;          /* from the request to the end of an empty answer */
-    uint64_t bytes_per_second;   /* of larger ones, at least */
+    /* connections; per_address does not apply to the loopback interface */
+    unsigned total, per_address;
+    unsigned refused;          /* connections being answered with 503, beyond `total` */
+    uint64_t grace_ns;         /* not evicted after a shorter wait: a request may come */
+    uint64_t first_request_ns; /* from the connection to the end of its first request */
+    uint64_t next_request_ns;  /* from an answer to the end of the next request */
+    uint64_t answer_ns;        /* from the request to the end of an empty answer */
+    uint64_t bytes_per_second; /* minimum rate for larger answers */
 };
 
 enum http_visit {
     HTTP_VISIT_WAITS,   /* for a request */
-    HTTP_VISIT_ANSWERS, /* a request is here */
-    HTTP_VISIT_REFUSED, /* is told that there are too many */
+    HTTP_VISIT_ANSWERS, /* a request has been received */
+    HTTP_VISIT_REFUSED, /* being answered with 503 */
     HTTP_VISIT_DISMISSED,
 };
 
-#define HTTP_VISITORS_MAX 512 /* those that are dismissed and not yet gone included */
+#define HTTP_VISITORS_MAX 512 /* including dismissed connections that are not closed yet */
 
 struct http_address {
-    uint8_t bytes[16]; /* of an IPv6 client its network of 64 bits */
+    uint8_t bytes[16]; /* only the network's 64 bits of an IPv6 client */
     bool local;        /* the loopback interface */
-    unsigned users;    /* visitors that refer to this; 0: unused */
-    unsigned counted;  /* of those, the ones that wait or are answered */
+    unsigned users;    /* visitors that refer to this entry; 0: unused */
+    unsigned counted;  /* of these, the visitors that wait or are answered */
 };
 
-/* One connection; the caller's memory. */
+/* One connection; memory owned by the caller. */
 struct http_visitor {
     TAILQ_ENTRY(http_visitor) entry;
     struct http_address *address;
     enum http_visit visit;
-    uint64_t since_ns, deadline_ns; /* of `visit` */
+    uint64_t since_ns, deadline_ns; /* of the current state */
 };
 TAILQ_HEAD(http_visitors, http_visitor);
 
 struct http_guard {
     const struct http_guard_limits *limits; /* borrowed */
-    struct http_visitors visitors;          /* the oldest first, by their last change of state */
+    struct http_visitors visitors;          /* oldest state change first */
     void (*dismiss)(struct http_visitor *visitor);
     struct http_address addresses[HTTP_VISITORS_MAX];
     unsigned counted;
 };
 
-/** http_guard_init() - @dismiss: end this connection; http_guard_leave() follows some time later */
+/** http_guard_init() - @dismiss closes a connection; http_guard_leave() follows some time later */
 void http_guard_init(struct http_guard *guard, const struct http_guard_limits *limits,
                      void (*dismiss)(struct http_visitor *visitor));
-/** http_guard_enter() - take a new connection, of HTTP_VISITORS_MAX at most; @visitor->visit says
+/** http_guard_enter() - admit a new connection, HTTP_VISITORS_MAX at most; @visitor->visit tells
  * whether it is refused */
 void http_guard_enter(struct http_guard *guard, struct http_visitor *visitor,
                       const struct sockaddr *address, uint64_t now_ns);
-/** http_guard_answers() - a whole request came, and is answered by @size_bytes or fewer */
+/** http_guard_answers() - note that a whole request came, and that its answer has @size_bytes or
+ * fewer */
 void http_guard_answers(struct http_guard *guard, struct http_visitor *visitor, uint64_t size_bytes,
                         uint64_t now_ns);
-/** http_guard_waits() - the answer has been sent */
+/** http_guard_waits() - note that the answer has been sent */
 void http_guard_waits(struct http_guard *guard, struct http_visitor *visitor, uint64_t now_ns);
 void http_guard_leave(struct http_guard *guard, struct http_visitor *visitor);
-/** http_guard_expire() - dismiss all that are past their deadlines; Return: the next deadline,
- * UINT64_MAX: none */
+/** http_guard_expire() - dismiss all connections past their deadlines. Return: the next
+ * deadline, UINT64_MAX: none */
 uint64_t http_guard_expire(struct http_guard *guard, uint64_t now_ns);

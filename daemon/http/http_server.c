@@ -17,7 +17,8 @@
 #include "daemon/http/http_guard.h"
 #include "daemon/http/prometheus.h"
 
-/* Connections that are refused, or dismissed and not gone yet, are beyond those that are served. */
+/* `total` counts the connections that are served. Refused connections, and dismissed
+ * connections that are not closed yet, come on top. */
 static const struct http_guard_limits limits = {
     .total = 320,
     .per_address = 64,
@@ -29,11 +30,11 @@ static const struct http_guard_limits limits = {
     .bytes_per_second = 64 << 10,
 };
 
-/* libmicrohttpd wants to run again at once where TLS has decrypted more than was taken: sd-event's
- * own accuracy is a quarter of a second. */
+/* libmicrohttpd must run again at once when TLS has decrypted more bytes than were consumed.
+ * The default accuracy of an sd-event timer is a quarter of a second. */
 #define TIMER_US      1
 #define PEM_BYTES_MAX ((size_t)1 << 20)
-/* GnuTLS's, without versions that are out of use (RFC 8996). */
+/* GnuTLS's defaults without the deprecated versions (RFC 8996). */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct http_server {
@@ -45,18 +46,18 @@ struct http_server {
     char host[NAME_SIZE];
 };
 
-/* A connection, from its beginning to its end. */
+/* A connection, from accept to close. */
 struct visit {
-    struct http_visitor visitor; /* first */
+    struct http_visitor visitor; /* first member: cast from it */
     int descriptor;
 };
 
-/* A request for a file: its connection sleeps until that has been read. */
+/* A request for a file; its connection is suspended until the file is read. */
 struct transfer {
-    struct file_task task; /* first: the reader gives it back */
+    struct file_task task; /* first member: the reader hands it back */
     struct MHD_Connection *connection;
     struct http_file file;
-    const char *type; /* NULL: bytes */
+    const char *type; /* Content-Type; NULL: bytes */
     struct bytes body;
     int status;
     struct error error;
@@ -70,7 +71,7 @@ static struct visit *visit_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-/* Give away the bytes of @body. */
+/* Queue @body as the response, which takes over its bytes. */
 static enum MHD_Result reply(struct http_server *server, struct MHD_Connection *connection,
                              unsigned code, const char *type, struct bytes *body)
 {
@@ -83,7 +84,7 @@ static enum MHD_Result reply(struct http_server *server, struct MHD_Connection *
         return MHD_NO;
     if (visit)
         http_guard_answers(&server->guard, &visit->visitor, body->size_bytes, clock_monotonic_ns());
-    *body = (struct bytes){0}; /* the response's now */
+    *body = (struct bytes){0}; /* owned by the response now */
     if (type)
         result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (result == MHD_YES && code == MHD_HTTP_SERVICE_UNAVAILABLE)
@@ -140,7 +141,7 @@ static uint64_t number_argument(struct MHD_Connection *connection, const char *n
 
 /* ---- files ---- */
 
-/* On a thread of the reader. */
+/* Called on a thread of the reader. */
 static void read_transfer(struct file_task *task)
 {
     struct transfer *transfer = (struct transfer *)task;
@@ -180,7 +181,7 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct h
 
 /* ---- pages ---- */
 
-/* /v1/jobs/JOB/WHAT. Return: 1: @ret_file is to be read */
+/* Answer /v1/jobs/JOB/PAGE. Return 1 if @ret_file is to be read. */
 static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, const char *rest,
                       struct bytes *body, const char **ret_type, struct http_file *ret_file,
                       struct error *error)
@@ -217,7 +218,7 @@ static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, 
     return 1;
 }
 
-/* Return: 1: @ret_file is to be read */
+/* Return 1 if @ret_file is to be read. */
 static int answer(struct daemon *daemon, struct MHD_Connection *connection, const char *url,
                   struct bytes *body, const char **ret_type, struct http_file *ret_file,
                   struct error *error)
@@ -247,7 +248,8 @@ static const struct job *find_job(const struct daemon *daemon, const char *name,
     return NULL;
 }
 
-/* /v1/jobs/JOB/checkpoints/REST: REST, and the job (NULL: not known here); NULL: another page */
+/* Parse /v1/jobs/JOB/checkpoints/REST. Return REST and set the job (NULL: unknown on this
+ * node); return NULL for another page. */
 static const char *checkpoint_page(const struct daemon *daemon, const char *url,
                                    const struct job **ret_job)
 {
@@ -282,7 +284,8 @@ static int allow_checkpoint(const struct job *job, const char *rest,
 
 /* ---- requests ---- */
 
-/* The request has been answered, or its client is gone; never while its range is being read. */
+/* Called when the request is answered or its client is gone, but never while its file is being
+ * read. */
 static void on_completed(void *context, struct MHD_Connection *connection, void **request,
                          enum MHD_RequestTerminationCode code)
 {
@@ -300,7 +303,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     *request = NULL;
 }
 
-/* Whom this node answers, and what. */
+/* Refuse a surplus connection, a method other than GET, and a foreign Host header. */
 static int check_request(const struct http_server *server, struct MHD_Connection *connection,
                          const char *method, struct error *error)
 {
@@ -351,7 +354,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return answer_transfer(server, *request);
     int status = check_request(server, connection, method, &error);
     const char *rest = status ? NULL : checkpoint_page(server->daemon, url, &job);
-    if (!status && !rest) /* workers ask for checkpoints, and prove that they know the job's key */
+    if (!status && !rest) /* a node that reads a checkpoint proves that it knows the job's key */
         status = check_token(server->daemon->http_token, connection, &error);
     if (!status)
         status = rest ? allow_checkpoint(job, rest, connection, &file, &error)
@@ -368,7 +371,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- connections ---- */
 
-/* The socket is libmicrohttpd's to close, which it does when it finds it at its end. */
+/* Shut the socket down only: libmicrohttpd closes it when it reads the end. */
 static void dismiss(struct http_visitor *visitor)
 {
     const struct visit *visit = (const struct visit *)visitor;
@@ -386,7 +389,7 @@ static void begin_visit(struct http_server *server, struct MHD_Connection *conne
     struct visit *visit = address && descriptor ? calloc(1, sizeof(*visit)) : NULL;
 
     if (!visit)
-        return; /* libmicrohttpd's own bounds are left */
+        return; /* the limits of libmicrohttpd still apply */
     visit->descriptor = descriptor->connect_fd;
     http_guard_enter(&server->guard, &visit->visitor, address->client_addr, clock_monotonic_ns());
     *socket_context = visit;
@@ -441,7 +444,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
     return on_ready(source, -1, 0, context);
 }
 
-/* On the loop: the file's part is here, so its connection goes on. */
+/* Called on the loop when the file is read: resume its connection. */
 static void on_read(void *context, struct file_task *task)
 {
     struct http_server *server = context;
@@ -466,7 +469,7 @@ static int watch(struct http_server *server)
     return status < 0 ? status : 0;
 }
 
-/* A certificate of this node, with what it takes to show it. */
+/* This node's certificate and private key. */
 struct identity {
     struct bytes certificate, key;
 };
@@ -503,7 +506,7 @@ static struct MHD_Daemon *start(struct http_server *server, const struct node_ad
     };
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
-    return MHD_start_daemon(flags, /* nobody else may listen there: no address reuse */
+    return MHD_start_daemon(flags, /* no address reuse: no other process may listen there */
                             0, NULL, NULL, on_request, server, MHD_OPTION_SOCK_ADDR,
                             (const struct sockaddr *)&address->socket, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)HTTP_VISITORS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -559,7 +562,7 @@ void http_server_stop(struct http_server *server)
     sd_event_source_disable_unref(server->ready);
     sd_event_source_disable_unref(server->timer);
     server->ready = server->timer = NULL;
-    file_reader_stop(server->files); /* nobody may sleep any more when the server stops */
+    file_reader_stop(server->files); /* no connection may be suspended when the server stops */
     MHD_stop_daemon(server->mhd);
     free(server);
 }

@@ -1,7 +1,7 @@
 /*
- * What firnd tells over HTTP: the node, its workers, and the files of its jobs (metrics, events,
- * logs). Reading only; on the daemon's own loop (libmicrohttpd with its epoll descriptor watched by
- * sd-event). Where the daemon has a token, every page but the last wants it (Authorization:
+ * Serve the node, its workers, and the files of its jobs (metrics, events, logs) over HTTP.
+ * Read-only, on the daemon's own loop (libmicrohttpd with its epoll descriptor watched by
+ * sd-event). If the daemon has a token, every page except the last requires it (Authorization:
  * Bearer).
  *
  *   GET /metrics                          numbers for Prometheus (daemon/http/prometheus.h)
@@ -9,8 +9,8 @@
  *   GET /v1/jobs/JOB/metrics?from=STEP    JSON Lines from that step on
  *   GET /v1/jobs/JOB/events?from=UNIX_NS  JSON Lines after that time
  *   GET /v1/jobs/JOB/logs?slot=S&bytes=N  the end of a worker's log
- *   GET /v1/jobs/JOB/workers              what runs here, as JSON
- *   GET /v1/jobs/JOB/checkpoints/...      files of checkpoints, to those who know the key of the
+ *   GET /v1/jobs/JOB/workers              the workers on this node, as JSON
+ *   GET /v1/jobs/JOB/checkpoints/...      files of checkpoints, for clients with the key of the
  *                                         job's links (daemon/http/checkpoint_files.h)
  */
 #pragma once

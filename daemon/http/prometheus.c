@@ -12,13 +12,13 @@
 
 #define LABELS_SIZE 256
 
-/* Names, states and versions only: nothing in them has to be escaped. */
+/* Labels are names, states and versions only, so nothing needs escaping. */
 struct page {
     struct bytes *body;
-    int status; /* of the first thing that failed */
+    int status; /* first error */
 };
 
-/* What one family tells of a job, of a worker; NaN: nothing. */
+/* Value of one metric family for a job or a worker; NaN: none. */
 typedef double (*job_value)(const struct job *job);
 typedef double (*worker_value)(const struct job *job, unsigned slot);
 
@@ -96,7 +96,7 @@ static void add_node(struct page *page, const struct daemon *daemon)
     add_slots(page, daemon);
 }
 
-/* Checkpoints that are read back (daemon/checkpoint/scrubbing.h). */
+/* Add the progress of reading checkpoints back (daemon/checkpoint/scrubbing.h). */
 static void add_scrubbing(struct page *page, const struct daemon *daemon)
 {
     if (!daemon->scrubbing)
@@ -116,7 +116,7 @@ static void add_scrubbing(struct page *page, const struct daemon *daemon)
 
 /* ---- jobs ---- */
 
-/* The slot of rank 0 where this node has it; -1. */
+/* Return the slot of rank 0 if it is on this node, else -1. */
 static int first_slot(const struct job *job)
 {
     for (unsigned slot = 0; job->plan && job->plan->worker_count && slot < REPORT_WORKERS_MAX;
@@ -233,7 +233,7 @@ static void add_jobs(struct page *page, const struct daemon *daemon)
     }
 }
 
-/* What the leader says of every job; other nodes do not follow these keys. */
+/* Add every job's state; only the leader follows these keys. */
 static void add_states(struct page *page, const struct daemon *daemon)
 {
     char key[KV_KEY_MAX], job[NAME_SIZE], leaf[128], labels[LABELS_SIZE];

@@ -1,9 +1,9 @@
 /*
- * firnd's numbers for Prometheus (GET /metrics): its text format, version 0.0.4.
+ * firnd's metrics for Prometheus (GET /metrics), text format version 0.0.4.
  *
- * A node tells of itself and of the workers that it runs. What is one number for a whole job (loss,
- * speed) is told by the node of rank 0 alone, and every job's state by the leader, so sums over
- * nodes count nothing twice. A value that is not known is left out.
+ * A node reports itself and the workers that it runs. Values of a whole job (loss, speed) are
+ * reported only by the node of rank 0, and every job's state only by the leader, so sums over nodes
+ * count nothing twice. Unknown values are omitted.
  */
 #pragma once
 
@@ -12,5 +12,5 @@
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/** prometheus_append() - everything, as of now. Return: 0 or -ENOMEM (@body may have a part) */
+/** prometheus_append() - append all current values. Return: 0 or -ENOMEM (@body may have a part) */
 int prometheus_append(const struct daemon *daemon, struct bytes *body) CHECK_RESULT;

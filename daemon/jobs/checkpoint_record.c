@@ -30,7 +30,7 @@ static void answer(struct job *job, bool committed)
     if (message && process) {
         message->type = CONTROL_CHECKPOINT;
         message->checkpoint = job->unrecorded;
-        message->checkpoint.shares = NULL; /* it knows them */
+        message->checkpoint.shares = NULL; /* the worker has them already */
         message->committed = committed;
         worker_process_send(process, message);
     }
@@ -54,7 +54,8 @@ static void tell_recorded(struct job *job)
     events_append(job->dir, &facts, "checkpoint", text);
 }
 
-/* The folder is there now. Where it cannot be written, the next checkpoint tries it again. */
+/* Write the owner file into the folder, which exists now. If that fails, the next checkpoint
+ * tries again. */
 static void sign_folder(const struct job *job)
 {
     struct checkpoint_owner owner = {.created = job->created};
@@ -76,18 +77,20 @@ static void on_recorded(void *context, const struct kv_result *result)
         job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
         tell_recorded(job);
         sign_folder(job);
-        if (job->progress[job->unrecorded_slot].step) /* its last step, where the job pauses */
+        if (job->progress[job->unrecorded_slot].step) /* the job may pause at this step */
             job_write_progress(job, job->unrecorded_slot);
         answer(job, true);
     }
-    /* Otherwise the store is away, or its keys have changed and the mirror is about to show it. */
+    /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:
+     * retry. */
     const struct loop *loop = &job->daemon->loop.loop;
     if (job->unrecorded.step &&
         loop->timer_set(loop->context, job->record_retry, loop->now_ns(loop->context) + RETRY_NS))
         log_error("job %s: a timer failed", job->name);
 }
 
-/* The generation that made it is in force, or is the one that a planned switch is just ending. */
+/* Return whether the generation that wrote the checkpoint is in force, or is about to end in a
+ * planned switch. */
 static bool is_current(const struct job *job)
 {
     uint64_t generation = job->unrecorded.generation;
@@ -119,8 +122,8 @@ static char *record_text(const struct job *job, bool pinned)
 }
 
 /*
- * Records of checkpoints that need not stay go with the same transaction; their files only after
- * it, when the worker has heard of it. Keys sort by step, so the newest are at the end.
+ * Delete expired records in the same transaction. Their files are deleted later, when the worker
+ * has been told. Keys sort by step, so the newest are at the end.
  */
 static size_t add_expired(struct job *job, struct kv_operation *operations, size_t capacity)
 {
@@ -130,17 +133,17 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
                                 .rule = {.keep = job->spec.checkpoint.keep},
                                 .kept_from = job->unrecorded.step};
 
-    keep_verdict(&expiring.rule, job->unrecorded.path); /* it is the newest: it stays */
+    keep_verdict(&expiring.rule, job->unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);
     size_t expired = expiring_choose(&expiring, entries, count, operations, capacity);
-    /* Where not all go at once, no files go before their records. */
+    /* If more records may have expired than this transaction deletes, delete no files. */
     job->unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
     job->unrecorded.spared_step = expiring.spared_step;
     return expired;
 }
 
-/* One that is written anew stays pinned. */
+/* A checkpoint that is written again stays pinned. */
 static bool was_pinned(const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
@@ -148,7 +151,7 @@ static bool was_pinned(const struct mirror_entry *there)
     return checkpoint_entry_read(there, &record) && record.pinned;
 }
 
-/* An earlier life of this run has recorded the very same folder. */
+/* Return whether the same checkpoint is recorded already, by an earlier run of this job. */
 static bool is_recorded(const struct job *job, const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
@@ -158,8 +161,9 @@ static bool is_recorded(const struct job *job, const struct mirror_entry *there)
 }
 
 /*
- * The generation that took over has recorded a newer one: what this one needs may be swept already.
- * Newer steps of before that plan are another matter: a job that went back comes past them again.
+ * Return whether the generation that took over has recorded a newer checkpoint: files that this one
+ * needs may be deleted already. Newer steps recorded before that plan do not count: a job that went
+ * back writes these steps again.
  */
 static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
 {
@@ -176,7 +180,7 @@ static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
             continue;
         if (!record.damaged[0])
             return true;
-        /* That it is damaged was noted since, which makes it no newer. */
+        /* A damage note written since then does not make the record newer. */
         *ret_known_revision = MAX(*ret_known_revision, entries[count].mod_revision);
     }
     return false;
@@ -215,8 +219,8 @@ void checkpoint_record_sync(struct job *job)
         return;
     }
     text = record_text(job, was_pinned(there));
-    /* A record that is there is of a checkpoint which was damaged or removed, and written anew. All
-     * that begin with "checkpoints/" sort before "checkpoints0". */
+    /* A record that exists is of a checkpoint that was damaged or removed and is written again.
+     * All keys that begin with "checkpoints/" sort before "checkpoints0". */
     const struct kv_compare compares[] = {
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
         {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),

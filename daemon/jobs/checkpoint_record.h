@@ -1,16 +1,17 @@
 /*
- * From a checkpoint on disk to its record in etcd: the moment it counts.
+ * Commit a checkpoint: write the record in etcd that makes a checkpoint on disk count.
  *
- * The record is written by the firnd of rank 0's node in a transaction guarded by the absence of
- * the record and by the plan in force, so a worker of an older generation cannot add one. It is
- * tried again until it goes through, is there already, or is refused; then the worker is told.
+ * The firnd of rank 0's node writes the record in a transaction. The transaction requires that the
+ * record is absent and that the plan is in force, so a worker of an older generation cannot add a
+ * record. It is retried until it succeeds, the record exists already, or it is refused; then the
+ * worker is told.
  */
 #pragma once
 
 #include "daemon/jobs/job.h"
 
-/** checkpoint_record_begin() - @checkpoint is taken: none is left there */
+/** checkpoint_record_begin() - start recording @checkpoint; takes its contents */
 void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint);
-/** checkpoint_record_sync() - try again if one is waiting */
+/** checkpoint_record_sync() - retry a waiting record */
 void checkpoint_record_sync(struct job *job);
 void checkpoint_record_forget(struct job *job);

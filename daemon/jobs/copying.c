@@ -21,7 +21,7 @@
 #define POLL_NS  (NS_PER_SECOND / 5)
 #define RETRY_NS (30 * NS_PER_SECOND)
 #define GRACE_TIMEOUTS                                                                             \
-    4 /* failure_timeouts that copies must be missing: a node may be back at once */
+    4 /* failure_timeouts before missing copies are made: the node may be back soon */
 #define NICENESS 10
 
 struct copying {
@@ -31,16 +31,16 @@ struct copying {
     uint64_t missing_since_ns; /* 0: nothing is missing */
     uint64_t retry_at_ns;
     struct kv_request *noting;
-    /* Of the thread; `task` is its alone until `done`. */
+    /* Members of the thread. Only the thread uses `task` until `done`. */
     pthread_t thread;
     bool running;
-    bool done; /* written by the thread, with release */
+    bool done; /* set by the thread, with release */
     atomic_bool stop;
     struct copying_task task;
     struct checkpoint_remote *remote;
     char folder[JOB_CHECKPOINT_DIR_SIZE];
-    unsigned copied; /* so many of the writers' shares are here */
-    int status;      /* of the next one */
+    unsigned copied; /* number of the writers' shares that are here */
+    int status;      /* result of the next share */
     struct error error;
 };
 
@@ -114,7 +114,7 @@ static void join(struct copying *copying)
     copying->remote = NULL;
 }
 
-/* ---- what has been copied goes into the record ---- */
+/* ---- noting new copies in the record ---- */
 
 static const struct mirror_entry *find_record(const struct copying *copying,
                                               char ret_key[KV_KEY_MAX])
@@ -126,7 +126,8 @@ static const struct mirror_entry *find_record(const struct copying *copying,
                                        copying->task.record.step));
 }
 
-/* As it is now, with our copies; NULL: it is another checkpoint's by now, or memory is short. */
+/* Encode the current record with this node's copies added; NULL: the record is of another
+ * checkpoint by now, or memory is short. */
 static char *noted(const struct copying *copying, const struct mirror_entry *entry)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
@@ -148,7 +149,7 @@ static void on_noted(void *context, const struct kv_result *result)
 
     copying->noting = NULL;
     if (result->status || !result->succeeded)
-        wake_in(copying, LOOK_NS); /* it is missing still: what is here is found to be here */
+        wake_in(copying, LOOK_NS); /* the next round finds the copies here */
 }
 
 static void note(struct copying *copying)
@@ -200,9 +201,9 @@ static void finish(struct copying *copying)
                 RETRY_NS / NS_PER_SECOND);
 }
 
-/* ---- looking ---- */
+/* ---- choosing ---- */
 
-/* Whether something is missing, and has been for long enough. */
+/* Return whether copies are missing, and have been for long enough. */
 static bool is_due(struct copying *copying)
 {
     const struct job *job = copying->job;

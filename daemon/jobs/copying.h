@@ -1,17 +1,17 @@
 /*
- * Copies of checkpoints that nodes took with them when they went are made again on those that are
- * left: of the newest one, and of pinned ones. In the background, on a thread of its own that rests
- * as long as it works (checkpoint/replicate/copy_steps.h); training never waits for it.
+ * Replace copies of checkpoints whose nodes have left: make new copies of the newest checkpoint,
+ * and of pinned ones, on the remaining nodes. This runs in the background, on a separate thread
+ * that rests for half of the time (checkpoint/replicate/receive.h); training never waits for it.
  *
- * Each node finds out for itself what is its to copy (daemon/jobs/copying_choice.h), waits a while
- * in case the plan changes again, copies, and notes in the commit record what it has. Two nodes
- * that note at once are no harm: the one that comes too late looks again.
+ * Each node chooses its own copies (daemon/jobs/copying_choice.h), waits a while in case the plan
+ * changes again, copies, and notes its copies in the commit record. If two nodes note copies at the
+ * same time, the later transaction fails and that node tries again.
  */
 #pragma once
 
 #include "daemon/jobs/job.h"
 
-/** copying_sync() - look soon whether something is missing */
+/** copying_sync() - check soon whether copies are missing */
 void copying_sync(struct job *job);
-/** copying_stop() - give up what is under way; waits until it has ended */
+/** copying_stop() - cancel the copying; wait until its thread has ended */
 void copying_stop(struct job *job);

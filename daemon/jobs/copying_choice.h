@@ -1,6 +1,6 @@
 /*
- * Of which checkpoint, and of whose shares, this node makes copies that are missing: decided from
- * records and plan alone. Does nothing itself.
+ * Choose the checkpoint, and the writers' shares of it, that this node copies because copies are
+ * missing. The only inputs are records and plan. No side effects.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "elastic/copies/copies.h"
 #include "membership/kv/records.h"
 
-#define COPYING_WRITERS_MAX 16 /* in one go */
+#define COPYING_WRITERS_MAX 16 /* per task */
 
 struct copying_task {
     struct checkpoint_record record; /* owned */
@@ -17,12 +17,11 @@ struct copying_task {
 };
 
 /**
- * copying_choose() - the newest checkpoint, and after it the pinned ones, newest first
- * @copies: how many the job wants
+ * copying_choose() - choose among the newest checkpoint and the pinned ones, newest first
+ * @copies: number of copies that the job wants
+ * @ret_task: zeroed, or from an earlier call; the caller frees its record after any result
  *
- * @ret_task: of zeros, or of an earlier choice; its record is to be freed whatever the answer
- *
- * Others go soon anyway. Return: whether there is something for @node to do.
+ * Other checkpoints are skipped because they expire soon. Return: whether @node has copies to make.
  */
 bool copying_choose(const struct mirror *mirror, const char *cluster, const char *job,
                     const struct plan *plan, unsigned copies, const char *node,

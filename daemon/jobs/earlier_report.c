@@ -10,12 +10,12 @@
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
-/* One question at a time, and one answer: jobs are opened one after the other. */
+/* One request at a time, and one cached answer: jobs are opened one after the other. */
 struct earlier_report {
     struct daemon *daemon;
     struct kv_request *question;
-    char asked[KV_KEY_MAX];  /* what the question is about */
-    char absent[KV_KEY_MAX]; /* the last one that was not there */
+    char asked[KV_KEY_MAX];  /* key of the request in flight */
+    char absent[KV_KEY_MAX]; /* last key that was found to be absent */
     struct timer retry;
 };
 
@@ -56,12 +56,13 @@ static void on_retry(void *context)
 {
     struct earlier_report *earlier = context;
 
-    daemon_wake(earlier->daemon); /* which asks again if it still matters */
+    daemon_wake(earlier->daemon); /* which asks again if needed */
 }
 
 /*
- * Of the plan in force; 0: there is none, it is not understood, or it came while this daemon was
- * following, so that no other firnd of this node can have said anything of it.
+ * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, or if
+ * it came while this daemon was following: then no earlier firnd of this node can have reported on
+ * it.
  */
 static uint64_t generation_of(const struct daemon *daemon, const char *job)
 {

@@ -6,7 +6,7 @@
 #include "daemon/core/checkpoint_entry.h"
 #include "membership/kv/keys.h"
 
-#define DELETIONS_MAX 16 /* at once; the next look takes the others */
+#define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
 
 size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *entries, size_t count,
                        struct kv_operation *operations, size_t capacity)
@@ -19,7 +19,7 @@ size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *ent
         if (!checkpoint_entry_read(&entries[count], &record) ||
             record.step >= expiring->below_step || record.pinned)
             continue;
-        if (record.damaged[0]) { /* does not count, and is left for a person as long as it is new */
+        if (record.damaged[0]) { /* does not count; left for an operator while it is new */
             if (rule->kept >= MAX(rule->keep, 1u))
                 operations[expired++] =
                     (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
@@ -58,8 +58,8 @@ static bool is_news(struct job *job, const struct mirror_entry *entries, size_t 
     return news;
 }
 
-/* The one that was written last, which a job that went back to an earlier step has before others.
- * NULL: there is none, or it is another node's to look at. */
+/* Return the record that was written last. In a job that went back to an earlier step, this
+ * need not be the highest step. NULL: none, or another node recorded it and is responsible. */
 static const struct mirror_entry *find_newest(const struct job *job,
                                               const struct mirror_entry *entries, size_t count)
 {
@@ -85,11 +85,11 @@ static void on_deleted(void *context, const struct kv_result *result)
     struct job *job = context;
 
     job->expiring = NULL;
-    if (result->status || !result->succeeded) /* looked at anew */
+    if (result->status || !result->succeeded) /* checked again */
         job->expiring_seen = (struct expiring_seen){0};
 }
 
-/* As long as the plan is the one without workers, and nobody has changed the records. */
+/* Delete only while the plan without workers is in force and the records are unchanged. */
 static void delete (struct job *job, const struct kv_operation *operations, size_t count,
                     const struct mirror_entry *entries, size_t entry_count)
 {

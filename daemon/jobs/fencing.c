@@ -11,17 +11,18 @@
 #include "daemon/jobs/neighbours.h"
 #include "elastic/agent/isolation.h"
 
-#define ASK_NS (500 * NS_PER_MS) /* between looks while the lease is in doubt */
-/* For so long after a reading of the plan nobody else can have begun: a leader waits longer for a
- * node whose registration has just ended. */
+#define ASK_NS (500 * NS_PER_MS) /* between checks while the lease is in doubt */
+/* After a successful reading of the plan, no other node can take the job over for this long: a
+ * leader waits longer for a node whose registration has just ended. */
 #define READ_NS NS_PER_SECOND
 
 struct fencing {
     struct daemon *daemon;
     struct neighbours *neighbours;
     struct loop_timer *timer;
-    struct kv_request *reading; /* of the plan of `read_job`; NULL: none is open */
-    uint64_t asked_ns;          /* when it was sent */
+    /* reading of the plan of `read_job`; NULL: none in flight */
+    struct kv_request *reading;
+    uint64_t asked_ns; /* time at which it was sent */
     struct job *read_job;
 };
 
@@ -32,8 +33,8 @@ static bool runs_alone(const struct job *job)
 }
 
 /*
- * The slot of the root that commits on this node alone. Until it has left for a planned generation,
- * it is that of the one before.
+ * Find the slot of the root that commits on this node alone. Until the root has left for a planned
+ * generation, this is the root of the generation before.
  */
 static bool find_root(struct job *job, unsigned *ret_slot)
 {
@@ -51,8 +52,9 @@ static bool find_root(struct job *job, unsigned *ret_slot)
 }
 
 /*
- * A firnd that is new never saw the generation that the plan takes over from, and the one before it
- * may have held its root: then nobody would ever come to the switch.
+ * Find the root of the generation that the plan follows. A new firnd never saw that generation, and
+ * the earlier firnd may have held its root: without an order to go on, the root would never reach
+ * the switch.
  */
 static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 {
@@ -69,7 +71,7 @@ static bool find_left_behind(const struct job *job, unsigned *ret_slot)
     return false;
 }
 
-/* Has the plan any worker on this node? */
+/* Return whether the plan has a worker on this node. */
 static bool takes_part(const struct job *job)
 {
     const struct plan *plan = job->plan;
@@ -107,7 +109,7 @@ static void order(struct job *job, unsigned slot, enum control_type type)
 
     if (!message) {
         log_error("job %s: no memory for an order", job->name);
-        return; /* the next look tries again */
+        return; /* the next check tries again */
     }
     message->type = type;
     message->progress.generation = job->plan->generation;
@@ -138,7 +140,7 @@ static void hold(struct job *job, unsigned slot)
     order(job, slot, CONTROL_HOLD);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static void on_read(void *context, const struct kv_result *result)
 {
@@ -148,14 +150,14 @@ static void on_read(void *context, const struct kv_result *result)
 
     fencing->reading = NULL;
     fencing->read_job = NULL;
-    /* Another plan comes by the watch. */
+    /* The watch delivers the new plan. */
     if (result->status || !job || result->entry_count != 1 ||
         result->entries[0].mod_revision != job->plan_revision ||
         (!find_root(job, &slot) && !find_left_behind(job, &slot)))
         return;
     job->plan_read_ns = fencing->asked_ns;
     if (!registry_holds_key(fencing->daemon->registry))
-        return; /* good for a moment, and no leave to go on */
+        return; /* valid for READ_NS, but no order to go on */
     if (job->standing == JOB_HELD)
         say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
     order(job, slot, CONTROL_GO_ON);
@@ -176,7 +178,7 @@ static void read_plan(struct fencing *fencing, struct job *job)
         fencing->reading = NULL;
 }
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 static enum isolation judge(const struct fencing *fencing)
 {
@@ -190,14 +192,15 @@ static enum isolation judge(const struct fencing *fencing)
 }
 
 /*
- * A firnd that is not registered yet, because etcd still has the one before it, has no lease that
- * could tell it that it is cut off: it goes by its last reading of the plan.
+ * Return whether a recent reading of the plan lets the job continue. A firnd that is not registered
+ * yet, because the registration of the earlier firnd still stands, has no lease that shows whether
+ * it is isolated.
  */
 static bool goes_by_reading(struct fencing *fencing, struct job *job)
 {
     if (registry_holds_key(fencing->daemon->registry))
         return false;
-    if (job->plan_read_revision != job->plan_revision) { /* it has just come */
+    if (job->plan_read_revision != job->plan_revision) { /* the plan has just arrived */
         job->plan_read_revision = job->plan_revision;
         job->plan_read_ns = now_of(fencing);
     }
@@ -216,17 +219,18 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
         read_plan(fencing, job);
     else if (isolation == ISOLATION_SHARED && fencing_holds(job) &&
              registry_left_ns(fencing->daemon->registry) > 0)
-        order(job, slot, CONTROL_GO_ON); /* in time: nothing can have been given away */
+        order(job, slot, CONTROL_GO_ON); /* the lease still holds: no takeover yet */
 }
 
-/* It was held when it was about to leave for a generation that spans nodes: links fence that. */
+/* Release a root that was held when it was about to leave for a generation that spans nodes:
+ * links fence that generation. */
 static void let_go(struct job *job)
 {
     if (job->plan && job->standing == JOB_HELD)
         order(job, job->alone_slot, CONTROL_GO_ON);
 }
 
-/* Until when nothing can change by itself. */
+/* Return the earliest time at which the result can change without an event. */
 static uint64_t next_look_ns(struct fencing *fencing, enum isolation isolation, uint64_t now_ns)
 {
     uint64_t left_ns = registry_left_ns(fencing->daemon->registry);
@@ -250,7 +254,7 @@ void fencing_look(struct fencing *fencing)
     bool alone = false, spans = false;
 
     if (!daemon->registry)
-        return; /* it leaves, and its workers before it */
+        return; /* this node is leaving, its workers first */
     enum isolation isolation = judge(fencing);
     for (struct job *job = daemon->jobs; job; job = job->next) {
         unsigned slot;
@@ -270,7 +274,7 @@ void fencing_look(struct fencing *fencing)
     }
     if (alone)
         at_ns = MIN(at_ns, next_look_ns(fencing, isolation, now_ns));
-    else if (spans) /* the others may leave it alone while etcd is away */
+    else if (spans) /* the other nodes may leave the job while etcd is away */
         at_ns = MIN(at_ns, neighbours_refresh(fencing->neighbours));
     if (loop->timer_set(loop->context, fencing->timer, at_ns))
         log_error("a timer failed: this node may not notice that it is cut off");

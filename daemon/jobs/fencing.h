@@ -1,24 +1,24 @@
 /*
- * A node that is cut off holds what nobody else can stop.
+ * Fence a job on an isolated node: hold its commits, because no other node can stop them.
  *
- * A generation that spans nodes cannot commit without them, so links fence it. One that is on this
- * node alone could: it would go on beside the one that another node began when this one's lease had
- * run out. So before that can be, this node's firnd tells rank 0 to hold before its next commit,
- * unless etcd is away for others as well (elastic/agent/isolation.h). When the lease is renewed and
- * the same plan is read from etcd, training goes on.
+ * A generation that spans nodes cannot commit without the other nodes, so links fence it. A
+ * generation on this node alone can commit: it would continue beside the generation that another
+ * node starts after this node's lease expires. So before the lease expires, this node's firnd
+ * orders rank 0 to hold before its next commit, unless etcd is away for other nodes as well
+ * (elastic/agent/isolation.h). When the lease is renewed and the same plan is read from etcd,
+ * training resumes.
  *
- * Invariant: once the lease may have run out, a generation that was held goes on only after that
- * reading. A firnd that is new knows nothing of what the one before ordered: whoever connects to it
- * as rank 0 is told to go on after such a reading, too.
+ * Invariant: once the lease may have expired, a held generation resumes only after that reading. A
+ * new firnd does not know the orders of the earlier one: it tells every worker that connects as
+ * rank 0 to go on only after such a reading.
  *
- * A firnd that is new may find the registration of the one before it still standing, so it has no
- * lease to go by until that has run out. Then it goes by its last reading of the plan instead,
- * every half a second: as long as the plan is there, nobody has taken the job over, and for a
- * second more nobody can have, for a leader waits that long for a node whose registration has just
- * ended. And one that has not read yet who its neighbours are does not take itself for the only
- * node.
+ * A new firnd may find the registration of the earlier firnd still standing. Then it has no lease
+ * until that registration expires. Until then its last reading of the plan decides, repeated every
+ * half second: while the plan is there, no node has taken the job over, and none can for one more
+ * second, because a leader waits that long for a node whose registration has just ended. A firnd
+ * that has not read its list of neighbours yet does not assume that it is the only node.
  *
- * Failure mode: without a firnd nobody tells the worker to hold.
+ * Failure mode: without a firnd, no order to hold reaches the worker.
  */
 #pragma once
 
@@ -26,17 +26,19 @@
 
 struct fencing;
 
-/** fencing_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer (nothing
- * is left to free) */
+/** fencing_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop
+ * timer (nothing to free then) */
 int fencing_new(struct daemon *daemon, struct fencing **ret_fencing) CHECK_RESULT;
 void fencing_free(struct fencing *fencing);
-/** fencing_look() - a plan, a worker or the registration has changed: what is to be held? */
+/** fencing_look() - decide again which workers to hold: a plan, a worker or the registration has
+ * changed */
 void fencing_look(struct fencing *fencing);
-/** fencing_connected() - a worker is reached anew: what it was told is not known */
+/** fencing_connected() - note a new connection to a worker: the last order to it is unknown */
 void fencing_connected(struct job *job, unsigned slot);
-/** fencing_holds() - is @job, which is on this node alone, held before its next commit? */
+/** fencing_holds() - return whether @job, which is on this node alone, is held before its next
+ * commit */
 bool fencing_holds(const struct job *job);
-/** fencing_holds_slot() - and is it the worker on @slot that commits nothing meanwhile? */
+/** fencing_holds_slot() - return whether the worker on @slot is the root that is held */
 bool fencing_holds_slot(const struct job *job, unsigned slot);
-/** fencing_forget() - @job is closed */
+/** fencing_forget() - drop all state of @job, which is closed */
 void fencing_forget(struct fencing *fencing, const struct job *job);

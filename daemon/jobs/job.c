@@ -38,7 +38,7 @@ static struct event_facts facts_of(const struct job *job, uint64_t generation, u
     };
 }
 
-/* ---- what workers say ---- */
+/* ---- messages of workers ---- */
 
 static void on_connected(void *context, const char *name, unsigned slot)
 {
@@ -50,7 +50,7 @@ static void on_connected(void *context, const char *name, unsigned slot)
     fencing_connected(job, slot);
 }
 
-/* Whoever lost a link says to whom, as "node/slot". */
+/* A worker that lost a link names its peer as "node/slot". */
 static void suspect(struct job *job, const struct worker_report *status)
 {
     for (unsigned i = 0; i < status->lost_count; i++) {
@@ -61,7 +61,7 @@ static void suspect(struct job *job, const struct worker_report *status)
     }
 }
 
-/* All workers say so of the same step: one of the node is enough. */
+/* All workers report the divergence of the same step: log the first one of this node only. */
 static bool divergence_is_told(const struct job *job)
 {
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
@@ -70,8 +70,8 @@ static bool divergence_is_told(const struct job *job)
     return false;
 }
 
-/* What people want to know of a worker that does not go on. In a job that somebody has cancelled,
- * whoever is stopped first breaks the links of the others: that is as it should be. */
+/* Log and record the status of a worker that does not go on. In a cancelled job, the workers
+ * that stop first break the links of the others: that is no failure. */
 static void tell_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct event_facts facts = facts_of(job, status->generation, status->applied_step);
@@ -91,7 +91,7 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
     events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
 }
 
-/* Progress of the whole job is told by the node of rank 0 alone. */
+/* Only the node of rank 0 reports the progress of the whole job. */
 static bool has_rank_zero(const struct job *job, unsigned slot)
 {
     return job->plan && job->plan->worker_count > 0 &&
@@ -110,7 +110,7 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     job->statuses[slot] = *status;
     if (!again)
         tell_status(job, slot, status);
-    if (diverged) /* no later step says how far the job came, and all ranks say the same */
+    if (diverged) /* no later step will report it, and all ranks report the same step */
         job_write_progress(job, slot);
     if (status->phase == WORKER_STUCK)
         suspect(job, status);
@@ -168,7 +168,7 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
     double known = job->progress[slot].validation_loss;
 
     job->progress[slot] = *progress;
-    if (isnan(progress->validation_loss)) /* measured now and then: keep the newest */
+    if (isnan(progress->validation_loss)) /* measured now and then: keep the newest value */
         job->progress[slot].validation_loss = known;
     if (has_rank_zero(job, slot) &&
         (clock_monotonic_ns() - job->progress_written_ns >= PROGRESS_NS ||
@@ -186,7 +186,7 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
     if (!slot_alarms_set(&job->alarms, slot, text, event))
         return;
     events_append(job->dir, &facts, "alarm", event);
-    if (has_rank_zero(job, slot) && job->progress[slot].step) /* no later step may carry it */
+    if (has_rank_zero(job, slot) && job->progress[slot].step) /* maybe the last step */
         job_write_progress(job, slot);
 }
 
@@ -199,8 +199,8 @@ static void on_event(struct job *job, const struct control_message *message)
     events_append(job->dir, &facts, "training", message->text);
 }
 
-/* A worker of a version with which this firnd cannot speak, found after an upgrade of firnd. The
- * others go on from what they hold, as after its death. */
+/* Stop a worker whose protocol version this firnd does not speak, found after an upgrade of
+ * firnd. The other workers resume from their own state, as after the worker's death. */
 static void turn_away(struct job *job, unsigned slot, unsigned protocol)
 {
     struct event_facts facts = facts_of(job, 0, 0);
@@ -279,7 +279,7 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
         events_append(job->dir, &facts, "worker", line);
     }
     job->processes[slot] = NULL;
-    on_alarm(job, slot, ""); /* who takes its place finds out by itself */
+    on_alarm(job, slot, ""); /* its successor reports its own alarms */
     if (job->unrecorded_slot == slot)
         checkpoint_record_forget(job);
     feed(job, &event);
@@ -292,7 +292,7 @@ static const struct worker_process_callbacks process_callbacks = {
     .exited = on_exited,
 };
 
-/* ---- what the agent wants ---- */
+/* ---- actions of the agent ---- */
 
 static struct worker_process_options process_options(struct job *job, unsigned slot)
 {
@@ -344,7 +344,7 @@ static void send_order(struct job *job, const struct agent_action *action, enum 
     if (!message || !job->processes[action->slot])
         return;
     message->type = type;
-    message->plan = (struct plan *)(uintptr_t)action->plan; /* only read */
+    message->plan = (struct plan *)(uintptr_t)action->plan; /* read only */
     worker_process_send(job->processes[action->slot], message);
 }
 
@@ -408,7 +408,7 @@ static void carry_out(struct job *job, const struct agent_action *action)
     }
 }
 
-/* Takes no memory: what has happened must not be lost. */
+/* Allocates nothing: an event must not be lost. */
 static void step_agent(struct job *job, struct agent_event *event)
 {
     const struct loop *loop = &job->daemon->loop.loop;
@@ -421,8 +421,8 @@ static void step_agent(struct job *job, struct agent_event *event)
         log_error("job %s: its timer failed", job->name);
 }
 
-/* A worker that could not be started has ended, to the agent; only when all else that it wanted is
- * done can it be told. */
+/* Report each worker that could not be started as exited. The agent can take that event only
+ * when all its other actions are done. */
 static void tell_unstarted(struct job *job)
 {
     while (job->unstarted) {
@@ -434,10 +434,9 @@ static void tell_unstarted(struct job *job)
 }
 
 /*
- * What the agent and the workers' words take is a hundred times as much as the rest of a job, and
- * etcd keeps jobs that are over for days. So a job that has nothing to do with
- * this node does without, until a plan names it: also one that ends the job, which waits for its
- * word.
+ * Free the agent and the statuses, a hundred times the rest of a job: etcd keeps finished jobs for
+ * days. A job without a part on this node does without them until a plan names the node. This
+ * includes a plan that ends the job, which waits for this node's report.
  */
 static void lull(struct job *job)
 {
@@ -484,8 +483,8 @@ static void rest(struct job *job)
     job->alone_generation = 0;
 }
 
-/* Without memory for an agent nothing is lost: it begins with the plans, and this node has had no
- * part in them yet. */
+/* Without memory for an agent no event is lost: the agent starts from the plans, and this node
+ * has had no part in them yet. */
 static void look_again(struct job *job)
 {
     const struct loop *loop = &job->daemon->loop.loop;
@@ -525,8 +524,8 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
     return plan;
 }
 
-/* A planned one lets the generation that it follows go on, which need not be the one of @old: that
- * may never have begun. */
+/* Remember the link key of the generation that a planned switch follows. This need not be the
+ * generation of @old, which may never have started. */
 static void remember_key_before(struct job *job, const struct plan *old, const struct plan *plan)
 {
     if (!plan->planned)
@@ -582,7 +581,7 @@ void job_gone(struct job *job)
 {
     struct agent_event event = {.type = AGENT_PLAN};
 
-    /* A job that is removed is over before: this one trains. */
+    /* A removed job has ended before. This one still trains. */
     if (!job->gone && !job_idle(job))
         log_error(
             "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
@@ -621,7 +620,8 @@ static int write_spec(struct job *job, int64_t created, struct error *error)
     return file_replace(job->spec_path, text, strlen(text), 0644, error);
 }
 
-/* An operator has said so later than @report, perhaps while no firnd was here to hear it. */
+/* Return whether an operator excused this node's slots later than @report, perhaps while no
+ * firnd was running. */
 static bool is_excused(const struct daemon *daemon, const struct mirror_entry *report)
 {
     char key[KV_KEY_MAX];
@@ -631,8 +631,8 @@ static bool is_excused(const struct daemon *daemon, const struct mirror_entry *r
     return excused && excused->mod_revision > report->mod_revision;
 }
 
-/* What an earlier firnd of this node wrote about the plan in force: the agent must not start a
- * worker twice. */
+/* Feed the agent the report that an earlier firnd of this node wrote for the plan in force: the
+ * agent must not start a worker twice. */
 static int tell_reported(struct job *job, struct error *error)
 {
     struct daemon *daemon = job->daemon;
@@ -650,7 +650,7 @@ static int tell_reported(struct job *job, struct error *error)
     plan_free(plan);
     if (!written)
         return 0;
-    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* more than a megabyte */
+    AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* over 1 MiB */
     struct agent_event event = {
         .type = AGENT_REPORTED, .report = report, .excused = is_excused(daemon, written)};
     if (!report)
@@ -671,7 +671,7 @@ static void adopt_workers(struct job *job)
         struct error error = {0};
         int status = worker_process_adopt(&options, &job->processes[slot], &error);
         if (status) {
-            if (status != -ENOENT && status != -ECONNREFUSED) /* those: nobody is there */
+            if (status != -ENOENT && status != -ECONNREFUSED) /* these two: no worker there */
                 log_warning("job %s: %s", job->name, error.text);
             continue;
         }
@@ -681,7 +681,8 @@ static void adopt_workers(struct job *job)
     }
 }
 
-/* NULL or damaged: of an earlier firnctl, or nothing that may become part of a path. */
+/* Leave it empty if it is NULL (an earlier firnctl) or malformed (it must not become part of a
+ * path). */
 static void read_submission(struct job *job)
 {
     char key[KV_KEY_MAX];
@@ -700,8 +701,8 @@ static void read_submission(struct job *job)
         memcpy(job->submission, record.id, sizeof(job->submission));
 }
 
-/* Every node comes to the same name, and no other submission does, whatever lies there: nothing has
- * to be looked at, which a disk that is away would not allow. */
+/* Derive the folder's name from the submission. Every node derives the same name, and no other
+ * submission does, so the disk, which may be away, need not be read. */
 static void choose_checkpoint_dir(struct job *job)
 {
     const char *base = job->spec.checkpoint.path[0] ? job->spec.checkpoint.path

@@ -12,7 +12,7 @@
 #define FOLDER_PATH_SIZE  1024
 #define REVISION_TEXT_MAX 64
 
-/* 0: the folder is new, or from before it said whose it is. */
+/* Return 0 if the folder is new, or older than the file with the revision. */
 static int64_t read_revision(const char *path)
 {
     struct bytes text = {0};

@@ -1,7 +1,7 @@
 /*
- * The node's folder of a job: metrics, events, logs. It belongs to one submission: when a job was
- * removed and another one takes its name, the old folder is set aside as <folder>.<revision of its
- * submission>, so that the new run is not compared with the old one's metrics.
+ * The node's folder of a job: metrics, events, logs. It belongs to one submission. When a job was
+ * removed and another job takes its name, the old folder is renamed to <folder>.<revision of its
+ * submission>, so that the new run is not compared with the old run's metrics.
  */
 #pragma once
 
@@ -10,5 +10,5 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/** job_folder_open() - make sure that @dir is the folder of the submission at revision @created */
+/** job_folder_open() - ensure that @dir is the folder of the submission at revision @created */
 int job_folder_open(const char *dir, int64_t created, struct error *error) CHECK_RESULT;

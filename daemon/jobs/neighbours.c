@@ -13,14 +13,14 @@
 
 #define REFRESH_NS (10 * NS_PER_SECOND)
 #define REFRESH_EACH_NS                                                                            \
-    (300 * NS_PER_MS) /* more for every node: a thousand ask every five minutes */
+    (300 * NS_PER_MS) /* added per node: every five minutes with a thousand nodes */
 #define ANSWER_NS NS_PER_SECOND
-#define ROUND_NS  (400 * NS_PER_MS) /* between the beginnings of two rounds, at least */
+#define ROUND_NS  (400 * NS_PER_MS) /* minimum time between the starts of two rounds */
 
 struct question {
     struct neighbours *neighbours;
-    char name[NAME_SIZE];         /* who is asked */
-    struct http_request *request; /* NULL: none is open */
+    char name[NAME_SIZE];         /* node asked */
+    struct http_request *request; /* NULL: none in flight */
 };
 
 struct neighbours {
@@ -28,18 +28,18 @@ struct neighbours {
     struct http_client *client;
     void (*told)(void *context);
     void *context;
-    struct neighbour list[NEIGHBOURS_MAX]; /* first those who are registered */
-    unsigned count, total;                 /* registered, and with those who were earlier */
-    unsigned next, next_earlier;           /* who is asked in the next round */
-    bool known;                            /* they have been read once */
-    struct kv_request *search;             /* for who they are; NULL: none is open */
-    uint64_t refresh_ns;                   /* when to look again */
+    struct neighbour list[NEIGHBOURS_MAX]; /* registered nodes first */
+    unsigned count, total;                 /* registered nodes; with earlier nodes */
+    unsigned next, next_earlier;           /* next node to ask, registered and earlier */
+    bool known;                            /* the list has been read from etcd once */
+    struct kv_request *search;             /* reading of the list; NULL: none in flight */
+    uint64_t refresh_ns;                   /* time of the next reading */
     struct question questions[NEIGHBOURS_PER_ROUND];
-    uint64_t round_ns;                       /* when the next round may begin */
-    unsigned open_count;                     /* of the round that is under way; 0: none is */
-    unsigned counted_reaching, counted_away; /* in it so far */
-    unsigned reaching, away;                 /* in the one before */
-    bool refused;                            /* one and this node do not trust each other: said */
+    uint64_t round_ns;                       /* earliest time of the next round */
+    unsigned open_count;                     /* requests in flight; 0: no round */
+    unsigned counted_reaching, counted_away; /* answers of the current round */
+    unsigned reaching, away;                 /* answers of the last round */
+    bool refused;                            /* logged that a node and this one refuse each other */
 };
 
 static uint64_t now_ns(const struct neighbours *neighbours)
@@ -48,7 +48,7 @@ static uint64_t now_ns(const struct neighbours *neighbours)
     return loop->now_ns(loop->context);
 }
 
-/* ---- who they are ---- */
+/* ---- the list ---- */
 
 static void add(struct neighbours *neighbours, const struct kv_entry *entry)
 {
@@ -74,7 +74,7 @@ static bool is_listed(const struct neighbours *neighbours, const char *name)
     return false;
 }
 
-/* Behind those who are registered, whoever else was among @before. */
+/* Keep the other nodes of @before, which are no longer registered, behind the registered ones. */
 static void keep_earlier(struct neighbours *neighbours, const struct neighbour *before,
                          unsigned count)
 {
@@ -84,7 +84,7 @@ static void keep_earlier(struct neighbours *neighbours, const struct neighbour *
             neighbours->list[neighbours->total++] = before[i];
 }
 
-/* Of more than there is room for every so-manieth: then nobody who was there earlier is needed. */
+/* If there are more nodes than room, take every n-th one, and keep no earlier nodes. */
 static void take_entries(struct neighbours *neighbours, const struct kv_result *result)
 {
     struct neighbour before[NEIGHBOURS_MAX] = {0};
@@ -106,7 +106,7 @@ static void on_found(void *context, const struct kv_result *result)
     struct neighbours *neighbours = context;
 
     neighbours->search = NULL;
-    if (result->status) { /* those of before are better than none */
+    if (result->status) { /* keep the old list */
         if (!neighbours->known)
             neighbours->refresh_ns = now_ns(neighbours);
         return;
@@ -132,9 +132,9 @@ uint64_t neighbours_refresh(struct neighbours *neighbours)
     return neighbours->refresh_ns;
 }
 
-/* ---- what they answer ---- */
+/* ---- answers ---- */
 
-/* Another one may have got the address since. */
+/* Check the sender: another node may have the address by now. */
 static bool is_from(const json_t *tree, const char *key, const char *expected)
 {
     char found[NAME_SIZE];
@@ -158,7 +158,8 @@ static void count_answer(const struct question *question, const struct http_answ
     neighbours->counted_away += !strcmp(lease, "doubt");
 }
 
-/* Neighbours that do not understand each other cannot say that etcd is away for all of them. */
+/* Log that a node and this one refuse each other. Such nodes cannot confirm that etcd is away
+ * for all of them. */
 static void note_refusal(struct neighbours *neighbours, const struct question *question,
                          const struct http_answer *answer)
 {
@@ -196,7 +197,7 @@ static void on_answer(void *context, const struct http_answer *answer)
         end_round(neighbours);
 }
 
-/* In turns; whoever is registered before those who were earlier. */
+/* Choose registered nodes first, then earlier ones; round robin within each group. */
 static const struct neighbour *choose(struct neighbours *neighbours, unsigned place)
 {
     if (place < neighbours->count)

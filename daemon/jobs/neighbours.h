@@ -1,11 +1,11 @@
 /*
- * Other nodes of the cluster, and what they say when they are asked whether they reach etcd.
+ * Ask other nodes of the cluster over HTTP whether they reach etcd.
  *
- * Who they are is read from etcd now and then, less often the more there are, and remembered for
- * when etcd does not answer. A round asks a few of them over HTTP, the next round others. Those who
- * were registered earlier and are not any more stay remembered while there is room, also by the
- * next firnd (daemon/jobs/neighbours_file.h), and fill rounds for which there are not enough
- * others.
+ * The list of nodes is read from etcd at intervals that grow with the number of nodes, and is kept
+ * for times when etcd does not answer. A round asks a few nodes, the next round asks other ones.
+ * Nodes that are no longer registered stay in the list while there is room, also across a restart
+ * of firnd (daemon/jobs/neighbours_file.h). They fill rounds when there are too few registered
+ * nodes.
  */
 #pragma once
 
@@ -15,23 +15,26 @@
 
 struct neighbours;
 
-/** neighbours_new() - @told: when a round is over; it may call anything but neighbours_free() */
+/** neighbours_new() - @told is called when a round is over; it may call anything but
+ * neighbours_free() */
 int neighbours_new(struct daemon *daemon, void (*told)(void *context), void *context,
                    struct neighbours **ret_neighbours) CHECK_RESULT;
 void neighbours_free(struct neighbours *neighbours);
 
-/** neighbours_refresh() - look who they are, if that was long ago. Return: when it is due again,
- * monotonic */
+/** neighbours_refresh() - read the list from etcd if that is due. Return: the time of the next
+ * refresh, monotonic */
 uint64_t neighbours_refresh(struct neighbours *neighbours);
-/** neighbours_ask() - begin a round; nothing while one is under way, or without neighbours */
+/** neighbours_ask() - start a round; no effect during a round or without neighbours */
 void neighbours_ask(struct neighbours *neighbours);
-/** neighbours_forget() - what they answered: it was about another time */
+/** neighbours_forget() - drop the answers, because they are out of date */
 void neighbours_forget(struct neighbours *neighbours);
 
-/** neighbours_known() - it has been read once who they are; false: there may be any number */
+/** neighbours_known() - return whether the list has been read once; false: the number of nodes
+ * is unknown */
 bool neighbours_known(const struct neighbours *neighbours);
-/** neighbours_count() - who were registered when it was read last */
+/** neighbours_count() - return the number of nodes that were registered at the last reading */
 unsigned neighbours_count(const struct neighbours *neighbours);
-/** neighbours_answers() - of the last round: how many reach etcd, and how many do not */
+/** neighbours_answers() - count the nodes that reach etcd, and the nodes that do not, in the
+ * last round */
 void neighbours_answers(const struct neighbours *neighbours, unsigned *ret_reaching,
                         unsigned *ret_away);

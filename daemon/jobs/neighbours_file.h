@@ -1,20 +1,22 @@
 /*
- * The nodes that a firnd has known, for the one that is started after it: in its run folder, which
- * goes with the machine's memory, as workers do.
+ * Save the known nodes for the next firnd of this node. The file is in the run folder, which does
+ * not survive a reboot; workers do not either.
  */
 #pragma once
 
 #include "daemon/config/config.h"
 
-#define NEIGHBOURS_MAX 64 /* remembered, spread over all that there are */
+#define NEIGHBOURS_MAX 64 /* limit of the list; a larger cluster is sampled evenly */
 
 struct neighbour {
     char name[NAME_SIZE];
     char http[ADDRESS_SIZE];
 };
 
-/** neighbours_save() - replace what was saved before; errors are logged: only knowledge is lost */
+/** neighbours_save() - replace the saved list; errors are only logged, because the list can be
+ * read again */
 void neighbours_save(const struct config *config, const struct neighbour *list, unsigned count);
 
-/** neighbours_load() - at most NEIGHBOURS_MAX; 0 where nothing (or nothing good) was saved */
+/** neighbours_load() - load at most NEIGHBOURS_MAX nodes. Return: their count; 0 if nothing
+ * valid is saved */
 unsigned neighbours_load(const struct config *config, struct neighbour ret_list[NEIGHBOURS_MAX]);

@@ -12,13 +12,13 @@
 
 struct sweeping {
     pthread_t thread;
-    bool done; /* written by the thread, with release */
+    bool done; /* set by the thread, with release */
     char folder[JOB_CHECKPOINT_DIR_SIZE];
     uint64_t *steps;
     struct checkpoint_sweep sweep;
-    uint64_t written_ns; /* when the newest record was written */
-    int64_t revision;    /* the newest of the records */
-    bool is_ours;        /* this node has recorded the newest */
+    uint64_t written_ns; /* time of the newest record */
+    int64_t revision;    /* highest revision of the records */
+    bool is_ours;        /* this node recorded the newest checkpoint */
 };
 
 static void *run(void *argument)
@@ -40,7 +40,7 @@ static void release(struct sweeping *sweeping)
     free(sweeping);
 }
 
-/* What is recorded, from the mirror; NULL: memory is short, or a record is not understood, and then
+/* Copy the records from the mirror. NULL: memory is short, or a record is malformed; then
  * nothing is removed. */
 static struct sweeping *look(const struct job *job)
 {

@@ -1,6 +1,7 @@
 /*
- * The alarms of one job's workers on this node. A full disk is told of by each worker that writes
- * there, at its own time: for people that is one alarm, which begins once and ends with the last.
+ * Merge the alarms of one job's workers on this node. Each worker that writes to a full disk
+ * reports it at its own time. For operators this is one alarm, which begins once and ends when the
+ * last worker's alarm ends.
  */
 #pragma once
 
@@ -11,12 +12,12 @@ struct slot_alarms {
     char texts[REPORT_WORKERS_MAX][RECORD_TEXT_SIZE]; /* by slot; "": none */
 };
 
-/** slot_alarms_set() - what the worker on @slot says, "" when its alarm is over
- * @ret_event: the event's text: the alarm, or "alarm over: " and which one was the last
+/** slot_alarms_set() - set the alarm of the worker on @slot, "" when it is over
+ * @ret_event: text for an event: the alarm, or "alarm over: " and the last alarm
  *
- * Return: whether that is news */
+ * Return: whether to log the event */
 bool slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text,
                      char ret_event[RECORD_TEXT_SIZE]);
 
-/** slot_alarms_told() - an alarm that is out, or "" */
+/** slot_alarms_told() - return one of the active alarms, or "" */
 const char *slot_alarms_told(const struct slot_alarms *alarms);

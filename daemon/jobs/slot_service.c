@@ -15,8 +15,8 @@ struct slot_service {
     struct daemon *daemon;
     struct timer retry;
     struct slot_backoff probations[RECORD_SLOTS_MAX];
-    bool excuses_known;       /* the key `excused` has been looked at, as of the revision: */
-    int64_t excused_revision; /* of an operator's last word that slots are good; 0: none */
+    bool excuses_known;       /* key `excused` has been read once, at excused_revision */
+    int64_t excused_revision; /* last time an operator excused the slots; 0: never */
 };
 
 static uint64_t now_of(const struct slot_service *service)
@@ -101,9 +101,9 @@ void slot_service_excuse(struct slot_service *service)
     set_retry(service);
 }
 
-/* `firnctl node resume` of a node that does not drain leaves no other trace. What was said before
- * this firnd began is no news to its slots, which it has looked at itself: only to what an earlier
- * one has reported of them (daemon/jobs/job.c). */
+/* `firnctl node resume` on a node that does not drain changes only this key. A value older than
+ * this firnd does not matter to its slots, which it has checked itself, but only to an earlier
+ * firnd's report (daemon/jobs/job.c). */
 void slot_service_sync(struct slot_service *service)
 {
     struct daemon *daemon = service->daemon;

@@ -1,10 +1,10 @@
 /*
- * Which slots of this node are out of service, and how they come back: those whose workers died
- * again and again by themselves, after a pause (elastic/agent/slot_backoff.h); all of them when an
- * operator says so (`firnctl node resume`). The reasons stand in the node's record, for the leader
- * and for people; jobs' agents are told when a slot may have workers again.
+ * Take slots of this node out of service and bring them back. A slot whose workers crashed
+ * repeatedly comes back after a pause (elastic/agent/slot_backoff.h); all slots come back when an
+ * operator says so (`firnctl node resume`). The node's record has the reasons, for the leader and
+ * for operators. Jobs' agents are told when a slot is in service again.
  *
- * GPUs that are broken: daemon/node/inventory.h.
+ * Broken GPUs: daemon/node/inventory.h.
  */
 #pragma once
 
@@ -16,21 +16,26 @@
 struct daemon;
 struct slot_service;
 
-/** slot_service_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer */
+/** slot_service_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop
+ * timer */
 int slot_service_new(struct daemon *daemon, struct slot_service **ret_service) CHECK_RESULT;
 void slot_service_free(struct slot_service *service);
 
-/** slot_service_take_out() - for the reason @why; @crashed: its workers died, so it is tried again
- * after a while, else an operator is waited for. Return: for how long; 0: until somebody comes */
+/** slot_service_take_out() - take @slot out of service
+ * @why: the reason
+ * @crashed: its workers crashed, so the slot is retried after a pause; else only an operator
+ * brings it back
+ * Return: the pause; 0: until an operator acts */
 uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, const char *why,
                                bool crashed);
 
-/** slot_service_watches() - @slot is back on probation */
+/** slot_service_watches() - return whether @slot is on probation after a pause */
 bool slot_service_watches(const struct slot_service *service, unsigned slot);
 
-/** slot_service_excuse() - an operator has looked at this node: all of its slots are good. The
- * caller publishes the record */
+/** slot_service_excuse() - bring all slots of this node back, because an operator has checked
+ * the node. The caller publishes the record */
 void slot_service_excuse(struct slot_service *service);
 
-/** slot_service_sync() - has an operator said so, where nothing drains? */
+/** slot_service_sync() - excuse the slots if an operator has asked for it while the node does
+ * not drain */
 void slot_service_sync(struct slot_service *service);

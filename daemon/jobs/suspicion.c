@@ -12,9 +12,9 @@
 struct suspicion {
     struct daemon *daemon;
     struct http_client *client;
-    struct kv_request *search;     /* for the address of `node`; NULL: none is open */
-    struct http_request *question; /* the same */
-    char node[NAME_SIZE];          /* that it is put to */
+    struct kv_request *search;     /* reading of the address of `node`; NULL: none in flight */
+    struct http_request *question; /* HTTP request to the suspect; NULL: none in flight */
+    char node[NAME_SIZE];          /* the suspect */
 };
 
 static void on_answer(void *context, const struct http_answer *answer)
@@ -23,7 +23,7 @@ static void on_answer(void *context, const struct http_answer *answer)
     struct daemon *daemon = suspicion->daemon;
 
     suspicion->question = NULL;
-    if (answer->status == -EKEYREJECTED) /* but it lives */
+    if (answer->status == -EKEYREJECTED) /* but it is alive */
         log_warning("the leader %s shows a certificate that this node does not take: %s; is "
                     "http_authorities of firnd.yaml the nodes' authority?",
                     suspicion->node, answer->text);
@@ -46,7 +46,7 @@ static void put_question(struct suspicion *suspicion, const char *address)
         log_warning("the leader %s cannot be asked whether it lives", suspicion->node);
 }
 
-/* Without a registration there is nobody to ask; its leadership ends with its lease. */
+/* A suspect without a registration has no address; its leadership ends with its lease. */
 static void on_found(void *context, const struct kv_result *result)
 {
     struct suspicion *suspicion = context;

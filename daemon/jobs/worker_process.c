@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define CONNECT_RETRY_US   5000      /* while it starts */
-#define CONNECT_AGAIN_US   100000    /* after it hung up */
-#define CONNECT_REFUSED_US 1000000   /* after another process was found at its socket */
-#define LOG_KEEP_BYTES     (8 << 20) /* a worker's log begins anew past this */
+#define CONNECT_RETRY_US   5000      /* while the worker starts */
+#define CONNECT_AGAIN_US   100000    /* after the worker closed the connection */
+#define CONNECT_REFUSED_US 1000000   /* after another process was found at the socket */
+#define LOG_KEEP_BYTES     (8 << 20) /* a larger log is started anew */
 
 struct worker_process {
     sd_event *event;
@@ -30,7 +30,7 @@ struct worker_process {
     char job[NAME_SIZE];
     unsigned slot;
     pid_t pid;
-    bool child; /* ours to wait for; an adopted one is init's */
+    bool child; /* a child of firnd, which must wait for it; an adopted worker is init's */
     int pidfd, connection;
     char socket_path[CONFIG_TEXT_SIZE], log_path[CONFIG_TEXT_SIZE];
     sd_event_source *death, *retry, *readable, *writable;
@@ -64,8 +64,8 @@ static void disconnect(struct worker_process *process)
 static int connect_later(struct worker_process *process, uint64_t pause_us);
 
 /*
- * It has hung up, as it does on a firnd that was stopped for so long that it read nothing. If it
- * has ended instead, the pidfd says so.
+ * Reconnect. The worker closes the connection to a firnd that was stopped for so long that it read
+ * nothing. If the worker has exited, the pidfd reports it.
  */
 static void connection_lost(struct worker_process *process)
 {
@@ -132,7 +132,7 @@ static int on_writable(sd_event_source *source, int descriptor, uint32_t events,
 static int watch_connection(struct worker_process *process)
 {
     int writer =
-        fcntl(process->connection, F_DUPFD_CLOEXEC, 3); /* epoll wants one descriptor a source */
+        fcntl(process->connection, F_DUPFD_CLOEXEC, 3); /* epoll accepts a descriptor only once */
     int status;
 
     if (writer < 0)
@@ -150,7 +150,8 @@ static int watch_connection(struct worker_process *process)
     return sd_event_source_set_enabled(process->writable, SD_EVENT_OFF);
 }
 
-/* Whoever may write to the folder of sockets could put one of its own there. */
+/* Check the socket's owner: any process that may write to the folder of sockets could put its
+ * own socket there. */
 static int check_peer(const struct worker_process *process)
 {
     struct ucred peer;
@@ -166,7 +167,7 @@ static int check_peer(const struct worker_process *process)
     return -EPERM;
 }
 
-/* -EAGAIN: it accepts nobody, as while it is stopped */
+/* Return -EAGAIN if the worker accepts no connection, such as while it is stopped. */
 static int connect_socket(struct worker_process *process)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -200,7 +201,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *context)
     int status = connect_socket(process);
 
     (void)usec;
-    if (status) { /* it is still starting; if it died instead, the pidfd says so */
+    if (status) { /* the worker is still starting; if it died, the pidfd reports it */
         sd_event_source_set_time_relative(source,
                                           status == -EPERM ? CONNECT_REFUSED_US : CONNECT_RETRY_US);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -236,7 +237,7 @@ void worker_process_send(struct worker_process *process, const struct control_me
 
 /* ---- the process ---- */
 
-/* By its descriptor: the number of a process that has ended may be another's. */
+/* Use the pidfd: the number of an exited process may belong to another one. */
 static int send_kill(const struct worker_process *process)
 {
     if (process->pidfd >= 0 && pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0) == 0)
@@ -246,8 +247,8 @@ static int send_kill(const struct worker_process *process)
     return kill(process->pid, SIGKILL) ? -errno : 0;
 }
 
-/* The last line of the worker's log: what a person wants to read first. Of an error the words
- * alone: when and where it was stands beside them in the events. */
+/* Return the last line of the worker's log, the first thing that an operator wants to read. For
+ * an error, return only the message: the events have its time and place. */
 static void last_words(const struct worker_process *process, char *ret_words, size_t size)
 {
     char tail[1024];
@@ -266,7 +267,7 @@ static void last_words(const struct worker_process *process, char *ret_words, si
     line = line ? line + 1 : tail;
     const char *words = strstr(line, ": error: ");
     snprintf(ret_words, size, "%.*s", (int)size - 1, words ? words + strlen(": error: ") : line);
-    for (char *at = ret_words; *at; at++) /* a log may hold any bytes, JSON may not */
+    for (char *at = ret_words; *at; at++) /* a log may contain any bytes, JSON may not */
         *at = *at >= ' ' && *at <= '~' ? *at : '?';
 }
 
@@ -289,7 +290,7 @@ static int on_death(sd_event_source *source, int descriptor, uint32_t events, vo
     (void)source;
     (void)descriptor;
     (void)events;
-    if (process->readable && process->connection >= 0) /* what it said last comes before its end */
+    if (process->readable && process->connection >= 0) /* read the last messages before the exit */
         on_readable(process->readable, process->connection, EPOLLIN, process);
     exit_code = reap(process);
     last_words(process, words, sizeof(words));
@@ -357,9 +358,9 @@ static int open_log(const struct worker_process *process)
 }
 
 /*
- * In the child: its own session, so that a signal to firnd's group does not reach it. Until its
- * socket is there no other firnd could find it, so it goes with this one; then it takes that back
- * (worker/session/trainer.c).
+ * Run in the child. The child has its own session, so that a signal to firnd's group does not reach
+ * it. Without a socket another firnd could not find the worker, so it is set to die with firnd. The
+ * worker reverts that when its socket is up (worker/session/trainer.c).
  */
 static void become_worker(const struct worker_process_options *options, pid_t parent, int log,
                           char *const arguments[])
@@ -376,8 +377,8 @@ static void become_worker(const struct worker_process_options *options, pid_t pa
         _exit(126);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* slots may share cores: waiting must not burn them */
-    if (options->device[0])                  /* the only one that it sees */
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* slots may share cores: do not spin while waiting */
+    if (options->device[0])                  /* restrict the worker to one GPU */
         setenv("CUDA_VISIBLE_DEVICES", options->device, 1);
     execve(options->config->worker, arguments, environ);
     dprintf(2, "cannot run %s: %s\n", options->config->worker, strerror(errno));
@@ -388,7 +389,7 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
 {
     const struct config *config = options->config;
     char slot[16], threads[16], listen[ADDRESS_SIZE + 8], timeout[32];
-    char digests[CONFIG_TEXT_SIZE]; /* of the training data of all jobs */
+    char digests[CONFIG_TEXT_SIZE]; /* digests of the training data of all jobs */
     AUTO_CLOSE int log = open_log(process);
 
     if (log < 0)
@@ -424,7 +425,7 @@ static int fork_worker(struct worker_process *process, const struct worker_proce
         digests,
         "--failure-timeout-ms",
         timeout,
-        NULL, /* what only some have */
+        NULL, /* room for optional arguments */
         NULL,
         NULL,
         NULL,
@@ -505,7 +506,7 @@ int worker_process_adopt(const struct worker_process_options *options,
         status = peer_pid(process->connection, &process->pid);
     if (!status)
         status = watch_process(process);
-    if (!status) /* it lives, so its number was not another's when the descriptor was made */
+    if (!status) /* the process is alive, so the pidfd refers to the worker */
         status = is_connected(process->connection) ? watch_connection(process) : -ECONNRESET;
     if (status < 0) {
         worker_process_free(process);

@@ -18,18 +18,18 @@
 #include "daemon/leader/queueing.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
-#define OLD_GENERATIONS_MAX 4 /* whose reports go with one plan */
+#define OLD_GENERATIONS_MAX 4 /* generations whose reports are deleted with one plan */
 
 /*
- * A look at a job of a thousand nodes takes milliseconds, and as many reports may come one by one:
- * after each look the leader rests for some times as long as that took, longer while nobody would
- * notice.
+ * Limit the leader's share of the CPU. Deciding for a job of a thousand nodes takes milliseconds,
+ * and as many reports may arrive one by one. After each decision the leader rests for a multiple of
+ * the decision's duration, and longer where the delay is not noticeable.
  */
 #define REST_SHARE     3
 #define REST_SHARE_MAX 10
 #define UNNOTICED_NS   (NS_PER_SECOND / 20)
 
-/* One job as its leader remembers it. */
+/* A job's state in the leader. */
 struct led {
     struct led *next;
     struct leading *leading;
@@ -38,7 +38,7 @@ struct led {
     struct refused_checkpoints refused;
     struct queueing_need need;
     struct kv_request *writing;
-    struct kv_request *marking; /* a record, as damaged */
+    struct kv_request *marking; /* writing of a damage note */
     enum leader_action action;  /* being written */
     char words[PLAN_REASON_SIZE + 128];
     uint64_t generation;
@@ -48,15 +48,15 @@ struct led {
 };
 
 /*
- * Jobs compete for the same slots, so plans are made one at a time: while one is being written, and
- * until the mirror shows it, no view of another job would be true.
+ * Jobs compete for the same slots, so plans are written one at a time: until the mirror shows the
+ * last plan, the views of other jobs are out of date.
  */
 struct leading {
     struct daemon *daemon;
     struct download *fetching;
     struct led *jobs;
-    struct led *writer;       /* whose plan is being written; NULL: nobody's */
-    int64_t written_revision; /* of the last plan that went through */
+    struct led *writer;       /* job whose plan is being written; NULL: none */
+    int64_t written_revision; /* revision of the last plan that was written */
 };
 
 static const char *const state_words[] = {
@@ -106,7 +106,7 @@ static void on_written(void *context, const struct kv_result *result)
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
     wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
-    daemon_wake(led->leading->daemon); /* the others have waited for this */
+    daemon_wake(led->leading->daemon); /* the other jobs have waited for this */
 }
 
 static bool make_key(struct plan *plan)
@@ -131,8 +131,8 @@ static char *plan_text(struct plan *plan)
 }
 
 /*
- * Reports of generations before the one in force are of no use to anybody any more: those of the
- * generation before it, and of others where an earlier leader left some.
+ * Find reports of generations before the one in force, which are of no use any more: the generation
+ * just before it, and others that an earlier leader left.
  */
 static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
                                  char ret_prefixes[OLD_GENERATIONS_MAX][KV_KEY_MAX])
@@ -145,7 +145,7 @@ static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
         mirror_range(&daemon->mirror,
                      keys_said(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
     size_t length = strlen(prefix);
-    uint64_t last = 0; /* those of one generation stand together */
+    uint64_t last = 0; /* reports of one generation are adjacent */
 
     for (size_t i = 0; i < count && used < OLD_GENERATIONS_MAX; i++) {
         uint64_t generation = strtoull(entries[i].key + length, NULL, 10);
@@ -203,7 +203,7 @@ static void write_plan(struct led *led, const struct view *view,
     led->leading->writer = led;
 }
 
-/* The state is for people and changes rarely; the newest words win. */
+/* The state is for operators and changes rarely; the newest text wins. */
 static void write_state(struct led *led, const struct view *view, const char *state,
                         const char *text)
 {
@@ -236,12 +236,11 @@ static void on_marked(void *context, const struct kv_result *result)
     const struct loop *loop = &led->leading->daemon->loop.loop;
 
     led->marking = NULL;
-    if (result->status) /* the store is away; otherwise the mirror shows the record soon */
+    if (result->status) /* etcd is away; otherwise the mirror will show the record */
         wake_at(led, loop->now_ns(loop->context) + RETRY_NS);
 }
 
-/* What was found damaged is noted in its record, one at a time, unless it has been written anew
- * meanwhile. */
+/* Note damage in the records, one at a time, unless the record was written anew meanwhile. */
 static void mark_damaged(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
@@ -265,7 +264,7 @@ static void mark_damaged(struct led *led)
     }
 }
 
-/* @damaged: else it was out of reach for too long */
+/* @damaged: false: unreachable for too long */
 static void refuse(struct led *led, uint64_t step, int64_t revision, const char *unasked,
                    bool damaged, const char *why)
 {
@@ -288,8 +287,8 @@ static void refuse(struct led *led, uint64_t step, int64_t revision, const char 
     tell(led, "checkpoint", text);
 }
 
-/* So that no later one shares its files, where this node reaches the folder. One whose manifest
- * does not load shares nothing anyway. */
+/* Mark the folder so that no later checkpoint links its files, if this node reaches the folder.
+ * A checkpoint whose manifest does not load is never linked anyway. */
 static void mark_folder(const struct led *led, const char *path)
 {
     struct error error = {0};
@@ -299,9 +298,9 @@ static void mark_folder(const struct led *led, const char *path)
 }
 
 /*
- * A checkpoint that does not open is never planned with: the one before it is taken. Opening reads
- * headers only; what is wrong deeper inside the workers find. One that this node does not reach may
- * still be within theirs.
+ * Never plan with a checkpoint that does not open: use the one before it. Opening reads headers
+ * only; workers find damage in the data. A checkpoint that this node cannot reach may still be
+ * reachable for the workers.
  */
 static bool checkpoint_opens(struct led *led, const struct view *view, const struct plan *plan)
 {
@@ -311,7 +310,7 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
 
     if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != view->view.checkpoint.step)
         return true;
-    if (view->view.checkpoint.shares) /* its parts lie elsewhere: the workers look at them */
+    if (view->view.checkpoint.shares) /* its shares are on other nodes: the workers check them */
         return true;
     status = checkpoint_open(plan->restore_path, &reader, &error);
     if (!status) {
@@ -328,9 +327,9 @@ static bool checkpoint_opens(struct led *led, const struct view *view, const str
     return false;
 }
 
-/* A worker of the plan in force has read its checkpoint and found it damaged: not that one again,
- * or not before nodes are back that the workers could not ask. Whether the view was made with it
- * still among the choices. */
+/* Refuse a checkpoint that a worker of the plan in force has read and found damaged: for good,
+ * or until nodes are back that the workers could not ask. Return true if the view was made with
+ * the refused checkpoint. */
 static bool refuse_lost(struct led *led, const struct view *view)
 {
     const struct worker_report *witness =
@@ -342,7 +341,7 @@ static bool refuse_lost(struct led *led, const struct view *view)
         return false;
     copies_unasked(view->view.checkpoint.shares, view->plan, unasked, sizeof(unasked));
     const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
-    if (known && !strcmp(known, unasked)) /* heard already: one of them is back since */
+    if (known && !strcmp(known, unasked)) /* known already: one of the nodes is back since */
         return false;
     refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, true, witness->text);
     if (!view->view.checkpoint.shares)
@@ -350,8 +349,8 @@ static bool refuse_lost(struct led *led, const struct view *view)
     return true;
 }
 
-/* A plan that begins from a checkpoint or from step 0; or none, because the nodes that have the
- * checkpoint are away. */
+/* Return whether the decision is a plan that starts from a checkpoint or from step 0, or no
+ * plan because the nodes with the checkpoint are away. */
 static bool begins_anew(const struct leader_decision *decision)
 {
     if (decision->action == LEADER_PREPARE || decision->action == LEADER_PUBLISH)
@@ -360,7 +359,8 @@ static bool begins_anew(const struct leader_decision *decision)
     return decision->misses_checkpoint;
 }
 
-/* Not before what the object store has is known to be no newer, or is here. */
+/* Return whether to postpone the decision until the object store is known to have nothing
+ * newer, or until its checkpoint is here. */
 static bool waits_for_store(struct led *led, const struct view *view,
                             const struct leader_decision *decision)
 {
@@ -406,7 +406,8 @@ static const struct queueing_need *need_of(const void *context, const char *job)
     return NULL;
 }
 
-/* It may have had all that it needs: then the others are not to wait for it. */
+/* Learn from a job that did not start although it may have had enough slots: other jobs must
+ * not wait for it. */
 static void learn(struct led *led, const struct view *view, const struct queueing *queueing)
 {
     unsigned before = led->need.slots;
@@ -434,7 +435,7 @@ static void decide(struct led *led, struct view *view, const struct queueing *qu
     plan_free(decision.plan);
 }
 
-/* In its place among the others. */
+/* Decide for one job, given its place in the queue. */
 static void decide_in_turn(struct led *led, struct view *view)
 {
     const struct daemon *daemon = led->leading->daemon;
@@ -450,7 +451,7 @@ static void decide_in_turn(struct led *led, struct view *view)
     queueing_done(&queueing);
 }
 
-/* Not while saying goodbye, nor before all keys have come. */
+/* Return false while deregistering, and before all keys have arrived. */
 static bool leads(const struct daemon *daemon)
 {
     return daemon->election && election_leads(daemon->election) && !daemon->partial;
@@ -498,7 +499,7 @@ static void on_timer(void *context)
     consider(context);
 }
 
-/* ---- jobs come and go ---- */
+/* ---- adding and removing jobs ---- */
 
 static void led_free(struct led *led)
 {
@@ -562,7 +563,7 @@ void leading_run(struct leading *leading)
     forget_removed(leading);
     if (!leads(daemon)) {
         download_stop(leading->fetching);
-        leading->written_revision = 0; /* of another term, perhaps of another store */
+        leading->written_revision = 0; /* from another term, perhaps another etcd cluster */
         return;
     }
     count = mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);

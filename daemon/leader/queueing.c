@@ -9,7 +9,7 @@
 #include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
-#define BELIEVED_NS (600 * NS_PER_SECOND) /* that a job which did not begin needs more slots */
+#define BELIEVED_NS (600 * NS_PER_SECOND) /* how long a need that was learned stays valid */
 
 struct look {
     const struct mirror *mirror;
@@ -38,7 +38,7 @@ static bool is_over(const struct look *look, const char *job)
     return state && view_job_over(state->state);
 }
 
-/* What is asked for of it decides how few slots it can do with. */
+/* The job's desired state decides its minimum number of slots. */
 static void take_desired(const struct look *look, struct slot_queue_job *job, bool *ret_wanted)
 {
     const struct mirror_entry *entry = find_leaf(look, job->name, "desired");
@@ -96,7 +96,7 @@ static int add_job(struct look *look, const char *name, const struct mirror_entr
     return 0;
 }
 
-/* Slots of a node, a bit each. */
+/* Free slots of a node are a bit mask. */
 static_assert(REPORT_WORKERS_MAX <= 64, "a node's slots fit a word");
 
 static void note_workers(const struct view *view, const struct plan *plan, uint64_t *used)
@@ -183,7 +183,7 @@ void queueing_done(struct queueing *queueing)
 
 struct slot_queue_place queueing_place(const struct queueing *queueing)
 {
-    if (queueing->index >= queueing->count) /* its specification is not understood */
+    if (queueing->index >= queueing->count) /* its specification is malformed */
         return (struct slot_queue_place){0};
     return slot_queue_place(queueing->jobs, queueing->count, queueing->index, queueing->total,
                             queueing->free);

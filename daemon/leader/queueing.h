@@ -1,38 +1,38 @@
 /*
- * Who is next for free slots: what elastic/leader/slot_queue.h needs to know of every job, taken
+ * Order the jobs that wait for slots: build the input of elastic/leader/slot_queue.h for every job
  * from the mirror.
  *
- * A job may wait for something else than slots (its checkpoint, a layout that fits no number of
- * slots there is): nobody is to stand behind it, or give way, for nothing. Its leader finds that
- * out when it could have had all that it needs and did not begin; then it counts as one that needs
- * more, for a while or until the slots in service are others.
+ * A job may wait for something other than slots: its checkpoint, or a layout that fits no available
+ * number of slots. No other job may queue behind it, or give slots up for it, in vain. The leader
+ * detects this when the job could have had all the slots that it needs and did not start. Then the
+ * job counts as needing more slots, for a limited time or until the slots in service change.
  */
 #pragma once
 
 #include "daemon/core/view.h"
 #include "elastic/leader/slot_queue.h"
 
-/* What the leader has found out about one job; zeroed at first. */
+/* The leader's knowledge about one job; zeroed at first. */
 struct queueing_need {
-    unsigned slots;    /* it needs more than it seems to, so many; 0: not so */
-    unsigned total;    /* slots that were in service then */
-    uint64_t until_ns; /* and how long that counts */
+    unsigned slots;    /* minimum of slots, more than the specification says; 0: unknown */
+    unsigned total;    /* slots in service at that time */
+    uint64_t until_ns; /* valid until */
 };
 
 struct queueing {
     struct slot_queue_job *jobs;
-    unsigned count, index; /* index: of the job that the view is about */
+    unsigned count, index; /* index: of the view's job */
     unsigned total;        /* slots in service */
-    unsigned free;         /* of them without a worker, those that are about to lose it included */
-    unsigned free_now;     /* without those */
+    unsigned free;         /* of these, without a worker, or about to lose it */
+    unsigned free_now;     /* of these, without a worker */
 };
 
 /**
- * queueing_look() - all jobs that have slots or want them, and the slots
- * @view: of the job that it is about
- * @need_of: what is found out about a job, NULL for nothing
+ * queueing_look() - collect all slots, and all jobs that have slots or want them
+ * @view: of job @job
+ * @need_of: returns the knowledge about a job, NULL for none
  *
- * Return: 0, queueing_done() is the caller's; -ENOMEM.
+ * Return: 0: the caller calls queueing_done(); -ENOMEM.
  */
 int queueing_look(const struct mirror *mirror, const char *cluster, const char *job,
                   const struct view *view,
@@ -40,8 +40,9 @@ int queueing_look(const struct mirror *mirror, const char *cluster, const char *
                   const void *context, struct queueing *ret_queueing) CHECK_RESULT;
 void queueing_done(struct queueing *queueing);
 
-/** queueing_place() - of the job that it is about; its texts live as long as @queueing */
+/** queueing_place() - return the place of the view's job; its texts are valid as long as
+ * @queueing */
 struct slot_queue_place queueing_place(const struct queueing *queueing);
 
-/** queueing_learn() - the job has not begun; was it for want of slots? */
+/** queueing_learn() - update @need if the view's job, which has not started, had enough slots */
 void queueing_learn(const struct queueing *queueing, uint64_t now_ns, struct queueing_need *need);

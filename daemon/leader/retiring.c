@@ -9,14 +9,14 @@
 #include "membership/transport/timer.h"
 
 #define LOOK_NS   (60 * NS_PER_SECOND)
-#define SETTLE_NS (600 * NS_PER_SECOND) /* of leading, before the clock is believed */
+#define SETTLE_NS (600 * NS_PER_SECOND) /* time as the leader before the clock is trusted */
 
 struct retiring {
     struct daemon *daemon;
     struct timer alarm;
-    uint64_t leads_since_ns; /* 0: it does not */
+    uint64_t leads_since_ns; /* 0: not the leader */
     struct kv_request *removal;
-    struct retiring_job job; /* that is being removed */
+    struct retiring_job job; /* job being removed */
 };
 
 static uint64_t now_of(const struct retiring *retiring)
@@ -39,7 +39,7 @@ static void on_removed(void *context, const struct kv_result *result)
     timer_set_in(&retiring->alarm, LOOK_NS);
 }
 
-/* Only while the job is as it was when it was chosen, and this node leads. */
+/* Remove the job only if its keys are as they were when it was chosen, and this node leads. */
 static int remove_job(struct retiring *retiring)
 {
     struct daemon *daemon = retiring->daemon;
@@ -63,7 +63,7 @@ static int remove_job(struct retiring *retiring)
                            ARRAY_COUNT(operations), on_removed, retiring, &retiring->removal);
 }
 
-/* Does it lead, with all keys, and for long enough? */
+/* Return whether this node leads, has all keys, and has led for long enough. */
 static bool may_look(struct retiring *retiring)
 {
     const struct daemon *daemon = retiring->daemon;
@@ -87,7 +87,7 @@ static void look(void *context)
         retiring_choose(&daemon->mirror, daemon->config->cluster, daemon->config->keep_finished_ns,
                         clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
         !remove_job(retiring))
-        return; /* on_removed() goes on */
+        return; /* on_removed() continues */
     timer_set_in(&retiring->alarm, LOOK_NS);
 }
 

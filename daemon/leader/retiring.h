@@ -1,11 +1,11 @@
 /*
- * Jobs that are over leave the cluster's list by themselves (daemon/leader/retiring_choice.h says
- * which): the leader deletes their keys, one job at a time, as `firnctl job remove` does.
+ * Remove finished jobs from the cluster's list (daemon/leader/retiring_choice.h chooses them): the
+ * leader deletes their keys, one job at a time, as `firnctl job remove` does.
  *
- * Everything else that decides here goes by monotonic time; days of rest, through which leaders
- * change, can only be told by the time of day. So a leader waits for a while before it believes its
- * clock: one that has just been switched on may not be set yet. The worst that a wrong clock does
- * is an entry of the list that goes too early or too late.
+ * All other decisions use monotonic time. Days of rest, through which leaders change, can be
+ * measured only in wall-clock time. So a new leader waits for a while before it trusts its clock:
+ * the clock of a machine that has just been switched on may not be set yet. At worst, a wrong clock
+ * removes an entry of the list too early or too late.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 struct daemon;
 struct retiring;
 
-/** retiring_new() - @daemon is borrowed. Return: 0; -ENOMEM, or why the loop gives no timer */
+/** retiring_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop
+ * timer */
 int retiring_new(struct daemon *daemon, struct retiring **ret_retiring) CHECK_RESULT;
 void retiring_free(struct retiring *retiring);

@@ -9,7 +9,7 @@
 #include "daemon/core/view.h"
 #include "membership/kv/keys.h"
 
-/* The last one below the job's @leaf, which ends with a slash: the newest. */
+/* Return the last key below the job's @leaf, which ends with a slash: the newest. */
 static const struct mirror_entry *find_newest(const struct mirror *mirror, const char *cluster,
                                               const char *job, const char *leaf)
 {
@@ -20,7 +20,8 @@ static const struct mirror_entry *find_newest(const struct mirror *mirror, const
     return count ? &entries[count - 1] : NULL;
 }
 
-/* A job without a bucket has no record of the object store. */
+/* Return whether the newest checkpoint is in the object store. A job without a bucket has no
+ * record of the object store. */
 static bool is_stored(const struct mirror *mirror, const char *cluster, const char *job)
 {
     const struct mirror_entry *sent = find_newest(mirror, cluster, job, "objects/");
@@ -35,7 +36,7 @@ static bool is_stored(const struct mirror *mirror, const char *cluster, const ch
            !object_record_decode(tree, &record, NULL) && record.state == RECORD_COMPLETE;
 }
 
-/* When @job goes; 0: it stays as it is. */
+/* Return the time at which @job is removed; 0: never. */
 static uint64_t time_of(const struct mirror *mirror, const char *cluster, const char *job,
                         uint64_t keep_ns, uint64_t unix_ns, int64_t *ret_state_revision)
 {

@@ -18,7 +18,7 @@
 
 struct cpu_rates {
     struct cpu_rates_options options;
-    pid_t pid; /* 0: it has ended */
+    pid_t pid; /* 0: the process has ended */
     int output;
     struct loop_io *readable;
     struct loop_timer *patience;
@@ -26,9 +26,9 @@ struct cpu_rates {
     size_t used;
 };
 
-/* ---- what was measured before ---- */
+/* ---- kept rates ---- */
 
-/* The processor's name; "processor" where Linux has none, as on ARM. */
+/* Find the processor's name; "processor" where Linux has none, as on ARM. */
 static void find_model(char ret_model[MODEL_SIZE])
 {
     char line[512];
@@ -48,7 +48,7 @@ static void find_model(char ret_model[MODEL_SIZE])
         fclose(file);
 }
 
-/* @arithmetic names the threads, too. */
+/* @arithmetic includes the number of threads. */
 static void make_key(const char *arithmetic, char ret_key[KEPT_RATES_KEY_SIZE])
 {
     char model[MODEL_SIZE];

@@ -1,9 +1,8 @@
 /*
- * A GPU of this machine as firnd knows it, and whether it is fit to be used. Filled by
- * daemon/node/nvml.h.
+ * A GPU of this machine, and whether it is healthy. Filled in by daemon/node/nvml.h.
  *
- * Xid errors (NVIDIA, "Xid Errors") tell of many things. Those that a program causes by itself (a
- * fault of a kernel, a killed process) say nothing about the device; those listed in gpu.c mean
+ * Xid errors (NVIDIA, "Xid Errors") have many causes. Errors that a program causes by itself (a
+ * fault of a kernel, a killed process) do not concern the device. The errors listed in gpu.c mean
  * that memory, link or firmware is broken until a reset.
  */
 #pragma once
@@ -17,7 +16,7 @@
 #define GPU_COUNT_MAX 64
 #define GPU_UUID_SIZE 96
 
-/* The best way between two GPUs, nearest first. */
+/* The shortest path between two GPUs, nearest first. */
 enum gpu_path {
     GPU_PATH_SELF,
     GPU_PATH_NVLINK,
@@ -27,7 +26,7 @@ enum gpu_path {
 };
 
 struct gpu {
-    unsigned index; /* as the driver counts */
+    unsigned index; /* the driver's index */
     char uuid[GPU_UUID_SIZE];
     char name[96];
     char bus_id[32];
@@ -37,9 +36,9 @@ struct gpu {
     uint64_t uncorrected_errors;  /* of memory, since the driver was loaded; 0 without ECC */
     bool repair_pending;          /* rows are to be remapped, or pages retired, at the next reset */
     bool repair_failed;           /* no spare rows are left */
-    unsigned xid;                 /* the gravest error that the driver told since nvml_open(); 0 */
-    bool lost;                    /* the driver no longer reaches it */
-    uint8_t paths[GPU_COUNT_MAX]; /* enum gpu_path to the GPU of that place in the list */
+    unsigned xid;                 /* gravest error reported since nvml_open(); 0: none */
+    bool lost;                    /* unreachable for the driver */
+    uint8_t paths[GPU_COUNT_MAX]; /* enum gpu_path to the GPU at that place of the list */
 };
 
 struct gpu_list {
@@ -47,9 +46,9 @@ struct gpu_list {
     struct gpu gpus[GPU_COUNT_MAX];
 };
 
-/** gpu_fault() - why @gpu must not be used, into @text; false: it is healthy */
+/** gpu_fault() - return false if @gpu is healthy; otherwise write the reason to @text */
 bool gpu_fault(const struct gpu *gpu, char *text, size_t size);
 
-/** gpu_xid_worse() - which of two Xid errors to remember: a grave one before a harmless one, then
- * the older; 0 is none */
+/** gpu_xid_worse() - return the Xid error to remember of two: a grave one before a harmless one,
+ * then the older one; 0: none */
 unsigned gpu_xid_worse(unsigned old, unsigned new);

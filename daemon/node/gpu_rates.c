@@ -8,7 +8,7 @@
 #include "daemon/node/numerics_identity.h"
 
 #define FILE_NAME   "gpu-rates"
-#define NVLINK_RATE 1.5e11 /* Ampere's and Hopper's, about half in one direction */
+#define NVLINK_RATE 1.5e11 /* Ampere's and Hopper's, about half of it per direction */
 
 int gpu_rates_parse(const char *line, struct record_rates *ret_rates, bool *ret_nccl)
 {

@@ -1,8 +1,8 @@
 /*
- * How fast this node's GPUs are, for the planner: firn-worker measures one of them, once for each
- * kind of device and version of its libraries. The answer is kept in the data folder, so a firnd
- * that starts again while its workers train does not measure beside them, and says what it said
- * before. Delete the file "gpu-rates" to have it measured again.
+ * Measure this node's GPUs, for the planner: firn-worker measures one GPU, once for each kind of
+ * device and version of its libraries. The rates are kept in the data folder, so a firnd that
+ * restarts while its workers train does not measure beside them, and publishes the same rates as
+ * before. Delete the file "gpu-rates" to measure again.
  */
 #pragma once
 
@@ -10,17 +10,18 @@
 #include "daemon/node/gpu.h"
 
 /**
- * gpu_rates_parse() - a line of `firn-worker rates cuda` (worker/device/slot_benchmark.h)
- * @ret_rates: link_bytes is the way through the host
- * @ret_nccl: tensors of GPUs of one node can go directly
- * Return: 0; -EINVAL: it is no such line
+ * gpu_rates_parse() - parse a line of `firn-worker rates cuda` (worker/device/slot_benchmark.h)
+ * @ret_rates: link_bytes is the rate through the host
+ * @ret_nccl: tensors can go directly between GPUs of one node
+ * Return: 0; -EINVAL: malformed
  */
 int gpu_rates_parse(const char *line, struct record_rates *ret_rates, bool *ret_nccl) CHECK_RESULT;
 
-/** gpu_rates_linked() - every two of the GPUs have NVLink between them; one is not enough */
+/** gpu_rates_linked() - return whether every two of the GPUs are connected by NVLink; false for
+ * a single GPU */
 bool gpu_rates_linked(const struct gpu_list *list);
 
-/** gpu_rates_describe() - fill @self->rates, once @self->arithmetic is known; what cannot be found
- * out stays 0, with a warning: plans then know the kind of device alone */
+/** gpu_rates_describe() - fill @self->rates, once @self->arithmetic is known; unknown rates stay
+ * 0, with a warning: plans then know only the kind of device */
 void gpu_rates_describe(const struct config *config, const struct gpu_list *list,
                         struct node_record *self);

@@ -2,9 +2,10 @@
 
 #include <stdio.h>
 
-/* Of each GPU, between what NVML counts and what a worker finds free: the driver's own (0.5 GiB of
- * an H100), a context (0.5), the kernels' workspaces (96 MiB), cuDNN's (256 MiB), the libraries'
- * machine code, recordings, NCCL's buffers. Too little, and a plan is made that workers refuse. */
+/* Memory per GPU that NVML counts but a worker cannot use: the driver's own (0.5 GiB of an
+ * H100), a context (0.5), the kernels' workspaces (96 MiB), cuDNN's (256 MiB), the libraries'
+ * machine code, CUDA graphs, NCCL's buffers. If the reserve is too small, workers refuse the
+ * plan. */
 #define RESERVED_BYTES ((uint64_t)2 << 30)
 
 void gpu_slots(const struct gpu_list *list, unsigned slots_max, unsigned thread_count,

@@ -22,7 +22,7 @@ struct inventory {
     struct nvml *nvml; /* NULL: CPU slots */
     struct gpu_list gpus;
     struct loop_timer *look;
-    struct cpu_rates *cpu_rates; /* being measured; NULL: they need not be, or are GPUs */
+    struct cpu_rates *cpu_rates; /* measurement in flight; NULL: not needed, or GPU slots */
 };
 
 /* ---- CPU slots ---- */
@@ -87,7 +87,7 @@ static void describe_cpu_rates(struct inventory *inventory)
 
 /* ---- GPU slots ---- */
 
-/* Only the worker knows what it can drive. */
+/* Only firn-worker knows the devices that it supports. */
 static int ask_worker(const struct inventory *inventory, struct error *error)
 {
     struct daemon *daemon = inventory->daemon;
@@ -207,7 +207,7 @@ void inventory_excuse_slot(struct inventory *inventory, unsigned slot)
         return;
     struct node_record *self = &inventory->daemon->self;
     self->slots[slot].retry_unix_ns = 0;
-    if (self->slots[slot].computes <= RECORD_OTHERS_MAX) /* else: nobody can be told with what */
+    if (self->slots[slot].computes <= RECORD_OTHERS_MAX) /* else no room in the record */
         self->slots[slot].bad[0] = '\0';
     if (inventory->nvml)
         gpu_slots_update(&inventory->gpus, self);

@@ -21,7 +21,7 @@ static bool has_worker(const struct config *config, unsigned slot)
     return true;
 }
 
-/* As a worker does it (comm/mesh/tcp.c). */
+/* Listen with the same options as a worker (comm/mesh/tcp.c). */
 static int try_to_listen(const struct node_address *address)
 {
     const int on = 1;

@@ -1,15 +1,15 @@
-/* The ports that workers will listen on: another program's are noticed when firnd starts, not when
- * a job does. */
+/* Check the ports on which workers will listen: a conflict with another program shows when
+ * firnd starts, not when a job does. */
 #pragma once
 
 #include "base/error.h"
 #include "daemon/config/config.h"
 
 /**
- * link_ports_check() - can workers of these slots listen?
+ * link_ports_check() - check that workers of these slots can listen
  *
- * A slot with a worker's socket in run_dir is passed over: a worker of the firnd before this one
- * has the port, and is going to be taken over. (It closes the port before it removes the socket.)
+ * Skip a slot with a worker's socket in run_dir: a worker of the earlier firnd has the port, and
+ * will be adopted. (It closes the port before it removes the socket.)
  *
  * Return: 0; -EADDRINUSE, -EADDRNOTAVAIL, ... with the key to change in @error.
  */

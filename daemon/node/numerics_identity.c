@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Until the line is whole, the worker ends, or time is up. */
+/* Read until the line is complete, the worker ends, or time is up. */
 static size_t read_line(int descriptor, uint64_t patience_ns, char *line, size_t size)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + patience_ns;
@@ -74,7 +74,7 @@ void numerics_identity_end(pid_t pid)
 {
     int outcome;
 
-    kill(pid, SIGKILL); /* it has said what it was asked, or hangs */
+    kill(pid, SIGKILL); /* it has answered, or hangs */
     while (waitpid(pid, &outcome, 0) < 0 && errno == EINTR)
         ;
 }
@@ -96,8 +96,8 @@ void numerics_identity_ask(const char *program, const char *question, const char
     close(output);
 }
 
-/* 0: @kernels is what the node computes with, i: one of the others; more than there is room for:
- * nothing that anybody is told. */
+/* Return 0 if @kernels is the node's arithmetic, i for one of the others, and more than
+ * RECORD_OTHERS_MAX if there is no room, or no text to publish. */
 static unsigned place_of(struct node_record *self, const char *kernels)
 {
     unsigned place = 0;

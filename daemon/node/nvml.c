@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 
-/* ---- the library's binary interface, as far as it is used ---- */
+/* ---- the part of the library's binary interface that is used ---- */
 
 #define NVML_OK                  0
 #define NVML_NO_DRIVER           9
@@ -17,7 +17,7 @@
 #define NVML_COUNTER_VOLATILE    0
 #define NVML_EVENT_XID           0x8ull
 #define NVML_LINKS_MAX           18
-#define NVML_ANCESTOR_HOSTBRIDGE 30 /* nearer ones are switches */
+#define NVML_ANCESTOR_HOSTBRIDGE 30 /* lower levels are switches */
 #define NVML_ANCESTOR_NODE       40
 #define EVENTS_PER_LOOK          64
 
@@ -65,7 +65,7 @@ struct nvml_calls {
     int (*set_free)(nvml_event_set set);
 };
 
-/* What an old driver lacks is left NULL, unless nothing works without it. */
+/* A function that an old driver lacks is NULL, unless it is required. */
 static const struct {
     const char *name;
     size_t offset;
@@ -98,7 +98,7 @@ struct nvml {
     void *library;
     struct nvml_calls calls;
     bool initialized;
-    nvml_event_set events; /* NULL: this driver tells none */
+    nvml_event_set events; /* NULL: this driver has no events */
     nvml_device devices[GPU_COUNT_MAX];
 };
 
@@ -149,7 +149,7 @@ static void look_at(const struct nvml *nvml, unsigned place, struct gpu *gpu)
         gpu->partitioned = mode == NVML_FEATURE_ENABLED;
 }
 
-/* NVML promises no event the handle that was given out before: the UUID says it, too. */
+/* Match by UUID as well: NVML does not promise that an event has the same handle as the list. */
 static bool tells_of(const struct nvml *nvml, const struct nvml_event *event, unsigned place,
                      const struct gpu *gpu)
 {
@@ -160,7 +160,7 @@ static bool tells_of(const struct nvml *nvml, const struct nvml_event *event, un
             strcmp(uuid, gpu->uuid) == 0);
 }
 
-/* Told in order of time; a later and lesser one does not make good a grave one. */
+/* Events come in order of time; a later, lesser error does not replace a grave one. */
 static void note_xid(const struct nvml *nvml, struct gpu_list *list, const struct nvml_event *event)
 {
     for (unsigned i = 0; i < list->count; i++) {
@@ -180,7 +180,7 @@ void nvml_look(struct nvml *nvml, struct gpu_list *list)
         look_at(nvml, i, &list->gpus[i]);
     for (unsigned i = 0; nvml->events && i < EVENTS_PER_LOOK; i++) {
         if (nvml->calls.set_wait(nvml->events, &event, 0) != NVML_OK)
-            break; /* nothing more to tell */
+            break; /* no more events */
         if (event.type == NVML_EVENT_XID)
             note_xid(nvml, list, &event);
     }
@@ -240,8 +240,9 @@ static bool linked(const struct nvml *nvml, unsigned a, const struct gpu *b)
     return false;
 }
 
-/* Two GPUs whose links end in an NVSwitch are not seen to end in each other: both have links, and
- * the ends are the same kind of thing. */
+/* Return whether a link of the GPU ends in something other than a GPU: an NVSwitch. Two GPUs
+ * that are both connected to NVSwitches reach each other, although no link of one ends in the
+ * other. */
 static bool switched(const struct nvml *nvml, const struct gpu_list *list, unsigned place)
 {
     const struct nvml_calls *calls = &nvml->calls;

@@ -1,11 +1,11 @@
 /*
- * What a node says of the version of its programs, so that leaders plan over nodes that understand
- * each other (elastic/plan/protocol.h).
+ * Publish the protocol versions of a node's programs, so that leaders plan only over compatible
+ * nodes (elastic/plan/protocol.h).
  */
 #pragma once
 
 #include "daemon/core/daemon.h"
 
-/** worker_version_describe() - fill @self->links, which the installed firn-worker is asked for, and
- * what this firnd speaks; what cannot be found out stays 0, with a warning */
+/** worker_version_describe() - fill @self->links, asked from the installed firn-worker, and the
+ * protocols of this firnd; an unknown version stays 0, with a warning */
 void worker_version_describe(const struct config *config, struct node_record *self);

@@ -1,22 +1,23 @@
 /*
  * Problem: plans, processes and messages change in any order, and the daemon itself may have been
- * replaced in between; whatever happened, the node must end up with the processes that the plans
- * name and the leader must hear of all that it decides from.
+ * replaced in between. In every case the node must end up with the processes that the plans name,
+ * and the leader must hear of everything that it decides from.
  *
- * Design: an event only updates what is known. Then converge() compares that with what the plan in
- * force and the one being prepared want, slot by slot, and emits what is missing: a start, a
- * message, a stop. Messages are remembered by generation for each connection, so a repetition of an
- * event emits nothing and a new connection is told again. Last, the report is built from scratch
+ * Design: an event only updates the agent's knowledge. Then converge() compares that, slot by slot,
+ * with the plan in force and the plan being prepared, and emits the missing actions: a start, a
+ * message, a stop. Sent messages are remembered by generation for each connection, so a repeated
+ * event emits nothing and a new connection gets them again. Last, the report is built from scratch
  * and written if it differs.
  *
- * Invariants: a worker with state is stopped only by an unplanned plan that goes back to a
- * checkpoint or lets the job rest, by a planned one that follows a generation which ran without it,
- * by the end of the job, when another process is to have its slot, or long after a plan that it has
- * no part in; a slot has one process.
+ * Invariants: a slot has one process. A worker with state is stopped only by one of these: an
+ * unplanned plan that goes back to a checkpoint or lets the job rest; a planned plan that follows a
+ * generation which ran without that worker; the end of the job; another process that needs the
+ * slot; a long time after a plan that leaves the worker out.
  *
- * Whom a plan after a failure leaves out may be healthy: a node that is about to die accuses others
- * first. So it is told to step aside, which it must do as promptly as it would have to stop, and
- * keeps its state: until the new generation has begun, that may be the last of some unit.
+ * A worker that a plan after a failure leaves out may be healthy: a node that is about to die
+ * accuses others first. So the worker is told to step aside, within the time that it would have to
+ * stop, and keeps its state: until the new generation has begun, that state may be the last copy of
+ * some unit.
  */
 #include "elastic/agent/agent.h"
 
@@ -27,7 +28,7 @@
 #include "elastic/agent/agent_internal.h"
 
 #define START_TIMEOUTS    20 /* failure_timeouts from spawn to hello */
-#define LEFT_OUT_TIMEOUTS 20 /* that a stuck worker is kept after a plan without it */
+#define LEFT_OUT_TIMEOUTS 20 /* for which a stuck worker is kept after a plan without it */
 #define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
 
 struct agent *agent_new(const char *job, const char *node, unsigned links,
@@ -70,7 +71,7 @@ bool agent_idle(const struct agent *agent)
 
 bool agent_rests(const struct agent *agent)
 {
-    /* Whoever an empty plan sends away has a rank in it. */
+    /* The workers that leave by an empty plan have a rank in it. */
     bool trains = agent->plan && agent->plan->worker_count > 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
         const struct agent_slot *slot = &agent->slots[index];
@@ -110,12 +111,12 @@ bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
            strcmp(slot->prepare_key, plan->key) == 0;
 }
 
-/* What the plans want of one slot. */
+/* What the plans require of one slot. */
 struct wish {
     bool worker, donor; /* ranks of the plan in force */
     bool next_fresh;    /* a new process, for the plan being prepared */
     bool fresh;         /* any process will do, for either plan */
-    uint64_t instance;  /* that the plan in force means; 0: any */
+    uint64_t instance;  /* of the process that the plan in force names; 0: any */
 };
 
 static struct wish wish_of(const struct agent *agent, unsigned index)
@@ -154,9 +155,9 @@ static void wake(struct agent_actions *actions, uint64_t at_ns)
     actions->wake_at_ns = MIN(actions->wake_at_ns, at_ns);
 }
 
-/* --- what happened --- */
+/* --- taking events --- */
 
-/* The plans speak of another process on this slot now: how the last one ended is over. */
+/* Forget how the last process of a slot ended, once the plans name another process for the slot. */
 static void forget_ends(struct agent *agent)
 {
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
@@ -175,7 +176,8 @@ static bool same_plan(const struct plan *a, const struct plan *b)
     return a && b && a->generation == b->generation && strcmp(a->key, b->key) == 0;
 }
 
-/* No link fences its root, which needs nobody of another node to commit. */
+/* Remember a generation that runs on this node alone: its root commits without any other node, so
+ * no link fences it. */
 static void note_lone(struct agent *agent)
 {
     const struct plan *plan = agent->plan;
@@ -185,7 +187,7 @@ static void note_lone(struct agent *agent)
             agent->slots[index].lone_generation = plan->generation;
 }
 
-/* @plan is taken. */
+/* Make @plan the plan in force; takes ownership of @plan. */
 static void take_plan(struct agent *agent, struct plan *plan)
 {
     bool news = !same_plan(agent->plan, plan);
@@ -223,7 +225,7 @@ static void take_next(struct agent *agent, struct plan *next)
             agent->slots[index].end = END_NONE;
 }
 
-/* Its own word: what it holds is not to be trusted. */
+/* Mark the slot bad because its worker says so itself: that worker's state cannot be trusted. */
 static void take_out_of_service(struct agent *agent, unsigned index,
                                 const struct worker_report *said, struct agent_actions *actions)
 {
@@ -235,14 +237,15 @@ static void take_out_of_service(struct agent *agent, unsigned index,
     memcpy(emit(actions, AGENT_SLOT_BAD, index)->text, slot->text, sizeof(slot->text));
 }
 
-/* One that was in a generation and said so: what a start anew cannot cure. */
+/* Return whether a worker that was in a generation reported itself as bad, which a restart cannot
+ * cure. */
 static bool accused_itself(const struct worker_report *said)
 {
     return said->phase == WORKER_BAD && said->generation != 0 && said->cause != CAUSE_CRASHED;
 }
 
-/* What a daemon before this one said of processes that nobody has found since. It stands until this
- * one says something else. */
+/* Take over the report of an earlier daemon about processes that are no longer found. The report
+ * stands until this daemon writes a different one. */
 static void take_reported(struct agent *agent, const struct agent_event *event,
                           struct agent_actions *actions)
 {
@@ -273,8 +276,8 @@ static void take_up(struct agent *agent, const struct agent_event *event)
 {
     struct agent_slot *slot = &agent->slots[event->slot];
     if (slot->process == PROCESS_NONE) { /* found running */
-        /* Should it die before it says anything: it was in a generation if the last report says so.
-         */
+        /* The worker may die before its first status: the last report tells whether it was in a
+         * generation. */
         slot->was_prepared = slot->end == END_DEAD;
         if (!slot->was_prepared)
             memset(&slot->status, 0, sizeof(slot->status));
@@ -327,13 +330,13 @@ static void take_out(struct agent_slot *slot, const struct agent_event *event, c
     memcpy(slot->text, action->text, sizeof(slot->text));
 }
 
-/* The pause before another start after @deaths: it doubles. */
+/* Return when the next start may follow after @deaths; the pause doubles with each death. */
 static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsigned deaths)
 {
     return now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE << (deaths - 1));
 }
 
-/* Another try after a pause, or the end of the slot. */
+/* Count a death before `prepared`: try again after a pause, or take the slot out of service. */
 static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
                                  const struct agent_event *event, struct agent_actions *actions)
 {
@@ -344,7 +347,8 @@ static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
         take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
 }
 
-/* It was prepared at least. Whoever falls over as soon as it trains does so for ever. */
+/* Count a death of a worker that was prepared at least. A worker that dies soon after each start of
+ * training would do so for ever, so the count ends in taking the slot out of service. */
 static void count_crash(struct agent *agent, struct agent_slot *slot,
                         const struct agent_event *event, struct agent_actions *actions)
 {
@@ -366,7 +370,8 @@ static void take_mended(struct agent_slot *slot)
     slot->respawn_at_ns = 0;
 }
 
-/* Not one that says PREPARED with its state, between two generations. */
+/* Return whether the worker has no state. A worker between two generations says PREPARED with its
+ * state, and is not fresh. */
 static bool is_fresh(const struct agent_slot *slot)
 {
     return slot->status.phase == WORKER_STARTING ||
@@ -374,8 +379,9 @@ static bool is_fresh(const struct agent_slot *slot)
 }
 
 /*
- * A plan wants a new process on this slot, and the one that has just ended is not it: it had its
- * part in an earlier generation, or was on its way out already when that plan came.
+ * Return whether a plan wants a new process on this slot, and the process that has just ended is
+ * not that process: it belonged to an earlier generation, or was stopping already when that plan
+ * came.
  */
 static bool makes_room(const struct agent *agent, unsigned index)
 {
@@ -413,7 +419,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
         slot->end = END_NONE;
 }
 
-/* --- what follows --- */
+/* --- converging --- */
 
 static uint64_t hello_due(const struct agent *agent, const struct agent_slot *slot)
 {
@@ -444,7 +450,8 @@ static void kill_process(struct agent_slot *slot, unsigned index, struct agent_a
     emit(actions, AGENT_KILL, index);
 }
 
-/* It should not be: ask, then force. Without a connection there is nothing to ask. */
+/* Stop the process: send STOP, and SIGKILL it after failure_timeout. Without a connection there is
+ * no way to send STOP, so SIGKILL it at once. */
 static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
                  struct agent_actions *actions)
 {
@@ -484,7 +491,7 @@ static void send_switch(struct agent_slot *slot, unsigned index, const struct pl
     emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
 }
 
-/* First PREPARE, then, once that is answered and the plan is in force, SWITCH. */
+/* Send PREPARE; once that is answered and the plan is in force, send SWITCH. */
 static void bring_up(struct agent_slot *slot, unsigned index, const struct plan *plan,
                      bool in_force, struct agent_actions *actions)
 {
@@ -495,21 +502,22 @@ static void bring_up(struct agent_slot *slot, unsigned index, const struct plan 
 }
 
 /*
- * It has slept through a generation, or ran on beside it where nobody could tell it: that one ran
- * without what this one holds, and no boundary that this one comes to is the plan's.
+ * Return whether the worker missed a generation that trained without its state, because the worker
+ * was stopped (SIGSTOP, say) or out of reach. Such a worker never comes to the boundary at which
+ * @plan begins.
  */
 static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
 {
     return plan->planned && slot->status.generation < plan->follows;
 }
 
-/* It has obeyed a plan after a failure that leaves it out. */
+/* Return whether the worker has obeyed a plan after a failure that leaves it out. */
 static bool is_aside(const struct agent_slot *slot)
 {
     return slot->status.phase == WORKER_STUCK && slot->status.cause == CAUSE_LEFT_OUT;
 }
 
-/* Its state may be the last there is: the leader decides first. */
+/* Keep a stuck worker for a while: its state may be the last copy, so the leader decides first. */
 static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_ns,
                              struct agent_actions *actions)
 {
@@ -520,14 +528,16 @@ static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_n
         wake(actions, due);
 }
 
-/* Of the generation that @plan, which goes on from what survives, was made in the place of. */
+/* Return whether the worker was in the generation that @plan follows, or in a later one, and @plan
+ * goes on from the survivors' memory. */
 static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
 {
     return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
            slot->status.generation >= plan->follows && slot->status.held_unit_count > 0;
 }
 
-/* It trains no more when it has stepped aside, and until then nobody knows. */
+/* Make the worker step aside. Only its report proves that it no longer trains, so a worker without
+ * a report within failure_timeout is stopped. */
 static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
                       struct agent_actions *actions)
 {
@@ -546,9 +556,9 @@ static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
 }
 
 /*
- * Another generation takes the place of one that this node ran by itself, and does not wait for
- * this worker to obey: one that stands still would commit once more when it wakes, before it has
- * heard.
+ * Return whether the worker must be killed at once: another generation replaces a generation that
+ * this node ran by itself, without waiting for this worker to obey. A worker that is suspended
+ * would commit once more when it wakes, before it hears of the new plan.
  */
 static bool must_not_wake(const struct agent_slot *slot, const struct plan *plan)
 {
@@ -563,7 +573,7 @@ static void put_down(struct agent_slot *slot, unsigned index, struct agent_actio
     kill_process(slot, index, actions);
 }
 
-/* A worker with state that the plan in force leaves out, or that leaves by an empty plan. */
+/* Lead a worker with state out: the plan in force leaves it out, or is an empty plan. */
 static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
                      struct agent_actions *actions)
 {
@@ -576,12 +586,12 @@ static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
     else if (!plan->planned || is_aside(slot) || is_outdated(slot, plan))
         stop(agent, index, now_ns, actions);
     else if (slot->status.phase != WORKER_STUCK)
-        send_switch(slot, index, plan, actions); /* it leaves by itself at the boundary */
+        send_switch(slot, index, plan, actions); /* the worker leaves by itself at the boundary */
     else
         keep_for_a_while(agent, index, now_ns, actions); /* the switch broke */
 }
 
-/* A greeted process that has a rank in the plan in force. */
+/* Lead a process that has sent its status and has a rank in the plan in force. */
 static void lead_member(struct agent *agent, unsigned index, const struct wish *wish,
                         uint64_t now_ns, struct agent_actions *actions)
 {
@@ -595,9 +605,9 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
         else
             stop(agent, index, now_ns, actions);
     } else if (agent_prepared_for(slot, plan) && plan->worker_count > 0) {
-        send_switch(slot, index, plan, actions); /* got state on the way into an earlier plan */
+        send_switch(slot, index, plan, actions); /* got its state on the way into an earlier plan */
     } else if (slot->status.generation >= plan->generation) {
-        return; /* it is there already, broken or not */
+        return; /* the worker is in this generation already, broken or not */
     } else if (plan->worker_count == 0) {
         lead_out(agent, index, now_ns, actions);
     } else if (is_outdated(slot, plan)) {
@@ -640,9 +650,9 @@ static void lead_process(struct agent *agent, unsigned index, const struct wish 
     }
 }
 
-/* The plan was made when this node had programs of another version: its workers would not be
- * understood. To the leader that is one that died at start; from the next plan it leaves the node
- * out. */
+/* Return whether the plan expects workers of another link protocol than this node starts now, which
+ * the plan's other workers would not understand. To the leader such a worker died at start, and the
+ * next plan leaves this node out. */
 static bool is_of_another_version(const struct agent *agent, const struct wish *wish)
 {
     const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
@@ -677,7 +687,7 @@ static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions 
     }
 }
 
-/* A worker that a new daemon found, but that has not yet said who it is. */
+/* Return whether some worker that a new daemon found has not sent its status yet. */
 static bool somebody_is_unknown(const struct agent *agent)
 {
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)

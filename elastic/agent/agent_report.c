@@ -1,8 +1,8 @@
 /*
- * The node's report: one entry for every process of the job, alive or missed.
+ * The node's report: one entry for every process of the job, alive or missing.
  *
- * Invariant: a slot of the plan in force always has an entry, so a leader can tell a node that has
- * nothing to say from one that has not spoken. What is gone is reported without state.
+ * Invariant: a slot of the plan in force always has an entry, so a leader can distinguish a node
+ * without news from a node that has not reported. A process that is gone is reported without state.
  */
 #include <string.h>
 
@@ -18,13 +18,13 @@ static struct worker_report *add_entry(struct node_report *report, unsigned slot
     return entry;
 }
 
-/* Of a process that was: who it was and how far it was in, no state. */
+/* Add the entry of an ended process: its instance and last generation, no state. */
 static void add_ended(struct node_report *report, unsigned index, const struct agent_slot *slot,
                       enum worker_phase phase)
 {
     struct worker_report *entry = add_entry(report, index, phase);
     entry->instance = slot->status.instance;
-    /* Only one that has said so was in a generation. */
+    /* A process that was only starting or prepared had not entered the generation it named. */
     if (slot->status.phase != WORKER_STARTING && slot->status.phase != WORKER_PREPARED)
         entry->generation = slot->status.generation;
     if (phase == WORKER_REFUSED)
@@ -46,13 +46,13 @@ static void add_alive(const struct agent *agent, struct node_report *report, uns
     report->workers[report->worker_count] = *status;
     struct worker_report *entry = &report->workers[report->worker_count++];
     entry->slot = index;
-    /* Prepared, but for a plan that is not the one of that number any more. */
+    /* Prepared for a plan that has since been replaced under the same generation number. */
     if (status->phase == WORKER_PREPARED && status->held_unit_count == 0 &&
         !agent_prepared_for(slot, agent->plan) && !agent_prepared_for(slot, agent->next))
         entry->phase = WORKER_STARTING;
 }
 
-/* A rank of the plan in force without a process: lost, or still to be started. */
+/* Add a rank of the plan in force without a process: lost, or still to be started. */
 static void add_missing(const struct agent *agent, struct node_report *report, unsigned index,
                         const struct agent_slot *slot, const struct plan_worker *worker)
 {
@@ -64,7 +64,7 @@ static void add_missing(const struct agent *agent, struct node_report *report, u
     }
     struct worker_report *entry = add_entry(report, index, leaves ? WORKER_LEFT : WORKER_DEAD);
     entry->instance = worker->instance;
-    /* Nobody here saw how far it was: as far as it could be. */
+    /* Nobody here knows how far the process got, so assume the furthest: this generation. */
     entry->generation = agent->plan->generation;
 }
 

@@ -1,47 +1,46 @@
 /*
- * Is etcd away, or is it only this node that does not reach it?
+ * Decide whether etcd is away for every node, or only this node cannot reach it.
  *
- * A node that runs a whole generation by itself needs nobody to commit. When it is cut off, its
- * lease ends and another node may begin the job anew: from then on it must not commit any more. But
- * where etcd is away for everybody, nobody can take anything over, and training goes on. The node
- * cannot tell these apart by looking at etcd, so it asks other nodes whether they reach it.
+ * A node that runs a whole generation by itself commits without any other node. When that node is
+ * cut off, its lease ends and another node may begin the job anew: from then on the isolated node
+ * must not commit. But where etcd is away for every node, no node can take the job over, and
+ * training goes on. A node cannot distinguish the two cases through etcd alone, so the node asks
+ * other nodes whether they reach etcd.
  *
- * Answers are trusted: nodes of a cluster trust each other. Where several nodes are cut off
- * together, they tell each other that etcd is away, and go on: that is the price of asking few.
+ * Answers are trusted: nodes of a cluster trust each other. Several nodes that are cut off together
+ * confirm to each other that etcd is away, and go on: that is the price of asking few nodes.
  *
- * Nodes that were registered earlier, and no more when that was read last, are asked, too: one may
- * be back since. They may as well be gone for good, so what they say counts, and their silence does
- * not: where nobody else was registered, the node goes on until one of them says that it reaches
- * etcd.
+ * The node also asks nodes that were registered earlier, but not at the last read: they may be back
+ * since, or gone for good. So their answers count, and their silence does not: where no other node
+ * was registered, the node goes on until one of them answers that it reaches etcd.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the time for which a lease that was just renewed is safe. Renewals come every third, so at
- * half of it one has failed, on every node that does not reach etcd. */
+/* Percent of the lease time that is left right after a renewal. A renewal is due every third of the
+ * time, so at half of it a renewal has failed, on every node that does not reach etcd. */
 #define ISOLATION_DOUBT_PERCENT 50
 #define ISOLATION_HOLD_PERCENT  12 /* left for a step that is being committed just now */
 
 enum isolation {
-    ISOLATION_NONE,   /* etcd has renewed this node's lease: nobody has taken anything over */
-    ISOLATION_DOUBT,  /* it should have, but there is time to ask */
-    ISOLATION_SHARED, /* etcd is away for others too, or nobody knows of any others: go on */
-    ISOLATION_ALONE,  /* others reach etcd, or nobody answers, or nobody is known to ask: hold */
+    ISOLATION_NONE,   /* etcd has renewed this node's lease: no node has taken anything over */
+    ISOLATION_DOUBT,  /* the renewal is late, but there is time to ask */
+    ISOLATION_SHARED, /* etcd is away for others too, or there is no other node: go on */
+    ISOLATION_ALONE,  /* others reach etcd, or none answers, or none is known to ask: hold */
 };
 
 struct isolation_view {
-    uint64_t left_ns;         /* until the lease may have run out; 0: it may have */
-    uint64_t ttl_ns;          /* what is left when it has just been renewed */
-    bool knows_neighbours;    /* it has read once who they are */
-    unsigned neighbour_count; /* other nodes that were registered, as far as is known */
-    unsigned reaching, away;  /* of those asked last, who answered that they reach etcd, or do not;
-                                 also of those who were registered earlier */
+    uint64_t left_ns;         /* until the lease may have run out; 0: it may have run out already */
+    uint64_t ttl_ns;          /* `left_ns` right after a renewal */
+    bool knows_neighbours;    /* the list of other nodes has been read once */
+    unsigned neighbour_count; /* other registered nodes, as of the last read */
+    unsigned reaching, away;  /* nodes asked last that answered that they reach etcd, or do not;
+                                 nodes that were registered earlier count too */
 };
 
 enum isolation isolation_judge(const struct isolation_view *view);
 
-/** isolation_doubts() - what a node that is asked says of itself: it does not reach etcd just now
- */
+/** isolation_doubts() - return whether this node, if asked, answers that it does not reach etcd */
 bool isolation_doubts(uint64_t left_ns, uint64_t ttl_ns);

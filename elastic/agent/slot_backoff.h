@@ -1,14 +1,15 @@
 /*
- * How long a slot stays out of service whose workers died again and again, and how it comes back.
+ * Decide how long a slot stays out of service after its workers died again and again, and how the
+ * slot comes back.
  *
- * What killed them may have been the slot, or something that has passed: nobody can tell without
- * another try. A job that waits for slots at night must not wait for a person, so the slot is
- * offered again by itself after SLOT_BACKOFF_TIMEOUTS_MIN failure time-outs (5 minutes of 1.5 s).
- * It is on probation then: one death soon after a start puts it out again, for twice as long each
- * time, up to SLOT_BACKOFF_TIMEOUTS_MAX (4 hours). When it has been in service for
- * SLOT_BACKOFF_TIMEOUTS_GOOD (an hour), all is forgotten.
+ * The cause of the deaths may be the slot, or something that has passed: only another try can tell.
+ * A job that waits for slots at night must not wait for a person, so the slot is offered again
+ * without one after SLOT_BACKOFF_TIMEOUTS_MIN failure timeouts (5 minutes of 1.5 s). The slot is on
+ * probation then: one death soon after a start puts it out again, each time for twice as long, up
+ * to SLOT_BACKOFF_TIMEOUTS_MAX (4 hours). After SLOT_BACKOFF_TIMEOUTS_GOOD in service (an hour) the
+ * deaths are forgotten.
  *
- * Pure: the caller has the clock. To lose this, as when firnd is started anew, is to trust the
+ * Pure: the caller has the clock. A firnd that is started anew loses this state, and so trusts the
  * slot.
  */
 #pragma once
@@ -20,19 +21,22 @@
 #define SLOT_BACKOFF_TIMEOUTS_MAX  9600
 #define SLOT_BACKOFF_TIMEOUTS_GOOD 2400
 
-/* Of one slot; all zero: nothing speaks against it. */
+/* Of one slot; all zero: no deaths are remembered. */
 struct slot_backoff {
-    uint64_t pause_ns; /* the last one; 0: there was none, or it is forgotten */
-    uint64_t until_ns; /* out of service: tried again then. On probation: forgotten then */
+    uint64_t pause_ns; /* the last pause; 0: there was none, or it is forgotten */
+    uint64_t until_ns; /* out of service: end of the pause. On probation: end of the probation */
     bool is_out;
 };
 
-/** slot_backoff_take_out() - its workers have died: out of service. Return: until when */
+/** slot_backoff_take_out() - take the slot out of service after its workers died. Return: when the
+ * pause ends */
 uint64_t slot_backoff_take_out(struct slot_backoff *probation, uint64_t now_ns,
                                uint64_t failure_timeout_ns);
 
-/** slot_backoff_try() - true when its pause is over: in service from now on, on probation */
+/** slot_backoff_try() - put the slot in service on probation if its pause is over. Return: whether
+ * it was put in service by this call */
 bool slot_backoff_try(struct slot_backoff *probation, uint64_t now_ns, uint64_t failure_timeout_ns);
 
-/** slot_backoff_watches() - in service on probation: one death is enough */
+/** slot_backoff_watches() - return whether the slot is in service on probation, so that one death
+ * is enough */
 bool slot_backoff_watches(const struct slot_backoff *probation, uint64_t now_ns);

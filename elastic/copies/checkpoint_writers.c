@@ -75,7 +75,8 @@ static bool suffices(const struct plan *plan, const bool *left_out)
     return enough;
 }
 
-/* Those whose disks take something again: written by all, and nobody's copies have failed since. */
+/* Remove the ranks that recovered: all shares of a checkpoint that includes the rank's are
+ * durable. */
 static void forget_recovered(struct checkpoint_writers *writers)
 {
     unsigned kept = 0;

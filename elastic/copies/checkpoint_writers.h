@@ -1,62 +1,69 @@
 /*
- * Who sits out the next checkpoints, because its disk fails.
+ * Choose the ranks that skip the next checkpoints because their disks fail.
  *
- * Problem: every replica of a stage has the same state, and each writes a part of it. While one
- * node's disk is full or broken its share fails, and the checkpoint with it, though others could
- * write the same bits.
+ * Problem: every replica of a stage has the same state, and each replica writes a part of it. When
+ * one node's disk is full or broken, its share fails and so does the checkpoint, although other
+ * replicas could write the same bits.
  *
- * Design: who could not write says so in the commit (worker/step/step_commit.h), so all ranks hear
- * it in the same step, and come to the same answer by themselves: it sits out the next checkpoint,
- * then is tried again, and sits out twice as many each time that it fails again. What it would have
- * written is divided among the other replicas of its stage (worker/checkpoint/share_tensors.h).
- * With copies it is the whole node that sits out, for its part is its disk's.
+ * Design: a rank reports its failed share in the commit (worker/step/step_commit.h). All ranks
+ * receive the report in the same step and reach the same decision without further messages. The
+ * rank skips the next checkpoint and is tried again. The number of skipped checkpoints doubles with
+ * every further failure. The other replicas of the stage divide the share of the skipped rank
+ * (worker/checkpoint/share_tensors.h). With copies the whole node skips, because its ranks write to
+ * one disk.
  *
- * Invariants: every stage keeps a writer, and rank 0, which commits, writes. Where that cannot be
- * nobody sits out: the checkpoint is given up, with an alarm, until the disk is mended. Pure, and
- * of one generation: a new one tries everybody.
+ * Invariants: every stage keeps a writer, and rank 0, which commits, writes. When that is
+ * impossible no rank skips: the checkpoint fails with an alarm until the disk is repaired. The
+ * decision is pure. The state lasts for one generation; a new generation tries every rank.
  */
 #pragma once
 
 #include "elastic/plan/plan.h"
 
-#define CHECKPOINT_WRITERS_UNABLE_MAX 8  /* ranks; where more fail it is not their disks */
+#define CHECKPOINT_WRITERS_UNABLE_MAX 8  /* ranks; more failures have another cause than disks */
 #define CHECKPOINT_WRITERS_REST_MAX   16 /* checkpoints */
 
-/* Ranks whose own shares of a step failed; what a rank says, or all together. */
+/* Ranks whose own shares of a step failed, as reported by one rank or merged over all ranks. */
 struct checkpoint_writers_unable {
-    uint64_t count; /* over the maximum: many, which are not known */
+    uint64_t count; /* above the maximum: the ranks are not known */
     uint64_t ranks[CHECKPOINT_WRITERS_UNABLE_MAX];
 };
 
-/** checkpoint_writers_merge() - of the same step */
+/** checkpoint_writers_merge() - add @part of the same step to @sum */
 void checkpoint_writers_merge(struct checkpoint_writers_unable *sum,
                               const struct checkpoint_writers_unable *part);
 
 struct checkpoint_writers_resting {
     unsigned rank;
-    unsigned rest;         /* checkpoints that it still sits out */
-    unsigned pause;        /* of how many since its last failure */
-    uint64_t failed_round; /* of that */
-    uint64_t tried_step;   /* after it: the first that it wrote again; 0: none yet */
+    unsigned rest;         /* checkpoints still to skip */
+    unsigned pause;        /* checkpoints to skip after the last failure */
+    uint64_t failed_round; /* round of the last failure */
+    uint64_t tried_step;   /* first checkpoint written after the last failure; 0: none yet */
 };
 
-/* Of one generation; zeros at its beginning. */
+/* State of one generation; zeros at its start. */
 struct checkpoint_writers {
     struct checkpoint_writers_resting list[CHECKPOINT_WRITERS_UNABLE_MAX];
     unsigned count;
-    uint64_t round, begun_step;     /* checkpoints begun so far, of which a step may have several */
-    uint64_t durable_step;          /* the newest whose shares all have written, as last heard */
-    bool left_out[JOB_DEVICES_MAX]; /* by rank: who sits out the checkpoint begun last */
+    uint64_t round, begun_step;     /* checkpoints begun so far (a step may have several); step of
+                                       the last one */
+    uint64_t durable_step;          /* newest step with all shares written, as last reported */
+    bool left_out[JOB_DEVICES_MAX]; /* by rank: skips the checkpoint begun last */
 };
 
 /**
- * checkpoint_writers_hear() - a commit's word: the newest step that failed anywhere (0: none), who
- * could not write it, and the newest step that all have written. The same word again changes
- * nothing, nor does one of another step than was begun last
+ * checkpoint_writers_hear() - take in the report of a commit
+ * @failed_step: the newest step with a failed share; 0: none
+ * @unable: the ranks that failed to write it
+ * @durable_step: the newest step that all ranks have written
+ *
+ * Idempotent. A failure of another step than the one begun last is ignored.
  */
 void checkpoint_writers_hear(struct checkpoint_writers *writers, uint64_t failed_step,
                              const struct checkpoint_writers_unable *unable, uint64_t durable_step);
-/** checkpoint_writers_begin() - all ranks begin the checkpoint of @step: `left_out` says who sits
- * it out */
+/**
+ * checkpoint_writers_begin() - begin the checkpoint of @step on all ranks and fill `left_out` with
+ * the ranks that skip it
+ */
 void checkpoint_writers_begin(struct checkpoint_writers *writers, const struct plan *plan,
                               uint64_t step);

@@ -1,11 +1,11 @@
 /*
- * Problem: which nodes keep copies of which node's share, decided alike by everybody from the plan
- * alone, spread evenly, and so that no two copies fail together.
+ * Problem: assign the copies of every share to nodes from the plan alone, identically on every
+ * node, with even load, and so that no two copies fail together.
  *
  * Design: a ring. Nodes are ordered by their place within their domain and then by domain, so
- * neighbours on the ring are of different domains as long as domains are equally large; each copies
- * to those that follow it. The ring is walked once for nodes of domains that have no copy yet, and
- * once more for any node, when there are fewer domains than copies.
+ * neighbours on the ring are of different domains when the domains are equally large. Each node
+ * copies to the nodes that follow it. The first pass over the ring takes nodes of domains without a
+ * copy. A second pass takes any node when there are fewer domains than copies.
  */
 #include "elastic/copies/copies.h"
 
@@ -41,14 +41,15 @@ static void add_store(struct plan *plan, const char *name, const struct member *
         return;
     struct plan_store *store = &plan->stores[plan->store_count++];
     snprintf(store->node, sizeof(store->node), "%s", name);
-    if (!node) /* a worker's whose daemon is away: it writes, and nobody reaches its files */
+    if (!node) /* the firnd of this worker is away: the worker writes, but its files are
+                  unreachable */
         return;
     snprintf(store->http, sizeof(store->http), "%s", node->http);
     snprintf(store->domain, sizeof(store->domain), "%s", node->domain);
 }
 
-/* The next name of the text of places; false at its end. *at goes behind it, and *ret_group tells
- * whether it begins another group. */
+/* Read the next name of the text of places and advance *at; false at the end. *ret_group is set to
+ * whether the name begins a new group. */
 static bool next_place(const char **at, char ret_name[NAME_SIZE], bool *ret_group)
 {
     size_t length = *at ? strcspn(*at, "+ ") : 0;
@@ -77,7 +78,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
 {
     char name[NAME_SIZE];
     bool last;
-    /* An empty plan has nobody but those who leave: their files are wanted all the same. */
+    /* A plan without workers has only donors. Their files are needed all the same. */
     unsigned count = plan->worker_count > 0 ? plan->worker_count : plan->donor_count;
     size_t room = (size_t)count + count_places(shares) + 1;
     struct plan_store *stores = calloc(room, sizeof(*stores));
@@ -146,7 +147,7 @@ static bool same_domain(const struct plan *plan, unsigned left, unsigned right)
     return strcmp(domain_of(&plan->stores[left]), domain_of(&plan->stores[right])) == 0;
 }
 
-/* Which of its domain a store is, counted from 0. */
+/* Return the index of a store within its domain. */
 static unsigned place_in_domain(const struct plan *plan, unsigned store)
 {
     unsigned place = 0;
@@ -155,7 +156,7 @@ static unsigned place_in_domain(const struct plan *plan, unsigned store)
     return place;
 }
 
-/* The store's position on the ring: how many come before it. */
+/* Return the position of the store on the ring. */
 static unsigned position(const unsigned *places, unsigned count, unsigned store)
 {
     unsigned before = 0;

@@ -1,6 +1,6 @@
 /*
- * The places of a checkpoint as they change after its commit: copies are made anew, and come back
- * from elsewhere.
+ * Changes to the places of a checkpoint after its commit: lost copies are replaced, and shares
+ * return from the object store.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "elastic/copies/copies.h"
 
-/* The store of that name, or -1. */
+/* Return the index of the store called @name, or -1. */
 static int find_store(const struct plan *plan, const char *name, size_t length)
 {
     for (unsigned i = 0; i < plan->store_count; i++)
@@ -20,7 +20,7 @@ static int find_store(const struct plan *plan, const char *name, size_t length)
     return -1;
 }
 
-/* The group that @writer's share has, and its length; NULL: none. */
+/* Return the group of @writer's share and its length; NULL: none. */
 static const char *find_group(const char *shares, const char *writer, size_t *ret_length)
 {
     size_t name = strlen(writer);
@@ -44,7 +44,7 @@ static bool group_has(const char *group, size_t length, const char *node)
     return false;
 }
 
-/* Where the first place behind the writer's begins that is no store of @plan; 0: all are. */
+/* Return the offset of the first place after the writer's that is not a store of @plan; 0: none. */
 static size_t find_absent(const char *group, size_t length, const struct plan *plan)
 {
     for (size_t at = strcspn(group, "+ ") + 1; at < length;) {
@@ -64,7 +64,7 @@ static unsigned count_places(const char *group, size_t length)
     return count;
 }
 
-/* [at, at + size) of @shares becomes @text. */
+/* Replace [at, at + size) of @shares by @text. */
 static int replace(char **shares, size_t at, size_t size, const char *text)
 {
     const char *old = *shares ? *shares : "";
@@ -136,12 +136,12 @@ int copies_places(const struct plan *plan,
     return status;
 }
 
-/* ---- copies that are missing ---- */
+/* ---- missing copies ---- */
 
 struct mending {
     const struct plan *plan;
-    unsigned loads[PLAN_STORES_MAX]; /* shares that each store keeps, or is about to */
-    bool here[PLAN_STORES_MAX];      /* stores that have the share in hand */
+    unsigned loads[PLAN_STORES_MAX]; /* shares that each store has or will get */
+    bool here[PLAN_STORES_MAX];      /* stores that have the current share */
 };
 
 static const char *domain_of(const struct plan_store *store)
@@ -149,7 +149,7 @@ static const char *domain_of(const struct plan_store *store)
     return store->domain[0] != '\0' ? store->domain : store->node;
 }
 
-/* Which stores have the share of @group; returns how many. */
+/* Find the stores that have the share of @group and return their number. */
 static unsigned look(struct mending *mending, const char *group, size_t length)
 {
     unsigned count = 0;
@@ -176,7 +176,7 @@ static bool domain_taken(const struct mending *mending, unsigned store)
     return false;
 }
 
-/* The store to get the next copy of the share in hand; -1: all have it. */
+/* Return the store for the next copy of the current share; -1: all stores have it. */
 static int choose(const struct mending *mending)
 {
     int best = -1;

@@ -1,4 +1,4 @@
-/* A member of the cluster, as the leader sees it: a node and its slots. */
+/* A member of the cluster in the leader's view: a node and its slots. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,33 +10,34 @@
 #include "elastic/planner/slot_rates.h"
 
 #define MEMBER_SLOTS_MAX  64 /* of one node */
-#define MEMBER_OTHERS_MAX 3  /* kinds of devices of one node, beside the first */
+#define MEMBER_OTHERS_MAX 3  /* kinds of devices of one node, after the first */
 
 struct member_slot {
     unsigned index;
-    unsigned computes; /* 0: with node.arithmetic, i: other_arithmetic[i - 1]; more: unknown */
+    unsigned computes; /* index of its arithmetic: 0: `arithmetic`, i: other_arithmetic[i - 1];
+                          above: unknown */
     size_t memory_bytes;
     double speed;
     bool gpu;
     unsigned threads; /* of the host */
-    bool bad, busy;   /* busy: used by another job, */
-    bool leaves;      /* whose worker is on its way out */
-    unsigned holder;  /* that job: leader_view.holders[holder - 1]; 0: none */
-    bool tried_again; /* bad, but for a while only */
+    bool bad, busy;   /* busy: in use by `holder` */
+    bool leaves;      /* the worker on it is leaving */
+    unsigned holder;  /* job using it: leader_view.holders[holder - 1]; 0: none */
+    bool tried_again; /* bad, but will be retried */
 };
 
 struct member {
     char name[NAME_SIZE];
     char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
-    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal where results are, to the bit; "": not known */
+    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal for bit-identical results; "": unknown */
     char other_arithmetic[MEMBER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
     struct protocol protocol;
     char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
-    char domain[NAME_SIZE];  /* empty: one of its own */
+    char domain[NAME_SIZE];  /* failure domain; empty: the node itself */
     unsigned link_port;
     uint64_t incarnation;
     bool draining;
-    uint64_t drain_deadline_ns; /* when a draining one goes; 0: nobody says */
+    uint64_t drain_deadline_ns; /* end of the drain; 0: no deadline */
     unsigned slot_count;
     struct slot_measured measured; /* of each of its slots */
     struct member_slot slots[MEMBER_SLOTS_MAX];

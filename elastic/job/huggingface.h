@@ -1,49 +1,54 @@
 /*
- * The model of a job in the words of Hugging Face's config.json, in both directions: checkpoints
- * open there (huggingface_write.c), and a job can begin with what was made there
- * (huggingface_read.c). What a job calls llama has several names there: the one that is written
- * follows from what the model computes.
+ * Conversion between a job's model and Hugging Face's config.json, in both directions: Hugging Face
+ * tools open checkpoints (huggingface_write.c), and a job can start from a Hugging Face model
+ * (huggingface_read.c). The llama family of a job has several model types in Hugging Face. The
+ * written type follows from the keys of the model.
  */
 #pragma once
 
 #include "elastic/job/job_spec.h"
 
 /**
- * huggingface_config() - the config.json of a job's model, so that a folder with it opens there
+ * huggingface_config() - make the config.json of a job's model, so that Hugging Face tools open the
+ * folder
  * @tied: whether the head still uses the embedding's table
  *
- * A new reference; NULL when memory is short.
+ * Return: a new reference; NULL when out of memory.
  */
 json_t *huggingface_config(const struct job_spec *spec, bool tied);
 
 /**
- * huggingface_adopt() - the config.json of a job that began with a folder: the folder's own, for
- * all that a job does not decide (bos, eos, max_position_embeddings, names of labels, ...)
+ * huggingface_adopt() - make the config.json of a job that started from a folder: the folder's own
+ * config for all keys that a job does not determine (bos, eos, max_position_embeddings, names of
+ * labels, ...)
  * @source: the folder's config.json, of the same model as the job's
- * @own: huggingface_config() of the job, which decides what describes the files: their dtype, and
- * whether the head has a table of its own
- * @name: the folder's path, whose last part is noted as "_name_or_path"
+ * @own: huggingface_config() of the job, which determines the keys that describe the files: their
+ * dtype, and whether the head has its own table
+ * @name: the folder's path; its last component is stored as "_name_or_path"
  *
- * A new reference; NULL when memory is short.
+ * Return: a new reference; NULL when out of memory.
  */
 json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name);
-/** huggingface_adopted() - the "_name_or_path" that huggingface_adopt() has noted in @config; NULL:
- * it is a job's own */
+/**
+ * huggingface_adopted() - return the "_name_or_path" that huggingface_adopt() stored in @config;
+ * NULL: @config was not adopted
+ */
 const char *huggingface_adopted(const json_t *config);
 
 /**
- * huggingface_model() - what @config says about the keys of a job's `model` section
- * @context: the job's, 0 where it is not known: of a model whose attention reaches back only so
- * far, no sample may be longer
- * @ret_keys: an object with those keys that the parameters of that model decide; a new reference
+ * huggingface_model() - translate @config to the keys of a job's `model` section
+ * @context: the job's context, 0: unknown; it must not exceed the attention window of the model
+ * @ret_keys: an object with the keys that the model's parameters determine; a new reference
  *
- * -EINVAL: a key of config.json is missing, or asks for what firn does not compute (other kinds of
- * rope_scaling than "linear" and "llama3", other biases than a Qwen2's, other activations and
- * families); @error names it. -ENOMEM.
+ * -EINVAL: a key of config.json is missing, or is not supported by firn (kinds of rope_scaling
+ * other than "linear" and "llama3", biases other than a Qwen2's, other activations and families);
+ * @error names the key. -ENOMEM.
  */
 int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
                       struct error *error) CHECK_RESULT;
 
-/** huggingface_agree() - 0 when @section, a job's `model`, has the same values for all of @keys, by
-   its defaults where it says nothing; else -EINVAL with the first key that differs */
+/**
+ * huggingface_agree() - compare @section, a job's `model`, with @keys; a missing key has its
+ * default. Return: 0; -EINVAL with the first key that differs
+ */
 int huggingface_agree(const json_t *keys, const json_t *section, struct error *error) CHECK_RESULT;

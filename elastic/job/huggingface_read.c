@@ -1,6 +1,6 @@
 /*
- * From config.json to the keys of a job's model. What firn does not compute is refused by the name
- * of its key, so that nothing is trained as something that it is not.
+ * Translation of config.json to the keys of a job's model. A key that asks for something that firn
+ * does not compute is refused by name, so that no model is trained as a different one.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,8 @@
 
 #define KEY_PATH_SIZE 64
 
-/* Ours and theirs; what stands where theirs is missing or null, NULL: it must be there. */
+/* A key of firn and one of Hugging Face. fallback_json is the value when theirs is missing or null;
+ * NULL: theirs is required. */
 struct translation {
     const char *ours, *theirs, *fallback_json;
 };
@@ -21,7 +22,7 @@ static const struct translation gpt2_keys[] = {
     {"layers", "n_layer", NULL},
     {"width", "n_embd", NULL},
     {"heads", "n_head", NULL},
-    {"context", "n_positions", NULL}, /* positions have a table of that length */
+    {"context", "n_positions", NULL}, /* length of the table of positions */
     {"vocab", "vocab_size", NULL},
     {"norm_epsilon", "layer_norm_epsilon", "1e-5"},
     {"tied", "tie_word_embeddings", "true"},
@@ -34,7 +35,7 @@ static const struct translation llama_keys[] = {
     {"tied", "tie_word_embeddings", "false"},
 };
 
-/* Inside "rope_scaling"; the linear one has the first alone. */
+/* Keys inside "rope_scaling"; linear scaling has only the first one. */
 static const struct translation llama3_keys[] = {
     {"factor", "factor", NULL},
     {"low_frequency_factor", "low_freq_factor", NULL},
@@ -42,7 +43,7 @@ static const struct translation llama3_keys[] = {
     {"original_context", "original_max_position_embeddings", NULL},
 };
 
-/* What has one value here; others are refused. */
+/* Keys with one supported value; other values are refused. */
 struct demand {
     const char *theirs, *only_json, *also_json;
 };
@@ -61,13 +62,13 @@ static const struct demand llama_demands[] = {
     {"partial_rotary_factor", "1.0", "1"},
 };
 
-/* Llamas by other names: what their classes do that no key says. */
+/* Model types of the llama family: properties of their classes that no key gives. */
 static const struct relative {
     const char *type;
     bool qkv_bias, qk_norm;
-    unsigned head_width;     /* where head_dim is missing; 0: what divides the width */
-    const char *window_json; /* sliding_window where it is missing; NULL: there is none */
-    bool window_asked;       /* only with use_sliding_window */
+    unsigned head_width;     /* when head_dim is missing; 0: width / heads */
+    const char *window_json; /* default of sliding_window; NULL: no window */
+    bool window_asked;       /* the window applies only with use_sliding_window */
 } relatives[] = {
     {.type = "llama"},
     {.type = "mistral", .window_json = "4096"},
@@ -83,7 +84,7 @@ static const struct demand rope_demands[] = {
     {"partial_rotary_factor", "1.0", "1"},
 };
 
-/* NULL where it is missing or null. */
+/* Return the value of @key; NULL when missing or null. */
 static const json_t *value_of(const json_t *config, const char *key)
 {
     const json_t *value = json_object_get(config, key);
@@ -139,7 +140,7 @@ static int translate(const json_t *config, const struct translation *keys, size_
     return 0;
 }
 
-/* Nothing but what stands beside a scaling: no scaling is meant. */
+/* Return whether the section has only keys that accompany a scaling, which means no scaling. */
 static bool scales_nothing(const json_t *section)
 {
     const char *key;
@@ -154,7 +155,7 @@ static bool scales_nothing(const json_t *section)
     return true;
 }
 
-/* @section, which may be NULL, as the keys of model.rope_scaling. */
+/* Translate @section, which may be NULL, to the keys of model.rope_scaling. */
 static int take_scaling(const char *name, const json_t *section, json_t *scaling,
                         struct error *error)
 {
@@ -177,8 +178,8 @@ static int take_scaling(const char *name, const json_t *section, json_t *scaling
     return status < 0 ? status : translate(section, llama3_keys, count, scaling, error);
 }
 
-/* "rope_scaling" until transformers 4, "rope_parameters" with the base in it since 5, which still
-   prefers the former where a file has both. */
+/* transformers up to 4 writes "rope_scaling". Since 5 it writes "rope_parameters" with the base in
+ * it, but still prefers "rope_scaling" when a file has both. */
 static int take_rotary(const json_t *config, json_t *model, struct error *error)
 {
     const json_t *theta = value_of(config, "rope_theta");
@@ -201,7 +202,7 @@ static int take_rotary(const json_t *config, json_t *model, struct error *error)
     return put(model, "rope_theta", theta ? json_deep_copy(theta) : json_real(10000.0), error);
 }
 
-/* Sizes that follow from others where they are not given. */
+/* Set the sizes that follow from others when they are missing. */
 static int take_heads(const struct relative *relative, const json_t *config, json_t *model,
                       struct error *error)
 {
@@ -244,7 +245,8 @@ static const struct relative *find_relative(const char *type)
     return NULL;
 }
 
-/* Attention that reaches back so many tokens is all of it where a sample has no more. */
+/* A sliding window that is not shorter than a sample is full attention; a shorter one is
+ * refused. */
 static int check_window(const struct relative *relative, const json_t *config, unsigned context,
                         struct error *error)
 {
@@ -307,7 +309,7 @@ int huggingface_model(const json_t *config, unsigned context, json_t **ret_keys,
     return status;
 }
 
-/* 1e4 and 10000 are one number. */
+/* Return whether two values are equal; 1e4 and 10000 are equal. */
 static bool same(const json_t *a, const json_t *b)
 {
     if (json_is_number(a) && json_is_number(b)) {
@@ -317,7 +319,7 @@ static bool same(const json_t *a, const json_t *b)
     return json_equal(a, b);
 }
 
-/* @here is NULL where the job says nothing: then it has the default. */
+/* Compare one value. @here is NULL when the job has no such key: the default applies. */
 static int agree_on(const char *path, const json_t *here, const json_t *value, struct error *error)
 {
     const struct schema_key *schema = !here ? schema_find(path) : NULL;

@@ -7,7 +7,7 @@
 
 static json_t *gpt2_config(const struct job_spec *spec)
 {
-    /* GPT-2's end of text; a smaller vocabulary has no such token, which must be said. */
+    /* GPT-2's end of text; for a smaller vocabulary the keys must be null. */
     bool ends = spec->model.vocab > END_OF_TEXT;
     json_t *config = json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "architectures",
@@ -45,10 +45,10 @@ static json_t *rope_scaling(const struct job_spec *spec)
     return json_null();
 }
 
-/* The name in Hugging Face's models of what the job computes. */
+/* Hugging Face model types of the llama family. */
 static const struct kind {
     const char *type, *class;
-    const char *off; /* a key of this kind alone, which is to be false */
+    const char *off; /* a key of this type alone, written as false */
 } llama = {"llama", "LlamaForCausalLM", "attention_bias"},
   qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"},
   qwen3 = {"qwen3", "Qwen3ForCausalLM", "attention_bias"};
@@ -89,7 +89,8 @@ json_t *huggingface_config(const struct job_spec *spec, bool tied)
     return config;
 }
 
-/* The class that the files of a checkpoint are for, whichever the source was saved as. */
+/* Return the class for the source's model_type, whose files a checkpoint has, regardless of the
+ * class that saved the source; NULL: unknown model_type. */
 static const char *class_of(const json_t *source)
 {
     static const struct {
@@ -107,7 +108,8 @@ static const char *class_of(const json_t *source)
     return NULL;
 }
 
-/* Where the folder lies on a machine of the job is told to nobody who gets the model. */
+/* Keep only the last component, so that a published model does not reveal paths of the job's
+ * machines. */
 static json_t *last_part(const char *path)
 {
     size_t end = strlen(path), begin;
@@ -121,7 +123,7 @@ static json_t *last_part(const char *path)
 
 json_t *huggingface_adopt(const json_t *source, const json_t *own, const char *name)
 {
-    /* They speak of the source's files: of their types, and of code that lies beside them. */
+    /* Keys that describe the source's files: their types, and code in the source's folder. */
     static const char *const of_files[] = {"dtype", "quantization_config", "auto_map"};
     static const char *const decided[] = {"tie_word_embeddings", "torch_dtype"};
     const char *class = class_of(source);

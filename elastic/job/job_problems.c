@@ -10,7 +10,7 @@
 #define KEY_SIZE   256
 #define MORE_SIZE  32 /* of "and 12 more" */
 
-/* The line of @key_path, or of the nearest section around it that is known. */
+/* Return the line of @key_path, or of the nearest enclosing section with a known line. */
 static unsigned find_line(const struct job_problems *problems, const char *key_path)
 {
     char path[KEY_SIZE];
@@ -26,7 +26,7 @@ static unsigned find_line(const struct job_problems *problems, const char *key_p
     }
 }
 
-/* Whole lines only, but for the first, and room for how many there are more. */
+/* Append whole lines only, except for the first, and keep room for the count of the rest. */
 static void append(struct job_problems *problems, const char *text)
 {
     char *all = problems->error->text;

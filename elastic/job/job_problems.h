@@ -1,6 +1,6 @@
 /*
- * The list of what is wrong with a job file, one line each: "demo.yaml:12: train.lanes: ...". A
- * user sees them all at once rather than one a try.
+ * The list of problems of a job file, one line each: "demo.yaml:12: train.lanes: ...". The user
+ * sees all problems at once.
  */
 #pragma once
 
@@ -14,23 +14,27 @@ struct job_problems {
     void *context;
     struct error *error; /* may be NULL */
     unsigned count;
-    unsigned skip; /* so many have been told before */
-    unsigned told; /* in the error; those after them are only counted */
+    unsigned skip; /* number of problems already reported */
+    unsigned told; /* problems in @error; later ones are only counted */
     bool full;
-    bool bad[JOB_KEYS_MAX]; /* by the key's index in the schema: it has no value to go by */
+    bool bad[JOB_KEYS_MAX]; /* by the key's index in the schema: the key has no usable value */
 };
 
 #define JOB_PROBLEMS_SHOWN 8
 
-/** job_problem_is_told() - whether the next one is, or is only counted */
+/** job_problem_is_told() - return whether the next problem is listed or only counted */
 bool job_problem_is_told(const struct job_problems *problems);
 
-/** job_problem() - one more line about @key_path; its line is the key's, or its section's */
+/**
+ * job_problem() - add a problem of @key_path; the line number is that of the key or of its section
+ */
 void job_problem(struct job_problems *problems, const char *key_path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** job_problems_good() - whether each key whose path begins with @prefix has a value to go by */
+/**
+ * job_problems_good() - return whether every key whose path begins with @prefix has a usable value
+ */
 bool job_problems_good(const struct job_problems *problems, const char *prefix);
 
-/** job_problems_result() - 0 when there are none, else -EINVAL with the last line added */
+/** job_problems_result() - return 0 without problems, else -EINVAL; adds the last line of @error */
 int job_problems_result(struct job_problems *problems) CHECK_RESULT;

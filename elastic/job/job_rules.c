@@ -1,19 +1,19 @@
 #include "elastic/job/job_rules.h"
 
-/* Keeps a step's tokens, and products of them with a few bytes, far from overflow. */
+/* This limit keeps products of a step's tokens and a few bytes far from overflow. */
 #define STEP_TOKENS_MAX (1ull << 40)
 /* Samples are counted in 64 bits; JSON readers are exact to 53. */
 #define JOB_SAMPLES_MAX (1ull << 53)
 #define BYTE_VALUES     256
 
 #define GPT2_NORM_EPSILON     1e-5
-#define ROPE_THETA_UNUSED     10000.0 /* the default of a key that means nothing to gpt2 */
-#define LLAMA_WIDTH_STEP      16      /* matrices of one product lie side by side, and biases */
+#define ROPE_THETA_UNUSED     10000.0 /* default of a key that gpt2 does not use */
+#define LLAMA_WIDTH_STEP      16      /* matrices and biases of one product are contiguous */
 #define LLAMA_HEADS_WIDTH_MAX 65536
 
 #define EVICT_FACTOR_MIN 1.2
 
-/* The nearest number of heads that divides the width, searching down: 1 always does. */
+/* Return the largest divisor of @width up to @heads; 1 always divides it. */
 static unsigned divisor_at_most(unsigned width, unsigned heads)
 {
     while (heads > 1 && (heads > width || width % heads != 0))
@@ -21,7 +21,7 @@ static unsigned divisor_at_most(unsigned width, unsigned heads)
     return heads;
 }
 
-/* Searching up: the width itself always does. */
+/* Return the smallest divisor of @width from @heads on; the width always divides itself. */
 static unsigned divisor_at_least(unsigned width, unsigned heads)
 {
     while (heads < width && width % heads != 0)
@@ -54,7 +54,7 @@ static void check_gpt2(struct job_problems *problems, const struct job_spec *spe
     fixed_by_gpt2(problems, "model.norm_epsilon", spec->model.norm_epsilon, GPT2_NORM_EPSILON);
 }
 
-/* A number that nothing is computed with is a mistake of whoever wrote it. */
+/* A parameter that the chosen scaling does not use is a mistake in the job file. */
 static void check_rope_scaling(struct job_problems *problems, const struct job_spec *spec)
 {
     double low = spec->model.rope_scaling.low_frequency_factor;
@@ -68,7 +68,7 @@ static void check_rope_scaling(struct job_problems *problems, const struct job_s
                     "%g is not above low_frequency_factor %g", high, low);
 }
 
-/* What model/net/spec.c asks for, in the words of a job file. */
+/* Check the requirements of model/net/spec.c and report them with the keys of a job file. */
 static void check_llama(struct job_problems *problems, const struct job_spec *spec)
 {
     if (spec->model.width % LLAMA_WIDTH_STEP != 0)
@@ -143,7 +143,7 @@ static void check_sizes(struct job_problems *problems, const struct job_spec *sp
                     (unsigned long long)spec->train.steps);
 }
 
-/* Nearer to 1 every measurement would be somebody's fault. */
+/* With a factor closer to 1 normal variation would evict workers. */
 static void check_eviction(struct job_problems *problems, const struct job_spec *spec)
 {
     double factor = spec->elastic.evict_stragglers.factor;
@@ -153,7 +153,7 @@ static void check_eviction(struct job_problems *problems, const struct job_spec 
                     factor, EVICT_FACTOR_MIN);
 }
 
-/* A loss over answers beside one over everything compares nothing. */
+/* A masked training loss and an unmasked validation loss are not comparable. */
 static void check_masks(struct job_problems *problems, const struct job_spec *spec)
 {
     bool own_validation = spec->data.validation_path[0] != '\0';
@@ -184,7 +184,8 @@ static void check_evaluation(struct job_problems *problems, const struct job_spe
                     "nothing is held out to evaluate on: data.validation is 0");
 }
 
-/* The keys that a rule reads, as prefixes: without a value of each it says nothing. */
+/* The keys that a rule reads, as prefixes. The rule is skipped unless all of them have a usable
+ * value. */
 static const struct rule {
     void (*check)(struct job_problems *problems, const struct job_spec *spec);
     const char *reads[3];

@@ -1,4 +1,4 @@
-/* Rules between keys of a job: what no single key's range can say. */
+/* Rules between keys of a job, which no range of a single key can express. */
 #pragma once
 
 #include "elastic/job/job_problems.h"
@@ -6,6 +6,6 @@
 /**
  * job_rules_check() - add a problem for every rule that @spec breaks
  *
- * A rule whose keys did not all get a value (job_problems_good()) is left out.
+ * A rule is skipped if one of its keys has no usable value (job_problems_good()).
  */
 void job_rules_check(struct job_problems *problems, const struct job_spec *spec);

@@ -45,14 +45,15 @@ static void default_kv_heads(struct job_spec *spec)
     spec->model.kv_heads = spec->model.heads;
 }
 
-/* 0 where there is none: job_rules.c says so. */
+/* Set 0 when the width is not divisible; job_rules.c reports it. */
 static void default_head_width(struct job_spec *spec)
 {
     unsigned width = spec->model.width, heads = spec->model.heads;
     spec->model.head_width = heads > 0 && width % heads == 0 ? width / heads : 0;
 }
 
-/* A gated MLP has three matrices: with two thirds of the columns it is as large as one with two. */
+/* A gated MLP has three matrices. With two thirds of the columns it is as large as an MLP with
+ * two. */
 static void default_hidden(struct job_spec *spec)
 {
     unsigned width = spec->model.width, gated = (8 * width + 2) / 3;

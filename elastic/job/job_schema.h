@@ -30,15 +30,15 @@ struct schema_key {
     size_t offset; /* in struct job_spec */
     double min, max;
     bool above_min, below_max;  /* the bound itself is not allowed */
-    const char *const *choices; /* ends with NULL */
-    const char *default_json;   /* what a user would write for it; NULL: required, or the next */
-    void (*default_from)(struct job_spec *spec); /* from other keys, which are filled by then */
-    const char *default_note; /* for docs/job.md, where default_json does not say enough */
-    bool young;       /* left out of a job's JSON where it has its default_json: programs of before
-                         refuse a key that they do not know, and do not need it then */
-    const char *unit; /* "steps"; NULL: none */
+    const char *const *choices; /* NULL-terminated */
+    const char *default_json;   /* as written in a job file; NULL: required, or default_from */
+    void (*default_from)(struct job_spec *spec); /* from other keys, which are already filled */
+    const char *default_note; /* for docs/job.md, when default_json is not clear enough */
+    bool young;          /* omitted from a job's JSON at its default_json, because older programs
+                            refuse unknown keys */
+    const char *unit;    /* "steps"; NULL: none */
     const char *meaning; /* one sentence without a full stop at its end */
-    const char *also;    /* how other programs call it, between spaces: found by "did you mean" */
+    const char *also;    /* names in other programs, between spaces, for "did you mean" */
 };
 
 extern const struct schema_key job_schema[];
@@ -46,19 +46,19 @@ extern const unsigned job_schema_count;
 
 #define SCHEMA_TEXT_SIZE 256
 
-/** schema_allowed() - what may be written: "a whole number from 1 to 1024" */
+/** schema_allowed() - describe the allowed values: "a whole number from 1 to 1024" */
 void schema_allowed(const struct schema_key *key, char ret_text[SCHEMA_TEXT_SIZE]);
 
-/** schema_find() - the row of a full key path, or NULL */
+/** schema_find() - return the row of a full key path, or NULL */
 const struct schema_key *schema_find(const char *path);
 
-/** schema_has_section() - whether any key lies below @path ("train.optimizer") */
+/** schema_has_section() - return whether any key is below @path ("train.optimizer") */
 bool schema_has_section(const char *path);
 
-/** schema_last_word() - "lr" of "train.optimizer.lr" */
+/** schema_last_word() - return "lr" for "train.optimizer.lr" */
 const char *schema_last_word(const char *path);
 
-/** schema_required() - it has no default */
+/** schema_required() - return whether the key has no default */
 static inline bool schema_required(const struct schema_key *key)
 {
     return !key->default_json && !key->default_from;

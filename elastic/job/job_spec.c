@@ -1,15 +1,15 @@
 /*
- * Numbers that follow from a job's spec. Every worker computes them for itself, so they must come
- * out the same to the bit on every machine: no library function whose last bit depends on version
- * or processor.
+ * Numbers derived from a job's spec. Every worker computes them itself, so they must be identical
+ * to the bit on every machine. Library functions whose last bit depends on version or processor are
+ * not used.
  */
 #include "elastic/job/job_spec.h"
 
 #include <string.h>
 
 /*
- * cos(pi x) for x in [0, 1], as sin(pi (1/2 - x)) by its Taylor series, summed from the smallest
- * term (Horner). On [-pi/2, pi/2] the first term left out is below 1e-18.
+ * Return cos(pi x) for x in [0, 1], as sin(pi (1/2 - x)) by its Taylor series, summed from the
+ * smallest term (Horner). On [-pi/2, pi/2] the first term left out is below 1e-18.
  */
 static double cosine_of_pi_times(double x)
 {
@@ -22,7 +22,7 @@ static double cosine_of_pi_times(double x)
     return angle * sum;
 }
 
-/* How far the steps after the warm-up have come, 0 to 1. */
+/* Return the progress of the steps after the warm-up, 0 to 1. */
 static double progress(const struct job_spec *spec, uint64_t step)
 {
     uint64_t warmup = spec->train.optimizer.warmup;

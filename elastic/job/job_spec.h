@@ -1,10 +1,9 @@
 /*
- * What a user asks for: the job file as a checked structure.
+ * The job file as a checked structure.
  *
  * One table (job_spec_schema) names every key with its type, unit, default, range and meaning; it
- * checks job files and what comes back from etcd, and docs/job.md is generated from it. The spec is
- * stored in etcd as JSON with the same keys; it never changes after submission but for
- * elastic.devices.
+ * checks job files and specs read from etcd, and docs/job.md is generated from it. The spec is
+ * stored in etcd as JSON with the same keys. After submission only elastic.devices may change.
  */
 #pragma once
 
@@ -28,7 +27,7 @@ enum job_format { JOB_FORMAT_BYTES, JOB_FORMAT_LLMC, JOB_FORMAT_UINT16, JOB_FORM
 enum job_precision { JOB_PRECISION_BF16, JOB_PRECISION_TF32, JOB_PRECISION_F32 };
 #define JOB_PRECISIONS 3
 enum job_rope { JOB_ROPE_PLAIN, JOB_ROPE_LINEAR, JOB_ROPE_LLAMA3 }; /* model.rope_scaling.type */
-/* What becomes of a step whose loss or gradient is no finite number (step_record_finite()). */
+/* Action on a step whose loss or gradient is not finite (step_record_finite()). */
 enum job_nan { JOB_NAN_STOP, JOB_NAN_SKIP };
 
 /* In YAML one text or a list; absolute after submission. */
@@ -37,8 +36,8 @@ struct job_paths {
     unsigned count;
 };
 
-/* Of evaluate.batches: all of the validation data; as many as its size and the steps between two
- * evaluations say (worker/step/job_dataset.h). */
+/* Values of evaluate.batches. ALL: all of the validation data. AUTO: chosen from the size of that
+ * data and the steps between two evaluations (worker/step/job_dataset.h). */
 #define JOB_BATCHES_ALL  UINT32_MAX
 #define JOB_BATCHES_AUTO 0u
 
@@ -61,7 +60,7 @@ struct job_spec {
     struct {
         enum job_format format;
         struct job_paths path;
-        struct job_paths mask;               /* which tokens count in the loss; none: all */
+        struct job_paths mask;               /* tokens that count in the loss; none: all */
         double validation_share;             /* YAML `validation`: a share ... */
         char validation_path[JOB_PATH_SIZE]; /* ... or a path; empty when a share */
         char validation_mask[JOB_PATH_SIZE]; /* of that path's tokens; empty: all count */
@@ -83,11 +82,11 @@ struct job_spec {
     } train;
     struct {
         unsigned devices_min, devices_max;
-        bool mixed_devices; /* unlike devices may share the job: its bits depend on who computes */
-        bool shadow;        /* stages on one node only have a copy on another */
+        bool mixed_devices; /* unlike devices may share the job: its bits depend on the device */
+        bool shadow;        /* a stage with all replicas on one node has a copy on another */
         struct {
-            double factor;  /* how many times slower than its peers; 0: nobody is evicted */
-            unsigned steps; /* for so many steps */
+            double factor;  /* slowdown relative to the peers; 0: no eviction */
+            unsigned steps; /* steps over which the slowdown must last */
         } evict_stragglers;
         struct {
             enum job_freeze policy;
@@ -100,7 +99,7 @@ struct job_spec {
         char path[JOB_PATH_SIZE]; /* empty: <node's data folder>/checkpoints */
         uint64_t every;           /* steps; 0: only at the end, on pause and on drain */
         unsigned keep, copies;
-        char object_bucket[NAME_SIZE]; /* of the cluster's object store; empty: not there */
+        char object_bucket[NAME_SIZE]; /* in the cluster's object store; empty: no upload */
         unsigned object_keep;
     } checkpoint;
     struct {
@@ -115,45 +114,55 @@ struct job_spec {
  * @where: "demo.yaml", for messages; @line_of: NULL, or the line of a key path ("train.lanes") for
  *   messages, 0 when unknown
  *
- * Unknown key (with the nearest known one), missing key, wrong type, out of range, and the rules
- * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL; @error has one line
- * for each problem (the first JOB_PROBLEMS_SHOWN), which names file, line and key, what was found
- * and what is allowed. -ENOMEM. *ret_spec is written only on success.
+ * Unknown key (with the nearest known one), missing key, wrong type, out of range, and broken rules
+ * between keys (width % heads, min <= max, warmup <= steps, ...) give -EINVAL. @error has one line
+ * for each of the first JOB_PROBLEMS_SHOWN problems with file, line, key, the value found and the
+ * values allowed. -ENOMEM. *ret_spec is written only on success.
  */
 int job_spec_decode(const json_t *tree, const char *where,
                     unsigned (*line_of)(void *context, const char *key_path), void *context,
                     struct job_spec *ret_spec, struct error *error) CHECK_RESULT;
-/** job_spec_decode_from() - the same, with @error about the problems after the first @skip, some of
- * them at a time; @ret_problem_count: how many there are in all */
+/**
+ * job_spec_decode_from() - do the same, with @error about the next JOB_PROBLEMS_SHOWN problems
+ * after the first @skip
+ * @ret_problem_count: the number of all problems
+ */
 int job_spec_decode_from(const json_t *tree, const char *where,
                          unsigned (*line_of)(void *context, const char *key_path), void *context,
                          unsigned skip, struct job_spec *ret_spec, unsigned *ret_problem_count,
                          struct error *error) CHECK_RESULT;
 
-/** job_spec_encode() - the JSON form, every key explicit but young ones at their defaults
- * (elastic/job/job_schema.h); new reference, NULL when memory is short */
+/**
+ * job_spec_encode() - encode the spec as JSON with all keys except young ones at their defaults
+ * (elastic/job/job_schema.h); new reference, NULL when out of memory
+ */
 json_t *job_spec_encode(const struct job_spec *spec);
 
-/** job_spec_schema_markdown() - docs/job.md's table; malloc'ed, NULL when memory is short */
+/**
+ * job_spec_schema_markdown() - make the table of docs/job.md; malloc'ed, NULL when out of memory
+ */
 char *job_spec_schema_markdown(void);
 
 /**
- * job_spec_learning_rate() - of step @step (from 1), the same bits on every machine
+ * job_spec_learning_rate() - return the learning rate of @step (from 1), the same bits on every
+ * machine
  *
- * Rises linearly to lr at step `warmup`; then constant, or falling to lr x min_lr_factor at the
- * last step.
+ * The rate rises linearly to lr at step `warmup`. Then it is constant, or falls to lr x
+ * min_lr_factor at the last step.
  */
 double job_spec_learning_rate(const struct job_spec *spec, uint64_t step);
 
-/** job_spec_tokens_per_step() - lanes x micro_batches_per_lane x micro_batch x context */
+/** job_spec_tokens_per_step() - return lanes x micro_batches_per_lane x micro_batch x context */
 uint64_t job_spec_tokens_per_step(const struct job_spec *spec);
 
-/** job_spec_checkpoint_due() - is a checkpoint to be written at the boundary after @step? Not after
- * the last step, whose checkpoint all ranks write together (final_checkpoint) */
+/**
+ * job_spec_checkpoint_due() - return whether a checkpoint is due at the boundary after @step; false
+ * after the last step, whose checkpoint all ranks write together (final_checkpoint)
+ */
 bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step);
 
-/** job_spec_is_llama() - the family; the only other one is gpt2 */
+/** job_spec_is_llama() - return whether the family is llama; otherwise it is gpt2 */
 bool job_spec_is_llama(const struct job_spec *spec);
 
-/** job_spec_unit_count() - of the model: 2 * layers + 2 */
+/** job_spec_unit_count() - return the number of units of the model: 2 * layers + 2 */
 unsigned job_spec_unit_count(const struct job_spec *spec);

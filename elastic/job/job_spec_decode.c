@@ -1,6 +1,6 @@
 /*
- * From a tree to a checked job_spec: every key of the schema is looked for, every key of the tree
- * must be in the schema, and rules between keys are asked where all of them have values. All
+ * Decoding of a tree to a checked job_spec. Every key of the schema is read, every key of the tree
+ * must be in the schema, and a rule between keys is checked when all its keys have values. All
  * problems are listed.
  */
 #include "elastic/job/job_spec.h"
@@ -20,7 +20,7 @@
 #define KEY_PATH_SIZE   128
 #define DEPTH_MAX       8
 
-/* The value at a dotted path, NULL where any part is missing. */
+/* Return the value at a dotted path; NULL if any part is missing. */
 static const json_t *find_value(const json_t *tree, const char *path)
 {
     const char *word = path;
@@ -93,12 +93,12 @@ static void check_known(struct job_problems *problems, const char *path, const j
         return;
     if (!schema_has_section(path)) {
         text[0] = '\0';
-        if (job_problem_is_told(problems)) /* it looks at every key there is */
+        if (job_problem_is_told(problems)) /* job_suggest() searches all keys */
             job_suggest(path, text, sizeof(text));
         job_problem(problems, path, "%s", text);
     } else if (json_is_object(value)) {
         check_unknown(problems, value, path, depth + 1);
-    } else if (!json_is_null(value)) { /* a section with nothing in it is null to YAML */
+    } else if (!json_is_null(value)) { /* an empty section is null in YAML */
         job_value_describe(value, found);
         job_problem(problems, path, "found %s; needs a section with keys of its own", found);
     }

@@ -6,7 +6,7 @@
 #include "elastic/job/job_schema.h"
 #include "elastic/job/job_value.h"
 
-/* The section object that @path's last word belongs in, made where it is missing; borrowed. */
+/* Return the section object of @path's last word, created if missing; borrowed. */
 static json_t *section_of(json_t *tree, const char *path)
 {
     const char *last = schema_last_word(path);

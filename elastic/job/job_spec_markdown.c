@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "elastic/job/job_schema.h"
 
-/* A default as a person writes it in YAML: a text without its quotes. */
+/* Append a default as written in YAML: a text without its quotes. */
 static int append_default(struct bytes *text, const struct schema_key *key)
 {
     if (key->default_note)

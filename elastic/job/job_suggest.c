@@ -8,15 +8,15 @@
 
 #define WORD_SIZE 64
 
-/* Bytes of the section part of @path with its dot: 6 for "train.steps". */
+/* Return the length of the section part of @path with its dot: 6 for "train.steps". */
 static size_t section_length(const char *path)
 {
     return (size_t)(schema_last_word(path) - path);
 }
 
 /*
- * The word that row @key contributes to the section of @path: a key's own name, or that of the
- * section it lies in. False when it lies elsewhere.
+ * Get the word that row @key contributes to the section of @path: the key's own name, or the name
+ * of its sub-section. False when the key is outside the section.
  */
 static bool word_in_section(const struct schema_key *key, const char *path,
                             char ret_word[WORD_SIZE])
@@ -54,7 +54,7 @@ static bool also_called(const struct schema_key *key, const char *word)
     return strstr(key->also, between_spaces);
 }
 
-/* By its name in other programs, the one in the same section first; or by its last word. */
+/* Find a key by its name in other programs, first in the same section; else by its last word. */
 static const struct schema_key *elsewhere(const char *path)
 {
     const char *word = schema_last_word(path);
@@ -72,7 +72,7 @@ static const struct schema_key *elsewhere(const char *path)
     return found;
 }
 
-/* "steps, lanes, optimizer": the words of the section, each once. */
+/* List the words of the section, each once: "steps, lanes, optimizer". */
 static void list_section(const char *path, char *ret_text, size_t text_size)
 {
     char last[WORD_SIZE] = "";

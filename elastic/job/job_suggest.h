@@ -1,10 +1,11 @@
-/* What a user probably meant by a key that does not exist. */
+/* Suggestions for an unknown key of a job file. */
 #pragma once
 
 #include <stddef.h>
 
 /**
- * job_suggest() - a sentence for the unknown key @path: the known key that it resembles in its own
- * section, or what other programs call so, or where a key of that name belongs, or what there is
+ * job_suggest() - write a sentence for the unknown key @path: the key that other programs call so,
+ * or a key of that name in another section; else a similar key of the same section; else the list
+ * of the section's keys
  */
 void job_suggest(const char *path, char *ret_text, size_t text_size);

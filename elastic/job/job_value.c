@@ -38,7 +38,7 @@ static bool decode_real(const struct schema_key *key, const json_t *value, doubl
     return true;
 }
 
-/* 1e4 is a real number to YAML and a whole number to people: both spellings are taken. */
+/* YAML reads 1e4 as a real number, but users mean a whole number: accept both spellings. */
 static bool decode_whole(const struct schema_key *key, const json_t *value, uint64_t *ret_whole)
 {
     double real;
@@ -137,7 +137,8 @@ static json_t *encode_batches(unsigned value)
     return json_integer((json_int_t)value);
 }
 
-/* What S3 allows: 3 to 63 of [a-z0-9.-], a letter or digit at both ends; or nothing. */
+/* Accept a bucket name of S3: 3 to 63 of [a-z0-9.-], a letter or digit at both ends; or an empty
+ * text. */
 static bool decode_bucket(const json_t *value, char *ret_bucket)
 {
     const char *text = json_string_value(value);
@@ -244,7 +245,7 @@ void job_value_describe(const json_t *value, char ret_text[JOB_FOUND_SIZE])
         snprintf(ret_text, JOB_FOUND_SIZE, "nothing");
         return;
     default:
-        /* Numbers and short lists as they were written; long lists only by their length. */
+        /* Show numbers and short lists as written, long lists only by their length. */
         json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
         if (json && strlen(json) <= SHOWN_BYTES_MAX)
             snprintf(ret_text, JOB_FOUND_SIZE, "%s", json);

@@ -1,10 +1,11 @@
 /*
- * Problem: any daemon may become the leader at any time, and several may believe to be it; what is
- * decided must depend on nothing that one of them remembers.
+ * Problem: any daemon may become the leader at any time, and several may believe to be the leader;
+ * a decision must not depend on anything that only one of them remembers.
  *
- * Design: one look at the view, one decision. Whoever writes it does so under its leadership in
- * etcd; the next look sees the result, or what came in between. The order of the questions is the
- * order of importance: is it over, has it failed, must it stop, could it be better.
+ * Design: each call reads the view once and makes one decision. The caller writes the decision
+ * under its leadership in etcd; the next view shows the result, or a change that came in between.
+ * The checks come in the order of importance: is the job over, has it failed, must it stop, could
+ * it be better.
  *
  * Invariants: generation numbers grow; a planned plan is only published when every worker runs
  * in the plan before it; a plan from memory names a source for every unit that a worker lacks.
@@ -29,7 +30,7 @@ static bool everybody_is_gone(const struct roster *roster)
     return true;
 }
 
-/* Every node that could run the job has said that it cannot: the text of one; NULL: not so. */
+/* Return a refusal's text if every node that could run the job has refused it; NULL: not so. */
 static const char *refused_by_all(const struct leader_context *context)
 {
     const char *refusal = NULL;
@@ -44,7 +45,7 @@ static const char *refused_by_all(const struct leader_context *context)
     return refusal;
 }
 
-/* What @report says of a step that nobody can go on from, and where to go on from instead. */
+/* Describe a diverged step, from which no layout can go on, and the checkpoint to go on from. */
 static void describe_divergence(const struct leader_context *context,
                                 const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
 {
@@ -60,8 +61,8 @@ static void describe_divergence(const struct leader_context *context,
 }
 
 /*
- * The job cannot go on, here or elsewhere: why. The plan that ends such a job remembers it, for
- * nobody has reported under that plan yet.
+ * Return whether the job cannot go on, on any node, and why. The plan that ends such a job keeps
+ * the reason, because no node has reported under that plan yet.
  */
 static bool is_refused(const struct leader_context *context, char ret_text[PLAN_REASON_SIZE])
 {
@@ -93,7 +94,7 @@ static int wait_for_leaving(struct leader_context *context)
     return plan->planned ? leader_supersede(context) : 0;
 }
 
-/* End what runs without saving anything more, and say so when all are gone. */
+/* End the running generation without saving anything more; finish when all workers are gone. */
 static int end_now(struct leader_context *context, enum plan_reason reason, enum job_state state,
                    const char *text)
 {
@@ -106,8 +107,9 @@ static int end_now(struct leader_context *context, enum plan_reason reason, enum
 }
 
 /*
- * Workers of a generation that works see by themselves that all is done, and leave; one that has
- * not yet heard would take the end of the others for a failure. Who does not leave is sent away.
+ * Return whether workers are still leaving by themselves. Workers of a working generation see that
+ * all steps are done, and leave; a worker that has not heard of that yet would take the end of the
+ * others for a failure. A worker that has not left after failure_timeout is sent away.
  */
 static bool still_leave_by_themselves(struct leader_context *context)
 {
@@ -179,7 +181,7 @@ static int decide(struct leader_context *context)
     return paused ? pause_when_possible(context) : leader_change(context);
 }
 
-/* Forget times that were about another generation, and remember the numbers that are used up. */
+/* Forget times of another generation, and remember the generation numbers that are used up. */
 static void refresh_memory(const struct leader_view *view, struct leader_memory *memory)
 {
     uint64_t generation = view->plan ? view->plan->generation : 0;
@@ -196,12 +198,12 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
         memory->better_seen_ns = 0;
     }
     memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
-    /* A job that begins from another's checkpoint: its part folders may still lie about. */
+    /* The job may begin from another job's checkpoint, whose part folders may still be on disk. */
     memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
     leader_slow_refresh(view, memory);
 }
 
-/* Whoever follows a plan of a job with copies must know where files of checkpoints are. */
+/* Name the stores in the plan: with copies, its workers must know which nodes have which files. */
 static int name_stores(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -242,7 +244,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
         return error_set(context.error, status, "deciding about job %s: %s", view->spec->name,
                          strerror(-status));
     if (status == 0) {
-        error_clear(context.error); /* what a planner refused on the way is in the text */
+        error_clear(context.error); /* the text has a refusal by a planner on the way */
         *ret_decision = decision;
     }
     return status;

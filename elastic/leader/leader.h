@@ -1,21 +1,21 @@
 /*
- * The leader's decisions about one job: a pure function of what etcd holds and of the time.
+ * The leader's decisions about one job: a pure function of etcd's content and of the time.
  *
- * It is level-triggered: the caller rebuilds the view after every change and calls leader_decide();
- * a new leader that calls it with the same view decides the same. Nothing is remembered between
- * calls but `leader_memory`: since when (monotonic time) and how often something was seen. To lose
- * it, as when another node leads, costs time and never steps.
+ * The leader is level-triggered: the caller rebuilds the view after every change and calls
+ * leader_decide(); a new leader that calls it with the same view decides the same. Only
+ * `leader_memory` is kept between calls: since when (monotonic time) and how often something was
+ * seen. To lose it, as when another node becomes the leader, costs time and never steps.
  *
  *     the view                                   the decision
  *     no plan, enough slots                      publish generation 1, from the newest checkpoint
  *                                                if there is one
- *     no plan, too few slots                     nothing; the text says what it waits for
+ *     no plan, too few slots                     nothing; the text says why the job waits
  *     a better layout, a new scale, a drain      prepare it as `next`; publish it when the new
  *                                                processes are prepared
  *     a worker or a node of the plan failed      wait for the survivors' reports, not for ever;
  *                                                publish a plan that recovers
  *     desired paused or cancelled                publish the empty plan
- *     the empty plan, and everybody has left     finish
+ *     the empty plan, and all workers have left  finish
  */
 #pragma once
 
@@ -44,16 +44,16 @@ enum job_desired { JOB_DESIRED_RUNNING, JOB_DESIRED_PAUSED, JOB_DESIRED_CANCELLE
 
 struct leader_checkpoint {
     uint64_t step;       /* 0: none */
-    uint64_t generation; /* that wrote it; numbers go on after it, also when etcd knows no plan */
+    uint64_t generation; /* that wrote it; numbers continue after it, also when etcd has no plan */
     char path[JOB_PATH_SIZE];
     char manifest_sha256[65];
-    const char *shares; /* where its copies lie; NULL: in one shared folder */
-    char missing[256];  /* a newer one that is out of reach, and the nodes that have it; "": none */
+    const char *shares; /* places of its copies; NULL: in one shared folder */
+    char missing[256];  /* a newer checkpoint out of reach, and the nodes that have it; "": none */
     unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
     char damaged[256];
-    /* Where the plan in force begins from it: */
-    uint64_t before_step; /* of the one before it that can be had; 0: none */
-    bool before_is_away;  /* there is one before it, whose nodes are away */
+    /* For the case that the plan in force begins from this checkpoint: */
+    uint64_t before_step; /* of the newest older checkpoint within reach; 0: none */
+    bool before_is_away;  /* there is an older checkpoint, but its nodes are away */
 };
 
 struct leader_view {
@@ -69,28 +69,28 @@ struct leader_view {
     unsigned node_count;
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
-    struct slot_queue_place queue; /* what this job leaves to others */
-    /* For generation plan->generation (and next's preparedness). */
+    struct slot_queue_place queue; /* slots that this job leaves to other jobs */
+    /* For generation plan->generation (and `next`'s preparedness). */
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
     unsigned frozen_layers;              /* newest known */
     uint64_t progress_step;
-    uint64_t progress_generation; /* the newest that has said that it commits steps; 0: none */
+    uint64_t progress_generation; /* newest generation that reported committed steps; 0: none */
     double measured_step_seconds; /* of the plan in force; 0: unknown */
-    double last_step_seconds;     /* the same of whatever plan trained last */
-    unsigned verdict_count;       /* on workers of the plan in force: who is a straggler */
+    double last_step_seconds;     /* of the last plan that trained; 0: unknown */
+    unsigned verdict_count;       /* stragglers among the workers of the plan in force */
     struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
 };
 
 #define LEADER_AVOIDED_MAX 16
 
-/* A slot where preparing failed or whose worker fell silent, left alone for a while. */
+/* A slot where preparing failed or whose worker was silent: not used for a while. */
 struct leader_avoided {
     char node[NAME_SIZE];
     unsigned slot;
     uint64_t incarnation; /* of its daemon: a new one may try again */
-    unsigned timeouts;    /* how long; doubled each time that it happens soon again; 0: no entry */
+    unsigned timeouts;    /* how long; doubled if it happens again soon; 0: no entry */
     uint64_t until_ns;
 };
 
@@ -110,8 +110,8 @@ struct leader_cut {
     uint64_t incarnations[2];
     uint64_t generation; /* that missed it last; 0: no entry */
     uint64_t seen_ns;
-    unsigned times;    /* how often it was missed once more */
-    uint64_t until_ns; /* it is believed so long; 0: not yet */
+    unsigned times;    /* how often the pair was missed again */
+    uint64_t until_ns; /* the cut is believed until then; 0: not yet believed */
 };
 
 #define LEADER_READERS_MAX 16
@@ -120,28 +120,28 @@ struct leader_cut {
 struct leader_reader {
     char node[NAME_SIZE];
     uint64_t incarnation, step;
-    uint64_t until_ns; /* it is believed so long; 0: no entry */
+    uint64_t until_ns; /* the entry is believed until then; 0: no entry */
 };
 
 struct leader_memory {
-    uint64_t generation;       /* the one the times below are about */
+    uint64_t generation;       /* of the plan that the times below belong to */
     uint64_t failure_seen_ns;  /* 0: none */
     uint64_t finished_seen_ns; /* 0: not yet */
-    uint64_t next_generation;  /* the one being prepared that next_seen_ns is about */
+    uint64_t next_generation;  /* of the plan being prepared that next_seen_ns belongs to */
     uint64_t next_seen_ns;
     uint64_t published_ns;
-    uint64_t reading_mark, reading_ns; /* what readers of data said last, and when that was new */
+    uint64_t reading_mark, reading_ns; /* last progress of readers of data, and when it changed */
     uint64_t better_seen_ns;
     uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
-    uint64_t away_seen_ns; /* since when nodes with a newer checkpoint are waited for; 0: not */
-    /* How often this step's checkpoint (0: the job's beginning) was begun from in vain, and the
-     * last such generation */
+    uint64_t away_seen_ns; /* since when the job waits for nodes with a newer checkpoint; 0: not */
+    /* Failed attempts to begin from the checkpoint of this step (0: the job's beginning), and the
+     * generation of the last one. */
     uint64_t attempt_step, attempt_generation;
     unsigned attempts;
-    /* How often, one after another, generations from memory came to nothing, and the last one */
+    /* Generations from memory in a row that failed to begin, and the last of them. */
     uint64_t memory_generation;
     unsigned memory_attempts;
-    uint64_t unread_ns;       /* since when nobody can read it, for want of answers; 0: not so */
+    uint64_t unread_ns;       /* since when nodes with the checkpoint do not answer; 0: not so */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
     unsigned avoided_next;
@@ -149,8 +149,8 @@ struct leader_memory {
     unsigned slow_seen_count;
     struct leader_cut cuts[LEADER_CUTS_MAX];          /* the oldest is forgotten first */
     struct leader_reader readers[LEADER_READERS_MAX]; /* the same */
-    /* Since when nodes are waited for that have lost each other (0: none are), until when, and
-     * until when it is not asked again whether the job can go back. */
+    /* Since when the job waits for nodes that have lost each other (0: not), until when it waits,
+     * and until when going back is not tried again. */
     uint64_t standoff_seen_ns, standoff_until_ns, standoff_refused_ns;
 };
 
@@ -159,30 +159,32 @@ enum leader_action {
     LEADER_PREPARE, /* write `plan` to the key `next` */
     LEADER_PUBLISH, /* write `plan` to the key `generation`, delete `next` */
     LEADER_DROP_NEXT,
-    LEADER_FINISH, /* write `state` (completed, cancelled, paused, failed), release the slots; said
-                      again on every call as long as nothing changes */
+    LEADER_FINISH, /* write `state` (completed, cancelled, paused, failed), release the slots;
+                      repeated on every call as long as nothing changes */
 };
 
 struct leader_decision {
     enum leader_action action;
-    struct plan *plan; /* owned by the caller afterwards; NULL for none; the caller fills its key
-                          (randomness) when it is empty: a prepared plan is published with the key
-                          it was prepared with */
+    struct plan *plan; /* owned by the caller afterwards; NULL: none. The caller fills an empty key
+                          (randomness); a prepared plan is published with the key that it was
+                          prepared with */
     enum job_state state;
-    char text[512];         /* for people: why it waits, what happened */
+    char text[512];         /* for people: why the job waits, or the latest event */
     uint64_t wake_at_ns;    /* call again by then; UINT64_MAX: only on change */
-    bool misses_checkpoint; /* it waits for nodes that have the only checkpoints */
-    /* The view's checkpoint has been out of reach for too long: the caller refuses it, and calls
-     * again with the one before it. */
+    bool misses_checkpoint; /* the job waits for nodes that have the only checkpoints */
+    /* The view's checkpoint has been out of reach for too long: the caller refuses that checkpoint,
+     * and calls again with the checkpoint before it. */
     bool gives_up_checkpoint;
 };
 
 /**
- * leader_decide() - what to do next for one job
+ * leader_decide() - decide the next action for one job
  * @memory: zeroed before the first call of a leader for a job
  *
- * An empty plan lists as donors those that must leave; the job is over when their nodes have said
- * so or are gone. The caller writes under its leadership, rebuilds the view and calls again.
+ * An empty plan lists the workers that must leave as donors; the job is over when their nodes have
+ * reported that they left, or are gone. The caller writes under its leadership, rebuilds the view
+ * and calls again.
+ *
  * Return: 0; -ENOMEM, -EINVAL (the spec cannot be planned; @error says why): nothing decided, and
  * only times in @memory changed.
  */

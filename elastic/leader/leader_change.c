@@ -1,14 +1,14 @@
 /*
- * Planned changes: a generation that works is left for a better or a required one.
+ * Planned changes: a working generation is replaced by a better or a required one.
  *
- * Design: only when every worker has said that it runs in the plan in force is the layout of that
- * plan the truth about who holds what, so nothing is planned before. A layout that needs new
- * processes is written as `next` first and published when they are prepared; one that does not is
- * published at once. Free slots that would help are watched for one failure_timeout first, so that
- * nodes that join together make one generation.
+ * Design: the layout of the plan in force tells which worker holds which units only once every
+ * worker reports that it runs in that plan, so no change is planned before. A layout that needs new
+ * processes is written as `next` first and published when they are prepared; a layout that needs
+ * none is published at once. Free slots that would help are watched for one failure_timeout first,
+ * so that nodes that join together make one generation.
  *
- * Failure modes: whoever is needed by `next` and goes makes it worthless: it is dropped, the slot
- * that failed is left alone for a while, and planning begins again.
+ * Failure modes: `next` is worthless when a node that it needs goes: `next` is dropped, the slot
+ * that failed is avoided for a while, and planning begins again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,15 +25,15 @@
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"
 
-#define GAIN_LEAST       0.05 /* of the step time, for a change that nobody asked for */
+#define GAIN_LEAST       0.05 /* of the step time, for a change that is optional */
 #define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
 
 /* Why the layout in force may not stay. */
 struct demand {
     const char *draining, *absent; /* a node that must be left */
-    bool scale;                    /* more devices, or another shape, than the user wants */
+    bool scale;                    /* more devices than the user wants, or another shape */
     bool frozen;                   /* more is frozen than the layout was made for */
-    bool slow;                     /* a worker is slower than was known, or no more */
+    bool slow;                     /* a worker is slower than the plan knows, or no longer slow */
 };
 
 static bool must_change(const struct demand *demand)
@@ -55,7 +55,7 @@ static struct demand find_demand(struct leader_context *context)
         else if (member->node && member->node->draining && !demand.draining)
             demand.draining = member->node_name;
     }
-    /* Who has to leave a node has enough to do; and the place to give way is a plan that works. */
+    /* Do not give slots up while leaving a node: the next plan, which works, is early enough. */
     if (demand.draining || demand.absent)
         context->gives = 0;
     demand.scale = plan->worker_count > leader_devices_now(context) ||
@@ -73,7 +73,7 @@ static struct state_moves_range units_of_rank(const struct plan *plan, unsigned 
     return (struct state_moves_range){first, plan->stage_first_unit[stage + 1] - first};
 }
 
-/* Running workers that may stay, and every free slot. */
+/* Pool the running workers that may stay, and every free slot. */
 static int pool_for_change(struct leader_context *context, struct slot_pool *pool)
 {
     const struct roster *roster = &context->roster;
@@ -135,7 +135,7 @@ static void explain(struct leader_context *context, const struct demand *demand,
              plan->stage_count, plan->replica_count, plan->predicted_step_seconds * 1e3);
 }
 
-/* A running worker has its stage and the stages that it shadows. */
+/* List the units of a running worker: its stage and the stages that it shadows. */
 static void list_kept(const struct plan *plan, unsigned rank,
                       struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
@@ -158,7 +158,7 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     unsigned count = 0;
     for (unsigned i = 0; i < roster->count; i++) {
         if (!roster_is_worker(roster, &roster->members[i]) || !roster->members[i].node)
-            continue; /* whose node is gone cannot be told to hand over */
+            continue; /* a worker whose node is gone cannot be told to hand over */
         holders[count] = leader_holder(&roster->members[i], context->view->plan);
         list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
     }
@@ -186,7 +186,7 @@ static void say_running(struct leader_context *context)
     leader_compatibility_say(context);
 }
 
-/* Nothing is wrong with waiting a little: one change for all that comes together. */
+/* Return whether to wait a little, so that several improvements become one change. */
 static bool must_wait(struct leader_context *context, const struct demand *demand)
 {
     const struct leader_view *view = context->view;
@@ -202,7 +202,7 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
     return true;
 }
 
-/* There is another place for the state, but no time to bring it there. */
+/* Checkpoint and leave: other slots could take the state, but there is no time to move it. */
 static int save_in_time(struct leader_context *context, const struct demand *demand,
                         const struct preemption *numbers)
 {
@@ -214,21 +214,23 @@ static int save_in_time(struct leader_context *context, const struct demand *dem
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
-/* Stages whose only node could take them along now have a shadow. */
+/* Return whether @plan shadows every stage that a single node could take along, and the plan in
+ * force does not. */
 static bool covers_more(const struct leader_context *context, const struct plan *plan)
 {
     return context->view->spec->elastic.shadow && shadow_stages_bare_stages(plan) == 0 &&
            shadow_stages_bare_stages(context->view->plan) > 0;
 }
 
-/* Its workers train on; until its firnd is back nobody can tell them to hand their state over. */
+/* Wait for a node whose lease is gone: its workers train on, but only its firnd can tell them to
+ * hand their state over. */
 static int wait_for_absent(struct leader_context *context, const struct demand *demand)
 {
     leader_add(context, "; waits for node %s, which alone has some of the state", demand->absent);
     return 0;
 }
 
-/* Take, keep for later or throw away the layout that the planner found. */
+/* Take the planner's layout, keep it for later or drop it. */
 static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
 {
@@ -263,8 +265,9 @@ static int weigh(struct leader_context *context, const struct demand *demand,
 }
 
 /*
- * No layout without the node that drains: the job checkpoints at the next boundary and leaves,
- * rather than lose steps when the node goes. It begins again from there as soon as there are slots.
+ * Leave a draining node when no layout works without it: the job checkpoints at the next boundary
+ * and leaves, rather than lose steps when the node goes. It begins again from that checkpoint as
+ * soon as there are slots.
  */
 static int leave_for_drain(struct leader_context *context, const struct demand *demand)
 {
@@ -275,7 +278,8 @@ static int leave_for_drain(struct leader_context *context, const struct demand *
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
-/* Its workers are of a version that no node starts any more, and of another there are enough. */
+/* Move the job to another link protocol: no node starts workers of its own any more, and slots of
+ * the other protocol are enough. */
 static int move_over(struct leader_context *context)
 {
     return leader_empty_plan(context, PLAN_REASON_UPGRADE, true,
@@ -283,7 +287,7 @@ static int move_over(struct leader_context *context)
                              "checkpoint, then on with those that are there now");
 }
 
-/* Slots that another job waits for, because no layout does with fewer. */
+/* Say that the job keeps slots that another job waits for, because no layout works with fewer. */
 static void say_that_it_keeps_them(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -330,7 +334,7 @@ static int look_for_better(struct leader_context *context)
     return status;
 }
 
-/* What has become of one worker of `next`. */
+/* The state of one worker of `next`. */
 enum readiness { READY, NOT_YET, HOPELESS };
 
 static bool slot_in_service(const struct member *node, unsigned slot)
@@ -341,7 +345,7 @@ static bool slot_in_service(const struct member *node, unsigned slot)
     return false;
 }
 
-/* One that runs now and keeps or hands over its state. */
+/* Return the readiness of a worker that runs now and keeps or hands over its state. */
 static enum readiness readiness_of_runner(const struct roster_member *member, uint64_t instance)
 {
     bool there = member && member->seat == SEAT_RUNNING && member->report->instance == instance;
@@ -363,7 +367,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
         return HOPELESS;
     if (!member || member->seat == SEAT_LEFT)
         return NOT_YET;
-    if (member->seat == SEAT_LOST) /* before this preparation, that says nothing of it */
+    if (member->seat == SEAT_LOST) /* lost before this preparation: proves nothing about it */
         return member->report->generation < next->generation ? NOT_YET : HOPELESS;
     return member->seat == SEAT_SPARE && member->report->phase == WORKER_PREPARED &&
                    member->report->generation == next->generation
@@ -371,7 +375,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
                : NOT_YET;
 }
 
-/* Is it still what the user wants? */
+/* Return whether `next` is still the layout that the user wants. */
 static bool next_is_wanted(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -446,7 +450,7 @@ int leader_change(struct leader_context *context)
         leader_pair_loss_say(context);
         leader_reading_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
-        if (!view->plan->planned && view->now_ns < due) /* later only reports can change anything */
+        if (!view->plan->planned && view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);
         return view->plan->planned ? leader_supersede(context) : 0;
     }

@@ -1,27 +1,28 @@
 /*
- * Problem: not every slot may share a job. Two whose processors or libraries round differently give
- * it other bits with every change of layout, and nobody notices. Two whose workers speak different
- * link protocols, as in the midst of an upgrade, wait for each other in vain.
+ * Problem: not all slots may share a job. Two slots whose processors or libraries round differently
+ * give the job other bits with every change of layout, and the difference goes unnoticed. Two slots
+ * whose workers speak different link protocols, as in the middle of an upgrade, wait for each other
+ * in vain.
  *
- * Design: every node says what each of its slots computes with (member.arithmetic and, where
+ * Design: every node registers the arithmetic of each of its slots (member.arithmetic and, where
  * it has several kinds of devices, other_arithmetic; texts for people that are equal where results
- * are), which link protocol the workers that it starts speak, and which control protocols its firnd
- * does. A job begins on the kind that offers most slots, its plans remember the kind, and slots of
- * another kind are not for it. elastic.mixed_devices lifts what is about arithmetic. A plan from
- * before nodes said so means the kind of its workers.
+ * are), the link protocol of the workers that it starts, and the control protocols of its firnd. A
+ * job begins on the kind that offers most slots, its plans remember the kind, and slots of another
+ * kind are not used. elastic.mixed_devices lifts the requirement on arithmetic. A plan from before
+ * nodes registered their arithmetic means the kind of its workers.
  *
  * While nodes are upgraded one by one, running workers train on, and are lost to the job only when
  * they fail. When no slot in service is of the plan's link protocol any more, the job moves over:
- * it checkpoints at the next boundary, leaves, and begins from there on the kind that is there now
- * (after a failure that the rest cannot make up for: from the newest checkpoint). What it computes
- * with stays: where no node computes like that any more, the job waits and says so.
+ * it checkpoints at the next boundary, leaves, and begins from there on the present kind (after a
+ * failure that the rest cannot make up for: from the newest checkpoint). The arithmetic stays:
+ * where no node has that arithmetic any more, the job waits and says so.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "elastic/leader/leader_internal.h"
 
-#define KINDS_MAX 16 /* that are counted; of more, the rest have no chance to be the most */
+#define KINDS_MAX 16 /* kinds counted; later kinds cannot be the most common */
 
 struct kind {
     const char *arithmetic;
@@ -40,7 +41,7 @@ static const char *computes_with(const struct member *node, const struct member_
     return slot->computes <= MEMBER_OTHERS_MAX ? node->other_arithmetic[slot->computes - 1] : "";
 }
 
-/* @arithmetic: NULL: that does not matter */
+/* @arithmetic: NULL: any */
 static bool computes_alike(const char *arithmetic, const struct member *node,
                            const struct member_slot *slot)
 {
@@ -70,7 +71,7 @@ static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned lin
     kinds->list[k].slots += counts;
 }
 
-/* Of equals the first by its text and number, so every leader finds the same. */
+/* Compare by slots; ties go to the first text and number, so every leader finds the same kind. */
 static bool is_more(const struct kind *kind, const struct kind *than)
 {
     if (kind->slots != than->slots)
@@ -79,8 +80,8 @@ static bool is_more(const struct kind *kind, const struct kind *than)
     return order < 0 || (order == 0 && kind->links < than->links);
 }
 
-/* Of most slots among those that compute with @arithmetic (NULL: whatever they like); false: there
- * is none. Where devices may be mixed all of them are one kind, "". */
+/* Find the kind with most slots among those with @arithmetic (NULL: any); false: there is none.
+ * With mixed devices all arithmetics count as one, "". */
 static bool most_common(const struct leader_view *view, const char *arithmetic,
                         struct kind *ret_kind)
 {
@@ -101,7 +102,7 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
     return kinds.count > 0;
 }
 
-/* NULL: nothing is known of it. */
+/* Return the arithmetic of the plan in force; NULL: unknown. */
 static const char *known_arithmetic(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -141,7 +142,7 @@ bool leader_compatibility_has(const struct leader_compatibility *kind, const str
            kind->links == node->protocol.links;
 }
 
-/* The first slot of @node that computes with something else; NULL: none does. */
+/* Return the first slot of @node with another arithmetic; NULL: none. */
 static const struct member_slot *unlike_slot(const struct leader_compatibility *kind,
                                              const struct member *node)
 {
@@ -153,8 +154,8 @@ static const struct member_slot *unlike_slot(const struct leader_compatibility *
 
 #define CORE_SIZE 24
 
-/* "OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread" (kernels/identity.h): where only the core
- * differs, which OpenBLAS takes from the environment, the one of @wanted. */
+/* Compare texts like "OpenBLAS 0.3.21 Prescott, kernels 2, 1 thread" (kernels/identity.h). If only
+ * the core differs, which OpenBLAS takes from the environment, return the core of @wanted. */
 static bool lacks_core(const char *with, const char *wanted, char ret_core[CORE_SIZE])
 {
     static const char library[] = "OpenBLAS ";
@@ -223,7 +224,7 @@ void leader_compatibility_words(const struct leader_compatibility *kind, const s
 {
     const struct member_slot *unlike = unlike_slot(kind, node);
     ret_words[0] = '\0';
-    if (node->slot_count == 0) /* what it could start does not matter */
+    if (node->slot_count == 0) /* a node without slots starts no workers */
         return;
     version_words(kind, node, ret_words, size);
     if (unlike)

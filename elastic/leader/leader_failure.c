@@ -1,6 +1,6 @@
 /*
- * Whether the plan in force has failed: somebody whom it needs is lost or stuck, or it never came
- * up in its time.
+ * Decide whether the plan in force has failed: a worker that it needs is lost or stuck, or the plan
+ * did not come up in its time.
  */
 #include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_reading.h"
@@ -14,8 +14,9 @@ bool leader_start_timed_out(const struct leader_context *context)
 }
 
 /*
- * A node without lease is no failure while the generation runs without complaint: its daemon may be
- * restarting. It is one when nobody else is left to complain, or when the plan is just beginning.
+ * Return whether a node without a lease is a failure. While the generation runs without complaint
+ * it is none: the node's daemon may be restarting. It is a failure when no other worker is left to
+ * complain, or when the plan is just beginning.
  */
 static bool absence_is_failure(const struct leader_context *context)
 {
@@ -23,7 +24,7 @@ static bool absence_is_failure(const struct leader_context *context)
     bool absent = false, others = false, others_run = true;
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
-        /* Until a planned switch comes, those of the generation before train and may complain. */
+        /* Until a planned switch, workers of the generation before train and may complain. */
         others = others || (member->node && context->view->plan->planned &&
                             member->seat == SEAT_JOINING && roster_has_state(member));
         if (!roster_is_worker(roster, member))
@@ -35,7 +36,7 @@ static bool absence_is_failure(const struct leader_context *context)
     return absent && (!others || (!context->view->plan->planned && !others_run));
 }
 
-/* While the generation before trains on, that change is given up, and nothing more. */
+/* Return whether this failure only ends the planned change: the generation before trains on. */
 static bool fails_the_change_alone(const struct leader_context *context,
                                    const struct roster_member *member)
 {
@@ -43,9 +44,9 @@ static bool fails_the_change_alone(const struct leader_context *context,
 }
 
 /*
- * Does the plan in force train? A commit needs every worker, so one step of progress or one
- * checkpoint of this generation proves it, also where the report of a node that is cut off from
- * etcd still speaks of the generation before.
+ * Return whether the plan in force trains. A commit needs every worker, so one step of progress or
+ * one checkpoint of this generation proves it, even if the report of a node that is cut off from
+ * etcd still names the generation before.
  */
 static bool has_begun(const struct leader_context *context)
 {
@@ -63,7 +64,7 @@ static bool member_failed(const struct leader_context *context, const struct ros
     if (roster_is_worker(roster, member))
         return (member->seat == SEAT_BROKEN && !fails_the_change_alone(context, member)) ||
                member->seat == SEAT_LOST;
-    /* Whoever only hands over or leaves matters until the new generation runs. */
+    /* A donor or a leaving worker matters until the new generation runs. */
     if (has_begun(context) || (empty && !plan->planned))
         return false;
     return (member->seat == SEAT_BROKEN && member->node) ||

@@ -1,4 +1,4 @@
-/* What the leader's files share: slots to plan with, and the two ways to a new plan. */
+/* Shared by the leader's files: slots to plan with, and the two ways to a new plan. */
 #pragma once
 
 #include "elastic/leader/leader_roster.h"
@@ -6,7 +6,7 @@
 #include "elastic/leader/preemption.h"
 #include "elastic/recovery/state_moves.h"
 
-/* Everything decided from: the view, who is who, and where the answer goes. */
+/* The inputs of a decision (the view, the roster) and its result. */
 struct leader_context {
     const struct leader_view *view;
     struct leader_memory *memory;
@@ -15,39 +15,41 @@ struct leader_context {
     struct error *error;
     const struct member *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
-    bool readers_only; /* whoever cannot read the checkpoint is left out anyway */
-    unsigned gives;    /* slots that the plan that is being made is to leave to another job */
+    bool readers_only; /* nodes that cannot read the checkpoint are left out anyway */
+    unsigned gives;    /* slots that the plan that is being made leaves to another job */
 };
 
 /* Slots that a plan may use. */
 struct slot_pool {
     struct planner_slot *slots;
     unsigned count, room;
-    unsigned devices_least; /* a plan may use so many also where fewer are asked for */
+    unsigned devices_least; /* a plan may use so many slots even if fewer are asked for */
 };
 
 void slot_pool_done(struct slot_pool *pool);
 
-/** slot_pool_add() - @held: units that its worker has, NULL for a fresh process */
+/** slot_pool_add() - add @slot of @node to @pool. @held: units that its worker has, NULL for a
+ * fresh process. Return: 0; -ENOMEM; -EINVAL: its address is too long */
 int slot_pool_add(struct leader_context *context, struct slot_pool *pool, const struct member *node,
                   unsigned slot, uint64_t instance,
                   const struct state_moves_range *held) CHECK_RESULT;
 
-/** slot_pool_add_free() - every slot on which a process may be started now, but for @kept that
- * other jobs are to have (elastic/leader/slot_queue.h) */
+/** slot_pool_add_free() - add every slot on which a process may be started now, except @kept slots
+ * that are kept for other jobs (elastic/leader/slot_queue.h) */
 int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
                        unsigned kept) CHECK_RESULT;
 
 /** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
- * failure time-outs the first time (a cable that was out for a moment must not cost half a minute),
- * twice as long each time that it happens again within the longest */
+ * failure timeouts the first time (a cable that was out for a moment must not cost half a minute),
+ * twice as long each time that it happens again within the longest pause */
 #define LEADER_AVOID_TIMEOUTS_MIN 2
 #define LEADER_AVOID_TIMEOUTS_MAX 32
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
-/** leader_devices_now() - leader_devices_max(), less what the plan that is being made gives up */
+/** leader_devices_now() - return leader_devices_max(), less the slots that the plan being made
+ * gives up */
 unsigned leader_devices_now(const struct leader_context *context);
-/** leader_devices_max(), leader_devices_min() - what the user asked for last */
+/** leader_devices_max(), leader_devices_min() - return the bounds that the user asked for last */
 unsigned leader_devices_max(const struct leader_view *view);
 unsigned leader_devices_min(const struct leader_view *view);
 
@@ -56,98 +58,102 @@ unsigned leader_devices_min(const struct leader_view *view);
 int leader_layout(struct leader_context *context, const struct slot_pool *pool,
                   unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
 
-/** leader_predict() - seconds of a step of @plan under the present frozen boundary, on slots that
- * are as fast as @pool says */
+/** leader_predict() - predict the seconds of a step of @plan under the present frozen boundary, on
+ * slots as fast as @pool says */
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
                    const struct plan *plan, double *ret_seconds) CHECK_RESULT;
 
-/** leader_transfer() - state_moves_fill() with the units' real sizes */
+/** leader_transfer() - call state_moves_fill() with the units' real sizes */
 int leader_transfer(struct leader_context *context, struct plan *plan,
                     const struct state_moves_holder *holders, unsigned holder_count) CHECK_RESULT;
 
-/** leader_unit_bytes() - of each unit's state, and what a link carries; malloc'ed; NULL when memory
- * is short */
+/** leader_unit_bytes() - return the bytes of each unit's state, malloc'ed, and a link's throughput;
+ * NULL when memory is short */
 size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
                           double *ret_link_bytes_per_second);
 
-/** leader_empty_plan() - ends the generation in force; everybody alive is listed as leaving */
+/** leader_empty_plan() - end the generation in force; every process alive is listed as leaving */
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
                       const char *text) CHECK_RESULT;
 
-/** leader_start() - from nothing: the newest checkpoint or step 0; or says what it waits for */
+/** leader_start() - plan from the newest checkpoint or step 0; or say why the job waits */
 int leader_start(struct leader_context *context) CHECK_RESULT;
 
-/** leader_waits_for_slots() - is there no plan although checkpoints keep nothing from it? */
+/** leader_waits_for_slots() - return true if the job waits for slots, and not for a checkpoint */
 bool leader_waits_for_slots(const struct leader_context *context);
 
-/** leader_restart() - the same over @pool and for @reason; @why is for people */
+/** leader_restart() - do the same over @pool and for @reason; @why is for people */
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why) CHECK_RESULT;
 
-/* What a slot must be to have a new worker of the job. */
+/* The requirements on a slot for a new worker of the job. */
 struct leader_compatibility {
-    const char *arithmetic; /* NULL: whatever it likes */
+    const char *arithmetic; /* NULL: any */
     unsigned links;
 };
 
-/** leader_compatibility() - that of the plan in force; where nothing runs, that of most slots */
+/** leader_compatibility() - return the requirements of the plan in force; where nothing runs, those
+ * that most slots meet */
 struct leader_compatibility leader_compatibility(const struct leader_context *context);
 bool leader_compatibility_has(const struct leader_compatibility *kind, const struct member *node,
                               const struct member_slot *slot);
-/** leader_compatibility_words() - why it does not have a slot of @node: "node c computes with ...,
- * this job with ..."; "": it has all */
+/** leader_compatibility_words() - say why @kind excludes slots of @node: "node c computes with ...,
+ * this job with ..."; "": no slot is excluded */
 void leader_compatibility_words(const struct leader_compatibility *kind, const struct member *node,
                                 char *ret_words, size_t size);
-/** leader_compatibility_is_over() - no node starts workers that speak with those of the plan in
- * force, and those of another link protocol have slots enough for the job */
+/** leader_compatibility_is_over() - return whether no node starts workers of the link protocol of
+ * the plan in force any more, and slots of another link protocol are enough for the job */
 bool leader_compatibility_is_over(const struct leader_context *context);
-/** leader_compatibility_say() - add to what was said which nodes are left out for their version */
+/** leader_compatibility_say() - add to the job's text which nodes are left out for their version */
 void leader_compatibility_say(struct leader_context *context);
 
 /** leader_act() - put @plan (taken) under the next number into the decision */
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan);
 
-/** leader_say() - the decision's state and text */
+/** leader_say() - set the decision's state and text */
 void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** leader_add() - more text behind what was said */
+/** leader_add() - append to the decision's text */
 void leader_add(struct leader_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** leader_wake() - call again at @at_ns at the latest */
+/** leader_wake() - ask for another call at @at_ns at the latest */
 void leader_wake(struct leader_context *context, uint64_t at_ns);
 
-/** leader_checkpoint_is_ahead() - the newest checkpoint is of a later step than @step, and the job
- * has not gone back to one before it since: a leader that gave it up, for it could not be read,
- * knew something that this one does not */
+/** leader_checkpoint_is_ahead() - return whether the newest checkpoint is of a later step than
+ * @step, and the job has not since gone back to an earlier checkpoint: a leader that gave the
+ * newest one up, because it could not be read, knew more than this leader */
 bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step);
-/** leader_start_time_ns() - how long the plan in force may take until its workers run */
+/** leader_start_time_ns() - return how long the plan in force may take until its workers run */
 uint64_t leader_start_time_ns(const struct leader_context *context);
 
-/** leader_explain_wait() - "waits for slots: wants at least 4, 2 are free (node c is draining)" */
+/** leader_explain_wait() - say why the job waits: "waits for slots: wants at least 4, 2 are free
+ * (node c is draining)" */
 void leader_explain_wait(struct leader_context *context, enum job_state state,
                          unsigned usable_count, const char *planner_text);
 
-/** leader_has_failed() - somebody of the plan in force is lost or stuck, so it cannot go on */
+/** leader_has_failed() - return whether the plan in force cannot go on, because a worker of it is
+ * lost or stuck, say */
 bool leader_has_failed(const struct leader_context *context);
-/** leader_start_timed_out() - the plan in force has had its time to begin, and nobody runs in it */
+/** leader_start_timed_out() - return whether the plan in force has exceeded its time to begin, and
+ * no worker runs in it */
 bool leader_start_timed_out(const struct leader_context *context);
 
-/** leader_recover() - wait for the survivors' reports, or publish what they make possible */
+/** leader_recover() - wait for the survivors' reports, or publish a plan that recovers */
 int leader_recover(struct leader_context *context) CHECK_RESULT;
 
-/** leader_change() - a plan that works: prepare, publish or drop a better one */
+/** leader_change() - with a plan that works: prepare, publish or drop a better one */
 int leader_change(struct leader_context *context) CHECK_RESULT;
 
 /**
- * leader_preempted() - by which way the job leaves nodes that must be empty by a given time
+ * leader_preempted() - decide how the job leaves nodes that must be empty by a given time
  * @with_start: processes that take over must be started first
- * @ret_numbers: what it was decided by, for people
+ * @ret_numbers: the numbers behind the decision, for people
  */
 enum preemption_way leader_preempted(struct leader_context *context, bool with_start,
                                      struct preemption *ret_numbers);
 
-/** leader_holder() - a member as a source of state; its ranges are empty */
+/** leader_holder() - return a member as a source of state; its ranges are empty */
 struct state_moves_holder leader_holder(const struct roster_member *member,
                                         const struct plan *plan);

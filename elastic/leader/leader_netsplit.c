@@ -5,23 +5,23 @@
 
 #include "elastic/leader/leader_readers.h"
 
-/* The nodes that the cuts of now are between, ordered by name. */
+/* The nodes at the ends of the cuts that are believed now, ordered by name. */
 struct cut_field {
     struct cut_node nodes[CUT_NODES_MAX];
     const struct member *who[CUT_NODES_MAX];
     unsigned count;
 };
 
-/* ---- what is remembered ---- */
+/* ---- remembering cuts ---- */
 
-/* How long a pair that was missed so often is believed to be cut. */
+/* Return how long a cut is believed after the pair was missed @times times. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
     unsigned doublings = MIN(times, LEADER_CUT_TIMES_MAX) - 1;
     return ((uint64_t)LEADER_CUT_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
 }
 
-/* Long over: what comes now is another cut. */
+/* Return whether the entry is so old that a new report is about another cut. */
 static bool is_forgotten(const struct leader_context *context, const struct leader_cut *cut)
 {
     unsigned times = cut->until_ns != 0 ? LEADER_CUT_TIMES_MAX : 1;
@@ -34,7 +34,7 @@ static bool is_between(const struct leader_cut *cut, const struct member *a, con
            strcmp(cut->nodes[1], b->name) == 0 && cut->incarnations[1] == b->incarnation;
 }
 
-/* Its entry, or that of the pair that was seen the longest ago, emptied. */
+/* Return the pair's entry; if there is none, the entry that was seen the longest ago, emptied. */
 static struct leader_cut *entry_of(struct leader_context *context, const struct member *a,
                                    const struct member *b)
 {
@@ -59,7 +59,7 @@ static void note_pair(struct leader_context *context, const struct member *a,
         strcmp(a->name, b->name) < 0 ? entry_of(context, a, b) : entry_of(context, b, a);
     if (cut->generation == view->plan->generation)
         return;
-    if (cut->generation != 0 || view->plan->patient) { /* an earlier leader had missed it before */
+    if (cut->generation != 0 || view->plan->patient) { /* patient: missed before */
         cut->times++;
         cut->until_ns = view->now_ns + term_ns(context, cut->times);
     }
@@ -67,7 +67,7 @@ static void note_pair(struct leader_context *context, const struct member *a,
     cut->seen_ns = view->now_ns;
 }
 
-/* Has anything been heard from it since the plan in force was written? Else it may be dead. */
+/* Return whether the node has reported under the plan in force; if not, it may be dead. */
 static bool has_spoken(const struct leader_context *context, const struct member *node)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -101,7 +101,7 @@ void leader_netsplit_note(struct leader_context *context)
     }
 }
 
-/* ---- who is left out ---- */
+/* ---- choosing nodes to leave out ---- */
 
 static bool computes(const struct leader_context *context, const struct member *node)
 {
@@ -115,7 +115,7 @@ static bool takes_part(const struct plan *plan, const struct member *node)
     return plan_find_node(plan, node->name) >= 0;
 }
 
-/* Its place in the field; CUT_NODES_MAX: there is no more room. */
+/* Return the node's place in the field, added if needed; CUT_NODES_MAX: there is no more room. */
 static unsigned place_of(struct cut_field *field, const struct member *node)
 {
     unsigned place = 0;
@@ -132,7 +132,7 @@ static unsigned place_of(struct cut_field *field, const struct member *node)
     return place;
 }
 
-/* Both ends, if the cut is believed and they are there as they were. */
+/* Find both ends of a believed cut; false if an end is gone, or its daemon is a new one. */
 static bool find_ends(const struct leader_context *context, const struct leader_cut *cut,
                       const struct member *ret_ends[2])
 {
@@ -231,7 +231,7 @@ static bool stays(void *context, const char *name)
     return node && !leader_netsplit_leave_out(*leader, node);
 }
 
-/* Does every share of it lie on a node that is not left out? */
+/* Return whether every share of the checkpoint is on a node that is not left out. */
 static bool checkpoint_stays(const struct leader_context *context, const void *argument)
 {
     const char *shares = context->view->checkpoint.shares;
@@ -246,7 +246,7 @@ static bool any_may_go(const struct leader_context *context, const void *argumen
     return true;
 }
 
-/* Beside the ends of cuts. One who is left out for this is no end of a cut any more. */
+/* Leave out nodes that cannot read the checkpoint, in addition to those left out for cuts. */
 static void leave_out_readers(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->view->node_count; i++) {
@@ -283,7 +283,7 @@ bool leader_netsplit_give_in(struct leader_context *context)
     return somebody;
 }
 
-/* Both ends of a cut that @plan needs; false: there is none. */
+/* Find a cut both of whose ends @plan needs; false: there is none. */
 static bool find_parted(const struct leader_context *context, const struct plan *plan,
                         const struct member *end, const struct member *ret_ends[2])
 {
@@ -314,8 +314,8 @@ const char *leader_netsplit_parted_words(const struct leader_context *context,
     return ret_words;
 }
 
-/* Of the cuts for which somebody is left out, the one that was missed last: others may be mended.
- */
+/* Return the cut that was missed last among those for which a node is left out: older cuts may be
+ * mended. */
 static const struct leader_cut *find_reason(const struct leader_context *context)
 {
     const struct leader_cut *found = NULL;

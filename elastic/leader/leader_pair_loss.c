@@ -3,7 +3,7 @@
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_replay_cost.h"
 
-#define PATIENCE_TIMEOUTS LEADER_CUT_TIMEOUTS_MIN /* of failure_timeout: waited for, at least */
+#define PATIENCE_TIMEOUTS LEADER_CUT_TIMEOUTS_MIN /* of failure_timeout: the least wait */
 
 static bool somebody_drains(const struct leader_context *context)
 {
@@ -36,7 +36,7 @@ void leader_pair_loss_goes_on(struct leader_context *context)
         view->now_ns + PATIENCE_TIMEOUTS * view->failure_timeout_ns;
 }
 
-/* For as long as the steps since the checkpoint take. */
+/* Return how long to wait: as long as the steps since the checkpoint take to compute. */
 static uint64_t patience_ns(const struct leader_context *context, const struct plan *plan,
                             uint64_t step)
 {

@@ -1,7 +1,7 @@
 #include "elastic/leader/leader_patience.h"
 
 #define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
-#define PATIENCE_TIMEOUTS   8 /* failure_timeouts for those without whom much would be lost */
+#define PATIENCE_TIMEOUTS   8 /* failure_timeouts for workers without whom much would be lost */
 
 static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
 {
@@ -12,8 +12,8 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
 }
 
 /*
- * It has @unit when it goes into a generation from memory, to keep it there or to give it away, and
- * may not know of that yet.
+ * Return whether @rank brings @unit into a generation from memory, to keep it there or to push it.
+ * The worker itself may not have heard of that generation yet.
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 {
@@ -30,7 +30,8 @@ static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
     return kept;
 }
 
-/* What @report names, and what the rank that computes in the plan in force keeps or brings. */
+/* Cover the units that @member's report names, and those that its rank in the plan in force keeps
+ * or brings. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
 {
@@ -48,8 +49,8 @@ static void cover_unheard(const struct leader_context *context, const struct ros
 }
 
 /*
- * Could every unit be there once the unheard have spoken? Else the checkpoint it is, whatever they
- * say, and waiting for them is in vain.
+ * Return whether every unit may be present once all missing reports have come. If not, the job goes
+ * back to the checkpoint in any case, and waiting is in vain.
  */
 static bool may_be_complete(const struct leader_context *context,
                             const struct leader_survivors *survivors)
@@ -73,8 +74,8 @@ static bool may_be_complete(const struct leader_context *context,
     return true;
 }
 
-/* Also without state: prepared for it, or stuck in the generation before, and told to come along.
- */
+/* Return whether the member opens links. Without state it does so too: prepared for the plan, or
+ * stuck in the generation before, and told to come along. */
 static bool opens_links(const struct leader_context *context, const struct roster_member *member)
 {
     enum worker_phase phase = member->report->phase;
@@ -82,7 +83,7 @@ static bool opens_links(const struct leader_context *context, const struct roste
                                         (phase == WORKER_PREPARED || phase == WORKER_STUCK));
 }
 
-/* Somebody waits for links of the plan in force, perhaps with one that is dead. */
+/* Return whether a worker waits for links of the plan in force, perhaps to a peer that is dead. */
 static bool somebody_waits_for_links(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -93,7 +94,8 @@ static bool somebody_waits_for_links(const struct leader_context *context)
     return false;
 }
 
-/* The step that the plan in force began at: of a planned one those know it who run there. */
+/* Return the step that the plan in force began at. Only workers that run in it know the step of a
+ * planned one. */
 static uint64_t first_step(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -105,8 +107,8 @@ static uint64_t first_step(const struct leader_context *context)
     return plan->resume_step;
 }
 
-/* Somebody of the plan in force has given up before its first commit: those who have their links
- * hear of that only now. */
+/* Return whether a worker of the plan in force gave up before its first commit: workers that have
+ * their links hear of that only now. */
 static bool somebody_gave_up(const struct leader_context *context)
 {
     uint64_t step = first_step(context);
@@ -120,28 +122,28 @@ static bool somebody_gave_up(const struct leader_context *context)
     return false;
 }
 
-/* Until when those are waited for without whom the job goes back to a checkpoint. */
+/* Return the end of the wait for workers without whom the job goes back to a checkpoint. */
 static uint64_t patient_until(const struct leader_context *context)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
-    /* Who waits for links speaks when it gives up, and only then do those who have theirs. */
+    /* A worker without links reports when it gives up; only then do workers with all links. */
     bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
     return context->memory->failure_seen_ns +
            (begins ? leader_start_time_ns(context) + timeout_ns : PATIENCE_TIMEOUTS * timeout_ns);
 }
 
-/* Wait for those not yet heard of? Sets when to look again. */
+/* Return whether to wait for workers that have not reported; sets the next wake-up. */
 bool leader_patience_lasts(struct leader_context *context, const struct leader_survivors *survivors,
                            bool falls_back)
 {
     const struct leader_view *view = context->view;
     uint64_t seen = context->memory->failure_seen_ns;
-    /* Nobody misses them but us, and a lease tells about dead nodes soon enough. */
+    /* No peer accuses these workers, and the lease of a dead node ends soon enough. */
     bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared &&
                    may_be_complete(context, survivors);
     uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
     uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
-    /* A daemon whose registration ended, and that lives, is back at once under the same name. */
+    /* A live daemon whose registration ended registers again at once under the same name. */
     bool all_heard = survivors->unheard == 0 &&
                      !(falls_back && (survivors->doubtful > 0 || survivors->absent > 0));
     if (all_heard || view->now_ns >= hard)

@@ -1,20 +1,20 @@
 /*
- * How long the leader waits after a failure for those whom it has not heard of. Private to the
- * leader.
+ * Decide how long the leader waits after a failure for each worker's report. Private to the leader.
  *
- * Who is silent is waited for until failure_timeout after the failure was first seen; who is silent
- * and accused by its peers, or has no rank any more, an eighth of that. Where the job would fall
- * back to a checkpoint the accused get the whole time. Those whom nobody accuses, and without whom
- * a unit is missing that they may have, get several times as much, and in a generation that is just
- * beginning until all who wait for links there have given up.
+ * A silent worker gets failure_timeout from when the failure was first seen. A silent worker that
+ * its peers accuse, or that has no rank any more, gets an eighth of that; where the job would fall
+ * back to a checkpoint, it gets the whole time. Workers that no peer accuses, and that may have a
+ * unit that is missing otherwise, get several times failure_timeout. In a generation that is just
+ * beginning such workers get until every worker that waits for links there has given up.
  */
 #pragma once
 
 #include "elastic/leader/leader_survivors.h"
 
 /**
- * leader_patience_lasts() - wait for those not yet heard of? Sets when to look again
- * @falls_back: without them the job goes back to a checkpoint
+ * leader_patience_lasts() - return whether to wait for workers that have not reported; sets the
+ * next wake-up
+ * @falls_back: without their reports the job goes back to a checkpoint
  */
 bool leader_patience_lasts(struct leader_context *context, const struct leader_survivors *survivors,
                            bool falls_back);

@@ -1,12 +1,12 @@
 /*
- * The numbers behind a decision about nodes that go at a given time: how long there is, and how
- * much state would go with them.
+ * The numbers behind a decision about nodes that go at a given time: the time that is left, and the
+ * amount of state that would go with them.
  */
 #include <string.h>
 
 #include "elastic/leader/leader_internal.h"
 
-/* Of failure_timeout: starting a process and opening its data. */
+/* In units of failure_timeout: to start a process and open its data. */
 #define START_TIMEOUTS_USUAL 2
 
 static uint64_t time_left(const struct leader_context *context)
@@ -30,7 +30,7 @@ static bool stays(const struct leader_context *context, const struct plan_worker
     return node && !node->draining;
 }
 
-/* Of stages all of whose replicas are on nodes that go, the shadow too. */
+/* Sum the bytes of stages all of whose replicas, and shadow, are on nodes that go. */
 static void weigh_state(struct leader_context *context, struct preemption *numbers)
 {
     const struct plan *plan = context->view->plan;

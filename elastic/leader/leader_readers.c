@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define LACK_TIMEOUTS 40 /* failure_timeouts that it is believed */
+#define LACK_TIMEOUTS 40 /* failure_timeouts for which an entry is believed */
 
 static bool is_about(const struct leader_context *context, const struct leader_reader *reader,
                      const struct member *node)
@@ -11,7 +11,7 @@ static bool is_about(const struct leader_context *context, const struct leader_r
            reader->step == context->view->checkpoint.step;
 }
 
-/* Its entry, or that of the one that is forgotten first. */
+/* Return the node's entry; if there is none, the entry that expires first. */
 static struct leader_reader *entry_of(const struct leader_context *context,
                                       const struct member *node)
 {

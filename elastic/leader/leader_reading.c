@@ -11,7 +11,8 @@ static bool reads(const struct roster_member *member)
            member->report->phase == WORKER_STARTING && member->report->cause == CAUSE_READING;
 }
 
-/* 0: nobody reads. Another value with each word of a reader, and when one of them is done. */
+/* Return a hash of the readers' progress: it changes with each progress report of a reader, and
+ * when a reader is done. 0: no worker reads. */
 static uint64_t mark_of(const struct leader_context *context)
 {
     uint64_t mark = 0;
@@ -40,7 +41,7 @@ uint64_t leader_start_counts_from(const struct leader_context *context)
     return MAX(context->memory->published_ns, context->memory->reading_ns);
 }
 
-/* One that reads itself, if there is any: it says how far it is. */
+/* Return a worker that reads itself, if there is one: its text has the progress. */
 static const struct roster_member *find_reader(const struct leader_context *context)
 {
     const struct roster_member *found = NULL;

@@ -1,14 +1,14 @@
 /*
- * Problem: when a worker dies the others find out one after another, some cannot say so, and every
+ * Problem: when a worker dies its peers notice one after another, some cannot report it, and every
  * tenth of a second counts.
  *
- * Design: wait until everybody of the plan has been heard of since the failure: stuck with its
+ * Design: wait until every worker of the plan has reported since the failure: stuck with its
  * state, or gone (elastic/leader/leader_survivors.h), but not for ever
- * (elastic/leader/leader_patience.h). Then recovery_decide() over what was heard, and a plan from
- * it.
+ * (elastic/leader/leader_patience.h). Then call recovery_decide() over these reports, and make a
+ * plan from the result.
  *
- * Invariant: whoever is not heard of in time has no rank and no move in the new plan. Should it
- * live, its generation is refused by the others, and its own daemon makes it step aside.
+ * Invariant: a worker that has not reported in time has no rank and no move in the new plan. If
+ * that worker is alive, its peers refuse its generation, and its own daemon makes it step aside.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_retry.h"
 
-/* "b/1, c/0 and 2 more": who is not coming along. */
+/* List the workers that are lost: "b/1, c/0 and 2 more". */
 static void name_lost(const struct leader_context *context, char *text, size_t size)
 {
     unsigned count = 0;
@@ -40,7 +40,7 @@ static void name_lost(const struct leader_context *context, char *text, size_t s
         snprintf(text + used, size - used, " and %u more", count - 3);
 }
 
-/* The largest boundary that anybody knows: freezing is part of the state, this is for costs. */
+/* Return the largest known frozen boundary. Freezing is part of the state; this is for costs. */
 static unsigned frozen_layers(const struct leader_context *context,
                               const struct leader_survivors *survivors)
 {
@@ -59,7 +59,7 @@ static struct state_moves_range widest(const struct recovery_range *ranges, unsi
     return widest;
 }
 
-/* The slots of the survivors whose nodes stay. */
+/* Pool the slots of the survivors whose nodes stay. */
 static int pool_survivors(struct leader_context *context, const struct leader_survivors *survivors,
                           const struct recovery *recovery, struct slot_pool *pool)
 {
@@ -70,7 +70,7 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
             continue;
         unsigned count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         struct state_moves_range held = widest(ranges, count);
-        /* A process whose state is worthless may as well be another one. */
+        /* A process without usable state may as well be replaced by a new one. */
         int status = slot_pool_add(context, pool, member->node, member->slot,
                                    count > 0 ? member->report->instance : 0, &held);
         if (status < 0)
@@ -81,10 +81,10 @@ static int pool_survivors(struct leader_context *context, const struct leader_su
 }
 
 /*
- * Living workers alone if they are enough, else every free slot too; -ENOSPC: waits, said so. Whom
- * a plan after a failure leaves out goes soon, so one that is no longer wanted for its slot is not
- * left out here, where its state may be the next to be needed, but by the planned change that
- * follows.
+ * Plan over the live workers alone if they are enough, else over every free slot too. -ENOSPC: the
+ * job waits, and the text says so. A slot that is asked for by another job stays in this plan: a
+ * plan after a failure soon ends the workers that it leaves out, and their state may be needed
+ * next. The planned change that follows gives the slot up.
  */
 static int layout_without_the_left_out(struct leader_context *context,
                                        const struct leader_survivors *survivors,
@@ -110,8 +110,8 @@ static int layout_without_the_left_out(struct leader_context *context,
     return status;
 }
 
-/* A layout that may not come up, because nodes of it are cut from each other, is better than none.
- */
+/* Plan without the left-out nodes, else with them: a layout that may not come up, because nodes of
+ * it are cut from each other, is better than none. */
 static int layout_after_failure(struct leader_context *context,
                                 const struct leader_survivors *survivors,
                                 const struct recovery *recovery, struct plan **ret_plan)
@@ -122,7 +122,7 @@ static int layout_after_failure(struct leader_context *context,
     return status;
 }
 
-/* Sources of state, and (without ranges) processes whose nodes have the metrics history. */
+/* List sources of state, and (without ranges) processes whose nodes have the metrics history. */
 static struct state_moves_holder *list_holders(const struct leader_context *context,
                                                const struct leader_survivors *survivors,
                                                const struct recovery *recovery, unsigned *ret_count)
@@ -180,7 +180,7 @@ static int publish_from_memory(struct leader_context *context,
 {
     const struct step_record *ordered = &context->view->plan->commit;
     if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
-        recovery->commit = *ordered; /* those counted as having applied it may yet have to */
+        recovery->commit = *ordered; /* workers counted as having applied it may not have yet */
     struct plan *plan = NULL;
     int status = layout_after_failure(context, survivors, recovery, &plan);
     if (status < 0)
@@ -250,7 +250,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     return status;
 }
 
-/* Whoever does not answer, or never came up, is not asked again at once. */
+/* Avoid the slots of workers that did not report, or never came up, for a while. */
 static void avoid_the_unheard(struct leader_context *context)
 {
     bool timed_out = leader_start_timed_out(context);
@@ -265,8 +265,8 @@ static void avoid_the_unheard(struct leader_context *context)
 }
 
 /*
- * State that somebody kept through generations that went on without it, until they ended: what they
- * saved is newer.
+ * Return whether the recovered state is older than the checkpoint: a worker kept it while later
+ * generations went on without it and saved newer state.
  */
 static bool is_outdated(const struct leader_context *context, const struct recovery *recovery)
 {
@@ -279,7 +279,7 @@ struct remains {
     const struct recovery *recovery;
 };
 
-/* Is every unit on a node that is not left out? */
+/* Return whether every unit is on a node that is not left out. */
 static bool state_stays(const struct leader_context *context, const void *argument)
 {
     const struct remains *remains = argument;
@@ -299,8 +299,8 @@ static bool state_stays(const struct leader_context *context, const void *argume
     return true;
 }
 
-/* The job is better off without one end of a cut, though its state goes with it. No plan: the
- * others are not slots enough. */
+/* Go back to the checkpoint without one end of a cut, though its state is lost. No plan: the other
+ * slots are not enough. */
 static int go_back_without_one(struct leader_context *context,
                                const struct leader_survivors *survivors, struct recovery *recovery)
 {
@@ -315,7 +315,7 @@ static int go_back_without_one(struct leader_context *context,
     return status;
 }
 
-/* From what the survivors have, if those who have it reach each other, or may yet. */
+/* Go on from the survivors' state, if its holders reach each other, or may yet. */
 static int go_on(struct leader_context *context, const struct leader_survivors *survivors,
                  struct recovery *recovery)
 {
@@ -342,7 +342,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (status == 0)
         status = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
                                  spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
-    if (status == 0 && disputed) /* of which not all may have heard */
+    if (status == 0 && disputed) /* some survivors may not have heard of it */
         status =
             error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
     if (status == -EBADMSG)

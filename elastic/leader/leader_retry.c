@@ -1,30 +1,30 @@
 /*
  * Problem: a generation that cannot begin fails within milliseconds: nodes that have a part of its
  * checkpoint do not answer, a device has no memory, links are refused. A new plan after each
- * attempt would be twenty generations a second, and each of them is written to etcd and to the
- * logs. And a checkpoint with copies is read from other nodes, of which one that is away for a
- * moment must not cost the steps since the checkpoint before.
+ * attempt would be twenty generations a second, each of them written to etcd and to the logs. And a
+ * checkpoint with copies is read from other nodes: a node that is away for a moment must not cost
+ * the steps since the checkpoint before.
  *
  * Design: attempts at one step are counted, wherever its state comes from: a checkpoint, the job's
- * beginning, or the workers' memory. The first failure is answered at once, every further one after
- * a pause that doubles. Counts and pauses are only in the leader's memory. A leader that is new
- * begins with short ones.
+ * beginning, or the workers' memory. The first failure is retried at once, every further failure
+ * after a pause that doubles. Counts and pauses are only in the leader's memory: a new leader
+ * begins with short pauses.
  *
- * What is out of reach may be gone: two nodes that do not reach each other both think that the
- * other may have it. Nobody knows how long that lasts, so it is given up when it has been tried for
- * as long as the steps since the checkpoint before take to compute: then the job goes on from that
- * one, with the same bits, and in never more than twice the time of the better choice. That what
- * lies on nodes which are not even registered is waited for, where there is nothing else, is
- * another matter: somebody can bring them back.
+ * A part out of reach may be gone: two nodes that do not reach each other both assume that the
+ * other node may have it. The length of the outage is not known, so the checkpoint is given up when
+ * it has been tried for as long as the steps since the checkpoint before take to compute. Then the
+ * job goes on from that earlier checkpoint, with the same bits, and in never more than twice the
+ * time of the better choice. Parts on nodes that are not even registered are a different case: if
+ * nothing else is left, the job waits for these nodes, because an operator can bring them back.
  */
 #include "elastic/leader/leader_retry.h"
 
 #include "elastic/leader/leader_replay_cost.h"
 
-#define AWAY_TIMEOUTS  8 /* failure_timeouts that nodes with a newer checkpoint are waited for */
+#define AWAY_TIMEOUTS  8 /* failure_timeouts to wait for nodes with a newer checkpoint */
 #define PAUSE_SHARE    4 /* of failure_timeout: the first pause */
 #define PAUSE_TIMEOUTS 4 /* the longest */
-#define TRIED_TIMEOUTS 8 /* how long one is tried that cannot be read, at least */
+#define TRIED_TIMEOUTS 8 /* the least, to retry a checkpoint that cannot be read */
 
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
@@ -45,8 +45,8 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
     return true;
 }
 
-/* The plan in force is another attempt at the newest checkpoint's step, or at the job's beginning,
- * and came to nothing. */
+/* Return whether the plan in force was another attempt at the newest checkpoint's step, or at the
+ * job's beginning, and failed. */
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
@@ -67,7 +67,7 @@ static void count_attempt(const struct leader_view *view, struct leader_memory *
     memory->attempt_generation = view->plan->generation;
 }
 
-/* What a worker says that could not begin; "": nobody says anything. */
+/* Return the text of a worker that could not begin; a general text if no worker has one. */
 static const char *complaint(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -79,7 +79,8 @@ static const char *complaint(const struct leader_context *context)
     return "its workers could not begin";
 }
 
-/* A worker of the plan in force could not read all of it, and not know either that it is gone. */
+/* Return whether a worker of the plan in force could not read all of the checkpoint, and could not
+ * tell either that it is gone. */
 static bool is_out_of_reach(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -91,7 +92,8 @@ static bool is_out_of_reach(const struct leader_context *context)
     return false;
 }
 
-/* Until when it is tried; UINT64_MAX: there is nothing else to go on from, or it can be read. */
+/* Return when to give the checkpoint up; UINT64_MAX: it can be read, or there is nothing else to go
+ * on from. */
 static uint64_t tried_until_ns(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -106,8 +108,8 @@ static uint64_t tried_until_ns(struct leader_context *context)
     return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
 }
 
-/* Nothing is given up for what was found out before the leader was kept from trying again: by etcd
- * being away, say. */
+/* Return whether the failure is recent. An old failure gives nothing up: the leader may have been
+ * kept from trying again, because etcd was away, say. */
 static bool is_fresh(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -125,7 +127,7 @@ static void give_up(struct leader_context *context, enum job_state state)
     context->memory->unread_ns = 0;
 }
 
-/* When another generation may follow after @attempts, more than one, that came to nothing. */
+/* Return when another generation may follow @attempts (at least 2) failed ones. */
 static uint64_t next_attempt_ns(const struct leader_context *context, unsigned attempts)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
@@ -171,8 +173,8 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     return true;
 }
 
-/* Going back to step 0 throws away all that was computed, and a good copy may be at hand: that is
- * for a person to say. */
+/* Ask the operator before going back to step 0, which throws away all that was computed: a good
+ * copy of a checkpoint may be at hand. */
 static bool asks_operator(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -185,7 +187,7 @@ static bool asks_operator(struct leader_context *context)
                "--damaged: begins at step 0 again; a good copy put in its place and firnctl "
                "checkpoint verify %s: goes on from that",
                checkpoint->damaged_count, checkpoint->damaged, job, job);
-    context->decision->misses_checkpoint = true; /* the object store may have one */
+    context->decision->misses_checkpoint = true; /* the object store may have a sound one */
     return true;
 }
 
@@ -195,8 +197,8 @@ bool leader_retry_waits(struct leader_context *context, enum job_state state)
            waits_after_failure(context, state);
 }
 
-/* Hosts that give no sign of life are found out by waiting for them: such an attempt has taken its
- * time already. */
+/* Return whether hosts gave no sign of life to the plan in force. Waiting for them has taken time
+ * already, so such an attempt needs no pause. */
 static bool hosts_were_silent(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
@@ -208,7 +210,8 @@ static bool hosts_were_silent(const struct leader_context *context)
     return false;
 }
 
-/* The plan in force is another attempt at @step from the workers' memory, and came to nothing. */
+/* Return whether the plan in force was another attempt at @step from the workers' memory, and
+ * failed. */
 static bool failed_again_in_memory(const struct leader_context *context, uint64_t step)
 {
     const struct plan *plan = context->view->plan;

@@ -1,15 +1,17 @@
 /*
- * Problem: reports come node by node, late, and about processes that the plan does not know; what
- * they mean depends on the plan they are about.
+ * Problem: reports come node by node, late, and about processes that the plan does not know; the
+ * meaning of a report depends on the plan that it is about.
  *
  * Design: one list of members: each rank of the plan in force with its node and its report, and
- * every other process that a report names. Each gets one word, its seat; all decisions read seats.
+ * every other process that a report names. Each member gets one state, its seat; all decisions read
+ * seats.
  *
- * A stuck worker means different things: in the plan's own generation it is broken. In the one
- * before it is broken too if the plan was planned (the switch it should make at a boundary will
- * never come), but merely joining if the plan is the answer to that very failure, or if it was left
- * behind even longer ago: the job went on without it. And one that the answer to a failure leaves
- * out has stepped aside: until that plan has begun, its state may be the last of a unit there is.
+ * The seat of a stuck worker depends on its generation. Stuck in the plan's own generation, it is
+ * broken. Stuck in the generation before a planned plan, it is broken too: it will never come to
+ * the boundary of the switch. Stuck in the generation before a plan that answers that very failure,
+ * or left behind even earlier, it is merely joining: the job went on without it. A worker that the
+ * answer to a failure leaves out has stepped aside: until that plan has begun, its state may be the
+ * last copy of a unit.
  */
 #include "elastic/leader/leader_roster.h"
 
@@ -47,7 +49,8 @@ const struct roster_member *roster_find(const struct roster *roster, const char 
     return bsearch(&key, roster->members, roster->count, sizeof(key), compare_members);
 }
 
-/* It broke in the generation that @plan follows: it will not come to the boundary of the switch. */
+/* Return whether a worker that broke was in the generation that @plan follows: such a worker never
+ * comes to the boundary of the switch. */
 static bool should_switch(const struct plan *plan, const struct worker_report *report)
 {
     return plan->planned && report->generation >= plan->follows;
@@ -100,11 +103,11 @@ static enum seat seat_of(const struct plan *plan, const struct roster_member *me
     uint64_t instance = plan->workers[member->rank].instance;
     if (instance != 0 && report->instance != instance)
         return !worker && is_fresh(report) ? SEAT_SPARE : SEAT_LOST;
-    /* Only one that computes has no business leaving. */
+    /* A donor may leave; a worker that computes may not. */
     return seat == SEAT_LEFT && worker ? SEAT_LOST : seat;
 }
 
-/* Every rank of the plan, and every reported process that is none; sorted by node and slot. */
+/* List every rank of the plan, and every reported process without one, sorted by node and slot. */
 static unsigned list_members(const struct leader_view *view, struct roster_member *members)
 {
     unsigned count = 0;
@@ -134,7 +137,7 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
     return count;
 }
 
-/* The very process that the plan means, and gone before it ever was in this generation. */
+/* Return whether the very process that the plan names died before it entered this generation. */
 static bool died_before_joining(const struct plan *plan, const struct roster_member *member)
 {
     uint64_t instance = plan->workers[member->rank].instance;
@@ -207,8 +210,8 @@ bool roster_has_state(const struct roster_member *member)
            (member->report->held_unit_count > 0 || member->report->old_unit_count > 0);
 }
 
-/* The first member of @node, or where it would stand. By bisection, for the leader asks about every
- * node, and a thousand nodes have thousands of members. */
+/* Return the index of the first member of @node, or where it would be. By bisection: the leader
+ * asks for every node, and a thousand nodes have thousands of members. */
 static unsigned first_of(const struct roster *roster, const char *node)
 {
     unsigned first = 0, end = roster->count;

@@ -1,6 +1,6 @@
 /*
- * Every process of a job that the leader knows of, and what each is doing about the plan in force.
- * Private to the leader: leader.h says what it is for.
+ * Every process of a job that the leader knows, and its role in the plan in force. Private to the
+ * leader: leader.h describes the whole.
  */
 #pragma once
 
@@ -8,12 +8,12 @@
 
 enum seat {
     SEAT_RUNNING, /* trains in the plan in force (or has finished it) */
-    SEAT_JOINING, /* on its way into it: starting, or still in the generation before */
+    SEAT_JOINING, /* on its way into the plan: starting, or still in the generation before */
     SEAT_BROKEN,  /* stuck with its state: waits for another plan */
     SEAT_ASIDE,   /* left out after a failure: keeps its state until the others have begun */
     SEAT_LOST,    /* process gone, replaced by another, or the slot is out of service */
-    SEAT_LEFT,    /* went on purpose */
-    SEAT_SILENT,  /* its node has said nothing of this generation */
+    SEAT_LEFT,    /* left on purpose */
+    SEAT_SILENT,  /* its node has sent no report of this generation */
     SEAT_SPARE,   /* no rank in the plan: being prepared for the next */
 };
 
@@ -31,33 +31,35 @@ struct roster {
     struct roster_member *members; /* ordered by (node, slot) */
     unsigned count;
     const struct member **nodes; /* ordered by name */
-    bool all_running;            /* every worker rank is; false when there are none */
+    bool all_running;            /* every worker rank runs; false when there are none */
     bool any_running;
     bool never_started; /* a worker was lost before it joined, so the plan cannot have committed */
 };
 
-/** roster_init() - who is who in @view, which is borrowed until roster_done(). Return: 0; -ENOMEM
- * (nothing is left to free) */
+/** roster_init() - build the roster of @view, which is borrowed until roster_done(). Return: 0;
+ * -ENOMEM (nothing is left to free) */
 int roster_init(struct roster *roster, const struct leader_view *view) CHECK_RESULT;
 void roster_done(struct roster *roster);
 
-/** roster_find(), roster_node() - the member on @slot of @node, the node of @name; NULL: none */
+/** roster_find(), roster_node() - return the member on @slot of @node, the node of @name; NULL:
+ * none */
 const struct roster_member *roster_find(const struct roster *roster, const char *node,
                                         unsigned slot);
 const struct member *roster_node(const struct roster *roster, const char *name);
 
-/** roster_is_worker() - has a rank that computes, not one that only hands over */
+/** roster_is_worker() - return whether the member has a rank that computes, not a donor's */
 bool roster_is_worker(const struct roster *roster, const struct roster_member *member);
-/** roster_alive() - a process may be there: everything but lost, left, or on a node that is gone */
+/** roster_alive() - return whether a process may be there: the member is neither lost nor left, and
+ * its node is registered */
 bool roster_alive(const struct roster_member *member);
-/** roster_has_state() - its report names units in memory */
+/** roster_has_state() - return whether the member's report names units in memory */
 bool roster_has_state(const struct roster_member *member);
-/** roster_diverged() - of a worker that says so of the job; NULL: none */
+/** roster_diverged() - return a report with CAUSE_DIVERGED; NULL: none */
 const struct worker_report *roster_diverged(const struct roster *roster);
-/** roster_disputed() - somebody's generation broke because replicas held different state */
+/** roster_disputed() - return whether a generation broke because replicas held different state */
 bool roster_disputed(const struct roster *roster);
-/** roster_refused() - the text of a refusal by @node of this job; NULL: none */
+/** roster_refused() - return the text of a refusal of this job by @node; NULL: none */
 const char *roster_refused(const struct roster *roster, const char *node);
-/** roster_accused() - does somebody name this one, or another worker of its node, as lost? Peers
-   name whom they missed first, and a node dies with all its workers */
+/** roster_accused() - return whether a report names this member, or another worker of its node, as
+   lost: peers name the worker that they missed first, and a node dies with all its workers */
 bool roster_accused(const struct roster *roster, const struct roster_member *member);

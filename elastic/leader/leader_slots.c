@@ -1,5 +1,5 @@
 /*
- * Slots and layouts for the leader: which slots a plan may use, and what the planner makes of them.
+ * Slots and layouts for the leader: the slots that a plan may use, and the planner's layouts.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static struct leader_avoided *find_avoided(const struct leader_context *context,
     return NULL;
 }
 
-/* Whoever finds a slot avoided is called again when it no more is. */
+/* Return whether the slot is avoided; if so, wakes the leader when that is over. */
 static bool is_avoided(struct leader_context *context, const struct member *node, unsigned slot)
 {
     const struct leader_avoided *avoided = find_avoided(context, node, slot);
@@ -81,13 +81,13 @@ static bool is_avoided(struct leader_context *context, const struct member *node
     return true;
 }
 
-/* Nobody is there, or only a process without state that any plan may take over. */
+/* Return whether the slot has no process, or only one without state that any plan may take over. */
 static bool is_vacant(const struct leader_context *context, const char *node, unsigned slot)
 {
     const struct roster_member *member = roster_find(&context->roster, node, slot);
     if (!member || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
         return true;
-    if (member->seat == SEAT_ASIDE) /* nobody needs its state any more, and it goes when asked to */
+    if (member->seat == SEAT_ASIDE) /* its state is not needed, and it leaves when told to */
         return context->roster.all_running && context->memory->failure_seen_ns == 0;
     if (member->seat == SEAT_LOST)
         return member->report->phase == WORKER_DEAD || member->report->phase == WORKER_LEFT;
@@ -162,7 +162,7 @@ unsigned leader_devices_now(const struct leader_context *context)
 unsigned leader_devices_min(const struct leader_view *view)
 {
     unsigned least = MAX(view->spec->elastic.devices_min, 1u);
-    /* A job that only wants to be saved and put aside takes what it can get. */
+    /* A job that is only to be saved and put aside takes any number of slots. */
     return view->desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
 }
 
@@ -306,13 +306,13 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     context->decision->plan = plan;
 }
 
-/* Why it gives the job no slot, or fewer than it has; "": it does. */
+/* Say why @node gives the job no slot, or fewer than it has; "": it gives all. */
 static void explain_node(const struct leader_context *context,
                          const struct leader_compatibility *kind, const struct member *node,
                          char *ret_why, size_t size)
 {
     const char *refusal = roster_refused(&context->roster, node->name);
-    unsigned bad = 0, waiting = 0; /* of these, for a person */
+    unsigned bad = 0, waiting = 0; /* bad slots that need a person */
     for (unsigned i = 0; i < node->slot_count; i++) {
         bad += node->slots[i].bad;
         waiting += node->slots[i].bad && !node->slots[i].tried_again;
@@ -332,7 +332,7 @@ static void explain_node(const struct leader_context *context,
                  bad == 1 ? "" : "s", node->name, bad == 1 ? "is" : "are");
 }
 
-/* Who has slots that this job lacks, and how many: "job a has 2, job b has 1". */
+/* Say which jobs have slots that this job lacks, and how many: "job a has 2, job b has 1". */
 static void explain_holders(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
@@ -355,7 +355,7 @@ static void explain_holders(struct leader_context *context)
         leader_add(context, ": firnctl job scale, pause or cancel frees slots");
 }
 
-/* For which jobs the next free slots are. */
+/* Say which jobs get the next free slots. */
 static void explain_queue(struct leader_context *context)
 {
     const struct slot_queue_place *queue = &context->view->queue;

@@ -49,14 +49,14 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_memory *m
     memory->slow_seen_count = count;
 }
 
-/* How long a slot that was found slow so often is left out, and then watched. */
+/* Return how long a slot that was found slow @times times is left out, and then on probation. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
     unsigned doublings = MIN(times, LEADER_SLOW_TIMES_MAX) - 1;
     return ((uint64_t)LEADER_SLOW_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
 }
 
-/* When its time is over; that is still to come if the plan in force does not know of it. */
+/* Return when that time is over; in the future if the plan in force does not know the slot. */
 static uint64_t due_ns(const struct leader_context *context, const struct plan_slow *slow)
 {
     bool used = is_used(context->view->plan, slow->node, slow->slot);
@@ -77,8 +77,9 @@ static const struct plan_slow *find_known(const struct leader_context *context,
 }
 
 /*
- * A verdict as far as it counts: that a slot is well again only when its time is over, so that one
- * whose speed changes often does not change the layout as often.
+ * Return the verdict if it counts now. A verdict that a slot is fast again counts only when the
+ * slot's time is over, so that a slot whose speed changes often does not change the layout as
+ * often.
  */
 static const struct straggler_verdict *believed(struct leader_context *context, unsigned index)
 {
@@ -129,14 +130,14 @@ double leader_slow_speed(struct leader_context *context, const struct member *no
 
 static void add_slow(struct plan *plan, const struct plan_slow *slow)
 {
-    if (plan->slow_count == PLAN_SLOW_MAX) { /* the oldest is forgotten */
+    if (plan->slow_count == PLAN_SLOW_MAX) { /* drop the oldest */
         memmove(plan->slow, plan->slow + 1, (PLAN_SLOW_MAX - 1) * sizeof(*plan->slow));
         plan->slow_count--;
     }
     plan->slow[plan->slow_count++] = *slow;
 }
 
-/* What the next plan says of a slot that the plan in force knows; false: nothing any more. */
+/* Update a slow slot of the plan in force for the next plan; false: it is not slow any more. */
 static bool carried(struct leader_context *context, const struct plan *plan, struct plan_slow *slow)
 {
     const struct member *node = roster_node(&context->roster, slow->node);

@@ -1,5 +1,5 @@
 /*
- * Generations that begin from nothing but a checkpoint or the seed, and those that end everything.
+ * Generations that begin from only a checkpoint or the seed, and plans that end the job's run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "elastic/leader/leader_retry.h"
 #include "elastic/plan/plan_words.h"
 
-/* Somebody may have had no part in the plan that told of it first, or that one never began. */
+/* Return whether state was disputed. Some workers may not have been in the plan that first found
+ * that, or the plan that followed never began, so the mark is carried on. */
 static bool was_disputed(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
@@ -50,7 +51,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->resume_step = checkpoint->step;
     plan->disputed = was_disputed(context);
     memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
-    if (checkpoint->shares) /* it lies in several folders, which the stores have */
+    if (checkpoint->shares) /* it is in several folders, on the stores */
         memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)

@@ -1,27 +1,29 @@
 /*
- * Problem: a planned change begins when every worker of the running generation that it needs has
- * heard of it. When the firnd of one of them dies just then, nobody can tell that worker: training
- * goes on in the generation before, and this change, and every later one, waits for that firnd. New
- * workers that the change has started wait for its links for a while, and give up: then it cannot
- * begin any more, though nothing is lost.
+ * Problem: a planned change begins when every worker of the running generation that the change
+ * needs has heard of it. When the firnd of one of these workers dies just then, the worker cannot
+ * hear: training goes on in the generation before, and this change, and every later one, waits for
+ * that firnd. New workers that the change has started wait for its links for a while, and give up:
+ * then the change cannot begin any more, though nothing is lost.
  *
  * Design: the leader publishes another plan in its place. The plan of the running generation is
- * gone from etcd, so the new one is made from what the workers themselves say: who runs in which
- * generation with which units. It follows that generation and not the change that never came, for
- * rank 0 there is who lets it begin, and what that generation recorded still counts. It needs
- * nobody whose node is gone: their workers see at the boundary that the others leave, and their
- * slots are free again when their firnd is back. Only processes that are there already take part.
+ * gone from etcd, so the new plan is made from the workers' own reports: each worker's generation
+ * and units. The new plan follows the running generation and not the change that never came,
+ * because rank 0 of the running generation lets the plan begin, and the records of that generation
+ * still count. The new plan needs no worker whose node is gone: such a worker sees at the boundary
+ * that its peers leave, and its slot is free again when its firnd is back. Only processes that are
+ * present already take part.
  *
- * Invariants: nothing is published while anybody has come to the change in force, or while a unit
- * is on nodes alone that are gone. No rank 0 lets a plan begin that follows another generation than
- * its own (worker/session/session.c). So when the first change begins after all, at the last
- * moment, the second one never does, and is superseded in its turn by one that follows the first.
+ * Invariants: nothing is published while any worker has come to the change in force, or while a
+ * unit is only on nodes that are gone. No rank 0 lets a plan begin that follows another generation
+ * than its own (worker/session/session.c). So when the first change begins after all, at the last
+ * moment, the second one never does, and is superseded in its turn by a plan that follows the
+ * first.
  *
- * Where the rank 0 of the running generation is on the node that is gone, nobody would let that
- * plan begin. Then it is one that breaks off: whoever hears of it leaves the running generation at
- * once and says what it holds, as after a failure, which this has become;
+ * Where rank 0 of the running generation is on the node that is gone, no rank 0 would let that
+ * plan begin. Then the new plan breaks off: every worker that hears of it leaves the running
+ * generation at once and reports its state, as after a failure, which this has become;
  * elastic/leader/leader_recover.c goes on from there. Every unit is on a node that hears, so no
- * step is lost; one is computed twice.
+ * step is lost; one step is computed twice.
  */
 #include "elastic/leader/leader_supersede.h"
 
@@ -30,17 +32,17 @@
 
 #include "elastic/plan/plan_words.h"
 
-#define GONE_TIMEOUTS 2 /* failure_timeouts that somebody who must hear of the plan is gone */
-#define DEAF_TIMEOUTS 8 /* that rank 0 says nothing, though nobody is gone whom the plan needs */
+#define GONE_TIMEOUTS 2 /* failure_timeouts for which a node that must hear of the plan is gone */
+#define DEAF_TIMEOUTS 8 /* for which rank 0 is silent, though no node is gone */
 
-/* In the generation that trains while the plan in force has not begun. */
+/* Return whether the member trains in the running generation, before the plan in force. */
 static bool is_running(const struct roster_member *member)
 {
     return member->node && member->seat == SEAT_JOINING && roster_has_state(member) &&
            member->report->phase == WORKER_RUNNING;
 }
 
-/* A process without state that was prepared for the plan in force. */
+/* Return whether the member has no state and was prepared for the plan in force. */
 static bool is_prepared(const struct leader_context *context, const struct roster_member *member)
 {
     return member->node && member->report && !roster_has_state(member) &&
@@ -80,7 +82,7 @@ static bool somebody_gave_up(const struct leader_context *context)
     return false;
 }
 
-/* Rank 0 of the running generation speaks, so it has heard of the plan in force, too. */
+/* Return whether rank 0 of the running generation reports, so that it has heard of the plan too. */
 static bool root_hears(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
@@ -89,7 +91,7 @@ static bool root_hears(const struct leader_context *context)
     return false;
 }
 
-/* Somebody who must hear of the plan in force, and whose node is gone. */
+/* Return a node that is gone and has a member that must hear of the plan in force; NULL: none. */
 static const char *find_gone(const struct leader_context *context)
 {
     for (unsigned i = 0; i < context->roster.count; i++)
@@ -122,8 +124,8 @@ static int pool_who_is_there(struct leader_context *context, struct slot_pool *p
     return 0;
 }
 
-/* What a worker has in the generation that it runs in: its stage, and the stages that it shadows.
- * What is left of the one before went with the first commit. */
+/* List the units of a worker in the generation that it runs in: its stage, and the stages that it
+ * shadows. Units of the generation before were dropped with the first commit. */
 static void list_kept(const struct roster_member *member,
                       struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
@@ -152,8 +154,8 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     return leader_transfer(context, plan, holders, count);
 }
 
-/* Why the plan in force does not begin: @gone, or (NULL) another generation than it follows runs,
- * or it has taken too long. */
+/* Say why the plan in force does not begin: @gone, or (NULL) another generation than it follows
+ * runs, or it has taken too long. */
 static void explain(const struct leader_context *context, const char *gone, struct plan *plan)
 {
     unsigned long long held_up = context->view->plan->generation;

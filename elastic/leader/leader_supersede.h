@@ -1,22 +1,23 @@
-/* A planned change that cannot begin, because somebody cannot hear of it or does not wait for it
- * any longer. Private to the leader. */
+/* Planned changes that cannot begin, because a worker cannot hear of the plan or has given up
+ * waiting for it. Private to the leader. */
 #pragma once
 
 #include "elastic/leader/leader_internal.h"
 
 /**
- * leader_supersede() - put another plan in the place of a planned one that has not begun, when a
- * node that must hear of it has been gone for a while, or a new process has given up waiting
+ * leader_supersede() - replace a planned change that has not begun by another plan, when a node
+ * that must hear of it has been gone for a while, or a new process has given up waiting
  *
- * Adds to what is said why it waits, if no plan is possible without that node. Return: 0; -ENOMEM,
- * -EINVAL as leader_decide().
+ * If no plan is possible without that node, adds to the job's text why the job waits.
+ *
+ * Return: 0; -ENOMEM, -EINVAL as leader_decide().
  */
 int leader_supersede(struct leader_context *context) CHECK_RESULT;
 
-/** leader_running_generation() - the one that all train in who have state, while the planned change
- * in force has not begun; 0: it has begun, or broke */
+/** leader_running_generation() - return the generation that all members with state train in, while
+ * the planned change in force has not begun; 0: the change has begun, or broke */
 uint64_t leader_running_generation(const struct leader_context *context);
 
-/** leader_gave_up() - a process without state that does not wait any longer for the planned change
- * in force: nothing is lost with it */
+/** leader_gave_up() - return whether @member is a process without state that has given up waiting
+ * for the planned change in force: nothing is lost with it */
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* No gradients for what is left of the generation before. */
+/* Drop units of the generation before: there are no gradients for them. */
 static void drop_leftovers(struct worker_report *report)
 {
     unsigned kept = 0;
@@ -20,8 +20,8 @@ static void let_go(struct worker_report *report)
     report->record.step = 0;
 }
 
-/* Nothing of what @rank had before goes into @plan, which is in force after a failure, or is kept
- * aside. */
+/* Return whether @rank's state is neither used by @plan, which is in force after a failure, nor
+ * kept aside. */
 static bool lets_go(const struct plan *plan, int rank, const struct worker_report *report)
 {
     if (plan->source != PLAN_SOURCE_MEMORY || (rank < 0 && report->generation < plan->follows))
@@ -30,7 +30,8 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
            report->applied_step != plan->resume_step;
 }
 
-/* The report of a worker that was told to follow @plan before it broke, as if it had. */
+/* Change the report as if its worker had obeyed @plan, which broke. Return: whether it applied the
+ * commit and kept its state. */
 static bool obey_plan(const struct plan *plan, int rank, struct worker_report *report)
 {
     bool applies =
@@ -80,9 +81,9 @@ bool leader_is_survivor(const struct roster_member *member)
 }
 
 /*
- * Not worth the whole wait: it has no rank, or peers lost its node and nothing has come from there
- * since. Where a node has spoken, its daemon lives, and a worker of it that is only late is waited
- * for.
+ * Return whether the member is not worth the whole wait: it has no rank, or peers lost its node and
+ * no report has come from there since. A node with a report has a live daemon, so a worker of it
+ * that is only late gets the whole wait.
  */
 static bool is_spared(const struct leader_context *context, const struct roster_member *member)
 {
@@ -99,10 +100,10 @@ static bool is_spared(const struct leader_context *context, const struct roster_
 }
 
 /*
- * A donor hands over and stays behind: it never was in the generation that its report names as the
- * others are. Nor was one that was on its way there when it spoke last: it may be dead since. A
- * donor of the generation before may be here yet when the next change is planned, where it looks
- * like those who leave.
+ * Return whether the member was never in the generation that its report names as a worker: a donor,
+ * which hands over and stays behind, or a worker that was still on its way there at its last
+ * report, and may be dead since. A donor of the generation before may be present yet when the next
+ * change is planned; it looks like the workers that leave.
  */
 static bool stands_beside(const struct roster *roster, const struct roster_member *member)
 {

@@ -1,14 +1,14 @@
 /*
- * What the leader has to recover from: the reports of those who live, as far as they can be
- * believed, and of how many none has come yet. Private to the leader.
+ * The reports that the leader recovers from: the survivors' reports, as far as they are valid, and
+ * the number of reports still missing. Private to the leader.
  *
- * Reports of workers that were on their way into the plan in force when it broke are older than
- * that plan, so they are read as if the worker had obeyed it: gradients of a step that the plan
- * throws away are gone, a step that the plan lets stand is applied. Both come true at the latest
- * with the next plan, which carries the same commit. State that the plan does not go on from is
- * gone too, for whoever begins there anew, or has no rank any more, lets go of it as soon as it
- * hears of the plan; and the node that made the report had heard. Whoever has no rank, and is where
- * the plan goes on from, steps aside and keeps what it has.
+ * A worker that was on its way into the plan in force when the plan broke has a report older than
+ * the plan. Such a report is read as if the worker had obeyed the plan: gradients of a step that
+ * the plan throws away are gone, and a step that the plan lets stand is applied. Both come true at
+ * the latest with the next plan, which carries the same commit. State that the plan does not go on
+ * from is gone too: a worker that begins anew there, or has no rank any more, drops its state as
+ * soon as it hears of the plan, and the node that made the report had heard of it. A worker without
+ * a rank whose state is at the plan's step steps aside and keeps its state.
  */
 #pragma once
 
@@ -18,24 +18,24 @@ struct leader_survivors {
     struct worker_report *reports; /* as they will be when the plan in force has been obeyed */
     const struct roster_member **members;
     unsigned count;
-    bool obeyed_commit; /* somebody is counted as having applied the commit of the plan in force */
+    bool obeyed_commit; /* a report counts as having applied the commit of the plan in force */
     unsigned unheard, unheard_and_spared;
-    unsigned doubtful; /* heard of, but joining: may have got more state since */
+    unsigned doubtful; /* reported, but joining: may have received more state since */
     unsigned absent;   /* had state on a node whose registration has just ended */
 };
 
-/** leader_survivors_gather() - @ret_survivors, zeroed before; to be given up with _done() also when
- * memory is short (-ENOMEM) */
+/** leader_survivors_gather() - fill @ret_survivors, which must be zeroed; free it with _done() also
+ * after -ENOMEM */
 int leader_survivors_gather(const struct leader_context *context,
                             struct leader_survivors *ret_survivors) CHECK_RESULT;
 void leader_survivors_done(struct leader_survivors *survivors);
 
-/** leader_is_heard() - has @member been heard of since the failure, so that nothing more is to come
- * from it? */
+/** leader_is_heard() - return whether @member has reported since the failure, so that no further
+ * report is expected */
 bool leader_is_heard(const struct leader_context *context, const struct roster_member *member);
 
-/** leader_is_survivor() - may its state be counted now that waiting is over? */
+/** leader_is_survivor() - return whether the member's state may be counted once waiting is over */
 bool leader_is_survivor(const struct roster_member *member);
 
-/** leader_cover() - the units of [first, first + count) are somewhere */
+/** leader_cover() - mark the units of [first, first + count) as present */
 void leader_cover(bool covered[STEP_RECORD_UNITS_MAX], unsigned first, unsigned count);

@@ -7,7 +7,7 @@ struct cost {
     unsigned node_count, slot_count;
 };
 
-/* Is every cut between two nodes of which one is in @set? */
+/* Return whether every cut has an end in @set. */
 static bool covers(const struct cut_node *nodes, unsigned count, uint32_t set)
 {
     for (unsigned i = 0; i < count; i++)
@@ -40,7 +40,7 @@ static uint32_t nodes_that_stay(const struct cut_node *nodes, unsigned count)
     return stay;
 }
 
-/* From the last nodes to the first: of equal sets the one that was met first keeps these. */
+/* From the last nodes to the first: of equal sets the first that is tried keeps the first nodes. */
 uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
                                   bool (*may_go)(const void *context, uint32_t set),
                                   const void *context)

@@ -1,6 +1,6 @@
 #include "elastic/leader/preemption.h"
 
-/* Links are shared and estimates are estimates: state must fit twice. */
+/* Links are shared and sizes are estimates, so the time must suffice for twice the state. */
 #define MARGIN 2.0
 
 double preemption_seconds(const struct preemption *preemption)

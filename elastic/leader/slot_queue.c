@@ -9,7 +9,7 @@ static bool is_in_line(const struct slot_queue_job *job, unsigned total)
     return job->waits && job->least <= total;
 }
 
-/* The next one in line that was submitted after @after; NULL: there is none. */
+/* Return the next waiting job that was submitted after @after; NULL: none. */
 static const struct slot_queue_job *next_in_line(const struct slot_queue_job *jobs, unsigned count,
                                                  unsigned total, int64_t after)
 {
@@ -26,7 +26,7 @@ static unsigned spare_of(const struct slot_queue_job *job)
     return job->waits || job->fixed || job->workers <= job->least ? 0 : job->workers - job->least;
 }
 
-/* What all running jobs submitted after @after can spare. */
+/* Sum the slots that running jobs submitted after @after can spare. */
 static unsigned spare_after(const struct slot_queue_job *jobs, unsigned count, int64_t after)
 {
     unsigned spare = 0;
@@ -52,8 +52,9 @@ static void keep_for_others(const struct slot_queue_job *jobs, unsigned count, u
     }
 }
 
-/* How many are lacking of what those in line need, as far as running jobs can spare them: of the
- * first for whom that is not enough nothing is asked, nor for those behind it. */
+/* Return how many slots running jobs must give up for the waiting jobs. Stops at the first job
+ * whose need exceeds the spare slots: nothing is given up for that job, nor for the jobs behind it.
+ */
 static unsigned lacking(const struct slot_queue_job *jobs, unsigned count, unsigned total,
                         unsigned free, const char **ret_first)
 {

@@ -1,10 +1,10 @@
 /*
- * Which job gets the next slots, where there are not enough: those that wait are served in the
- * order of their submission, each with as many as it needs to begin, and running jobs that have
+ * Decide which job gets the next slots when there are not enough. Waiting jobs are served in the
+ * order of their submission, each with as many slots as it needs to begin. Running jobs that have
  * more than they need give way, the youngest first.
  *
- * A pure function of what every job has and needs. It decides how many slots, not which: whether a
- * job can do with those it gets is seen when it is planned.
+ * A pure function of the slots that every job has and needs. It decides how many slots a job gets,
+ * not which: planning shows later whether these slots work for the job.
  */
 #pragma once
 
@@ -19,25 +19,25 @@ struct slot_queue_job {
     unsigned least;    /* slots that it needs to begin, or to go on */
     unsigned workers;  /* slots that its plan uses */
     bool waits;        /* has no slots, and wants them */
-    bool fixed;        /* cannot do with fewer than it has: its layout is asked for */
+    bool fixed;        /* cannot go on with fewer than it has: the user asked for its layout */
 };
 
-/* What follows for one job. */
+/* The result for one job. */
 struct slot_queue_place {
-    unsigned before;      /* jobs that wait and were submitted before it */
-    unsigned kept_before; /* free slots that are for them, */
-    unsigned kept;        /* and for all that wait, itself left out */
+    unsigned before;      /* waiting jobs that were submitted before it */
+    unsigned kept_before; /* free slots that are kept for them, */
+    unsigned kept;        /* and for all waiting jobs except itself */
     unsigned gives;       /* slots that it gives up */
-    const char *first;    /* the job that it gives them to, or that is before it; NULL: nobody */
+    const char *first;    /* the job that it gives slots to, or that is before it; NULL: none */
 };
 
 /**
- * slot_queue_place() - that of jobs[index] among the @count @jobs
- * @total: slots in service; one that needs more cannot begin and is passed over
- * @free: those of them that no plan uses
+ * slot_queue_place() - return the place of jobs[index] among the @count @jobs
+ * @total: slots in service; a job that needs more cannot begin and is passed over
+ * @free: slots of @total that no plan uses
  *
- * Who needs more than free slots and what others can spare is waited for: nobody gives anything for
- * it, and nobody submitted later takes what it will need.
+ * A job that needs more than the free slots plus all that running jobs can spare waits until there
+ * are enough: no job gives slots up for it, and no job submitted later takes the slots kept for it.
  */
 struct slot_queue_place slot_queue_place(const struct slot_queue_job *jobs, unsigned count,
                                          unsigned index, unsigned total, unsigned free);

@@ -1,6 +1,6 @@
 /*
- * A message is {"type": word} and one section for each thing that the type carries. Numbers that
- * must come out exactly (losses can be NaN, which JSON has not) travel as bits.
+ * A message is {"type": word} and one section for each thing that the type carries. Doubles that
+ * must arrive exactly travel as bits; losses can be NaN, which JSON lacks.
  */
 #include "elastic/messages/control.h"
 
@@ -147,7 +147,7 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
     if (status == 0)
         status =
             get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
-    if (status == 0 && json_has(tree, "memory_bytes")) /* an older worker does not say */
+    if (status == 0 && json_has(tree, "memory_bytes")) /* older workers omit it */
         status = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
     if (status == 0)
         status = decode_verdicts(tree, progress, error);
@@ -285,7 +285,7 @@ static int decode_type(const json_t *tree, enum control_type *ret_type, struct e
     return error_set(error, -EINVAL, "\"type\" cannot be \"%s\"", word);
 }
 
-/* A worker of the time before that was said speaks the first. */
+/* Read the worker's control protocols; without the key the worker is older than it, protocol 1. */
 static int decode_protocol(const json_t *tree, struct control_message *message, struct error *error)
 {
     unsigned *const places[] = {&message->protocol_oldest, &message->protocol};

@@ -18,16 +18,16 @@ enum control_type {
     /* firnd -> worker */
     CONTROL_PREPARE, /* `plan`: get ready for it (spawned for it, or told early); answer STATUS
                         prepared */
-    CONTROL_SWITCH,  /* `plan` is in force: if planned at the next boundary, else now */
+    CONTROL_SWITCH,  /* `plan` is in force: switch at the next boundary if planned, else now */
     CONTROL_STOP,    /* leave at once (cancel, fenced); nothing is saved */
-    CONTROL_HOLD,    /* rank 0: commit nothing more up to the generation that `progress` names */
-    CONTROL_GO_ON,   /* rank 0: nobody has taken the job over */
+    CONTROL_HOLD,    /* rank 0: commit nothing more up to the generation in `progress` */
+    CONTROL_GO_ON,   /* rank 0: no node has taken the job over */
     /* worker -> firnd */
     CONTROL_STATUS,     /* `status`: at hello, and at every change of phase or generation */
     CONTROL_PROGRESS,   /* `progress`: after steps, at most four a second */
     CONTROL_EVENT,      /* `event`: one line for people, and fields in `progress` */
     CONTROL_CHECKPOINT, /* rank 0: `checkpoint` is complete on disk, commit it */
-    CONTROL_ALARM, /* `text`: something an operator must see (disk full); empty text clears it */
+    CONTROL_ALARM, /* `text`: a fault that an operator must see (disk full); empty text clears it */
 };
 
 struct control_progress {
@@ -36,7 +36,7 @@ struct control_progress {
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;
     double compute_seconds,
-        wait_seconds;      /* own work and waiting for others, per step: stragglers */
+        wait_seconds;      /* own work and waiting for others, per step: for stragglers */
     double pause_seconds;  /* of the last switch of generation */
     uint64_t memory_bytes; /* the most that this generation has taken (worker/state/footprint.h); 0:
                               not known */
@@ -50,41 +50,41 @@ struct control_checkpoint {
     char manifest_sha256[65];
     uint64_t size_bytes;
     double stall_seconds, write_seconds;
-    char *shares; /* owned: where its copies lie (elastic/copies/copies.h); NULL: in one folder for
+    char *shares; /* owned: places of its copies (elastic/copies/copies.h); NULL: in one folder for
                      all nodes */
     uint64_t kept_from;   /* in firnd's answer: checkpoints before this step have no record any more
-                             and may be removed; 0: nothing is said */
-    uint64_t spared_step; /* but for this one, whose record stays; 0: none */
+                             and may be removed; 0: none are named */
+    uint64_t spared_step; /* except this one, whose record stays; 0: none */
 };
 
 struct control_message {
     enum control_type type;
     struct plan *plan; /* owned by the message */
     struct worker_report status;
-    /* CONTROL_STATUS: what the worker speaks (elastic/plan/protocol.h); written by control_pack()
-     */
+    /* CONTROL_STATUS: the worker's control protocols (elastic/plan/protocol.h); written by
+     * control_pack(). */
     unsigned protocol_oldest, protocol;
     struct control_progress progress;
     struct control_checkpoint checkpoint;
     char text[CONTROL_TEXT_SIZE];
-    bool committed; /* CONTROL_CHECKPOINT answered by firnd: the etcd transaction went through (or
-                       not) */
+    bool committed; /* firnd's answer to CONTROL_CHECKPOINT: whether etcd committed it */
 };
 
-/** control_checkpoint_copy() - *@ret_copy becomes one of its own; -ENOMEM (it is unchanged) */
+/** control_checkpoint_copy() - make *@ret_copy a deep copy; -ENOMEM (*@ret_copy is unchanged) */
 int control_checkpoint_copy(const struct control_checkpoint *checkpoint,
                             struct control_checkpoint *ret_copy) CHECK_RESULT;
-/** control_checkpoint_done() - frees what it owns; it is of step 0 then: none */
+/** control_checkpoint_done() - free its members, and zero it (step 0: none) */
 void control_checkpoint_done(struct control_checkpoint *checkpoint);
 
-/** control_message_done() - frees plan and checkpoint; the structure may be used again */
+/** control_message_done() - free plan and checkpoint; the structure may be used again */
 void control_message_done(struct control_message *message);
 
 /**
  * control_pack() - append the framed message
  *
- * Only what the type carries goes out (see enum control_type), and with a status the control
- * protocols that this program speaks. PREPARE and SWITCH need a plan.
+ * Writes only the sections of the message's type (see enum control_type), and with a status the
+ * control protocols that this program speaks. PREPARE and SWITCH need a plan.
+ *
  * Return: 0; -EMSGSIZE (over CONTROL_MESSAGE_MAX), -ENOMEM (both: @into is unchanged).
  */
 int control_pack(const struct control_message *message, struct bytes *into) CHECK_RESULT;
@@ -94,9 +94,8 @@ int control_pack(const struct control_message *message, struct bytes *into) CHEC
  * @ret_message: written only with 1; the caller then owns its plan and its checkpoint
  *
  * Return: 1 a message was taken; 0 more bytes are needed; -EBADMSG (empty, too long, not JSON,
- * wrong keys: the stream cannot be followed any further, close it); -ENOMEM (@from is unchanged,
- * may be retried). Keys that are not known are left alone, so a newer firnd can speak to older
- * workers.
+ * wrong keys: the caller must close the stream); -ENOMEM (@from is unchanged, may be retried).
+ * Unknown keys are ignored, so a newer firnd can speak to older workers.
  */
 int control_unpack(struct bytes *from, struct control_message *ret_message,
                    struct error *error) CHECK_RESULT;

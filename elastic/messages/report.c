@@ -1,6 +1,6 @@
 /*
- * Reports as JSON. A report decides what survives a failure, so what it claims must be consistent
- * in itself before the leader compares it with others.
+ * Reports as JSON. A report decides which state survives a failure, so its claims must be
+ * consistent in themselves before the leader compares the report with others.
  */
 #include "elastic/messages/report.h"
 
@@ -12,7 +12,7 @@
 #include "elastic/plan/wire_text.h"
 
 #define PHASE_WORD_SIZE 16
-#define CAUSE_WORD_SIZE 32 /* room for those of newer programs */
+#define CAUSE_WORD_SIZE 32 /* leaves room for words of newer programs */
 
 static const char *const phases[] = {
     [WORKER_STARTING] = "starting", [WORKER_PREPARED] = "prepared", [WORKER_RUNNING] = "running",
@@ -69,7 +69,7 @@ static json_t *encode_extras(const struct worker_report *report)
     return json_incref(array);
 }
 
-/* Control 1 knows no "cause": there each had a key of its own, which is its word. */
+/* Control protocol 1 has no "cause": there each cause is a key of its own, named by its word. */
 static int encode_cause(json_t *tree, enum worker_cause cause)
 {
     assert(cause < ARRAY_COUNT(causes));
@@ -135,7 +135,7 @@ static int decode_identity(const json_t *tree, struct worker_report *report, str
     return status;
 }
 
-/* [first, count, ...] within the units there can be. */
+/* Decode [first, count, ...]; the range must lie within STEP_RECORD_UNITS_MAX. */
 static int decode_pair(const json_t *pair, const char *key, unsigned *ret_first,
                        unsigned *ret_count, struct error *error)
 {
@@ -182,7 +182,7 @@ static int decode_extras(const json_t *tree, struct worker_report *report, struc
     return status;
 }
 
-/* A record that does not fit the claimed step would let the leader commit what nobody computed. */
+/* Check that the record fits the claimed step: the leader would commit a wrong record otherwise. */
 static int check_record(const struct worker_report *report, struct error *error)
 {
     uint64_t expected = report->applied_step + (report->holds ? 1 : 0);
@@ -208,7 +208,7 @@ static int decode_record(const json_t *tree, struct worker_report *report, struc
     return status;
 }
 
-/* As control 1 says it: one key for each. */
+/* Decode the cause in control protocol 1: one key for each cause. */
 static int decode_cause_of_old(const json_t *tree, enum worker_cause *ret_cause,
                                struct error *error)
 {
@@ -292,7 +292,7 @@ static int decode_unreached(const json_t *tree, struct worker_report *report, st
     return 0;
 }
 
-/* Fills @report in place: a report is large and a node has many. */
+/* Decode into @report in place: a report is large and a node has many. */
 static int decode_worker(const json_t *tree, struct worker_report *report, struct error *error)
 {
     memset(report, 0, sizeof(*report));

@@ -1,4 +1,4 @@
-/* What a node says about its workers of one job: to the leader through etcd. */
+/* A node's report about its workers of one job, to the leader through etcd. */
 #pragma once
 
 #include <jansson.h>
@@ -16,12 +16,12 @@
 #define REPORT_EXTRAS_MAX    16
 #define REPORT_RANGES_MAX    (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
 
-/* `text` of CAUSE_READING from a worker that is not the one that reads */
+/* `text` of CAUSE_READING from a worker that waits for another worker to read */
 #define REPORT_WAITS_FOR_READER "waits for another worker of its node to read it"
 
 enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
-    WORKER_PREPARED, /* has a plan and what it needs to join it */
+    WORKER_PREPARED, /* has a plan and everything that it needs to join it */
     WORKER_RUNNING,  /* trains in `generation` */
     WORKER_STUCK,    /* `generation` is broken for it: waits for the next plan with its state */
     WORKER_FINISHED, /* all steps committed, final checkpoint written */
@@ -29,37 +29,37 @@ enum worker_phase {
     WORKER_DEAD,     /* process gone */
     WORKER_REFUSED,  /* the job itself cannot run on this node (its data is missing, say): `text`
                         says why */
-    WORKER_BAD, /* died again and again, or says itself that it computes wrongly or is not of its
+    WORKER_BAD, /* died again and again, or reports itself that it computes wrongly or is not of its
                    firnd's version: the slot is out of service, `text` says why */
 };
 
-/* Why a worker does not go on, where the leader or an agent decides by it. */
+/* Why a worker does not go on, as far as the leader or an agent decides by it. */
 enum worker_cause {
     CAUSE_NONE,            /* peers were lost, another plan came, or the phase says it all */
     CAUSE_CHECKPOINT_LOST, /* stuck: the checkpoint of its plan is damaged or incomplete */
     CAUSE_CHECKPOINT_AWAY, /* stuck: nodes that may have a part of it do not answer */
     CAUSE_STATE_DISPUTED,  /* stuck: replicas of its generation held different parameters or
-                              moments, and nobody's state of it counts */
-    CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, and no layout
-                              computes another one, so the job is over */
-    CAUSE_CRASHED,         /* bad: its processes died, so the slot is tried again some time */
-    CAUSE_READING,         /* starting: reads the training data; `text` says how far it is */
-    CAUSE_LEFT_OUT,        /* stuck: it has obeyed a plan after a failure that leaves it out, and
+                              moments, so no state of that generation counts */
+    CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, in every
+                              layout, so the job is over */
+    CAUSE_CRASHED,         /* bad: its processes died; the slot is tried again later */
+    CAUSE_READING,         /* starting: reads the training data; `text` has the progress */
+    CAUSE_LEFT_OUT,        /* stuck: has obeyed a plan after a failure that leaves it out, and
                               keeps its state aside */
 };
 
-/* Units beside those of the worker's stage: copies of other stages, or left from before. */
+/* Units besides the worker's stage: copies of other stages, or leftovers of a generation before. */
 struct report_extra {
     unsigned first, count;
-    bool shadows; /* follows its stage step by step: `holds` speaks of it too */
+    bool shadows; /* follows its stage step by step: `holds` covers it too */
 };
 
 struct worker_report {
     unsigned slot;
     uint64_t instance; /* process identity, random */
     enum worker_phase phase;
-    uint64_t generation; /* the one it is or was in; 0: none */
-    bool root;           /* it has rank 0 there: it lets the next one begin */
+    uint64_t generation; /* that the worker is or was in; 0: none */
+    bool root;           /* rank 0 of `generation`: lets the next one begin */
     /* State in its memory: held_unit_count 0 means none. */
     uint64_t applied_step;
     unsigned held_first_unit, held_unit_count; /* two ranges can be held after a broken switch: */
@@ -68,11 +68,11 @@ struct worker_report {
     struct report_extra extras[REPORT_EXTRAS_MAX]; /* at the same applied_step */
     bool holds; /* HOLD(applied_step + 1): gradients of the held range and of shadows */
     enum worker_cause cause;
-    /* From here on node_report_decode() writes only what is not zero. */
+    /* node_report_decode() writes the members from here on only where they are not zero. */
     struct step_record record; /* step 0: none; of applied_step + 1 (partial) if holds, else of
                                   applied_step (complete) */
     unsigned frozen_layers;
-    unsigned lost_count; /* who it lost, as "node/slot" */
+    unsigned lost_count; /* peers that it lost, as "node/slot" */
     char lost[REPORT_LOST_MAX][NAME_SIZE + 8];
     /* Ranks of `generation` whose hosts gave no sign of life while its links were made, or its
      * checkpoint was read. */
@@ -83,34 +83,35 @@ struct worker_report {
 
 struct node_report {
     char node[NAME_SIZE];
-    uint64_t generation; /* reports/<gen>/: the plan in force that it speaks of */
+    uint64_t generation; /* reports/<gen>/: the plan in force that the report is about */
     unsigned worker_count;
     struct worker_report workers[REPORT_WORKERS_MAX];
 };
 
-/** worker_phase_word() - "running", for people and for JSON */
+/** worker_phase_word() - return a word like "running", for people and for JSON */
 const char *worker_phase_word(enum worker_phase phase);
 
 /**
- * worker_report_copy() - into a zeroed report
+ * worker_report_copy() - copy into a zeroed report
  *
- * Of the arrays only what is used is written: a page of zeros that nobody touched takes no memory,
- * and a thousand reports are 26 MB of mostly that.
+ * Writes only the used part of the arrays: an untouched page of zeros takes no memory, and a
+ * thousand reports are 26 MB, most of it zeros.
  */
 void worker_report_copy(const struct worker_report *from, struct worker_report *to);
 
-/** worker_report_encode(), node_report_encode() - new reference, NULL when memory is short */
+/** worker_report_encode(), node_report_encode() - return a new reference; NULL: no memory */
 json_t *worker_report_encode(const struct worker_report *report);
 json_t *node_report_encode(const struct node_report *report);
 
 /**
- * worker_report_decode(), node_report_decode() - -EINVAL names the key
+ * worker_report_decode(), node_report_decode() - decode a report; -EINVAL: @error names the key
  *
- * Unit ranges lie within STEP_RECORD_UNITS_MAX; a record, when there is one, is of applied_step + 1
- * if the worker holds that, else of applied_step and complete. A cause that this program does not
- * know, of a newer one, counts as none. A node's slots are distinct, and of
- * a node's @ret_report, which must be zeroed, only the first worker_count workers are written, and
- * of these no arrays that are empty: what is not touched takes no memory.
+ * Unit ranges lie within STEP_RECORD_UNITS_MAX. A record, when there is one, is of applied_step + 1
+ * if the worker holds that, else of applied_step and complete. An unknown cause, of a newer
+ * program, counts as none. A node's slots are distinct.
+ *
+ * A node's @ret_report must be zeroed. Only its first worker_count workers are written, and of
+ * these no empty arrays: untouched memory takes no pages.
  */
 int worker_report_decode(const json_t *tree, struct worker_report *ret_report,
                          struct error *error) CHECK_RESULT;

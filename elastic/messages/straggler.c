@@ -1,28 +1,29 @@
 /*
  * Problem: a step waits for its slowest worker, and times are noisy: one slow step, a slow start or
- * a cluster that is slow as a whole must not cost anybody its place.
+ * a cluster that is slow as a whole must not cost a worker its place.
  *
- * Design: times are summed over windows of `steps` steps, each worker's own beside what its work
- * should have taken (its reference). At the end of a window a worker is as slow as the quotient
- * says, without the step that exceeded its reference most: so one slow step never counts. A
- * window's quotient is an average, because a throttled process is stopped in some steps and not in
- * others.
+ * Design: times are summed over windows of `steps` steps, each worker's own time beside the time
+ * that its work should have taken (its reference). At the end of a window a worker's slowness is
+ * the quotient of the two sums. The step that exceeded its reference most is left out, so one slow
+ * step never counts. A window's quotient is an average, because a throttled process is stopped in
+ * some steps and not in others.
  *
  * References. Replicas of a stage do the same work, so a worker's reference is the lower median of
- * the others of its stage, in the same step: what slows all of them slows the reference, too, and a
- * minority of slow ones does not hide itself. Where a stage has one replica, nobody does the same
- * work. What the planner expects is no reference: it knows proportions of arithmetic, which are off
- * by more than a straggler is. The reference is then the worker's own best window in this
- * generation, times the growth that the others (the lower median) have against theirs: a worker
- * that has become slower alone is found, one that was slow from the beginning is not. A job of one
- * worker has nobody to compare with.
+ * its stage's other workers, in the same step. A slowdown of all replicas slows the reference too,
+ * and a minority of slow workers does not hide itself. Where a stage has one replica, no other
+ * worker does the same work. The planner's expectation is no reference: it knows proportions of
+ * arithmetic, which are off by more than a straggler is. The reference is then the worker's own
+ * best window in this generation, times the growth of the other workers (the lower median) against
+ * their best windows. A worker that alone has become slower is found; a worker that was slow from
+ * the beginning is not. The only worker of a job has no peer to compare with.
  *
- * Hysteresis: a verdict begins at `factor` and stands until a window is below its square root; the
- * plan that follows from it knows the speed, and from then on only what differs from that by the
- * factor is told. A slot that is known as slow is told to be well below the square root.
+ * Hysteresis: a verdict begins at `factor` and stands until a window is below its square root. The
+ * plan that follows from the verdict knows the speed; from then on only a difference from that
+ * speed by the factor makes a verdict. A slot that is known as slow counts as fast again below the
+ * square root.
  *
  * Invariant: the first step after the beginning counts for nothing (caches, pages and connections
- * are new to it).
+ * are new).
  */
 #include "elastic/messages/straggler.h"
 
@@ -31,11 +32,11 @@
 #include <stdlib.h>
 
 struct judged {
-    double known; /* speed that the plan has been made with */
+    double known; /* speed in the plan in force */
     double best;  /* seconds of a lane in its best window so far; 0: none. One replica only */
     double own, reference, worst; /* sums of this window, and the largest excess of a step */
     bool stands;                  /* a verdict of an earlier window */
-    double speed;                 /* that it says */
+    double speed;                 /* of that verdict */
 };
 
 struct straggler {
@@ -127,7 +128,8 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The lower median of @count sorted numbers without one that equals @own, which is among them. */
+/* Return the lower median of @count sorted numbers without one that equals @own, which is among
+ * them. */
 static double median_of_others(const double *sorted, unsigned count, double own)
 {
     unsigned middle = (count - 2) / 2;

@@ -1,10 +1,10 @@
 /*
- * Who computes slower than its peers: judged by rank 0, from the times that come with every commit
- * (worker/step/step_commit.h). A pure state machine: it knows no clock, and what it says follows
- * from the times alone.
+ * Detect stragglers: workers that compute slower than their peers. Rank 0 judges them by the times
+ * that come with every commit (worker/step/step_commit.h). A pure state machine without a clock:
+ * its verdicts follow from the times alone.
  *
- * A time is what a worker computed by itself in a step, divided by the lanes that it carries, so
- * that replicas with more lanes are not taken for slow ones.
+ * A time is a worker's own compute time in a step, divided by the number of its lanes, so that
+ * replicas with more lanes are not taken for slow ones.
  */
 #pragma once
 
@@ -12,23 +12,23 @@
 
 #define STRAGGLER_VERDICTS_MAX 8
 
-/* @rank computes at @speed times that of its peers, which is not what the plan knows of it. */
+/* @rank computes at @speed times its peers' speed, and the plan has another speed for it. */
 struct straggler_verdict {
     unsigned rank;
-    double speed; /* above 0; 1: as fast as they are (again) */
+    double speed; /* above 0; 1: as fast as its peers (again) */
 };
 
 /* The slowest worker of a stage in one step, for people. */
 struct straggler_stage {
     unsigned rank;
-    uint64_t lane_ns;    /* what it took for one lane */
-    uint64_t fastest_ns; /* what the fastest of the stage took */
+    uint64_t lane_ns;    /* its time for one lane */
+    uint64_t fastest_ns; /* the same of the fastest worker of the stage */
 };
 
 /**
- * straggler_slowest() - of every stage of @plan
+ * straggler_slowest() - find the slowest worker of every stage of @plan
  * @busy_ns: of each rank in one step, all its lanes; 0: not known
- * @ret_stages: plan->stage_count; lane_ns is 0 where nobody's time is known
+ * @ret_stages: plan->stage_count; lane_ns is 0 where no worker's time is known
  */
 void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
                        struct straggler_stage *ret_stages);
@@ -36,7 +36,7 @@ void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
 struct straggler;
 
 /**
- * straggler_new() - judges the workers of @plan, as long as their work stays the same
+ * straggler_new() - create a judge of the workers of @plan, as long as their work stays the same
  * @factor: how many times slower is too slow, above 1; @steps: for how many steps, at least 2
  *
  * Return: 0 or -ENOMEM.
@@ -45,10 +45,9 @@ int straggler_new(const struct plan *plan, double factor, unsigned steps,
                   struct straggler **ret_straggler) CHECK_RESULT;
 void straggler_free(struct straggler *straggler);
 
-/** straggler_step() - the times of one committed step; one in which a time is unknown counts for
- * nothing */
+/** straggler_step() - add one committed step's times; a step with an unknown time is ignored */
 void straggler_step(struct straggler *straggler, const uint64_t *busy_ns);
 
-/** straggler_verdicts() - what stands now, lowest ranks first; returns how many */
+/** straggler_verdicts() - list the verdicts that stand now, lowest ranks first; returns how many */
 unsigned straggler_verdicts(const struct straggler *straggler,
                             struct straggler_verdict ret_verdicts[STRAGGLER_VERDICTS_MAX]);

@@ -1,9 +1,9 @@
 /*
- * Problem: when lanes do not divide evenly, some replicas carry one more; which ones decides how
- * many partial sums have to travel.
+ * Problem: when lanes do not divide evenly, some replicas carry one more. The choice of these
+ * replicas determines the number of partial sums to send.
  *
- * Design: dynamic programming over (replica, larger replicas used so far): the number used fixes
- * where the next replica begins, so the state is complete and the answer exact.
+ * Design: dynamic programming over (replica, larger replicas used so far): the number used
+ * determines the start of the next replica, so the state is complete and the answer exact.
  */
 #include "elastic/plan/lanes.h"
 
@@ -13,9 +13,10 @@
 
 #include "elastic/job/job_spec.h"
 
-#define BISECTIONS 48 /* of a time: to a share of 2^-48, far below one lane */
+#define BISECTIONS 48 /* of a time: the relative error is 2^-48, far below one lane */
 
-/* In the subtree over [node, node + count), of lane numbers; its left child is a power of two. */
+/* Count the subtrees of [first, end) within the subtree over lanes [node, node + count); the size
+ * of its left child is a power of two. */
 static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, unsigned end)
 {
     if (first <= node && node + count <= end)
@@ -45,8 +46,8 @@ static unsigned *cost_of(const struct split *split, unsigned replica, unsigned l
     return &split->cost[(size_t)replica * (split->larger_count + 1) + larger];
 }
 
-/* The cost when @replica carries `size` lanes, or one more; UINT_MAX when the count cannot be met.
- */
+/* Return the cost when @replica carries `size` lanes, or one more; UINT_MAX if the number of larger
+ * replicas cannot be met. */
 static unsigned choose(const struct split *split, unsigned replica, unsigned larger, unsigned more)
 {
     if (larger + more > split->larger_count)
@@ -83,15 +84,15 @@ int lanes_split(unsigned lanes, unsigned replicas, unsigned *ret_first)
     return 0;
 }
 
-/* Lanes that a replica is done with by @time: at least one. */
+/* Return the lanes that a replica finishes by @time, at least one. */
 static unsigned lanes_within(double time, double speed, double fill, unsigned lanes)
 {
     double count = floor(time * speed - fill);
     return count < 1 ? 1 : count > lanes ? lanes : (unsigned)count;
 }
 
-/* Where each run of replicas of one speed ends: a thousand slots are of few kinds. Return: how many
- * runs. */
+/* Find the end of each run of replicas of one speed, because a thousand slots are of few kinds.
+ * Return: the number of runs. */
 static unsigned find_runs(const double *speeds, unsigned replicas, unsigned *ret_ends)
 {
     unsigned count = 0;
@@ -112,9 +113,9 @@ static unsigned all_within(double time, const double *speeds, const unsigned *en
 }
 
 /*
- * Shares that are too large together by @surplus: from whom it takes longest, the last first. A run
- * begins with equal shares, so whose turn it is in each goes from its end to its beginning, and
- * again.
+ * Reduce the shares by @surplus lanes in total. Each lane is taken from the slowest replica, the
+ * last of equals first. The replicas of a run start with equal shares, so the turn within a run
+ * goes from its end to its beginning and wraps around.
  */
 static void take_back(unsigned *counts, const double *speeds, const unsigned *ends,
                       unsigned run_count, double fill, unsigned surplus)
@@ -130,7 +131,7 @@ static void take_back(unsigned *counts, const double *speeds, const unsigned *en
                  (counts[turns[run]] + fill) / speeds[turns[run]] >
                      (counts[turns[longest]] + fill) / speeds[turns[longest]]))
                 longest = run;
-        assert(longest < run_count); /* all together have more lanes than replicas */
+        assert(longest < run_count); /* the shares sum to more lanes than replicas */
         counts[turns[longest]]--;
         bool first = turns[longest] == (longest > 0 ? ends[longest - 1] : 0);
         turns[longest] = first ? ends[longest] - 1 : turns[longest] - 1;
@@ -144,7 +145,7 @@ double lanes_split_unlike(unsigned lanes, const double *speeds, unsigned replica
     double low = 0, high = INFINITY, longest = 0;
     for (unsigned replica = 0; replica < replicas; replica++)
         high = fmin(high, (lanes + fill) / speeds[replica]);
-    high *= 1 + 1e-9; /* so that one of them could take all, whatever the rounding */
+    high *= 1 + 1e-9; /* so that one replica could take all lanes despite rounding */
     unsigned ends[JOB_LANES_MAX], run_count = find_runs(speeds, replicas, ends);
     for (unsigned i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;

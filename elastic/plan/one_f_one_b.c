@@ -1,6 +1,6 @@
 #include "elastic/plan/one_f_one_b.h"
 
-/* Forwards before the first backward: enough to fill the stages behind this one. */
+/* Return the forwards before the first backward: enough to fill the later stages. */
 static unsigned warm_up(const struct one_f_one_b_position *position)
 {
     return MIN(position->stage_count - 1 - position->stage, position->micro_batch_count);

@@ -1,6 +1,4 @@
-/*
- * Plans as heap objects, and the questions that workers ask them: who am I, whom do I talk to.
- */
+/* Plans as heap objects, and queries on them: the rank of a slot, and the peers of a rank. */
 #include "elastic/plan/plan.h"
 
 #include <stdlib.h>
@@ -28,12 +26,12 @@ void plan_free(struct plan *plan)
 struct plan *plan_share(const struct plan *plan)
 {
     struct plan *shared =
-        (struct plan *)(uintptr_t)plan; /* counting owners changes nothing of it */
+        (struct plan *)(uintptr_t)plan; /* the count of owners is not part of the plan's content */
     shared->shares++;
     return shared;
 }
 
-/* A copy of @count elements into *ret_copy; an array that is not there stays NULL. */
+/* Copy @count elements into *ret_copy; a NULL array stays NULL. */
 static bool copy_array(const void *array, size_t count, size_t element_size, void *ret_copy)
 {
     void *copy = NULL;
@@ -198,8 +196,8 @@ static void mark_other_ends(const struct plan_move *moves, unsigned count, unsig
 
 unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks)
 {
-    /* The answer's own room serves as one mark a rank: it is as long as there are ranks, and an
-       answer is never longer than the marks read so far. */
+    /* @ret_ranks first holds one mark per rank. It has room for all ranks, and the result never
+     * overtakes the marks that are still to be read. */
     unsigned total = plan->worker_count + plan->donor_count;
     assert(rank < total);
     memset(ret_ranks, 0, total * sizeof(*ret_ranks));

@@ -1,6 +1,7 @@
 /*
- * What must be true of a plan before anyone follows it. A plan that breaks one of these would lose
- * or double state, so a leader that made one has a bug and a worker that gets one must refuse it.
+ * The invariants of a plan, checked before any use. A plan that violates an invariant would lose or
+ * duplicate state. A leader that made such a plan has a bug, and a worker that receives one must
+ * refuse it.
  */
 #include "elastic/plan/plan.h"
 
@@ -36,7 +37,7 @@ static int check_head(const struct plan *plan, struct error *error)
     return 0;
 }
 
-/* Ranges that begin at 0 and are not empty cover [0, last) exactly once. */
+/* Check that the ranges start at 0 and are not empty, so that they cover [0, last) exactly once. */
 static int check_bounds(const char *key, const unsigned *bounds, unsigned range_count, unsigned max,
                         struct error *error)
 {
@@ -85,7 +86,7 @@ static int compare_seats(const void *a, const void *b)
 static int check_workers(const struct plan *plan, struct error *error)
 {
     unsigned total = plan->worker_count + plan->donor_count;
-    bool ascending = true; /* mostly they are: then nothing is to be sorted */
+    bool ascending = true; /* mostly true: no sort is needed */
     AUTO_FREE const struct plan_worker **seats = calloc((size_t)total + 1, sizeof(*seats));
     if (!seats)
         return error_set(error, -ENOMEM, "no memory to check %u workers", total);
@@ -118,7 +119,7 @@ static int check_one_shadow(const struct plan *plan, unsigned index, struct erro
         return error_set(error, -EINVAL, "shadows[%u]: no such stage or rank", index);
     if (index > 0 && shadow->stage <= plan->shadows[index - 1].stage)
         return error_set(error, -EINVAL, "shadows[%u]: stages must ascend", index);
-    assert(plan->stage_count > 0); /* it has a stage of that number */
+    assert(plan->stage_count > 0); /* the shadow's stage was checked to exist */
     if (shadow->rank % plan->stage_count == shadow->stage)
         return error_set(error, -EINVAL, "shadows[%u]: rank %u computes stage %u itself", index,
                          shadow->rank, shadow->stage);
@@ -172,7 +173,8 @@ static int check_commit(const struct plan *plan, struct error *error)
     return 0;
 }
 
-/* (unit, to) as one number: two moves with the same would fill the same memory twice. */
+/* Return (unit, to) as one number. Two moves with the same number would fill the same memory
+ * twice. */
 static uint64_t move_target(const struct plan_move *move)
 {
     return (uint64_t)move->to_rank << 32 | move->unit;

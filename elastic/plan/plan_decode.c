@@ -1,7 +1,7 @@
 /*
- * A plan from JSON that came from etcd or a socket. Here: types and sizes, so that nothing is
- * allocated or indexed by a number that was not bounded first. What the numbers must mean together
- * is plan_check().
+ * Decoding of a plan from JSON received from etcd or a socket. This file checks types and sizes, so
+ * that no allocation or index uses an unbounded number. plan_check() checks the numbers against
+ * each other.
  */
 #include "elastic/plan/plan.h"
 
@@ -51,7 +51,8 @@ static int decode_head(const json_t *tree, struct plan *plan, struct error *erro
     return status;
 }
 
-/* The array @key with at least one element's room behind it, so that NULL means only -ENOMEM. */
+/* Get the array @key and allocate its elements, with room for at least one, so that NULL means only
+ * -ENOMEM. */
 static int new_array(const json_t *tree, const char *key, size_t count_max, size_t element_size,
                      json_t **ret_array, void *ret_elements, struct error *error)
 {
@@ -92,7 +93,7 @@ static int element_unsigned(const json_t *array, size_t index, unsigned max, uns
     return 0;
 }
 
-/* @range_count + 1 bounds; none at all when there are no ranges, as in an empty plan. */
+/* Decode @range_count + 1 bounds; no bounds when there are no ranges, as in an empty plan. */
 static int decode_bounds(const json_t *tree, const char *key, unsigned range_count, unsigned max,
                          unsigned **ret_bounds, struct error *error)
 {
@@ -113,7 +114,7 @@ static int decode_bounds(const json_t *tree, const char *key, unsigned range_cou
     return 0;
 }
 
-/* Rows of [stage, rank]; no key at all where there are none. */
+/* Decode rows of [stage, rank]; the key is missing without shadows. */
 static int decode_shadows(const json_t *tree, struct plan *plan, struct error *error)
 {
     json_t *array;
@@ -191,7 +192,7 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     return status;
 }
 
-/* Rows of [unit, from, to], or [from, to] when not @with_unit. */
+/* Decode rows of [unit, from, to], or [from, to] when not @with_unit. */
 static int decode_moves(const json_t *tree, const char *key, bool with_unit, unsigned count_max,
                         struct plan_move **ret_moves, unsigned *ret_count, struct error *error)
 {
@@ -200,7 +201,7 @@ static int decode_moves(const json_t *tree, const char *key, bool with_unit, uns
     if (status < 0)
         return status;
     size_t count = json_array_size(array);
-    size_t ends = with_unit ? 1 : 0; /* where the two ranks stand in a row */
+    size_t ends = with_unit ? 1 : 0; /* index of the two ranks in a row */
     for (size_t i = 0; i < count; i++) {
         const json_t *row = json_array_get(array, i);
         struct plan_move *move = &(*ret_moves)[i];

@@ -1,4 +1,4 @@
-/* A plan as JSON: for etcd and for the socket between firnd and its workers. */
+/* Encoding of a plan as JSON for etcd and for the socket between firnd and its workers. */
 #include "elastic/plan/plan.h"
 
 #include "base/json.h"
@@ -33,7 +33,7 @@ static json_t *describe_workers(const struct plan *plan)
     return json_incref(array);
 }
 
-/* Bounds of @range_count ranges; nothing at all for an empty plan. */
+/* Encode the bounds of @range_count ranges; an empty array for an empty plan. */
 static json_t *encode_bounds(const unsigned *bounds, unsigned range_count)
 {
     AUTO_JSON json_t *array = json_array();
@@ -53,7 +53,7 @@ static json_t *encode_shadows(const struct plan *plan)
     return json_incref(array);
 }
 
-/* Short rows, [unit, from, to] or [from, to], because there can be many. */
+/* Encode moves as short rows, [unit, from, to] or [from, to], because there can be many. */
 static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool with_unit)
 {
     AUTO_JSON json_t *array = json_array();

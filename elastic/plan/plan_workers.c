@@ -18,7 +18,7 @@ static unsigned shared_begin(const char *before, const char *text)
     return length;
 }
 
-/* Of what is behind the first @begin characters of both. */
+/* Return the length of the common suffix after the first @begin characters of both. */
 static unsigned shared_end(const char *before, const char *text, size_t begin)
 {
     size_t before_length = strlen(before), text_length = strlen(text);
@@ -64,12 +64,12 @@ int plan_workers_pack(const struct plan_worker *workers, unsigned count, struct 
 
 /* ---- reading ---- */
 
-/* What is left of the text. */
+/* The rest of the text. */
 struct cursor {
     const char *at, *end;
 };
 
-/* The next word, which @separator must follow unless it is the last of the text. */
+/* Take the next word. @separator must follow it unless it is the last word of the text. */
 static bool take_word(struct cursor *cursor, char separator, const char **ret_word,
                       size_t *ret_length)
 {
@@ -88,7 +88,7 @@ static bool is_letter(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* Two letters for what is shared with @before, then what stands between. */
+/* Decode two letters for the parts shared with @before, then the text between them. */
 static bool take_text(struct cursor *cursor, const char *before, char *ret_text, size_t size)
 {
     const char *word;

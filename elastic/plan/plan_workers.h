@@ -1,20 +1,20 @@
 /*
  * The workers of a plan as one text.
  *
- * Every node of a job reads the whole plan, so its size counts by the square of the nodes; and
- * nearly all of it are names and addresses that begin and end alike. A worker takes four words with
- * a blank between them, and a comma separates two workers:
+ * Every node of a job reads the whole plan, so the total traffic grows with the square of the
+ * nodes. Nearly all of it is names and addresses with common prefixes and suffixes. A worker is
+ * four words separated by blanks, and a comma separates two workers:
  *
  *   aan0001 0 aa10.0.0.1:7600 1f,ea2 0 hf2 20
  *
  *   node, link address   two letters say how many characters (a: none, b: 1, ... z: 25) at the
- *                        beginning and at the end are those of the worker before; what follows
+ *                        beginning and at the end equal those of the previous worker; the rest
  *                        stands between these
  *   slot                 decimal
  *   instance             hexadecimal without leading zeros
  *
- * A thousand workers are 11 KB to 30, by their instances, instead of 105, and are read in one pass
- * without a tree.
+ * A thousand workers take 11 to 30 KB, depending on their instances, instead of 105 KB, and are
+ * read in one pass without a tree.
  */
 #pragma once
 
@@ -27,11 +27,12 @@ int plan_workers_pack(const struct plan_worker *workers, unsigned count,
                       struct bytes *text) CHECK_RESULT;
 
 /**
- * plan_workers_unpack() - @text of @length bytes, NULL where there are none
+ * plan_workers_unpack() - decode @text of @length bytes
+ * @text: NULL when there are no workers
  * @ret_workers: malloc'ed, never NULL after a success
  *
- * Return: 0; -EINVAL (malformed, more than PLAN_RANKS_MAX, words that are too long: @error says
- * which worker); -ENOMEM. What the words mean together is plan_check()'s matter.
+ * Return: 0; -EINVAL (malformed, more than PLAN_RANKS_MAX, words that are too long; @error names
+ * the worker); -ENOMEM. plan_check() checks the workers against each other.
  */
 int plan_workers_unpack(const char *text, size_t length, struct plan_worker **ret_workers,
                         unsigned *ret_count, struct error *error) CHECK_RESULT;

@@ -1,34 +1,37 @@
 /*
- * Programs of two versions side by side, as they are while a cluster is upgraded node by node.
+ * Compatibility of programs of two versions, which run side by side while a cluster is upgraded
+ * node by node.
  *
- * Three things must agree, each among others:
+ * Three properties must agree, each among different parties:
  *
- *     links       workers of one generation, who send each other all that comm/ carries
+ *     links       workers of one generation: all messages of comm/
  *     control     a firnd, its workers and the leader: control messages, plans, reports and records
  *                 are JSON whose unknown keys are left alone, so a program speaks every version
  *                 from its oldest to its own; two understand each other where these ranges meet
- *     arithmetic  nodes of one job: what they compute with, to the bit
+ *     arithmetic  nodes of one job: bit-identical results
  * (elastic/leader/leader_compatibility.c)
  *
- * Checkpoints have the version of their format: newer programs read older ones. A number is raised
- * with the change that needs it, never for a release as such.
+ * Checkpoints have the version of their format: newer programs read older ones. A version number is
+ * raised with the change that needs it, not for a release as such.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* Of control: 2 says a worker's cause in one word (elastic/messages/report.h); the keys of 1 are
- * still written beside it. */
+/* Control versions. 2 gives a worker's cause as one word (elastic/messages/report.h); the keys of 1
+ * are still written as well. */
 #define PROTOCOL_CONTROL        2
 #define PROTOCOL_CONTROL_OLDEST 1
-#define PROTOCOL_MAX            65535 /* of any of these numbers */
+#define PROTOCOL_MAX            65535 /* largest value of any of these numbers */
 
-/* Of a node: its firnd's control, and the links of the workers that it starts. */
+/* Versions of a node: the control versions of its firnd, and the links version of its workers. */
 struct protocol {
-    unsigned links;                   /* 0: not said */
-    unsigned control, control_oldest; /* 0: not said, which means 1 */
+    unsigned links;                   /* 0: missing */
+    unsigned control, control_oldest; /* 0: missing, which means 1 */
 };
 
-/** protocol_meets() - does this program understand one of @control_oldest to @control, and it us?
+/**
+ * protocol_meets() - return whether the range @control_oldest to @control meets the range of this
+ * program
  */
 bool protocol_meets(unsigned control_oldest, unsigned control);

@@ -1,12 +1,12 @@
 /*
  * Problem: cut a chain of units into stages so that the slowest stage is as fast as possible.
  *
- * Design: least[k][i] is the best largest sum of the suffix [i, units) in exactly k stages. The
- * first of those stages ends at some j: max(sum(i, j), least[k - 1][j]); the sum grows with j and
- * the rest shrinks, so the best j lies where they cross, found by bisection. With a restriction on
+ * Design: least[k][i] is the best largest sum of the suffix [i, units) in exactly k stages. If the
+ * first of those stages ends at j, the cost is max(sum(i, j), least[k - 1][j]). The sum grows with
+ * j and the rest shrinks, so bisection finds the best j where they cross. With a restriction on
  * ranges the rest need not shrink, so every j is tried. Suffixes (not prefixes) because the cuts
- * are then read off from the front, each as early as the optimum permits: ties are resolved without
- * searching, the same everywhere.
+ * are then read from the front, each as early as the optimum permits. Ties are resolved without a
+ * search and identically on every machine.
  *
  * Sums are differences of one array of prefix sums, so equal comparisons mean equal bits.
  */
@@ -18,7 +18,7 @@
 
 struct partition_table {
     unsigned unit_count, stages_max;
-    unsigned solved; /* numbers of stages whose row of `least` is there */
+    unsigned solved; /* rows of `least` that are solved, one per number of stages */
     partition_allowed allowed;
     void *context;
     double *sums;  /* unit_count + 1 prefix sums */
@@ -47,7 +47,8 @@ static double with_first_stage(const struct partition_table *table, unsigned fir
     return fmax(range_sum(table, first, end), row(table, stages - 1)[end]);
 }
 
-/* The first end in [low, high] from which on the first stage outweighs the rest; high if none. */
+/* Return the first end in [low, high] at which the first stage costs more than the rest; high if
+ * none. */
 static unsigned crossing(const struct partition_table *table, unsigned first, unsigned low,
                          unsigned high, unsigned stages)
 {
@@ -124,7 +125,7 @@ void partition_table_free(struct partition_table *table)
     free(table);
 }
 
-/* Each number of stages needs all smaller ones. */
+/* Solve in order, because each number of stages needs all smaller ones. */
 static void solve_to(struct partition_table *table, unsigned stages)
 {
     for (; table->solved < stages; table->solved++)

@@ -6,21 +6,24 @@
 #include "base/compiler.h"
 
 /**
- * partition_allowed - may one stage be units [first, end), with @stages_left stages from it on?
+ * partition_allowed - return whether one stage may hold units [first, end) when @stages_left stages
+ * remain, this one included
  *
- * What a stage keeps in memory depends on how many stages come after it (1F1B), which is why the
- * table asks for it. Must allow every part of a range that it allows at the same @stages_left.
+ * Under 1F1B the memory of a stage depends on the number of stages after it, hence @stages_left.
+ * The callback must allow every sub-range of an allowed range at the same @stages_left.
  */
 typedef bool (*partition_allowed)(void *context, unsigned first, unsigned end,
                                   unsigned stages_left);
 
-/* The answers for every number of stages: the planner asks for many of them. */
+/* Solutions for every number of stages. The planner queries many of them. */
 struct partition_table;
 
 /**
- * partition_table_new() - for 1 ... @stages_max stages, solved as far as they are asked for
+ * partition_table_new() - make a table for 1 ... @stages_max stages; a row is solved on its first
+ * use
  * @costs: @unit_count seconds (any unit), copied
- * @allowed: NULL: every range is. With it the search is O(K * U^2), without it O(K * U log U).
+ * @allowed: NULL: every range is allowed. The search is O(K * U^2) with it and O(K * U log U)
+ * without it.
  * Return: 0; -EINVAL when @stages_max is 0 or exceeds @unit_count, or a cost is negative or not
  * finite; -ENOMEM.
  */
@@ -29,13 +32,15 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
                         struct partition_table **ret_table) CHECK_RESULT;
 void partition_table_free(struct partition_table *table); /* NULL allowed */
 
-/** partition_table_largest() - the least largest sum with @stage_count stages; INFINITY: none is
- * allowed */
+/**
+ * partition_table_largest() - return the smallest possible largest sum with @stage_count stages;
+ * INFINITY: no partition is allowed
+ */
 double partition_table_largest(struct partition_table *table, unsigned stage_count);
 
 /**
- * partition_table_cuts() - non-empty ranges whose largest sum is partition_table_largest(), which
- * must be finite; of several such, the one with the earliest cuts
- * @ret_first: stage_count + 1 entries: where each stage begins, then unit_count
+ * partition_table_cuts() - find non-empty ranges whose largest sum is partition_table_largest(),
+ * which must be finite; ties go to the earliest cuts
+ * @ret_first: stage_count + 1 entries: the first unit of each stage, then unit_count
  */
 void partition_table_cuts(struct partition_table *table, unsigned stage_count, unsigned *ret_first);

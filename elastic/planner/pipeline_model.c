@@ -3,21 +3,21 @@
  * and has milliseconds for all of them.
  *
  * Design: an operation begins when its stage is free and its input has arrived. 1F1B
- * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Let a stage be a stages
- * before the last one, and give its operations ticks:
+ * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Number the trained stages
+ * from the last one, which is a = 0. The operations of stage a get these ticks:
  *
  *     forward of micro-batch m     2m - a - 1
  *     backward of micro-batch m    2m + a
  *
  * At every tick a stage runs one operation or none: forwards at one parity, backwards at the other.
- * The input of a forward is what the stage before did one tick earlier, the input of a backward
- * what the stage after did one tick earlier, and the schedule's order on one stage is the order of
- * ticks. So a single number per stage, the end of its latest operation, is the whole state: no
- * table of micro-batches, no search for what can run. Ticks only order the computation; they are no
- * time.
+ * The input of a forward is the output of the stage before at the previous tick. The input of a
+ * backward is the output of the stage after at the previous tick. The schedule's order on one stage
+ * is the order of ticks. So one number per stage, the end of its latest operation, is the whole
+ * state: no table of micro-batches and no search for ready operations. Ticks only order the
+ * computation; they are not time.
  *
- * Stages without a backward stand before the trained ones and wait for nobody behind them: the ends
- * of their forwards come first, in a row.
+ * Stages without a backward precede the trained ones and do not wait for later stages, so the ends
+ * of their forwards are computed first.
  *
  * Invariant: each operation's end is computed by the same two operations (maximum, sum) whatever
  * the order, so the result has the same bits as any other order of evaluation.
@@ -28,11 +28,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Beyond so many micro-batches the pipeline is in its steady state, and its period is measured. */
+/* With more micro-batches the pipeline reaches its steady state, and the rest is extrapolated from
+ * the measured period. */
 #define SIMULATED_MICRO_BATCHES_MAX 512u
 
-/* The trained stages, the last one first: a is the index. [count] is where their input comes from.
- */
+/* The trained stages, the last one first: a is the index. [count] is the source of their input. */
 struct trained_stages {
     int count;
     double *forward, *backward;
@@ -46,13 +46,13 @@ static inline double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* The smallest number from @low on that has the parity of @tick. */
+/* Return the smallest number >= @low with the parity of @tick. */
 static int with_parity(int low, int tick)
 {
     return low + ((low ^ tick) & 1);
 }
 
-/* One tick; @micro_batches is the number of them. */
+/* Advance all stages by one tick. @micro_batches is the count of micro-batches. */
 static void advance(struct trained_stages *stages, int tick, int micro_batches)
 {
     double *now = stages->now, *next = stages->next;
@@ -71,7 +71,7 @@ static void advance(struct trained_stages *stages, int tick, int micro_batches)
     stages->next = now;
 }
 
-/* The last end when the stages get their micro-batches at @arrivals. */
+/* Return the end of the last operation when micro-batches arrive at @arrivals. */
 static double run_trained(struct trained_stages *stages, const double *arrivals,
                           unsigned micro_batch_count)
 {
@@ -91,7 +91,8 @@ static double run_trained(struct trained_stages *stages, const double *arrivals,
     return end;
 }
 
-/* Run one stage that has only forwards; @ends: of the stage before, then of this one. */
+/* Run one stage that has only forwards; @ends: on entry of the stage before, on return of this
+ * one. */
 static void run_forwards(const struct stage_cost *cost, double transfer, double *ends,
                          unsigned micro_batch_count)
 {
@@ -114,7 +115,7 @@ static double run_pipeline(const struct stage_cost *costs, unsigned stage_count,
     return trained->count > 0 ? later(end, run_trained(trained, ends, micro_batch_count)) : end;
 }
 
-/* The stages from @first on, which have a backward, into @numbers: 5 * (count + 1) zeros. */
+/* Lay out the stages from @first on, which have a backward, in @numbers: 5 * (count + 1) zeros. */
 static struct trained_stages trained_stages(const struct stage_cost *costs, unsigned first,
                                             unsigned stage_count, double *numbers)
 {

@@ -1,12 +1,12 @@
 /*
- * Problem: a step is slower for ever when a replica's stages lie on several nodes without need, and
- * a switch is slower once for every byte of state that does not stay where it is.
+ * Problem: every step is slower when a replica spans nodes without need, and a switch is slower for
+ * every byte of state that has to move.
  *
  * Design: topology first, state second. A group of slots (one node's whole replicas, or the slots
  * left over from all nodes) has the same number of seats for each stage. Pairs of slot and stage
  * are taken in order of the bytes that the slot already holds of the stage; seats that remain go to
- * the remaining slots in turn. Then the seats are strung into replicas, preferring the node of the
- * stage before.
+ * the remaining slots in turn. Then the seats are joined into replicas, preferring the node of the
+ * previous stage.
  *
  * Replicas are interchangeable (lanes carry no state), so only the stage of a slot matters here.
  */
@@ -68,7 +68,8 @@ static int compare_pairs(const void *a, const void *b)
     return (left->stage > right->stage) - (left->stage < right->stage);
 }
 
-/* Pairs of a slot in the group and a stage of which it holds something, the best first. */
+/* Sort the pairs of a slot in the group and a stage that it holds bytes of, the most bytes
+ * first. */
 static int rank_pairs(struct placement *placement, unsigned count, unsigned *ret_pair_count)
 {
     unsigned pairs = 0, room = 0;
@@ -157,7 +158,7 @@ static void string_replicas(struct placement *placement, unsigned count, unsigne
     }
 }
 
-/* The usable slots without a seat into the group: of one node, or of all. */
+/* Collect the usable slots without a seat, of the given nodes, into the group. */
 static unsigned gather_group(struct placement *placement, const unsigned *nodes,
                              unsigned node_count)
 {
@@ -208,7 +209,8 @@ static int compare_nodes(const void *a, const void *b)
     return (left->first_slot > right->first_slot) - (left->first_slot < right->first_slot);
 }
 
-/* Nodes by what their slots hold, most first; each is named by its first slot. */
+/* Sort the nodes by the bytes that their slots hold, most first; a node is identified by its first
+ * slot. */
 static unsigned order_nodes(struct placement *placement, struct node_rank *ranks, unsigned *nodes)
 {
     const struct planner_input *input = placement->input;

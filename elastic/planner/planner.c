@@ -1,16 +1,16 @@
 /*
- * Problem: of all K stages x R replicas find the layout with the shortest step, fast enough to be
- * asked at every change of a large cluster.
+ * Problem: of all K stages x R replicas find the layout with the shortest step, fast enough to run
+ * at every change of a large cluster.
  *
  * Design: a layout's unit ranges depend on K alone (min-max partition of compute time), unless
  * memory forbids them; then on K, the memory and the gradient buffers, solved under that
- * restriction. Every (K, R) gets a lower bound of its step time; in order of the bounds layouts are
- * simulated until no bound can beat what was found. Then slots are assigned (placement.h) and lanes
- * split (lanes.h).
+ * restriction. Every (K, R) gets a lower bound of its step time; layouts are simulated in order of
+ * the bounds until no bound can beat the best layout found. Then slots are assigned (placement.h)
+ * and lanes split (lanes.h).
  *
- * With unlike slots a layout of N devices takes the N best, for the memory of the smallest. Each
- * replica is as fast as its slowest slot and gets lanes by its speed (lanes.h); the layout takes as
- * long as the replica that takes longest.
+ * With unlike slots a layout of N devices takes the N best and fits the smallest memory among them.
+ * Each replica is as fast as its slowest slot and gets lanes by its speed (lanes.h). The slowest
+ * replica determines the step time.
  *
  * Invariant: the answer is a function of the input alone; every comparison has a last tie-break.
  */
@@ -27,14 +27,14 @@
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
 
-/* Partitions of all stage counts under one restriction; room 0: the free one. */
+/* Partitions of all stage counts under one restriction; room 0: no restriction. */
 struct restricted {
     size_t memory_bytes;
     unsigned room; /* for gradients */
     enum plan_recompute recompute;
     const struct planner_input *input;
     struct partition_table *table;
-    /* Units [walked_first, walked_end): the partition asks for ranges that grow by one unit. */
+    /* Units [walked_first, walked_end): the partition queries ranges that grow by one unit. */
     struct planned_stage walked;
     unsigned walked_first, walked_end;
 };
@@ -49,10 +49,10 @@ struct candidate {
     bool fits;
 };
 
-/* The partition that a number of stages gets at one level of recomputation. It is the same for most
- * numbers of replicas, which are asked for one after the other. */
+/* The partition that a number of stages gets at one level of recomputation. The last one is cached,
+ * because consecutive numbers of replicas mostly get the same partition. */
 struct given {
-    unsigned stage_count, room; /* 0: nothing is known yet */
+    unsigned stage_count, room; /* 0: not computed yet */
     size_t memory_limit, memory_bytes_max;
     struct partition_table *table;
     bool fits, unrestricted;
@@ -64,7 +64,7 @@ struct search {
     unsigned devices, stages_max;
     double *costs;                 /* per unit, of the reference slot */
     unsigned *best_slots;          /* indices, fastest and largest first */
-    size_t *memory_least;          /* of the first i + 1 of them; 0: not limited */
+    size_t *memory_least;          /* the least of the first i + 1 best slots; 0: not limited */
     struct restricted *restricted; /* [0] is the free partition */
     unsigned restricted_count;
     struct candidate *candidates;
@@ -127,9 +127,10 @@ static bool fits_memory(void *context, unsigned first, unsigned end, unsigned st
 }
 
 #define RESTRICTED_MAX                                                                             \
-    64 /* (memory size, room for gradients, recomputation); more unlike slots are not solved */
+    64 /* (memory size, room for gradients, recomputation); more combinations are not solved */
 
-/* The partitions under a candidate's memory; NULL into *ret_table when there are too many. */
+/* Find the partition table for a candidate's memory. *ret_table is NULL when there are too many
+ * tables. */
 static int restricted_table(struct search *search, const struct candidate *candidate,
                             struct partition_table **ret_table)
 {
@@ -159,7 +160,7 @@ static int restricted_table(struct search *search, const struct candidate *candi
     return status;
 }
 
-/* The largest stage under @cuts. */
+/* Return the bytes of the largest stage under @cuts. */
 static size_t largest_memory(const struct search *search, const struct layout_shape *shape,
                              const unsigned *cuts)
 {
@@ -186,13 +187,14 @@ static int add_candidate(struct search *search, const struct candidate *candidat
     return 0;
 }
 
-/* What a replica needs beside its lanes: its pipeline fills and empties. */
+/* Return the time for a replica's pipeline to fill and drain, in lanes. */
 static double fill_of(const struct planner_input *input, unsigned stages)
 {
     return (double)(stages - 1) / input->micro_batches_per_lane;
 }
 
-/* The shape of replicas with these speeds and lanes: whoever takes longest decides. */
+/* Return the shape of replicas with these speeds and lanes. The slowest replica gives its lanes and
+ * speed. */
 static struct layout_shape shape_of(const struct planner_input *input, unsigned stages,
                                     unsigned replicas, const double *speeds, const unsigned *first)
 {
@@ -214,7 +216,7 @@ static struct layout_shape shape_of(const struct planner_input *input, unsigned 
     return shape;
 }
 
-/* The same for any number of stages, so each is found once. */
+/* Return sums_room_even(), cached because it does not depend on the number of stages. */
 static unsigned even_sums(struct search *search, unsigned replicas)
 {
     const struct planner_input *input = search->input;
@@ -223,7 +225,7 @@ static unsigned even_sums(struct search *search, unsigned replicas)
     return search->sums[replicas];
 }
 
-/* Of the best slots, each replica made of the next ones. */
+/* Return the shape when replicas take the best slots in order. */
 static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas)
 {
     const struct planner_input *input = search->input;
@@ -275,7 +277,7 @@ static int find_partition(struct search *search, const struct candidate *candida
     return 0;
 }
 
-/* The partition that a candidate gets, and its memory. */
+/* Compute the partition of a candidate and its memory. */
 static int give_partition(struct search *search, struct candidate *candidate,
                           const struct given **ret_given)
 {
@@ -309,9 +311,9 @@ static enum plan_recompute most_recomputation(const struct planner_input *input)
 }
 
 /*
- * One (K, R): without recomputation, and with more and more of it until memory restricts nothing
- * any more. Which of those that fit is the fastest comes out later, as between layouts. When none
- * fits the last one says what would be needed.
+ * Add the candidates of one (K, R): without recomputation, then with each higher level until memory
+ * is no restriction. The fastest level is chosen later by simulation, like the fastest layout. When
+ * no level fits, the last one gives the memory that would be needed.
  */
 static int consider(struct search *search, unsigned stages, unsigned replicas)
 {
@@ -376,7 +378,8 @@ static int compare_candidates(const void *a, const void *b)
 static int simulate(struct search *search, struct candidate *candidate)
 {
     struct time_prediction time;
-    unsigned *cuts = search->given[0].cuts; /* all candidates are there: nobody asks any more */
+    unsigned *cuts = search->given[0].cuts; /* scratch: the partition cache is not used after
+                                               this */
     partition_table_cuts(candidate->table, candidate->shape.stage_count, cuts);
     stage_costs(search->input, &candidate->shape, cuts, search->costs_of_stages);
     int status = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
@@ -437,7 +440,8 @@ static void report_choices(const struct search *search, unsigned kept,
     *ret_count = count;
 }
 
-/* Each is as fast as its slowest slot; slots that @input does not list count as reference slots. */
+/* Compute the speed of each replica, that of its slowest slot. Slots that @input does not list
+ * count as reference slots. */
 static int replica_speeds(const struct planner_input *input, const struct plan *plan,
                           double **ret_speeds)
 {
@@ -458,8 +462,8 @@ static int replica_speeds(const struct planner_input *input, const struct plan *
 }
 
 /*
- * Lanes by the speeds of the replicas as they have been placed, which need not be those that the
- * candidate was weighed with: a replica may have got a slow slot for the sake of its node.
+ * Split lanes by the speeds of the placed replicas. These may differ from the candidate's speeds,
+ * because placement may give a replica a slow slot to keep it on one node.
  */
 static int split_unlike(const struct planner_input *input, const struct candidate *candidate,
                         struct plan *plan)
@@ -490,7 +494,7 @@ static void fill_workers(const struct planner_input *input, const unsigned *slot
     }
 }
 
-/* The layout part of @plan from the candidate that won. */
+/* Fill the layout part of @plan from the best candidate. */
 static int fill_plan(const struct search *search, const struct candidate *best, struct plan *plan)
 {
     unsigned stages = best->shape.stage_count, replicas = best->shape.replica_count;

@@ -1,14 +1,14 @@
 /*
- * Problem: thousands of layouts must be ranked in milliseconds, by a time that is true to what
- * the workers do.
+ * Problem: thousands of layouts must be ranked in milliseconds, by a time that matches the workers'
+ * schedule.
  *
  * Design: the schedule that the workers run is simulated (pipeline_model.h). A closed form below
  * every simulation lets the planner skip nearly all of them.
  *
  * Model: transfers overlap with computation and cost latency + bytes / bandwidth; the reduction
  * begins when the backwards are done (an upper estimate: it overlaps), moves each trained byte
- * twice but for the own share, and more often when the lanes of a replica are no whole subtrees;
- * the optimizer goes at a fixed rate of bytes. The commit is a message up and down a tree.
+ * twice except the replica's own share, and more often when a replica's lanes are not one subtree;
+ * the optimizer goes at a fixed rate of bytes. The commit is one message up and one down a tree.
  */
 #include "elastic/planner/planner_time.h"
 
@@ -19,7 +19,7 @@
 #include "elastic/planner/pipeline_model.h"
 #include "elastic/planner/process_memory.h"
 
-/* It keeps its input alone. */
+/* Return whether the unit keeps only its input and is recomputed for backward. */
 static bool is_computed_again(const struct planner_unit *unit, enum plan_recompute recompute)
 {
     return unit->trained && unit->again != PLAN_RECOMPUTE_NONE && recompute >= unit->again;
@@ -65,7 +65,8 @@ static size_t largest_trained_bytes(const struct layout_shape *shape,
     return largest;
 }
 
-/* Reduction, commit and optimizer, when each replica brings @subtrees partial sums on average. */
+/* Return the seconds of reduction, commit and optimizer when each replica contributes @subtrees
+ * partial sums on average. */
 static double closing_seconds(const struct planner_input *input, const struct layout_shape *shape,
                               const struct stage_cost *costs, double subtrees)
 {
@@ -98,17 +99,18 @@ double time_bound(const struct planner_input *input, const struct layout_shape *
         double around = cost->transfer + (cost->has_backward ? cost->transfer : 0);
         ahead -= cost->forward + cost->backward + around;
         double own = count * (cost->forward + cost->backward);
-        /* A stage that runs only forwards has its last one ahead of the whole way down and back. */
+        /* The last forward of a forward-only stage precedes the whole way down and back. */
         if (!cost->has_backward)
             own += ahead + cost->transfer;
         bound = fmax(bound, behind + own);
         behind += cost->forward + cost->backward + around;
     }
-    /* The simulation adds in another order: stay below it whatever the rounding. */
+    /* The simulation adds in another order; the margin keeps the bound below it despite
+     * rounding. */
     return (bound + closing_seconds(input, shape, costs, 1)) * (1 - 1e-9);
 }
 
-/* Partial sums that one replica brings to the reduction, on average. */
+/* Return the average number of partial sums that a replica contributes to the reduction. */
 static double subtrees_per_replica(unsigned lanes, unsigned replicas)
 {
     unsigned subtrees = 0;
@@ -176,7 +178,8 @@ unsigned sums_room_even(unsigned lanes, unsigned replicas)
 void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
                         enum plan_recompute recompute)
 {
-    /* Of frozen sublayers in a stage that trains, too: a stage does not tell them apart. */
+    /* Frozen sublayers of a trained stage count too, because a stage treats all its sublayers
+     * alike. */
     bool keeps = unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again;
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
     stage->link = MAX(stage->link, unit->link_bytes);
@@ -195,7 +198,8 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
 size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
 {
     size_t bytes = stage->state + stage->scratch;
-    /* schedule_slots(): two where nothing is trained, which the last stage always has */
+    /* schedule_slots(): two in a stage without trained units; the last stage always has trained
+     * units */
     unsigned slots = stage->trained ? stages_left : MIN(stages_left, 2u);
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];

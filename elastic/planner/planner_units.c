@@ -1,6 +1,6 @@
 /*
- * What units cost before anything is measured: the multiplications of their products and the arrays
- * that its backward needs, per micro-batch.
+ * Costs of units before any measurement, per micro-batch: the multiplications of the matrix
+ * products and the arrays that backward needs.
  */
 #include "elastic/planner/planner.h"
 
@@ -9,7 +9,8 @@
 
 #include "elastic/planner/process_memory.h"
 
-/* Columns of a sublayer's rows: what the norm becomes, and what returns (model/net/unit.h). */
+/* Columns of a sublayer's rows: after the first product, and before the last one
+ * (model/net/unit.h). */
 struct widths {
     double wide, mixed;
 };
@@ -29,7 +30,8 @@ static struct widths widths_of(const struct job_spec *spec, unsigned unit)
 }
 
 /* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
- * with a llama that has them the biases of queries, keys and values, or the norms of heads. */
+ * with llama models that have them also the biases of queries, keys and values, or the norms of
+ * heads. */
 static double parameter_count(const struct job_spec *spec, unsigned unit)
 {
     double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
@@ -76,8 +78,8 @@ static double logits_stride(double vocab)
     return ceil(vocab / align) * align;
 }
 
-/* Kept from forward to backward, with the stream that enters: activations of @size bytes, and
- * tokens, statistics and losses of 4. */
+/* Return the bytes kept from forward to backward, input stream included: activations of @size bytes
+ * each, and tokens, statistics and losses of 4 bytes each. */
 static double activation_bytes(const struct job_spec *spec, unsigned unit, double tokens,
                                double size)
 {
@@ -93,8 +95,8 @@ static double activation_bytes(const struct job_spec *spec, unsigned unit, doubl
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
 }
 
-/* model/net/stage.c: two buffers that backward works in, the gradients of the stream that comes and
- * of the one that goes, and where heads have norms what these make of a sublayer's rows. */
+/* model/net/stage.c: two work buffers of backward, the gradients of the incoming and the outgoing
+ * stream, and, where heads have norms, the normalized rows of a sublayer. */
 static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
 {
     double width = spec->model.width;
@@ -106,7 +108,7 @@ static double scratch_bytes(const struct job_spec *spec, double tokens, double s
             normed);
 }
 
-/* model/net/stage.h: sublayers can be computed again, table and head cannot. */
+/* model/net/stage.h: sublayers can be recomputed, table and head cannot. */
 static enum plan_recompute recomputed_from(const struct job_spec *spec, unsigned unit)
 {
     if (unit == 0 || unit == 2 * spec->model.layers + 1)

@@ -3,10 +3,10 @@
 #include "elastic/planner/planner.h"
 
 /*
- * Text and libraries, heaps, the plan and the record of a step; of each thread its stack, its tile
- * of scores and what OpenBLAS packs, of which a small product takes little. What grows with the
- * model is a share of its parameters, up to the size where it grows no more. Measured on
- * processes: docs/measurements.md, "Memory: planned and taken".
+ * The base covers text and libraries, heaps, the plan and the record of a step. Each thread has its
+ * stack, its tile of scores and the packing buffers of OpenBLAS, which are small for small
+ * products. The part that grows with the model is a share of the parameters with an upper limit.
+ * All values are measured on processes: docs/measurements.md, "Memory: planned and taken".
  */
 #define BASE_BYTES          ((size_t)21 << 20)
 #define BASE_GROWTH_BYTES   ((size_t)15 << 20)

@@ -1,13 +1,14 @@
 /*
- * Problem: where a stage has all its replicas on one node, that node takes the only copy of its
- * state with it.
+ * Problem: when all replicas of a stage are on one node, the loss of that node destroys the only
+ * copy of the state.
  *
- * Design: greedy, the largest copy first, to the emptiest worker that can be it: copies are few and
- * differ little, so no search is worth its time. Only workers of the plan are asked, because a copy
- * follows by taking the same steps and must be heard before a step commits.
+ * Design: greedy, the largest copy goes first, to the eligible worker with the least memory used.
+ * Copies are few and of similar size, so a search is not worth its time. Only workers of the plan
+ * are eligible, because a copy follows by taking the same steps and must report before a step
+ * commits.
  *
  * Invariants: a stage and its copy are never on one node; no worker is filled beyond its memory by
- * a copy; a stage without copy is counted, never hidden.
+ * a copy; every stage without a copy is counted.
  */
 #include "elastic/planner/shadow_stages.h"
 
@@ -21,7 +22,7 @@
 #include "elastic/planner/process_memory.h"
 
 #define NO_RANK      UINT_MAX
-#define SLOWER_WORTH 1.25 /* times the step without, for copies of all stages */
+#define SLOWER_WORTH 1.25 /* step time accepted for copies of all stages, over that without */
 
 struct copies {
     const struct planner_input *input;
@@ -32,7 +33,7 @@ struct copies {
     unsigned *rank_of;  /* per stage; NO_RANK: none */
 };
 
-/* What the worker has room for; 0: not limited. */
+/* Return the memory of the worker's slot; 0: not limited. */
 static size_t memory_of(const struct copies *copies, unsigned rank)
 {
     const struct plan_worker *worker = &copies->plan->workers[rank];
@@ -49,7 +50,7 @@ static bool same_node(const struct plan *plan, unsigned a, unsigned b)
     return strcmp(plan->workers[a].node, plan->workers[b].node) == 0;
 }
 
-/* All replicas of the stage are on one node. */
+/* Return whether all replicas of the stage are on one node. */
 static bool is_exposed(const struct plan *plan, unsigned stage)
 {
     for (unsigned replica = 1; replica < plan->replica_count; replica++)
@@ -80,7 +81,7 @@ static void place_copy(struct copies *copies, unsigned stage)
     copies->kept[chosen]++;
 }
 
-/* The largest stage that is not in @done; NO_RANK: none is left. */
+/* Return the largest stage that is not in @done; NO_RANK: none is left. */
 static unsigned next_stage(const struct copies *copies, const bool *done)
 {
     unsigned next = NO_RANK;
@@ -157,7 +158,7 @@ unsigned shadow_stages_bare_stages(const struct plan *plan)
     return bare;
 }
 
-/* The slots of @input, at most @cap of each node, in their order; their count. */
+/* Copy the slots of @input in order, at most @cap of each node, and return their count. */
 static unsigned cap_nodes(const struct planner_input *input, unsigned cap,
                           struct planner_slot *ret_slots)
 {
@@ -172,7 +173,7 @@ static unsigned cap_nodes(const struct planner_input *input, unsigned cap,
     return count;
 }
 
-/* The layout of @input with its copies, into the empty @plan; 0, -ENOSPC, -ENOMEM. */
+/* Fill the empty @plan with a layout of the capped slots and its copies; 0, -ENOSPC, -ENOMEM. */
 static int plan_capped(const struct planner_input *input, unsigned cap, struct plan *plan)
 {
     AUTO_FREE struct planner_slot *slots = calloc((size_t)input->slot_count + 1, sizeof(*slots));
@@ -188,7 +189,7 @@ static int plan_capped(const struct planner_input *input, unsigned cap, struct p
     return status == 0 ? shadow_stages_assign(&capped, plan) : status;
 }
 
-/* A layout over several nodes in place of @plan, if that is what its stages lack. */
+/* Replace @plan by a layout over several nodes if that gives every stage a copy. */
 static int spread(const struct planner_input *input, struct plan *plan)
 {
     struct plan *other = plan_new();

@@ -1,38 +1,39 @@
 /*
- * Which worker keeps a copy of which stage, so that the loss of any one node leaves every unit
- * somewhere (worker/step/shadow.h says how the copy stays equal).
+ * Choose the workers that keep shadow copies of stages, so that every unit survives the loss of any
+ * one node. worker/step/shadow.h keeps the copies equal.
  */
 #pragma once
 
 #include "elastic/planner/planner.h"
 
 /**
- * shadow_stages_assign() - fill plan->shadows, whose layout part is filled
- * @input: the units that the layout was made from, and the slots with their memory
+ * shadow_stages_assign() - fill plan->shadows; the layout part of @plan is filled already
+ * @input: the planner's input of that layout: units, and slots with their memory
  *
- * A stage that has replicas on two nodes needs no copy. Every other one gets a worker of another
- * node: the largest stages choose first, each the worker that is least filled by its own stage and
- * the copies it has so far, among those that have room and keep fewer than PLAN_SHADOWS_MAX; the
- * lowest rank of equals.
- * A stage for which nobody has room stays without: shadow_stages_bare_stages() counts it.
+ * A stage that has replicas on two nodes needs no copy. Every other stage gets a worker of another
+ * node. The largest stage is assigned first. Among the workers that have room and keep fewer than
+ * PLAN_SHADOWS_MAX copies, the one with the least memory used by its own stage and its copies is
+ * chosen; ties go to the lowest rank. A stage stays without a copy when no worker has room;
+ * shadow_stages_bare_stages() counts it.
  *
- * Return: 0, -ENOMEM (@plan as it was).
+ * Return: 0, -ENOMEM (@plan is unchanged).
  */
 int shadow_stages_assign(const struct planner_input *input, struct plan *plan) CHECK_RESULT;
 
 /**
- * shadow_stages_layout() - planner_run() and shadow_stages_assign() of the layout that it finds
+ * shadow_stages_layout() - find a layout with planner_run() and assign its shadows
  *
- * The planner keeps a replica on one node, where there may be nobody to keep copies. So where
- * stages are bare, the slots are planned with once more, at most half as many of each node as the
- * layout has workers; that layout is taken if it leaves no stage bare and its step is not longer by
- * more than a quarter. Return, and @ret_choices (of the first planning): as planner_run().
+ * The planner keeps a replica on one node, which may leave stages without a copy. In that case the
+ * planner runs once more with at most half as many slots of each node as the layout has workers.
+ * The second layout is taken if every stage has a copy and its step is at most a quarter longer.
+ * Return, and @ret_choices (of the first planning): as planner_run().
  */
 int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
                          struct planner_choice *ret_choices, unsigned *ret_choice_count,
                          struct error *error) CHECK_RESULT;
 
-/** shadow_stages_bare_stages() - how many stages of @plan the loss of one node would leave without
- * state
+/**
+ * shadow_stages_bare_stages() - return the number of stages of @plan whose state the loss of one
+ * node would destroy
  */
 unsigned shadow_stages_bare_stages(const struct plan *plan);

@@ -6,7 +6,8 @@
 #define CPU_BYTES_PER_SECOND 1.05e10
 #define GPU_BYTES_PER_SECOND 2.5e12
 
-/* Of the rate of a large product, what the products of a step reach: smaller ones, attention. */
+/* Rate of a step's products, which include small ones and attention, relative to a large
+ * product. */
 #define STEP_SHARE 0.7
 
 static double updated(double bytes_per_second, size_t activation_size)
@@ -15,8 +16,8 @@ static double updated(double bytes_per_second, size_t activation_size)
     return bytes_per_second / arrays;
 }
 
-/* A core or two on a network of 10 Gbit/s; a GPU of Hopper's generation at half of its peak in
- * bf16, with a link of 200 Gbit/s or the bus of its node. */
+/* Defaults: a CPU slot of one or two cores on a 10 Gbit/s network; a Hopper GPU at half of its bf16
+ * peak, with a 200 Gbit/s link or the bus of its node. */
 struct slot_rates slot_rates(bool gpu, enum job_precision precision)
 {
     static const double gpu_flops[] = {

@@ -1,12 +1,11 @@
 /*
- * What a kind of slot computes with, how fast it is and what links such slots have, for plans. What
- * decides is the proportion of computing, optimizer and links; relative speeds of the slots of one
- * kind come on top.
+ * Compute and link rates of a kind of slot, for the planner. Layouts depend on the ratios of
+ * compute, optimizer and link rates. The relative speeds of slots of one kind are applied on top.
  *
- * A kind's rates are rough constants until something is measured. Nodes measure a slot of theirs
- * and register two digits of it. The slots of a job are alike, so the best that was measured on any
- * of them is the rate of all: whatever disturbs a measurement only slows it, two nodes never differ
- * by noise, and a slot that is slow in truth is found by its steps (elastic/messages/straggler.h).
+ * The rates are rough constants until a node measures them. Each node measures one of its slots and
+ * registers the result with two digits. The slots of a job are alike, so the best measurement of
+ * any slot is the rate of all of them. A disturbance can only slow a measurement, so noise makes no
+ * difference between nodes. A straggler is found by its step times (elastic/messages/straggler.h).
  */
 #pragma once
 
@@ -19,26 +18,29 @@ struct slot_rates {
     double flops_per_second;     /* of matrix products in a step */
     double updated_bytes_second; /* f32 parameters that AdamW updates */
     double link_bytes_per_second, link_latency_seconds;
-    size_t activation_size; /* bytes an element; weights have the same type */
-    bool host_memory;       /* the slot's memory is its machine's, not a device's own */
+    size_t activation_size; /* bytes per element; weights have the same type */
+    bool host_memory;       /* the slot uses host memory, not device memory */
 };
 
-/* What was measured of a slot; 0: it was not. */
+/* Measured rates of a slot; 0: not measured. */
 struct slot_measured {
     double flops_per_second[JOB_PRECISIONS]; /* of one large matrix product */
-    double memory_bytes_per_second;          /* of a copy: read and written */
+    double memory_bytes_per_second;          /* of a copy, counting reads and writes */
     double link_bytes_per_second;            /* to another slot of its node */
 };
 
-/** slot_measured_raise() - @best becomes the better of both, number by number */
+/** slot_measured_raise() - raise each rate of @best to that of @other where @other is higher */
 void slot_measured_raise(struct slot_measured *best, const struct slot_measured *other);
 
-/** slot_rates() - of a CPU slot, or of a GPU that computes in @precision, as far as is known before
- * anything is measured */
+/**
+ * slot_rates() - return the default rates of a CPU slot, or of a GPU that computes in @precision
+ */
 struct slot_rates slot_rates(bool gpu, enum job_precision precision);
 
-/** slot_rates_correct() - with what was measured of such slots; what was not stays
- * @one_node: all slots are of one node; else the network between nodes is believed to be as fast as
- * slot_rates() says, or as slow as the way inside a node */
+/**
+ * slot_rates_correct() - replace the rates that @measured has; the others stay
+ * @one_node: all slots are on one node. Otherwise the network between nodes keeps the rate of
+ * slot_rates(), or that of the link inside a node where that is slower.
+ */
 void slot_rates_correct(struct slot_rates *rates, enum job_precision precision,
                         const struct slot_measured *measured, bool one_node);

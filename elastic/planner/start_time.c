@@ -15,7 +15,8 @@ static uint64_t stage_bytes(const struct plan *plan, const struct job_spec *spec
     return bytes;
 }
 
-/* The most that one worker needs: its own stage, and with shadows the largest other one. */
+/* Return the largest state of one worker: its own stage, and with shadows the largest other
+ * stage. */
 static uint64_t worker_bytes_max(const struct plan *plan, const struct job_spec *spec)
 {
     uint64_t stage_max = 0, shadow_max = 0;

@@ -1,18 +1,21 @@
 /*
- * How long a generation may take from its plan until its workers run. A worker first gets its
- * state, from the seed, a checkpoint or its peers, which takes as long as there are bytes; then
- * links are opened. Whoever needs longer than that hangs. One answer for the leader, which gives a
- * generation up after it, and for workers, which wait so long for each other.
+ * Bound the time from the publication of a plan until its workers run. A worker first gets its
+ * state from the seed, a checkpoint or its peers, in time proportional to the bytes. Then it opens
+ * its links. A worker that needs longer counts as hung. The leader gives a generation up after this
+ * time, and workers wait for each other for the same time.
  */
 #pragma once
 
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/plan.h"
 
-/* Bytes of state a second that no worker falls below unless it hangs: a loaded machine making
- * random numbers on one core reaches three times as many, and so does a network file system. */
+/* Lowest rate of state bytes of a worker that does not hang. Random numbers on one core of a loaded
+ * machine are three times as fast, and so is a network file system. */
 #define START_BYTES_PER_SECOND ((uint64_t)16 << 20)
 
-/** start_time_ns() - from the publication of @plan to its workers being linked, at most */
+/**
+ * start_time_ns() - return the longest time from the publication of @plan until its workers are
+ * linked
+ */
 uint64_t start_time_ns(const struct plan *plan, const struct job_spec *spec,
                        uint64_t failure_timeout_ns);

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* What a unit is to a worker: not here, of its stage, a copy of another stage, left from before. */
+/* A unit's role in a worker: absent, of its stage, a copy of another stage, left from before. */
 enum holding { NOT_HELD, OF_STAGE, SHADOW, LEFTOVER };
 
-/* A contiguous range of held units; those that shadow a stage are told from leftovers. */
+/* Add a contiguous range of held units; shadows of a stage are marked, leftovers are not. */
 static void add_range(struct worker_report *report, unsigned first, unsigned count, bool shadows)
 {
     if (report->held_unit_count == 0) {
@@ -32,7 +32,7 @@ static enum holding holding_of(const bool *held, const struct plan *plan, unsign
     return plan_keeps(plan, rank, unit) ? SHADOW : LEFTOVER;
 }
 
-/* `holds` of the report speaks of the stage. */
+/* Add the worker's stage, which `holds` of the report covers. */
 static void add_stage(const bool *held, const struct plan *plan, unsigned rank,
                       struct worker_report *report)
 {

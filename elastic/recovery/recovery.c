@@ -1,14 +1,16 @@
 /*
- * Problem: after a failure each survivor knows how far it got; together they must agree on the one
- * step that the next generation starts from, losing as little as possible and nothing exact.
+ * Problem: after a failure each survivor knows only its own progress; together the survivors must
+ * agree on the one step that the next generation starts from, with the fewest steps lost and all
+ * bits exact.
  *
  * Design: a step t is reachable for a reporter that has applied t, or that holds the gradients of t
- * and can be told the norms of all. The best t whose reachable reporters own every unit wins; a
- * step that nobody has applied yet only stands when everybody holds it, because else replaying it
- * is cheaper than moving state to those who do not.
+ * and can be sent the norms of all. The best t whose reachable reporters own every unit wins. A
+ * step that no reporter has applied yet stands only when all reporters hold it: otherwise replaying
+ * it is cheaper than moving state to the reporters that do not.
  *
  * Invariants: commit is complete; every unit has an owner in recovery_ranges() unless the kind is
- * CHECKPOINT; a step that somebody applied stays unless its owner is cut off from the others' past.
+ * CHECKPOINT; a step that a reporter applied stays unless its owner is cut off from the others'
+ * past.
  */
 #include "elastic/recovery/recovery.h"
 
@@ -20,7 +22,7 @@ struct evidence {
     unsigned report_count, unit_count, lane_count;
     enum job_nan on_nan;
     uint64_t applied;           /* the largest */
-    struct step_record *record; /* scratch: what all reporters know of one step */
+    struct step_record *record; /* scratch: the union of all reporters' records of one step */
     bool *covered;              /* scratch: unit_count */
 };
 
@@ -29,7 +31,7 @@ static bool has_state(const struct worker_report *report)
     return report->held_unit_count > 0 || report->old_unit_count > 0;
 }
 
-/* The last step of which the reporter has the gradients or more. */
+/* Return the last step whose gradients the reporter holds, or that it has applied. */
 static uint64_t reach(const struct worker_report *report)
 {
     return report->applied_step + (report->holds ? 1 : 0);
@@ -44,13 +46,14 @@ static uint64_t largest_applied(const struct evidence *evidence)
     return applied;
 }
 
-/* One generation moves as one: whoever is not at a - 1 with gradients, or at a, contradicts. */
+/* Check that each generation moved as one: with a the largest applied step of a generation, a
+ * reporter that neither is at a - 1 with gradients nor at a contradicts the others. */
 static int check_generations(const struct evidence *evidence, struct error *error)
 {
     for (unsigned i = 0; i < evidence->report_count; i++) {
         const struct worker_report *behind = &evidence->reports[i];
         if (!has_state(behind) || behind->generation == 0 || reach(behind) >= evidence->applied)
-            continue; /* nobody can be ahead of it, or it moves by itself */
+            continue; /* none can be ahead of it, or it moves by itself */
         for (unsigned j = 0; j < evidence->report_count; j++) {
             const struct worker_report *ahead = &evidence->reports[j];
             if (has_state(ahead) && ahead->generation == behind->generation &&
@@ -66,7 +69,7 @@ static int check_generations(const struct evidence *evidence, struct error *erro
     return 0;
 }
 
-/* What all reporters together know of @step, into evidence->record. */
+/* Merge all reporters' records of @step into evidence->record. */
 static int gather_record(struct evidence *evidence, uint64_t step, struct error *error)
 {
     step_record_init(evidence->record, step, evidence->unit_count, evidence->lane_count);
@@ -105,7 +108,7 @@ unsigned recovery_ranges(const struct recovery *recovery, const struct worker_re
     return count;
 }
 
-/* The first unit that nobody has at recovery->step; unit_count when all are there. */
+/* Return the first unit that no reporter has at recovery->step; unit_count: none is missing. */
 static unsigned first_missing(const struct evidence *evidence, const struct recovery *recovery)
 {
     memset(evidence->covered, 0, evidence->unit_count * sizeof(bool));
@@ -123,7 +126,7 @@ static unsigned first_missing(const struct evidence *evidence, const struct reco
     return unit;
 }
 
-/* Whether some reporter needs `commit` to be at the step. */
+/* Return whether some reporter needs `commit` to be at the step. */
 static bool someone_applies(const struct evidence *evidence, const struct recovery *recovery)
 {
     for (unsigned i = 0; i < evidence->report_count; i++)
@@ -144,14 +147,14 @@ static bool everybody_holds_next(const struct evidence *evidence)
     return true;
 }
 
-/* What is known of the step is all of it, and may be applied. */
+/* Return whether the union of records is complete, and the step may be applied. */
 static bool may_stand(const struct evidence *evidence)
 {
     return step_record_complete(evidence->record) &&
            (evidence->on_nan == JOB_NAN_SKIP || step_record_finite(evidence->record));
 }
 
-/* The outcome if the next generation started from @step; the unit that would be missing. */
+/* Compute the outcome if the next generation started from @step, and the first missing unit. */
 static int try_step(struct evidence *evidence, uint64_t step, struct recovery *ret_recovery,
                     unsigned *ret_missing, struct error *error)
 {

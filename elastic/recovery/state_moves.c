@@ -2,11 +2,12 @@
  * Problem: after a change of layout each worker needs state that others have, and the pause of a
  * switch is as long as the busiest source takes to push.
  *
- * Design: greedy over (worker, unit) in order: near before far, then the source with least to push.
- * Ranks are found once for every holder; a source without one becomes a donor when first chosen.
+ * Design: greedy over (worker, unit) in order: near before far, then the source with the least to
+ * push. Ranks are found once for every holder; a source without a rank becomes a donor when it is
+ * first chosen.
  *
- * Invariants: one move for each (unit, worker) that lacks it; none for what is there; a source
- * holds what it pushes; donors have moves.
+ * Invariants: one move for each (unit, worker) that lacks it; none for a unit that is there; a
+ * source holds every unit that it pushes; donors have moves.
  */
 #include "elastic/recovery/state_moves.h"
 
@@ -52,7 +53,7 @@ static unsigned holder_of(const struct transfer *transfer, unsigned rank)
     return NO_RANK;
 }
 
-/* The first holder on the node of @worker; NO_RANK: none. */
+/* Return the first holder on the node of @worker; NO_RANK: none. */
 static unsigned node_of_worker(const struct transfer *transfer, const struct plan_worker *worker)
 {
     for (unsigned i = 0; i < transfer->holder_count; i++)
@@ -61,7 +62,8 @@ static unsigned node_of_worker(const struct transfer *transfer, const struct pla
     return NO_RANK;
 }
 
-/* A slot that another process of the plan has taken cannot push: there is one worker on a slot. */
+/* Return whether another process of the plan has the holder's slot. There is one worker on a slot,
+ * so such a holder cannot push. */
 static bool slot_is_taken(const struct plan *plan, const struct state_moves_holder *holder)
 {
     int rank = plan_find(plan, holder->node, holder->slot);
@@ -108,7 +110,7 @@ static int add_move(struct transfer *transfer, unsigned unit, unsigned holder, u
     return 0;
 }
 
-/* The units of @stage for @rank, which computes or shadows it. */
+/* Add moves for the units of @stage to @rank, which computes or shadows it. */
 static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, struct error *error)
 {
     const struct plan *plan = transfer->plan;
@@ -164,7 +166,8 @@ static bool lowest_on_node(const struct plan *plan, unsigned rank)
     return true;
 }
 
-/* After the donors are in place: their nodes may be the only ones with the history. */
+/* Plan the history moves. The donors must be in place: their nodes may be the only ones with the
+ * history. */
 static int fill_histories(const struct transfer *transfer, struct plan *plan)
 {
     unsigned total = plan->worker_count + plan->donor_count, source = 0;
@@ -200,7 +203,7 @@ static void find_ranks(struct transfer *transfer)
     }
 }
 
-/* Donors in the order of their ranks, as the moves name them. */
+/* Append the donors in the order of their ranks, as the moves name them. */
 static int append_donors(const struct transfer *transfer, struct plan *plan)
 {
     for (unsigned donor = 0; donor < transfer->donor_count; donor++) {

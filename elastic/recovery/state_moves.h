@@ -1,6 +1,6 @@
 /*
- * Who pushes which unit's state to whom when a layout takes over from what workers hold: moves,
- * donors, and the metrics history for nodes that have none.
+ * Plan the state moves for a new layout: which worker pushes which unit's state to which worker,
+ * the donors, and the metrics history for nodes without one.
  */
 #pragma once
 
@@ -20,18 +20,18 @@ struct state_moves_holder {
     char address[ADDRESS_SIZE];
     uint64_t instance;
     struct state_moves_range held[STATE_MOVES_RANGES_MAX]; /* count 0: none */
-    bool avoid; /* take from it only what nobody else has: its node may be gone */
+    bool avoid; /* a source only for units that no other holder has: its node may be gone */
 };
 
 /**
- * state_moves_fill() - moves, donors and histories of @plan, whose layout part is filled
+ * state_moves_fill() - fill moves, donors and histories of @plan, whose layout part is filled
  * @unit_bytes: of each unit, to balance over sources; NULL: all alike
  *
- * A worker needs its own stage and those that it shadows, and keeps what the holder with its (node,
- * slot, instance) has. Every other (unit, worker) gets exactly one move: from a holder on the same
- * node if there is one, else from the one that has least to push so far, else the first. Holders
- * without a rank that push become donors. Nodes with a holder have the metrics history; the others
- * get it from the lowest rank that has.
+ * A worker needs its own stage and the stages that it shadows, and keeps the units of the holder
+ * with its (node, slot, instance). Every other (unit, worker) gets exactly one move: from a holder
+ * on the same node if there is one, else from the holder with the least bytes to push so far, else
+ * from the first. Holders without a rank that push become donors. Nodes with a holder have the
+ * metrics history; the others get it from the lowest rank that has it.
  *
  * Return: 0; -ENODATA when some needed unit has no holder (@error names it; @plan unchanged);
  * -ENOMEM.
@@ -40,7 +40,7 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
                      unsigned holder_count, const size_t *unit_bytes,
                      struct error *error) CHECK_RESULT;
 
-/** state_moves_add_donors() - append @holders as donors that push nothing: an empty plan's, which
- * leave */
+/** state_moves_add_donors() - append @holders as donors that push nothing: the workers that leave
+ * by an empty plan */
 int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *holders,
                            unsigned holder_count) CHECK_RESULT;

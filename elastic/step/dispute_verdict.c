@@ -21,7 +21,8 @@ static size_t run_length(const struct dispute_verdict_claim *claims, size_t coun
     return length;
 }
 
-/* Of @count claims on one unit, ordered by their bits: how many the most say alike, and who. */
+/* Return the size of the largest run of equal claims on one unit, and its first index. The claims
+ * are sorted by their bits. */
 static size_t most_alike(const struct dispute_verdict_claim *claims, size_t count,
                          size_t *ret_first)
 {
@@ -37,7 +38,8 @@ static size_t most_alike(const struct dispute_verdict_claim *claims, size_t coun
     return most;
 }
 
-/* Who is wrong in one unit, or (@ret_accused all of them) who may be. */
+/* Mark the ranks that are wrong in one unit, or all of its holders as doubtful without a
+ * majority. */
 static void judge_unit(const struct dispute_verdict_claim *claims, size_t count, bool *wrong,
                        bool *doubtful, struct dispute_verdict *verdict)
 {
@@ -66,7 +68,7 @@ int dispute_verdict_judge(const struct dispute_verdict_claim *claims, size_t cou
     if (!sorted)
         return -ENOMEM;
     memset(ret_verdict, 0, sizeof(*ret_verdict));
-    if (count > 0) /* else there may be no array */
+    if (count > 0) /* @claims may be NULL when empty */
         memcpy(sorted, claims, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_claims);
     for (size_t at = 0, end; at < count; at = end) {

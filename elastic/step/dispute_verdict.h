@@ -1,8 +1,8 @@
 /*
- * Who is wrong where replicas hold different gradients, parameters or moments
- * (worker/step/dispute.h). Of each unit the value of more than half of those who hold it is right,
- * and whoever has another one is accused; where no value of any unit in dispute has so many, all
- * who hold such a unit are.
+ * Find the ranks with wrong gradients, parameters or moments when replicas disagree
+ * (worker/step/dispute.h). A value held by more than half of a unit's holders is right, and the
+ * holders of other values are accused. If no disputed unit has such a majority, all holders of
+ * disputed units are accused.
  */
 #pragma once
 
@@ -19,18 +19,18 @@ struct dispute_verdict_claim {
 };
 
 struct dispute_verdict {
-    bool settled;           /* a majority has spoken */
-    unsigned unit, holders; /* the first unit in dispute, and how many hold it */
-    unsigned accused_count; /* settled: those who are wrong; else all who hold such a unit */
+    bool settled;           /* at least one disputed unit has a majority */
+    unsigned unit, holders; /* first disputed unit and its number of holders */
+    unsigned accused_count; /* settled: the wrong ranks; else all holders of disputed units */
     unsigned accused[JOB_DEVICES_MAX]; /* ranks, ascending */
 };
 
 /**
- * dispute_verdict_judge() - from the claims of all ranks, in any order; of each rank one for a unit
- * at most
+ * dispute_verdict_judge() - decide from the claims of all ranks
+ * @claims: in any order, at most one per rank and unit
  * @rank_count: at most JOB_DEVICES_MAX, above every rank
  *
- * Where the claims agree nobody is accused, unsettled.
+ * When all claims agree no rank is accused and `settled` is false.
  * Return: 0, -ENOMEM
  */
 int dispute_verdict_judge(const struct dispute_verdict_claim *claims, size_t count,

@@ -22,7 +22,7 @@ static void accumulate(struct freeze_state *state, const struct step_record *rec
     }
 }
 
-/* The layer still training whose gradients were smallest. */
+/* Return the trained layer with the smallest gradients. */
 static unsigned calmest_layer(const struct freeze_state *state, unsigned layers)
 {
     unsigned calmest = state->frozen_layers;
@@ -32,7 +32,7 @@ static unsigned calmest_layer(const struct freeze_state *state, unsigned layers)
     return calmest;
 }
 
-/* Rounded up to whole layers; the slack keeps 0.07 * 100 = 7.000000000000001 at 7. */
+/* Round up to whole layers; the slack keeps 0.07 * 100 = 7.000000000000001 at 7. */
 static unsigned whole_layers(double layers)
 {
     return (unsigned)ceil(layers - 1e-9);
@@ -49,8 +49,8 @@ static unsigned decide_gradient(const struct freeze_state *state, const struct j
 }
 
 /*
- * layers * (1 - alpha)^t by repeated multiplication: the same bits everywhere, unlike pow(). Stops
- * early where what is left cannot matter any more.
+ * Compute layers * (1 - alpha)^t by repeated multiplication: the same bits on every machine, unlike
+ * pow(). Stop early when the remainder is below the slack.
  */
 static unsigned decide_schedule(const struct freeze_state *state, const struct job_spec *spec)
 {

@@ -3,14 +3,15 @@
  *
  * `gradient` is PipeTransformer's rule (He et al., ICML 2021): over the norms accumulated since the
  * last decision, frozen = min(ceil(frozen + alpha * (layers - frozen)), argmin over l >= frozen of
- * |g_l|), where layers count from 1 as in the paper: the layer that moves least is frozen too, so
- * every decision freezes at least one. Ties go to the lowest layer; a step that is left out because
- * its loss or gradient is no finite number has no say. `schedule` is ceil(layers * (1 - (1 -
- * alpha)^t)) at decision t. Both stop keep_active layers below the top, and neither ever thaws.
+ * |g_l|), where layers count from 1 as in the paper: the layer with the smallest norm is frozen
+ * too, so every decision freezes at least one. Ties go to the lowest layer. A step that is skipped
+ * because its loss or gradient is not finite does not count. `schedule` is ceil(layers * (1 - (1 -
+ * alpha)^t)) at decision t. Both policies stop keep_active layers below the top. A frozen layer
+ * stays frozen.
  *
  * A decision is made after every step that freeze.every divides. A layer's norm is over its
- * attention and MLP units; embedding and head have no say: the embedding freezes with the first
- * layer and the head never.
+ * attention and MLP units; embedding and head do not count. The embedding freezes with the first
+ * layer, the head never freezes.
  */
 #pragma once
 
@@ -26,11 +27,11 @@
 
 struct freeze_state {
     unsigned frozen_layers;
-    uint64_t decisions;                      /* how many have been made */
+    uint64_t decisions;                      /* decisions made so far */
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
 };
 
-/** freeze_init() - nothing frozen, nothing decided: the state before step 1 */
+/** freeze_init() - set the state before step 1: nothing frozen, no decision made */
 void freeze_init(struct freeze_state *state);
 
 /**
@@ -42,9 +43,14 @@ void freeze_init(struct freeze_state *state);
 void freeze_step(struct freeze_state *state, const struct job_spec *spec,
                  const struct step_record *record);
 
-/** freeze_encode() - values as bits; new reference, NULL when memory is short */
+/**
+ * freeze_encode() - encode the state with values as bits; new reference, NULL when out of memory
+ */
 json_t *freeze_encode(const struct freeze_state *state, unsigned layers);
 
-/** freeze_decode() - -EINVAL names the key: more frozen than @layers, or not @layers sums */
+/**
+ * freeze_decode() - decode the state; -EINVAL names the key: more frozen layers than @layers, or
+ * not @layers sums
+ */
 int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state,
                   struct error *error) CHECK_RESULT;

@@ -1,16 +1,15 @@
 /*
- * Problem: parts of what a step produced are known on different workers; after a failure the parts
- * must be put together again, and every later decision must see the same bits.
+ * Problem: each worker knows only a part of a step's results. After a failure the parts must be
+ * merged, and every later decision must see the same bits.
  *
- * Design: arrays of doubles in which "unknown" is one NaN pattern, merged value by value. Sums are
- * added in index order wherever they are needed, so no worker can arrive at other bits. Links carry
- * a fixed little-endian layout:
+ * Design: arrays of doubles in which "unknown" is one NaN pattern, merged value by value. Every
+ * worker adds sums in index order, so the bits are equal. Links carry a fixed little-endian layout:
  *
  *   u64 step, u32 units, u32 lanes, u32 evaluated, then f64 x units, f64 x lanes and, when
  *   evaluated, f64 x lanes again
  *
- * Failure modes: two workers that know different bits of one value break the promise of exactness;
- * that is -EBADMSG and never papered over.
+ * Failure modes: two workers that know different bits of one value violate exactness; the merge
+ * fails with -EBADMSG.
  */
 #include "elastic/step/step_record.h"
 
@@ -55,7 +54,7 @@ bool step_record_is_known(double value)
     return bits_of(value) != UNKNOWN_BITS;
 }
 
-/* A record's values are up to three rows; what is done to one is done to all. */
+/* The values of a record are up to three rows, which are processed alike. */
 struct row {
     double *values;
     unsigned count;
@@ -169,7 +168,7 @@ static double sum_in_order(const double *values, unsigned count)
     return sum;
 }
 
-/* Of no token the sum is 0, and so is the mean. */
+/* With no token the sum is 0, and so is the mean. */
 static double mean(const double *sums, unsigned count, uint64_t tokens)
 {
     return step_record_known(sum_in_order(sums, count) / (double)MAX(tokens, (uint64_t)1));

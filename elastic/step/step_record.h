@@ -1,7 +1,7 @@
 /*
- * What the world agrees on for one step: the square sums of every unit's gradient and the losses.
- * It travels up and down the exchange that commits a step, in reports after a failure, and in the
- * plan that lets a step stand. Values are exact (bits), so metrics come out equal everywhere.
+ * The values that all ranks agree on for one step: the square sums of every unit's gradient and the
+ * losses. A record travels in the commit exchange of a step, in reports after a failure, and in the
+ * plan that keeps a step. Values are exact (bits), so metrics are equal on every rank.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 
 /*
  * "Not known here" is one bit pattern, NAN's. A run that diverges computes NaN too, and must still
- * commit its steps: step_record_known() gives those another pattern, one for all of them, so that
- * they count as known and agree wherever they were made. Every computed value goes through it.
+ * commit its steps: step_record_known() turns each computed NaN into one other pattern, so that
+ * computed NaNs count as known and agree on all ranks. Every computed value goes through it.
  */
 double step_record_unknown(void);
 double step_record_known(double computed);
@@ -28,56 +28,74 @@ bool step_record_is_known(double value);
 struct step_record {
     uint64_t step; /* from 1; 0: empty */
     unsigned unit_count, lane_count;
-    /* Square sum of each unit's reduced gradient; NaN: not known here. Frozen units: 0. */
+    /* Square sum of each unit's reduced gradient; NaN: unknown here. Frozen units: 0. */
     double unit_squares[STEP_RECORD_UNITS_MAX];
-    /* Sum of the token losses of each lane; NaN: not known here. */
+    /* Sum of the token losses of each lane; NaN: unknown here. */
     double lane_losses[STEP_RECORD_LANES_MAX];
-    bool evaluated; /* validation ran with the parameters this step starts from */
+    bool evaluated; /* validation ran with the parameters before this step */
     double lane_validation_losses[STEP_RECORD_LANES_MAX];
 };
 
-/** step_record_init() - @step with every value unknown; counts within the maxima above */
+/**
+ * step_record_init() - set up a record of @step with every value unknown; counts within the maxima
+ * above
+ */
 void step_record_init(struct step_record *record, uint64_t step, unsigned unit_count,
                       unsigned lane_count);
 
 /**
- * step_record_merge() - take what @from knows and @into does not
+ * step_record_merge() - copy the values that are known in @from and unknown in @into
  *
- * An empty @from changes nothing; an empty @into becomes @from. `evaluated` is taken from either.
- * Return: 0; -EBADMSG when the two speak of different steps or shapes, or both know a value and
- * differ in a bit (@into is unchanged).
+ * An empty @from changes nothing; an empty @into becomes @from. `evaluated` is set if either has
+ * it.
+ * Return: 0; -EBADMSG when the two have different steps or shapes, or a value known in both differs
+ * in a bit (@into is unchanged).
  */
 int step_record_merge(struct step_record *into, const struct step_record *from) CHECK_RESULT;
 
-/** step_record_disputed() - both know the square sum of some unit, of one step, and differ in it */
+/**
+ * step_record_disputed() - return whether the records of one step differ in a square sum that both
+ * know
+ */
 bool step_record_disputed(const struct step_record *a, const struct step_record *b);
 
-/** step_record_complete() - not empty and nothing unknown */
+/** step_record_complete() - return whether the record is not empty and has no unknown value */
 bool step_record_complete(const struct step_record *record);
 
 /**
- * step_record_loss(), step_record_validation_loss() - mean token loss: lane sums added in lane
- * order, over the @tokens that count (0: where none does, the mean is 0). A NaN comes out with one
+ * step_record_loss(), step_record_validation_loss() - return the mean token loss: lane sums added
+ * in lane order, divided by the @tokens that count. With 0 tokens the mean is 0. A NaN has the same
  * bit pattern on every machine.
  */
 double step_record_loss(const struct step_record *record, uint64_t tokens);
 double step_record_validation_loss(const struct step_record *record, uint64_t tokens);
 
-/** step_record_finite() - loss and gradient norm of a complete record are numbers: else its step
- * changes no parameter (train.on_nan of a job). Equal records, equal answers. */
+/**
+ * step_record_finite() - return whether loss and gradient norm of a complete record are finite;
+ * otherwise its step changes no parameter (train.on_nan of a job). Equal records give equal
+ * results.
+ */
 bool step_record_finite(const struct step_record *record);
 
-/** step_record_norm() - global gradient norm: unit squares added in unit order, then the root */
+/**
+ * step_record_norm() - return the global gradient norm: unit squares added in unit order, then the
+ * root
+ */
 double step_record_norm(const struct step_record *record);
 
-/** step_record_pack() - append the little-endian bytes that links carry; 0 or -ENOMEM */
+/** step_record_pack() - append the little-endian wire format; 0 or -ENOMEM */
 int step_record_pack(const struct step_record *record, struct bytes *ret_bytes) CHECK_RESULT;
-/** step_record_unpack() - from exactly @size_bytes; -EBADMSG on anything pack() does not write */
+/**
+ * step_record_unpack() - decode exactly @size_bytes; -EBADMSG on any input that step_record_pack()
+ * does not write
+ */
 int step_record_unpack(const uint8_t *data, size_t size_bytes,
                        struct step_record *ret_record) CHECK_RESULT;
 
-/** step_record_encode() - JSON with values as bits; new reference, NULL when memory is short */
+/**
+ * step_record_encode() - encode as JSON with values as bits; new reference, NULL when out of memory
+ */
 json_t *step_record_encode(const struct step_record *record);
-/** step_record_decode() - -EINVAL names the key */
+/** step_record_decode() - decode the JSON form; -EINVAL names the key */
 int step_record_decode(const json_t *tree, struct step_record *ret_record,
                        struct error *error) CHECK_RESULT;

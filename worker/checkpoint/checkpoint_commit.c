@@ -22,7 +22,7 @@
 #include "worker/checkpoint/source_files.h"
 #include "worker/metrics/history.h"
 
-/* How long the other nodes' keepers may take: long enough for a slow network, not for ever. */
+/* Time limit of the other nodes' keepers: long enough for a slow network. */
 #define KEEPERS_NS          (60 * NS_PER_SECOND)
 #define KEEPERS_BYTES_A_SEC ((uint64_t)4 << 20)
 
@@ -40,8 +40,8 @@ struct checkpoint_commit {
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
     struct replication *spread;
-    struct replication_receipt *receipts; /* of each store that writes; NULL without copies */
-    struct hash128 *part_digests;         /* of each store: of the parts that rank 0 has merged */
+    struct replication_receipt *receipts; /* per store that writes; NULL without copies */
+    struct hash128 *part_digests;         /* per store: of the parts that rank 0 has merged */
     struct control_checkpoint result;
     char warning[CONTROL_TEXT_SIZE];
     int status;
@@ -68,7 +68,7 @@ static int read_part(struct checkpoint_commit *commit, unsigned rank, struct man
     return status;
 }
 
-/* Shares that an equal checkpoint stands for, or that there is no place for. */
+/* Drop the shares: an equal checkpoint exists, or they cannot be committed. */
 static void drop_shares(const struct checkpoint_commit *commit)
 {
     struct error error = {0};
@@ -93,7 +93,7 @@ static int commit_manifest(struct checkpoint_commit *commit, const struct manife
 
 /* ---- copies ---- */
 
-/* The nodes that have @store's share, the one that wrote it first. */
+/* List the nodes that have @store's share, its writer first. */
 static unsigned places_of(const struct checkpoint_commit *commit, unsigned store,
                           char ret_nodes[MANIFEST_NODES_MAX][NAME_SIZE])
 {
@@ -125,8 +125,8 @@ static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
     return ((const struct replication_receipt *)receipts)[keeper].has[writer];
 }
 
-/* For the commit record. Before anything has its final name: one without them would say that all is
- * in a folder of all nodes. */
+/* Put the nodes of the shares into the commit record. Runs before any folder gets its final name: a
+ * record without nodes would mean one folder for all nodes. */
 static int tell_places(struct checkpoint_commit *commit)
 {
     int status =
@@ -173,7 +173,7 @@ static uint64_t keepers_deadline(uint64_t size_bytes)
     return clock_monotonic_ns() + KEEPERS_NS + size_bytes / KEEPERS_BYTES_A_SEC * NS_PER_SECOND;
 }
 
-/* A keeper whose folder could not be removed may still hold copies of an earlier attempt, which
+/* A keeper that could not remove its folder may still hold copies of an earlier attempt, which
  * divided the state in another way. */
 static int check_receipts(struct checkpoint_commit *commit)
 {
@@ -233,9 +233,9 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
     return 0;
 }
 
-/* ---- both ---- */
+/* ---- with and without copies ---- */
 
-/* The description of what @rank has written; with copies its digest is kept, once. */
+/* Fetch the part of @rank; with copies its digest is added up, once. */
 static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct manifest *ret_part)
 {
     struct hash128 digest;
@@ -269,7 +269,7 @@ static int merge_parts(struct checkpoint_commit *commit, struct manifest *into)
     return status;
 }
 
-/* Not worth a checkpoint. */
+/* A failure is only logged: the checkpoint is restorable without metrics. */
 static void save_history(const struct checkpoint_commit *commit, struct manifest *manifest)
 {
     char part[1024], before[FOLDER_PATH_SIZE];
@@ -289,7 +289,7 @@ static void save_history(const struct checkpoint_commit *commit, struct manifest
                     error.text);
 }
 
-/* The same holds for them. */
+/* A failure is only logged: the checkpoint is restorable without these files. */
 static void save_source_files(struct checkpoint_commit *commit, struct manifest *manifest)
 {
     char part[1024], left_out[MODEL_FILES_WORDS];
@@ -332,7 +332,7 @@ static int assemble(struct checkpoint_commit *commit, struct manifest *ret_manif
     return status ? status : manifest_seal(ret_manifest, commit->tensor_count, &commit->error);
 }
 
-/* The copies come first: the manifest says where they lie. */
+/* Runs before the manifest is written, which lists the nodes of the copies. */
 static int gather_copies(struct checkpoint_commit *commit)
 {
     struct manifest all = {0};
@@ -450,7 +450,7 @@ int checkpoint_commit_finish(struct checkpoint_commit *commit,
         *error = commit->error;
     if (!status) {
         *ret_result = commit->result;
-        commit->result.shares = NULL; /* the caller's now */
+        commit->result.shares = NULL; /* owned by the caller now */
         memcpy(ret_warning, commit->warning, CONTROL_TEXT_SIZE);
     }
     commit_free(commit);

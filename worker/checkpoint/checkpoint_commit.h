@@ -1,10 +1,11 @@
 /*
- * Rank 0 makes a checkpoint of everybody's shares, on a thread of its own: it merges their parts,
- * writes the manifest, and gives the folder its final name. Recording it in etcd is its firnd's.
+ * Rank 0 commits a checkpoint from the shares of all ranks, on a thread of its own: it merges their
+ * parts, writes the manifest, and gives the folder its final name. Its firnd records the checkpoint
+ * in etcd.
  *
  * With copies (worker/checkpoint/replication.h) it also fetches the copies that its own node keeps,
- * waits for the other nodes' keepers, notes who has what, and is the last to give its folder the
- * final name.
+ * waits for the other nodes' keepers, lists the nodes of every share, and is the last to give its
+ * folder the final name.
  */
 #pragma once
 
@@ -18,28 +19,28 @@ struct checkpoint_commit;
 
 struct checkpoint_commit_options {
     const struct io *io;
-    const char *folder; /* the job's; copied */
-    const char
-        *metrics_path; /* taken along up to the step (worker/metrics/history.h); "": none; copied */
-    const char *restored;        /* the checkpoint that this worker began with; "": none; copied */
-    const struct job_spec *spec; /* borrowed until it has started */
+    const char *folder;          /* of the job; copied */
+    const char *metrics_path;    /* of this node (worker/metrics/history.h); "": none; copied */
+    const char *restored;        /* the checkpoint that this worker restored; "": none; copied */
+    const struct job_spec *spec; /* borrowed until checkpoint_commit_start() returns */
     uint64_t step, generation;
     unsigned world, tensor_count;
-    const bool *left_out;   /* (world,): ranks that wrote nothing; copied */
+    const bool *left_out;   /* (world,): ranks that wrote no share; copied */
     json_t *state, *config; /* borrowed references */
     uint64_t began_ns, stall_ns;
     struct replication
         *spread; /* borrowed until checkpoint_commit_finish(); NULL: one folder for all nodes */
 };
 
-/** checkpoint_commit_start() - NULL when memory or threads are short */
+/** checkpoint_commit_start() - start the thread; NULL when memory or threads are short */
 struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit_options *options);
 bool checkpoint_commit_done(const struct checkpoint_commit *commit);
 uint64_t checkpoint_commit_step(const struct checkpoint_commit *commit);
 uint64_t checkpoint_commit_generation(const struct checkpoint_commit *commit);
 /**
  * checkpoint_commit_finish() - wait for the end; frees @commit
- * @ret_warning: fewer copies than asked for: why, for people; else empty
+ * @ret_warning: fewer copies than requested: the reason as text; else empty
+ *
  * Return: 0: *ret_result is to be recorded, and to be freed by the caller; else negative with
  * @error
  */

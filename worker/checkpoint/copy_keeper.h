@@ -1,7 +1,7 @@
 /*
- * What a node other than rank 0's does for a checkpoint with copies, on a thread of its lowest
- * rank: fetch the copies that it keeps, say so, wait until rank 0 has sealed the manifest, take it
- * over, and give the folder its final name (worker/checkpoint/replication.h).
+ * The part of a node other than rank 0's in a checkpoint with copies, on a thread of its lowest
+ * rank: fetch the copies that the node keeps, write a receipt, wait until rank 0 has sealed the
+ * manifest, fetch it, and give the folder its final name (worker/checkpoint/replication.h).
  */
 #pragma once
 
@@ -9,11 +9,12 @@
 
 struct copy_keeper;
 
-/** copy_keeper_start() - @spread: borrowed until copy_keeper_finish(); NULL when memory or threads
- * are short
+/** copy_keeper_start() - start the thread; NULL when memory or threads are short
+ * @spread: borrowed until copy_keeper_finish()
  */
 struct copy_keeper *copy_keeper_start(struct replication *spread);
 bool copy_keeper_done(const struct copy_keeper *keeper);
-/** copy_keeper_finish() - wait for the end; frees @keeper. Return: 0, or why this node's folder of
- * the checkpoint is not complete */
+/** copy_keeper_finish() - wait for the end; frees @keeper
+ *
+ * Return: 0; negative with @error: this node's folder of the checkpoint is not complete */
 int copy_keeper_finish(struct copy_keeper *keeper, struct error *error);

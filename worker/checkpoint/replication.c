@@ -24,7 +24,7 @@
 #define PLACED      "placed"
 #define LOOK_MIN_NS (NS_PER_SECOND / 100)
 #define LOOK_MAX_NS (NS_PER_SECOND / 5)
-#define TRIES_MAX   5 /* to fetch one share, when its node does not answer for a moment */
+#define TRIES_MAX   5 /* to fetch one share when its node does not answer */
 
 /* ---- start and end ---- */
 
@@ -98,7 +98,7 @@ void replication_free(struct replication *spread)
     free(spread);
 }
 
-/* ---- files that say something ---- */
+/* ---- files with one fact ---- */
 
 unsigned replication_store(const struct replication *spread, unsigned rank)
 {
@@ -119,7 +119,7 @@ void replication_path(const struct replication *spread, const char *file,
     snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/%s", folder, file);
 }
 
-/* A file of @store's part folder, or of its finished one. */
+/* Read a file of @store's part folder, or of its finished folder. */
 static int read_note(struct replication *spread, unsigned store, bool finished, const char *file,
                      size_t size_max, struct bytes *text, struct error *error)
 {
@@ -136,7 +136,7 @@ static int read_note(struct replication *spread, unsigned store, bool finished, 
     return file_read(path, size_max, text, error);
 }
 
-/* Look until it is there: waiting for others costs them a request now and then. */
+/* Poll until the file exists: waiting costs the other node a request now and then. */
 static int await_note(struct replication *spread, unsigned store, bool finished, const char *file,
                       uint64_t deadline_ns, json_t **ret_tree, struct error *error)
 {
@@ -199,7 +199,7 @@ int replication_part(struct replication *spread, unsigned rank, struct manifest 
 
 /* ---- copies ---- */
 
-/* With one folder for all nodes everybody would rename it under everybody's hands. */
+/* With one folder for all nodes each node would rename the folder while the others use it. */
 static int check_own_folder(const struct replication *spread, unsigned rank, struct error *error)
 {
     char name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + 64];
@@ -227,7 +227,7 @@ static int receive_rank(struct replication *spread, unsigned rank, struct hash12
     return status;
 }
 
-/* A firnd that is replaced is away for a moment. */
+/* Retry: a firnd that is being replaced is away for a moment. */
 static int receive_patiently(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
                              struct error *error)
 {
@@ -432,7 +432,7 @@ int replication_await_placed(struct replication *spread, unsigned store,
             return status;
         if (!strcmp(placed.sha256, seal->sha256))
             return 0;
-        /* What is there is of an earlier try at this step. */
+        /* The file is of an earlier attempt at this step. */
         if (atomic_load(&spread->stop) || clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s has another checkpoint of step %" PRIu64,
                              spread->plan->stores[store].node, spread->step);

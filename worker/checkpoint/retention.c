@@ -19,8 +19,7 @@ struct retention {
     uint64_t kept_from, step, spared_step;
 };
 
-/* How many of the checkpoints that stay do so without a pin: the form that checkpoint_retain()
- * wants. */
+/* Count the kept checkpoints that are not pinned, as checkpoint_retain() needs it. */
 static int count_kept(const struct retention *retention, unsigned *ret_count, struct error *error)
 {
     AUTO_FREE uint64_t *steps = NULL;

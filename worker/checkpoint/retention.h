@@ -1,10 +1,10 @@
 /*
- * Removing checkpoints that nobody needs any more, in a thread of its own: deleting large files
- * takes long, and no step waits for it.
+ * Remove checkpoints that are no longer needed, in a thread of its own: deleting large files takes
+ * long, and no step waits for it.
  *
- * What goes is decided by the records in etcd, not by what lies on disk. Files go only after the
- * record that names them is gone, so no record ever promises a checkpoint that is not there: also
- * when etcd is away for many checkpoints, and when one of them was never recorded.
+ * The records in etcd decide, not the files on disk. Files go only after the record that names them
+ * is gone, so every record's checkpoint exists, also when etcd is away for many checkpoints, and
+ * when one of them was never recorded.
  */
 #pragma once
 
@@ -17,5 +17,5 @@ struct retention;
  * threads are short. */
 struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded);
 bool retention_done(const struct retention *retention);
-/** retention_free() - waits for it; NULL allowed */
+/** retention_free() - wait for the thread and free; NULL allowed */
 void retention_free(struct retention *retention);

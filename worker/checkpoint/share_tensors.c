@@ -7,8 +7,8 @@
 
 struct division {
     const struct state *state;
-    unsigned replica, replica_count; /* of those that write */
-    uint64_t *bytes;                 /* a replica: what it has so far */
+    unsigned replica, replica_count; /* among the replicas that write */
+    uint64_t *bytes;                 /* per replica: bytes assigned so far */
     struct share_tensors *own;
     unsigned room;
 };
@@ -59,7 +59,7 @@ static int divide(void *context, const struct canonical_tensor *at)
     return 0;
 }
 
-/* How many replicas of @stage that write come before replica @end. */
+/* Count the writing replicas of @stage before replica @end. */
 static unsigned count_writers(const struct plan *plan, unsigned stage, unsigned end,
                               const bool *left_out)
 {

@@ -1,9 +1,10 @@
 /*
- * Which tensors one rank writes of a checkpoint.
+ * The tensors of a checkpoint that one rank writes.
  *
- * Every tensor of a stage goes to the replica that has the least to write so far; frozen units go
- * around whole and weigh nothing, for they are written once and then linked. All of it follows from
- * the plan, the freeze state and who sits out, so the replicas agree without a word.
+ * Every tensor of a stage goes to the replica with the fewest bytes so far. Frozen units go to the
+ * replicas in turn, whole and with no weight, because they are written once and then linked. The
+ * result follows from the plan, the freeze state and the ranks left out, so the replicas agree
+ * without a message.
  */
 #pragma once
 
@@ -12,15 +13,17 @@
 #include "worker/state/state.h"
 
 struct share_tensors {
-    struct checkpoint_tensor *list; /* owned; data: memory of the device, borrowed from the state */
+    struct checkpoint_tensor *list; /* owned; data: device memory, borrowed from the state */
     unsigned count;
     size_t size_bytes;
 };
 
 /**
- * share_tensors_of() - those of @rank, whose stage is held, and who writes
- * @left_out: by rank, who writes nothing; not all replicas of a stage
- * (elastic/copies/checkpoint_writers.h). NULL: nobody Return: 0; -ENOMEM
+ * share_tensors_of() - list the tensors of @rank, which holds its stage and is not left out
+ * @left_out: by rank: writes nothing; not all replicas of a stage
+ * (elastic/copies/checkpoint_writers.h). NULL: none
+ *
+ * Return: 0; -ENOMEM
  */
 int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
                      const bool *left_out, struct share_tensors *ret_tensors) CHECK_RESULT;

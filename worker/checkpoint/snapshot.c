@@ -26,11 +26,11 @@
 #include "worker/state/canonical.h"
 
 #define SMALL_BLOCK_BYTES                                                                          \
-    (PROCESS_SMALL_STAGING_BYTES / 16) /* as many blocks as the large one has */
+    (PROCESS_SMALL_STAGING_BYTES / 16) /* as many blocks as the large arena has */
 
 _Static_assert(PROCESS_SMALL_STAGING_BYTES >= CHECKPOINT_ARENA_MIN, "plans count it as staging");
 
-/* Parameters, and the moments of those that are trained. */
+/* Return the bytes of all parameters, and of the moments of the trained ones. */
 static uint64_t state_bytes(const struct state *state)
 {
     uint64_t elements = 0;
@@ -40,13 +40,13 @@ static uint64_t state_bytes(const struct state *state)
     return elements * sizeof(float);
 }
 
-/* Of a state that fits into the least arena: every page of more would be touched for nothing. */
+/* True if the state fits into the least arena: more pages would be touched for nothing. */
 static bool is_small(const struct state *state)
 {
     return state_bytes(state) <= PROCESS_SMALL_STAGING_BYTES;
 }
 
-/* A small model is on disk before any disk has got going. */
+/* Skip tuning for a small model: its writes end before a measurement of the disk would. */
 static struct io_tuning choose_tuning(const struct state *state, const struct io *io,
                                       const char *folder)
 {
@@ -63,32 +63,32 @@ struct snapshot {
     const struct io *io;
     struct checkpoint_writer *writer;
     char folder[JOB_PATH_SIZE];
-    struct checkpoint_home home;      /* the same; the writer's once it has started */
-    char metrics_path[JOB_PATH_SIZE]; /* rank 0: of this node; else "" */
-    char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker began with, or "" */
-    bool writing;                     /* a share of `begun_step` is with the writer */
-    bool staged;                      /* its memory has been let go */
-    struct share_copy *copy;          /* NULL: the writer reads the state where it lies */
+    struct checkpoint_home home;      /* of `folder`; only for the writer once it has started */
+    char metrics_path[JOB_PATH_SIZE]; /* rank 0: file of this node; else "" */
+    char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker restored, or "" */
+    bool writing;                     /* the writer has a share of `begun_step` */
+    bool staged;                      /* the share's memory is released */
+    struct share_copy *copy;          /* NULL: the writer reads the state in place */
     struct checkpoint_share *copying; /* begun, but not with the writer yet */
     struct share_tensors copying_tensors;
     uint64_t begun_step, begun_generation;
     unsigned rank, world;
-    json_t *begun_state, *begun_config; /* of the manifest, as they were at the boundary */
+    json_t *begun_state, *begun_config; /* for the manifest, as of the boundary */
     unsigned begun_tensor_count;
     bool *left_out;                /* (world,): ranks that write nothing of begun_step */
-    char left_out_node[NAME_SIZE]; /* one of theirs; "": nobody's */
+    char left_out_node[NAME_SIZE]; /* node of one of them; "": none */
     uint64_t unable_step;          /* failed because this node could not write its part */
     uint64_t durable_step, failed_step, committed_step, abandoned_step;
     uint64_t committed_generation; /* another one's commit of the same step was not recorded */
     uint64_t began_ns, stall_ns;
     struct checkpoint_commit *commit;
-    struct control_checkpoint *unsaid; /* a commit that was through when its generation ended */
+    struct control_checkpoint *unsaid; /* a commit not reported in its own generation */
     char warning[CONTROL_TEXT_SIZE];   /* of the last commit */
     /* With copies: */
     char node[NAME_SIZE];
     uint64_t timeout_ns, kept_step;
     struct replication *spread;  /* of begun_step; NULL: one folder for all nodes */
-    struct copy_keeper *keeper;  /* this node's part in it, unless this is rank 0 */
+    struct copy_keeper *keeper;  /* this node's part in begun_step, unless this is rank 0 */
     struct retention *retention; /* the last one; NULL before the first */
 };
 
@@ -134,7 +134,7 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
 
 int snapshot_try(const struct snapshot *snapshot, struct error *error)
 {
-    bool shared = snapshot->state->spec->checkpoint.copies < 2; /* else a node has a part of it */
+    bool shared = snapshot->state->spec->checkpoint.copies < 2; /* else a node writes only a part */
 
     return checkpoint_writable(snapshot->folder, shared ? state_bytes(snapshot->state) : 0, error);
 }
@@ -170,7 +170,7 @@ static void warn_of_left_out(struct snapshot *snapshot)
                  snapshot->left_out_node);
 }
 
-/* A commit's end, whatever it was; what went through is told at the next occasion. */
+/* End a commit; a successful one is kept for the next report. */
 static int end_commit(struct snapshot *snapshot, struct error *error)
 {
     uint64_t step = checkpoint_commit_step(snapshot->commit);
@@ -198,7 +198,7 @@ static int end_commit(struct snapshot *snapshot, struct error *error)
     return status;
 }
 
-/* Copies that are under way are given up: the next generation has another key and other nodes. */
+/* Abandon copies in flight: the next generation has another key and other nodes. */
 static void end_spread(struct snapshot *snapshot)
 {
     struct error error = {0};
@@ -258,7 +258,7 @@ void snapshot_reset(struct snapshot *snapshot)
     forget_begun(snapshot);
 }
 
-/* The tensors on their way to the host; the share goes to the writer when they are there. */
+/* Begin the copy to the host; the writer gets the share when the copy is complete. */
 static int begin_copying(struct snapshot *snapshot, const struct checkpoint_share *share,
                          struct share_tensors *tensors)
 {
@@ -277,7 +277,7 @@ static int begin_copying(struct snapshot *snapshot, const struct checkpoint_shar
     }
     share_copy_end(snapshot->copy);
     *snapshot->copying = *share;
-    snapshot->copying_tensors = *tensors; /* and the list with them */
+    snapshot->copying_tensors = *tensors; /* with ownership of the list */
     *tensors = (struct share_tensors){0};
     return 0;
 }
@@ -364,7 +364,7 @@ static int note_left_out(struct snapshot *snapshot, const struct plan *plan, con
     return copy ? 0 : -ENOMEM;
 }
 
-/* What the manifest says of the boundary beside its tensors. */
+/* Record the manifest's data on the boundary, apart from its tensors. */
 static int describe_boundary(struct snapshot *snapshot, const struct plan *plan, unsigned rank)
 {
     const struct state *state = snapshot->state;
@@ -410,13 +410,13 @@ bool snapshot_sits_out(const struct snapshot *snapshot)
     return snapshot->left_out && snapshot->left_out[snapshot->rank];
 }
 
-/* What was written of it is removed already: that its files are gone is no news to anybody. */
+/* The files of an abandoned step are removed: do not report that they are missing. */
 static bool is_abandoned(const struct snapshot *snapshot)
 {
     return snapshot->begun_step && snapshot->begun_step == snapshot->abandoned_step;
 }
 
-/* A step was begun, and rank 0 does not know yet what becomes of it. */
+/* True while a step was begun, and rank 0 does not know its outcome yet. */
 static bool is_open(const struct snapshot *snapshot)
 {
     return snapshot->begun_step && !is_committed(snapshot) && !is_abandoned(snapshot) &&
@@ -437,7 +437,7 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
     int status = begin(snapshot, plan, rank, left_out, error);
     snapshot->writing = !status && !snapshot_sits_out(snapshot);
     snapshot->staged = false;
-    if (status) /* the others have begun theirs: it fails as one that fails later */
+    if (status) /* the other ranks have begun theirs: the step fails like a share */
         snapshot->failed_step = snapshot->begun_step;
     return status;
 }
@@ -466,7 +466,8 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
     return part_file_write(directory, snapshot->rank, part, error);
 }
 
-/* Others could write it, then. Not what other nodes or want of memory may be the cause of. */
+/* True for errors of this node's disk, which other writers do not have; not for errors of other
+ * nodes or of memory. */
 static bool is_of_the_disk(int code)
 {
     static const int codes[] = {-ENOSPC, -EDQUOT, -EROFS, -EIO, -EACCES, -EPERM, -ESTALE, -ENODEV};
@@ -484,7 +485,7 @@ static void note_failure(struct snapshot *snapshot, int code)
         snapshot->unable_step = snapshot->begun_step;
 }
 
-/* This node's part in a checkpoint with copies has come to its end. */
+/* End this node's part in a checkpoint with copies, if it is done. */
 static int poll_keeper(struct snapshot *snapshot, struct error *error)
 {
     if (!snapshot->keeper || !copy_keeper_done(snapshot->keeper))
@@ -496,8 +497,7 @@ static int poll_keeper(struct snapshot *snapshot, struct error *error)
     return status;
 }
 
-/* A share whose copy is complete goes to the writer; the copy is not touched before the next one.
- */
+/* When the copy is complete, give the share to the writer; the next share reuses the copy. */
 static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *error)
 {
     int status;
@@ -575,7 +575,7 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
         return false;
     snapshot->abandoned_step = failed_step;
     if (snapshot->rank != 0 && !snapshot->spread)
-        return false; /* there is one folder, and rank 0 looks after it */
+        return false; /* there is one folder, and rank 0 cleans it up */
     end_spread(snapshot);
     if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
@@ -644,7 +644,7 @@ void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
         return;
     log_error("the checkpoint of step %" PRIu64 " cannot be committed: no memory or no thread",
               durable_step);
-    if (snapshot->spread) /* others wait for this node */
+    if (snapshot->spread) /* other nodes wait for this one */
         snapshot->failed_step = durable_step;
 }
 

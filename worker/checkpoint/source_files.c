@@ -10,8 +10,8 @@
 #include "checkpoint/format/model_files.h"
 #include "elastic/job/huggingface.h"
 
-/* What @config says of the model must be what the job has computed: the folder may have changed.
- * Whether the head is tied changes while a job trains. */
+/* Check that @config describes the model that the job has computed: the folder may have changed.
+ * Tying of the head is not compared, because it changes while a job trains. */
 static int check(const struct source_files *files, const json_t *config, struct error *error)
 {
     const json_t *model = json_object_get(files->spec, "model");
@@ -47,7 +47,7 @@ static int take_from(const struct source_files *files, const struct companion_so
     return *ret_config ? 0 : error_set(error, -ENOMEM, "no memory for config.json");
 }
 
-/* Files of a source that failed half-way: the next one may have others. */
+/* Drop the files of a source that failed half-way: the next source may have others. */
 static void drop(const struct source_files *files, struct manifest *manifest, size_t listed)
 {
     char path[FOLDER_FILE_SIZE];
@@ -59,7 +59,7 @@ static void drop(const struct source_files *files, struct manifest *manifest, si
     manifest_drop_files(manifest, listed);
 }
 
-/* From the checkpoint in @path, whose manifest is @source. */
+/* Take the files from the checkpoint in @path, whose manifest is @source. */
 static int take_from_checkpoint(const struct source_files *files, const char *path,
                                 const struct manifest *source, struct manifest *manifest,
                                 json_t **ret_config, char *ret_left_out)
@@ -74,7 +74,7 @@ static int take_from_checkpoint(const struct source_files *files, const char *pa
     return status;
 }
 
-/* From the newest checkpoint that has them undamaged. */
+/* Take the files from the newest checkpoint that has them undamaged. */
 static int take_from_newest(const struct source_files *files, struct manifest *manifest,
                             json_t **ret_config, char *ret_left_out)
 {

@@ -38,7 +38,7 @@ void host_copy_done(struct host_copy *copy)
     memset(copy, 0, sizeof(*copy));
 }
 
-/* On the communication queue, once the compute queue has come to `used`. */
+/* Copy on the communication queue, once the compute queue has reached `used`. */
 static void move(struct host_copy *copy, void *to, const void *from)
 {
     copy->kernel->queue_wait(copy->device, KERNEL_QUEUE_COMMUNICATION, copy->used);

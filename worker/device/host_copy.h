@@ -1,15 +1,16 @@
 /*
- * A buffer of the device and its place in the memory of the host, for whatever leaves the device or
- * comes to it from elsewhere: links, sums that are made on the host.
+ * A device buffer and its copy in host memory, for data that leaves the device or comes to it: over
+ * links, or for sums that are made on the host.
  *
- * Where the device's memory is the host's the two are one, and every call here is nothing.
- * Elsewhere the place is pinned, and copies run on the communication queue beside what computes:
+ * Where device memory is host memory the two are the same buffer, and every call here does nothing.
+ * Elsewhere the host buffer is pinned, and copies run on the communication queue beside the compute
+ * queue:
  *
- *     fetch   device to host, after all that was computed so far
- *     used    what was computed so far is the last that needs the device's buffer as it is
- *     store   host to device, after `used`; what is computed later finds it there
+ *     fetch   device to host, after all computations queued so far
+ *     used    the last computation that reads the device buffer as it is has been queued
+ *     store   host to device, after `used`; computations queued later read the new data
  *
- * A copy that is under way owns the host's place: wait before it is read or written.
+ * A copy in flight owns the host buffer: wait before reading or writing it.
  */
 #pragma once
 
@@ -17,21 +18,25 @@
 
 struct host_copy {
     struct pinned *pool;         /* NULL: not initialized */
-    const struct kernel *kernel; /* of the pool, like the device */
+    const struct kernel *kernel; /* of the pool; the device too */
     struct kernel_device *device;
     void *on_device, *on_host;
     size_t size_bytes;
-    struct kernel_event *used, *moved; /* NULL where there is one memory */
+    struct kernel_event *used, *moved; /* NULL where the two buffers are the same */
 };
 
-/** host_copy_init() - @on_device is borrowed; @direct: no place on the host is wanted; else it is
- * @pool's. -ENOMEM: @copy is as host_copy_done() leaves it */
+/**
+ * host_copy_init() - prepare copies of @on_device, which is borrowed, to a host buffer of @pool
+ * @direct: without a host buffer
+ *
+ * Return: 0; -ENOMEM: @copy is as host_copy_done() leaves it
+ */
 int host_copy_init(struct host_copy *copy, struct pinned *pool, void *on_device, size_t size_bytes,
                    bool direct) CHECK_RESULT;
-/** host_copy_done() - waits for a copy that is under way; zeroed memory is allowed */
+/** host_copy_done() - wait for a copy in flight and release; zeroed memory is allowed */
 void host_copy_done(struct host_copy *copy);
 
-/** host_copy_is_direct() - there is one memory */
+/** host_copy_is_direct() - true if both buffers are the same */
 static inline bool host_copy_is_direct(const struct host_copy *copy)
 {
     return copy->on_host == copy->on_device;
@@ -41,6 +46,7 @@ void host_copy_fetch(struct host_copy *copy);
 void host_copy_used(struct host_copy *copy);
 void host_copy_store(struct host_copy *copy);
 
-/** host_copy_passed(), host_copy_wait() - the last fetch or store is over; true before the first */
+/** host_copy_passed(), host_copy_wait() - poll or wait for the end of the last fetch or store; true
+ * before the first */
 bool host_copy_passed(const struct host_copy *copy);
 void host_copy_wait(const struct host_copy *copy);

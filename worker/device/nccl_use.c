@@ -9,8 +9,8 @@
 _Static_assert(KERNEL_UUID_SIZE == CARRIER_GPU_SIZE, "a device's name is an offer's");
 
 /*
- * NCCL takes ranks of unlike NCCL_HOSTID for ones on unlike hosts, and then lets them share a GPU:
- * what tells GPUs apart does it as NCCL does.
+ * NCCL takes ranks with different NCCL_HOSTID for ranks on different hosts, and then lets them
+ * share a GPU. The comparison of GPUs must follow NCCL.
  */
 static void count_host(struct carrier_offer *offer)
 {

@@ -4,9 +4,9 @@
 
 #include "base/log.h"
 
-#define DESCRIPTION_SIZE ((size_t)64 << 10) /* some 600 shapes; more are not told */
+#define DESCRIPTION_SIZE ((size_t)64 << 10) /* some 600 shapes; the rest is not logged */
 
-/* @line of @length characters is a whole line of @text. */
+/* True if @line of @length characters is a whole line of @text. */
 static bool has_line(const char *text, const char *line, size_t length)
 {
     for (const char *next; text && *text; text = next) {

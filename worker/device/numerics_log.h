@@ -1,18 +1,18 @@
 /*
- * What the results depend on beside the job: device, libraries, the algorithm of each shape, in the
- * worker's log. Libraries choose at a shape's first use, so it is asked after the first step of a
- * generation, and only what is new is written.
+ * Log the parts of the environment that the results depend on beside the job: device, libraries,
+ * the algorithm of each shape. Libraries choose an algorithm at a shape's first use, so the log is
+ * written after the first step of a generation, and only with new lines.
  */
 #pragma once
 
 #include "kernels/kernel.h"
 
 struct numerics_log {
-    char *told; /* what the log has already, a line each; NULL: nothing */
+    char *told; /* the lines that the log has already; NULL: none */
 };
 
-/** numerics_log_write() - a line of the log for each line of kernel->describe() that is new; where
- * there is no memory for it, nothing is written */
+/** numerics_log_write() - log each line of kernel->describe() that is new; without memory, log
+ * nothing */
 void numerics_log_write(struct numerics_log *algorithms, const struct kernel *kernel,
                         struct kernel_device *device);
 void numerics_log_done(struct numerics_log *algorithms);

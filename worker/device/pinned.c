@@ -7,7 +7,7 @@ struct piece {
     struct piece *next;
     void *memory;
     size_t size_bytes;
-    bool taken, used; /* used: taken at some time since the last turn */
+    bool taken, used; /* used: taken since the last turn */
 };
 
 struct pinned {
@@ -27,7 +27,7 @@ int pinned_new(const struct kernel *kernel, struct kernel_device *device, struct
     return 0;
 }
 
-/* Those that are free, or of them those that nobody has used since the last turn. */
+/* Release all free buffers, or only those that were not used since the last turn. */
 static void release_free(struct pinned *pool, bool all)
 {
     for (struct piece **at = &pool->pieces; *at;) {

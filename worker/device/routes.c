@@ -11,17 +11,16 @@
 #include "worker/device/tags.h"
 
 #define JOIN_TIMEOUTS                                                                              \
-    20 /* everybody must have agreed and joined within so many failure time-outs */
+    20 /* failure time-outs until all members of a party must have agreed and joined it */
 #define MOVE_TIMEOUTS                                                                              \
-    40 /* a tensor must be there within so many: its sender computes meanwhile                     \
-        */
+    40 /* failure time-outs until a tensor must arrive: its sender computes meanwhile */
 
 _Static_assert(ROUTES <= KERNEL_ROUTES_MAX, "each route has a queue of the device");
 
-/* What the messages of a party are: agreement, and the identity of its one or two communicators. */
+/* Messages of a party: the agreement, and the identities of its one or two communicators. */
 enum party_message { MESSAGE_AGREEMENT, MESSAGE_IDENTITIES };
 
-/* Those who agree, and the routes on which they agree; NULL ranks: there is nobody else. */
+/* The members that agree, and the routes of the agreement; NULL ranks: there is no other member. */
 struct party {
     const char *what;
     unsigned *ranks;
@@ -43,7 +42,7 @@ static struct carrier_group group_of(const struct routes_options *options,
                                   .tag = tag_make(TAG_ROUTE, 0, message)};
 }
 
-/* ---- who is on a route ---- */
+/* ---- members of a route ---- */
 
 static int list_replicas(const struct routes_options *options, struct party *party)
 {
@@ -63,7 +62,7 @@ static int list_replicas(const struct routes_options *options, struct party *par
     return party->ranks ? 0 : -ENOMEM;
 }
 
-/* This worker and a neighbouring stage; the lower one is the first member. */
+/* List this worker and a neighbouring stage; the lower stage is the first member. */
 static int list_pair(const struct routes_options *options, bool after, struct party *party)
 {
     const struct plan *plan = options->plan;
@@ -92,7 +91,7 @@ static void tell_choice(const struct routes_options *options, const struct party
                         const char *why)
 {
     if (options->kernel->host_memory)
-        return; /* there was nothing to choose */
+        return; /* NCCL was never an option */
     if (party->nccl)
         log_info("generation %llu: tensors between this worker and %s travel by NCCL%s",
                  (unsigned long long)options->plan->generation, party->what,
@@ -118,7 +117,7 @@ static int agree(const struct routes_options *options, struct party *party, stru
 
 /* ---- joining ---- */
 
-/* From any thread. Nothing can be done in this process any more: its device waits for ever. */
+/* From any thread. The process cannot recover: its device waits for ever. */
 static void end_process(void *context, const char *reason)
 {
     (void)context;
@@ -136,7 +135,7 @@ static int open_clique(const struct routes_options *options, struct routes *rout
     return routes->clique ? 0 : nccl_clique_new(options->nccl->library, &clique, &routes->clique);
 }
 
-/* Put a carrier that compares what arrives around the one that @nccl describes. */
+/* Wrap the carrier of @nccl in a carrier that compares the data on arrival. */
 static int check_route(const struct party *party, const struct carrier_nccl_options *nccl,
                        struct routes *routes, enum route route, struct error *error)
 {
@@ -147,7 +146,7 @@ static int check_route(const struct party *party, const struct carrier_nccl_opti
     struct carrier *checked;
     int status = carrier_digest_new(&options, &checked);
 
-    if (status) { /* the others must not wait for this member */
+    if (status) { /* the other members must not wait for this one */
         carrier_abort(routes->carriers[route], "no memory for digests");
         return error_set(error, status, "no memory for digests of what travels to %s", party->what);
     }
@@ -184,7 +183,7 @@ static int join_route(const struct routes_options *options, const struct party *
     return party->digests ? check_route(party, &nccl, routes, route, error) : 0;
 }
 
-/* Those who have just agreed are all here, so nobody is waited for who is busy elsewhere. */
+/* All members have just agreed, so none of them is busy elsewhere when the others wait. */
 static int open_party(const struct routes_options *options, struct party *party,
                       struct routes *routes, struct error *error)
 {
@@ -192,7 +191,7 @@ static int open_party(const struct routes_options *options, struct party *party,
 
     for (unsigned i = 0; party->nccl && i < party->route_count && !status; i++) {
         status = join_route(options, party, i, routes, error);
-        if (status == -ENOTSUP) { /* told to all members: they all stay with the mesh */
+        if (status == -ENOTSUP) { /* all members get this result: they all stay with the mesh */
             log_warning("tensors between this worker and %s travel through the host: %s",
                         party->what, error->text);
             *error = (struct error){0};
@@ -204,8 +203,8 @@ static int open_party(const struct routes_options *options, struct party *party,
     return status;
 }
 
-/* Neighbours meet in two rounds, even stages with the one after them first: no circle, and no chain
- * through all stages either. */
+/* Open the parties of neighbours in two rounds, even stages with the stage after them first: this
+ * avoids circular waits, and a chain of waits through all stages. */
 static int open_parties(const struct routes_options *options, struct party *parties,
                         struct routes *routes, struct error *error)
 {
@@ -232,7 +231,7 @@ int routes_open(const struct routes_options *options, struct routes *ret_routes,
     struct party parties[PARTIES] = {0};
     int status;
 
-    /* in its place from the beginning: carriers know where their devices are */
+    /* set before the carriers, which keep addresses of its devices */
     *ret_routes = (struct routes){.mesh = options->mesh};
     status = carrier_mesh_new(options->mesh, &ret_routes->over_mesh);
     ret_routes->guard = ret_routes->over_mesh;
@@ -248,7 +247,7 @@ int routes_open(const struct routes_options *options, struct routes *ret_routes,
     return status;
 }
 
-/* Both ends of a route count it as one way, whether it is in or out. */
+/* Both ends of a route use one tag, for the receiving and the sending direction. */
 static uint64_t digest_tag(enum route route, uint64_t step)
 {
     static const unsigned ways[ROUTES] = {[ROUTE_FORWARD_IN] = 1,

@@ -1,16 +1,16 @@
 /*
- * What carries the tensors of a generation to and from this worker: one carrier
- * (comm/carrier/carrier.h) a route. They live as long as the links of the generation; engines come
- * and go on them.
+ * The transports of a generation's tensors to and from this worker: one carrier
+ * (comm/carrier/carrier.h) per route. Routes last as long as the links of the generation; engines
+ * may be replaced meanwhile.
  *
- * A route is one way between two stages or the reduction of one stage, so that what is posted on
- * each is in one order on both sides: a stage posts micro-batches forward in their order and
- * gradients backward in theirs, but how the two interleave differs from stage to stage. Each has a
- * queue of the device for itself, which stands still until the peer has come.
+ * A route is one direction between two stages, or the reduction of one stage, so that posts on a
+ * route have one order on both sides: a stage posts micro-batches forward in their order and
+ * gradients backward in theirs, but the interleaving of the two differs from stage to stage. Each
+ * route has a device queue of its own, which blocks until the peer has posted.
  *
  * The members of a party (the replicas of a stage; two neighbouring stages of a replica) agree on
- * NCCL or the mesh for its routes. Where joining NCCL fails, the generation fails, and those who
- * failed do not offer NCCL in the next one.
+ * NCCL or the mesh for its routes. Where joining NCCL fails, the generation fails, and the members
+ * that failed do not offer NCCL in the next one.
  */
 #pragma once
 
@@ -21,49 +21,48 @@
 #include "worker/device/route_device.h"
 
 enum route {
-    ROUTE_REDUCTION,    /* among the replicas of my stage */
+    ROUTE_REDUCTION,    /* among the replicas of the own stage */
     ROUTE_FORWARD_IN,   /* activations from the stage before */
-    ROUTE_FORWARD_OUT,  /* and to the stage after */
+    ROUTE_FORWARD_OUT,  /* activations to the stage after */
     ROUTE_BACKWARD_IN,  /* their gradients from the stage after */
-    ROUTE_BACKWARD_OUT, /* and to the stage before */
+    ROUTE_BACKWARD_OUT, /* gradients to the stage before */
     ROUTES
 };
 
 struct routes {
-    struct mesh *mesh; /* borrowed; small messages and what has no route go over it */
+    struct mesh *mesh; /* borrowed; for small messages and tensors without a route */
     struct carrier *over_mesh;
-    bool digests[ROUTES]; /* what the carrier moves is compared (comm/carrier/carrier_digest.h) */
+    bool digests[ROUTES];             /* moved data is compared (comm/carrier/carrier_digest.h) */
     struct carrier *carriers[ROUTES]; /* by enum route; over_mesh where it is not NCCL */
-    struct carrier
-        *guard; /* what the device may be waiting for, whichever route (carrier_guard()) */
-    struct nccl_clique *clique; /* of those that are; NULL: none is */
+    struct carrier *guard;      /* guards waits of the device on any route (carrier_guard()) */
+    struct nccl_clique *clique; /* of the NCCL carriers; NULL: none */
     struct route_device devices[ROUTES];
 };
 
 struct routes_options {
     struct mesh *mesh;           /* its links are up */
     const struct plan *plan;     /* borrowed until routes_open() returns */
-    unsigned rank;               /* a worker of the plan */
-    const struct kernel *kernel; /* borrowed until routes_close(), the device too */
+    unsigned rank;               /* of a worker of the plan */
+    const struct kernel *kernel; /* borrowed until routes_close(); the device too */
     struct kernel_device *device;
     struct nccl_use *nccl;
     uint64_t failure_timeout_ns;
 };
 
 /**
- * routes_open() - all workers of the generation call it
+ * routes_open() - agree on carriers and open them; all workers of the generation call it
  *
- * Return: 0; -ECONNRESET, -ETIMEDOUT: the mesh has failed; -EIO: NCCL has, so the mesh too, and
- * NCCL is given up here; -ENOMEM
+ * Return: 0; -ECONNRESET, -ETIMEDOUT: the mesh has failed; -EIO: NCCL has failed, and with it the
+ * mesh; NCCL is given up here; -ENOMEM
  */
 int routes_open(const struct routes_options *options, struct routes *ret_routes,
                 struct error *error) CHECK_RESULT;
 /**
- * routes_compare() - all workers call it, once in @step, when they hold its gradients: has all that
- * went from device to device arrived as it was sent?
+ * routes_compare() - check that all data between devices arrived as it was sent
  *
- * Return: 0 (also where nobody asked for digests); -ECONNRESET, -ETIMEDOUT: the mesh has failed
+ * All workers call it, once in @step, when they hold its gradients.
+ * Return: 0 (also where digests are off); -ECONNRESET, -ETIMEDOUT: the mesh has failed
  */
 int routes_compare(const struct routes *routes, uint64_t step) CHECK_RESULT;
-/** routes_close() - after the engine, before the mesh; zeroed memory is allowed */
+/** routes_close() - close, after the engine and before the mesh; zeroed memory is allowed */
 void routes_close(struct routes *routes);

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 struct departure {
-    const struct host_copy *last; /* of its copies: they come in order */
+    const struct host_copy *last; /* last of its copies: they arrive in order */
     depart_function depart;
     void *context;
     unsigned index;

@@ -1,15 +1,15 @@
 /*
- * What is to leave over links once the device has brought it to the host.
+ * Messages that leave over links once the device has copied them to the host.
  *
- * Problem: what a step makes is there only when the device has come so far, and the one thread that
- * may speak to the device must not wait for that while it could give it more to compute. Design: a
- * queue, first in, first out; an entry has its copies under way and a function that posts the
- * messages. It departs when somebody looks (send_queue_poll()) and the copies are there; whoever is
- * about to wait for another worker lets all of it go first (send_queue_flush()), because that
- * worker may be waiting for this one. A device never waits for a link; where it waits for a carrier
- * of its own memory, flushing ends by that one's guard (comm/carrier/carrier.h).
+ * Problem: the results of a step exist only when the device has reached them, and the one thread
+ * that drives the device must not wait for them while it could queue more computations. Design: a
+ * queue, first in, first out; an entry has copies in flight and a function that posts the messages.
+ * An entry departs when its copies have arrived and the thread polls (send_queue_poll()). A worker
+ * flushes the queue (send_queue_flush()) before it waits for another worker, because that worker
+ * may be waiting for these messages. A device never waits for a link; where the device waits for a
+ * carrier of device memory, that carrier's guard ends the flush (comm/carrier/carrier.h).
  *
- * What needs no copy on the host is never queued.
+ * Messages that need no copy on the host are never queued.
  */
 #pragma once
 
@@ -18,35 +18,33 @@
 
 struct send_queue;
 
-/** depart - post the messages; @index is the caller's. What it returns is what the queue's caller
- * gets */
+/** depart - post the messages; @index is the caller's. The caller of the queue gets the result */
 typedef int (*depart_function)(void *context, unsigned index);
 
-/** send_queue_new() - for at most @most entries at a time; -ENOMEM
- * @guard: the device may wait for what it carries; borrowed */
+/** send_queue_new() - create a queue for at most @most entries at a time; -ENOMEM
+ * @guard: the carrier that the device may wait for; borrowed */
 int send_queue_new(unsigned most, struct carrier *guard,
                    struct send_queue **ret_departures) CHECK_RESULT;
-/** send_queue_free() - what has not departed does not; NULL allowed */
+/** send_queue_free() - free; queued entries do not depart; NULL allowed */
 void send_queue_free(struct send_queue *departures);
 
 /**
- * send_queue_add() - fetch @copies and then call @depart, at once where there is nothing to wait
- * for
- * @copies: @copy_count, at least one; borrowed until it has departed
+ * send_queue_add() - fetch @copies and then call @depart; at once if no copy is needed
+ * @copies: @copy_count, at least one; borrowed until the entry has departed
  */
 int send_queue_add(struct send_queue *departures, struct host_copy *copies, unsigned copy_count,
                    depart_function depart, void *context, unsigned index) CHECK_RESULT;
 
-/** send_queue_poll() - let go what is there; 0 or the first failure of a depart function, after
- * which nothing departs any more */
+/** send_queue_poll() - let the entries depart whose copies have arrived; 0 or the first failure of
+ * a depart function, which drops the rest of the queue */
 int send_queue_poll(struct send_queue *departures) CHECK_RESULT;
-/** send_queue_await() - host_copy_wait() under the guard, whose errors it returns */
+/** send_queue_await() - call host_copy_wait() under the guard, whose errors it returns */
 int send_queue_await(const struct send_queue *departures,
                      const struct host_copy *copy) CHECK_RESULT;
-/** send_queue_flush() - wait for the device and let everything go; errors of depart functions and
- * of the guard */
+/** send_queue_flush() - wait for the device and let all entries depart; errors of depart functions
+ * and of the guard */
 int send_queue_flush(struct send_queue *departures) CHECK_RESULT;
-/** send_queue_flush_past() - the same up to the entry whose last copy is @copy */
+/** send_queue_flush_past() - as send_queue_flush(), up to the entry whose last copy is @copy */
 int send_queue_flush_past(struct send_queue *departures, const struct host_copy *copy) CHECK_RESULT;
-/** send_queue_drop() - forget what has not departed: the links have failed */
+/** send_queue_drop() - drop all entries: the links have failed */
 void send_queue_drop(struct send_queue *departures);

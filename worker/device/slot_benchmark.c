@@ -13,7 +13,7 @@
 #include "worker/device/nccl_use.h"
 
 #define ROUNDS_MIN     2
-#define RANDOM_COUNT   ((size_t)1 << 18) /* numbers that are drawn; a matrix repeats them */
+#define RANDOM_COUNT   ((size_t)1 << 18) /* random numbers drawn; a matrix repeats them */
 #define FREE_SHARE_MIN 0.9
 
 /* 256 MiB of bf16, twice that of f32. */
@@ -28,12 +28,12 @@ static const struct slot_benchmark_size of_cpu = {
 
 #define BUFFERS 3
 
-/* A device with what is measured on it. */
+/* A device with its buffers for the measurement. */
 struct bench {
     const struct kernel *kernel;
     struct kernel_device *device;
     const struct slot_benchmark_size *size;
-    double turns; /* of a core: above 1 where a slot has more threads than there are cores */
+    double turns; /* threads per core: above 1 where a slot has more threads than cores */
     void *buffers[BUFFERS], *host;
 };
 
@@ -53,7 +53,7 @@ static double turns(unsigned thread_count)
     cpu_set_t allowed;
 
     if (sched_getaffinity(0, sizeof(allowed), &allowed))
-        return 1; /* a machine of more cores than the set has room for */
+        return 1; /* the machine has more cores than the set has room for */
     return MAX((double)thread_count / (double)CPU_COUNT(&allowed), 1.0);
 }
 
@@ -81,7 +81,7 @@ static int take(struct bench *bench, unsigned buffer, size_t size_bytes, struct 
                : 0;
 }
 
-/* Of zeros a GPU makes more a second than of numbers: they take less power. */
+/* Random numbers: with zeros a GPU is faster, because they take less power. */
 static int fill(struct bench *bench, void *matrix, size_t count, struct error *error)
 {
     const struct kernel *kernel = bench->kernel;
@@ -122,9 +122,9 @@ static void fetch(const struct bench *bench)
                             bench->size->host_bytes);
 }
 
-/* A processor is shared, and a product may never fit between two time slices of others: there the
- * time that the calling thread has computed counts. It has as large a share of the work as each
- * other thread of the slot. */
+/* A processor is shared, and a product may never fit between two time slices of other processes. So
+ * a CPU slot counts the processor time of the calling thread, whose share of the work equals that
+ * of each other thread of the slot. */
 static uint64_t spent_ns(const struct bench *bench)
 {
     struct timespec time;
@@ -135,7 +135,7 @@ static uint64_t spent_ns(const struct bench *bench)
                       bench->turns);
 }
 
-/* Seconds of one call, the least of several after one that warms up: what disturbs only slows. */
+/* Return the seconds of the fastest of several calls after a warm-up: noise only slows a call. */
 static int seconds_of(const struct bench *bench, void (*call)(const struct bench *bench),
                       double *ret_seconds, struct error *error)
 {
@@ -237,7 +237,7 @@ static int print_products(enum kernel_backend backend, const struct kernel_optio
     return status;
 }
 
-/* Where it is found, as a worker finds it. */
+/* Measure memory where a worker allocates it. */
 static int print_memory(enum kernel_backend backend, const struct kernel_options *options,
                         const struct slot_benchmark_size *size, struct error *error)
 {

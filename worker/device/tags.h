@@ -1,5 +1,4 @@
-/* Tags of the messages on a mesh: what a message is, which step it belongs to, and which one of
- * them. */
+/* Tags of the messages on a mesh: kind of message, step, and index within the step. */
 #pragma once
 
 #include <stdint.h>
@@ -12,17 +11,17 @@ enum tag_kind {
     TAG_TIE,            /* the token table's gradient between first and last stage */
     TAG_HOLD,           /* up the commit tree */
     TAG_COMMIT,         /* down the commit tree */
-    TAG_CLOSING,        /* the same two for the rounds that end a job */
+    TAG_CLOSING,        /* up and down the commit tree, in the rounds that end a job */
     TAG_CLOSED,
     TAG_STATE,      /* index: unit handed over */
     TAG_STATE_HEAD, /* index: unit */
-    TAG_RELEASE,    /* to a donor: its state has arrived for good */
+    TAG_RELEASE,    /* to a donor: its state has arrived and committed */
     TAG_HISTORY,    /* metrics for a node that has none */
     TAG_SHADOW,     /* index: unit whose gradient goes to the copy of its stage */
-    TAG_ROUTE,      /* how tensors travel, before the first step */
-    TAG_DATA,       /* whether all read the same data, before that */
-    TAG_DISPUTE,    /* who holds which gradients, when replicas hold different ones */
-    TAG_DIGEST,     /* of what went from device to device; index: which way */
+    TAG_ROUTE,      /* choice of carriers, before the first step */
+    TAG_DATA,       /* vote on the training data, before TAG_ROUTE */
+    TAG_DISPUTE,    /* claims and verdict when replicas differ */
+    TAG_DIGEST,     /* of data between devices; index: direction */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

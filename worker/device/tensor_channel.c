@@ -48,14 +48,14 @@ static int wait_request(struct tensor_channel *passage)
     return carrier_complete(passage->carrier, &passage->request);
 }
 
-/* Nobody waits for another worker before all has left that this one may be waiting for. */
+/* Flush before waiting: the other worker may be waiting for messages of this one. */
 static int wait_received(struct tensor_channel *passage)
 {
     int status = 0;
 
     if (!carrier_test(passage->carrier, passage->request))
         status = send_queue_flush(passage->departures);
-    if (status) /* nobody may wait for what will not leave */
+    if (status) /* no peer may wait for a message that will not be sent */
         carrier_abort(passage->carrier, "a message could not be sent");
     int received = wait_request(passage);
     return status ? status : received;
@@ -81,7 +81,7 @@ int tensor_channel_receive(struct tensor_channel *passage, uint64_t tag)
 {
     int status = tensor_channel_complete(passage);
 
-    if (!status) /* the message before this one may still be on its way up */
+    if (!status) /* the copy of the message before this one to the device may still be in flight */
         status = send_queue_await(passage->departures, &passage->copy);
     if (status)
         return status;
@@ -111,8 +111,7 @@ void tensor_channel_close(struct tensor_channel *passage)
     if (passage->request && passage->receiving)
         carrier_abort(passage->carrier, "a step was given up");
     if (passage->request && wait_request(passage))
-        passage->request =
-            NULL; /* it has failed: the request is gone, which is all that is wanted */
+        passage->request = NULL; /* failed: the carrier has released the request */
     host_copy_done(&passage->copy);
     memset(passage, 0, sizeof(*passage));
 }

@@ -27,7 +27,7 @@ int exact_line_parse(const char *line, size_t size_bytes, struct exact *ret_exac
     return status;
 }
 
-/* Behind `"key":`; NULL: there is no such member. No text in a line has a quotation mark. */
+/* Return the text after `"key":`; NULL: no such member. No text in a line has a quotation mark. */
 static const char *value_of(const char *line, size_t size_bytes, const char *member)
 {
     size_t length = strlen(member);
@@ -58,7 +58,7 @@ static bool scan_number(const char *line, size_t size_bytes, const char *member,
     if (!value || *value < '0' || *value > '9')
         return false;
     errno = 0;
-    *ret_value = strtoull(value, &end, 10); /* a comma or brace ends it inside of the line */
+    *ret_value = strtoull(value, &end, 10); /* a comma or brace within the line ends the number */
     return errno == 0 && end < line + size_bytes && (*end == ',' || *end == '}');
 }
 

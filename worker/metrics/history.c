@@ -18,7 +18,7 @@ static int write_lines(const char *part, const char *name, const struct bytes *t
     int status;
 
     snprintf(path, sizeof(path), "%s/%s", part, name);
-    unlink(path); /* a link of an attempt before: its content is another checkpoint's, too */
+    unlink(path); /* maybe a link to data of another checkpoint: do not write in place */
     status = file_replace(path, text->data, text->size_bytes, 0644, error);
     if (!status && manifest_add_file(manifest, name, text->data, text->size_bytes)) {
         unlink(path);
@@ -29,7 +29,7 @@ static int write_lines(const char *part, const char *name, const struct bytes *t
 
 /* ---- segments ---- */
 
-/* The step of the last line in a segment, by its name; 0: it is none. */
+/* Return the step of the last line of a segment, from its name; 0: not a segment. */
 static uint64_t last_step_of(const char *name)
 {
     static const char begin[] = "metrics-";
@@ -55,7 +55,7 @@ static int compare_segments(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Of @manifest, in step order. */
+/* List the segments of @manifest in step order. */
 static const struct manifest_file **list_segments(const struct manifest *manifest,
                                                   size_t *ret_count)
 {
@@ -70,7 +70,7 @@ static const struct manifest_file **list_segments(const struct manifest *manifes
     return list;
 }
 
-/* The last bytes of the metrics file, from a line's begin on. It grows while it is read. */
+/* Read the end of the metrics file, from the beginning of a line. The file grows meanwhile. */
 static int read_end(const char *path, struct bytes *ret_text, struct error *error)
 {
     AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -109,8 +109,8 @@ static bool is_whole(const char *path, const struct manifest *manifest, const ch
            !manifest_check_file(manifest, name, &text, path, NULL);
 }
 
-/* A second name for a segment of the checkpoint before, which is read first: what is damaged there
- * must not become part of this one, too. */
+/* Link a segment of the checkpoint before. The segment is read and verified first: damage must not
+ * spread to this checkpoint. */
 static int link_segment(const struct history_source *source, const struct manifest_file *file,
                         const char *part, struct manifest *manifest)
 {
@@ -136,8 +136,9 @@ static int link_segment(const struct history_source *source, const struct manife
 }
 
 /*
- * Which of the segments before are kept: those of more than twice the bytes of all that comes after
- * them. So there are few, and a line is written again only a few times, however long the run.
+ * Return how many of the old segments are kept: those with more than twice the bytes of all lines
+ * after them. So there are few segments, and a line is rewritten only a few times, however long the
+ * run.
  */
 static size_t count_kept(const struct manifest_file *const *segments, size_t count,
                          const struct bytes *text)
@@ -152,7 +153,7 @@ static size_t count_kept(const struct manifest_file *const *segments, size_t cou
     return count;
 }
 
-/* The oldest go where there is more than a checkpoint takes. */
+/* Leave out the oldest segments where there are more bytes than a checkpoint takes. */
 static size_t first_kept(const struct manifest_file *const *segments, size_t count,
                          size_t fresh_bytes)
 {
@@ -189,7 +190,7 @@ static int save(const struct history_source *source, const struct bytes *text, c
     size_t fresh = text->size_bytes - metrics_cut(text->data, text->size_bytes, last);
 
     for (size_t i = kept > 0 ? first_kept(segments, kept, fresh) : 0; i < kept; i++)
-        if (link_segment(source, segments[i], part, manifest)) { /* all of it, from this node */
+        if (link_segment(source, segments[i], part, manifest)) { /* write all lines anew */
             manifest_drop_files(manifest, listed);
             last = 0;
             break;
@@ -245,7 +246,7 @@ int history_take(const char *path, const struct manifest *manifest, struct metri
 
     if (!segments)
         return error_set(error, -ENOMEM, "no memory for the metrics of %s", path);
-    if (manifest_find_file(manifest, HISTORY_NAME)) /* as older programs wrote it */
+    if (manifest_find_file(manifest, HISTORY_NAME)) /* format of older programs */
         status = take_file(path, HISTORY_NAME, manifest, metrics, error);
     for (size_t i = 0; !status && i < count; i++)
         status = take_file(path, segments[i]->name, manifest, metrics, error);

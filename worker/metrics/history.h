@@ -1,10 +1,11 @@
 /*
- * The metrics of a run, kept in its checkpoints: a node that alone ran a job does not take the
- * history with it, and a job that begins from a copied folder has all of its lines.
+ * The metrics of a run, kept in its checkpoints: when a node that alone ran a job leaves, the
+ * history stays, and a job that begins from a copied folder has all of its lines.
  *
- * They lie in segments, metrics-<step of the last line>.jsonl, each in step order. A checkpoint
- * writes what is new since the last but one and links that one's segments (link(2)); small ones are
- * written together, so that there are few. Older programs wrote all of it into metrics.jsonl.
+ * The lines are in segments, metrics-<step of the last line>.jsonl, each in step order. A
+ * checkpoint writes the lines since the last checkpoint but one and links that one's segments
+ * (link(2)); small segments are merged, so that there are few. Older programs wrote all lines into
+ * metrics.jsonl.
  */
 #pragma once
 
@@ -15,34 +16,34 @@
 #define HISTORY_SEGMENT   "metrics-%010llu.jsonl"
 #define HISTORY_BYTES_MAX ((size_t)64 << 20) /* the newest lines; older ones are left out */
 
-/* Where the lines come from. */
+/* The sources of the lines. */
 struct history_source {
     const char *metrics_path;        /* of this node */
     const char *before;              /* the folder of the last checkpoint but one; borrowed */
-    const struct manifest *manifest; /* of that one; NULL: there is none */
+    const struct manifest *manifest; /* of `before`; NULL: there is none */
 };
 
-/** history_is_part() - whether a checkpoint's file of this name has lines of metrics */
+/** history_is_part() - return whether a checkpoint's file of this name has lines of metrics */
 bool history_is_part(const char *name);
 
 /**
- * history_save() - the lines of @source up to and with @step, as segments in the folder @part
+ * history_save() - write the lines of @source up to and with @step as segments into folder @part
  * @part: the folder of a checkpoint that is about to be committed
  * @manifest: lists the segments afterwards; not sealed yet
  *
  * May run while the scribe appends to the file. The files are durable before this returns.
- * Return: 0, also when there is nothing to keep; negative: a checkpoint without metrics is as good
- * as one with them.
+ *
+ * Return: 0, also when there are no lines; negative: the checkpoint is restorable without metrics
  */
 int history_save(const struct history_source *source, uint64_t step, const char *part,
                  struct manifest *manifest, struct error *error) CHECK_RESULT;
 
 /**
- * history_take() - lines that the checkpoint in folder @path has and @metrics has not
+ * history_take() - add the lines that the checkpoint in folder @path has and @metrics lacks
  * @manifest: of that checkpoint
  *
- * Return: 0, also when @manifest lists none; -ENOENT; -EBADMSG: damaged, and none of that file is
- * taken; what metrics_adopt() returns.
+ * Return: 0, also when @manifest lists none; -ENOENT; -EBADMSG: damaged, and no line of that file
+ * is taken; the errors of metrics_adopt().
  */
 int history_take(const char *path, const struct manifest *manifest, struct metrics *metrics,
                  struct error *error) CHECK_RESULT;

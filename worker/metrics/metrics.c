@@ -17,20 +17,19 @@
 #include "worker/metrics/exact_line.h"
 
 #define WINDOW_BYTES                                                                               \
-    ((size_t)256 << 10)              /* of the file's end, read and checked when it is opened      \
-                                      */
-#define WINDOW_LINES ((size_t)16384) /* kept in memory; older ones are found in the file */
+    ((size_t)256 << 10) /* bytes at the end of the file that are read and checked at open */
+#define WINDOW_LINES ((size_t)16384) /* kept in memory; older lines are found in the file */
 
 struct metrics {
     char *path;
     int descriptor;
     struct exact *steps; /* the newest lines, ascending; a node that was away has gaps */
     size_t count, capacity;
-    struct bytes unwritten; /* lines that a full disk refused */
-    size_t unwritten_count; /* of them; all are among `steps` */
+    struct bytes unwritten; /* lines that could not be written, on a full disk */
+    size_t unwritten_count; /* number of those lines; all are among `steps` */
 };
 
-/* Older lines are left to the file, so memory does not grow with the run. */
+/* Drop the oldest steps, which stay in the file, so that memory does not grow with the run. */
 static void forget_oldest(struct metrics *metrics)
 {
     size_t dropped = MIN(metrics->count / 2, metrics->count - metrics->unwritten_count);
@@ -54,7 +53,7 @@ static int remember(struct metrics *metrics, const struct exact *exact)
     return 0;
 }
 
-/* Read lines in step order; stops at the first that is cut off or out of order. -ENOMEM */
+/* Read lines in step order; stop at the first that is cut off or out of order. -ENOMEM */
 static int load_lines(struct metrics *metrics, const struct bytes *text, bool strict,
                       size_t *ret_valid_bytes, struct error *error)
 {
@@ -72,7 +71,7 @@ static int load_lines(struct metrics *metrics, const struct bytes *text, bool st
             return 0;
         if (!status)
             status = remember(metrics, &exact);
-        if (status) /* which says nothing against the line */
+        if (status) /* the line itself may be good */
             return error_set(error, -ENOMEM, "no memory to read the metrics of this node");
         left -= (size_t)(end + 1 - at);
         at = end + 1;
@@ -121,7 +120,7 @@ static struct sorted_lines lines_of(const struct metrics *metrics)
     return (struct sorted_lines){.descriptor = metrics->descriptor, .number_of = step_of_line};
 }
 
-/* Where the first line of @step or a later one begins. -EBADMSG: something on the way is no line */
+/* Return the offset of the first line of @step or later. -EBADMSG: invalid line on the way */
 static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_offset,
                        struct error *error)
 {
@@ -138,7 +137,7 @@ static int find_offset(const struct metrics *metrics, uint64_t step, off_t *ret_
                   : 0;
 }
 
-/* The last lines of the file, checked: it is cut off before the first of them that is none. */
+/* Load and check the last lines of the file; cut the file off before the first invalid one. */
 static int load_file(struct metrics *metrics, struct error *error)
 {
     off_t size = 0, whole;
@@ -160,7 +159,7 @@ static int load_file(struct metrics *metrics, struct error *error)
             status = load_lines(metrics, &lines, true, &valid_bytes, error);
         whole = from + (off_t)(skipped + valid_bytes);
         if (from > 0 && metrics->count == 0)
-            whole = from; /* what is before may be good */
+            whole = from; /* lines before the window may be good */
     }
     if (!status && whole != size && ftruncate(metrics->descriptor, whole))
         status = error_set(error, -errno, "cutting %s after its last whole line: %s", metrics->path,
@@ -168,7 +167,7 @@ static int load_file(struct metrics *metrics, struct error *error)
     return status;
 }
 
-/* By its name, so that what has taken the file's place is written to from now on. */
+/* Open by name, so that a file that has replaced the old one is written from now on. */
 static int open_file(struct metrics *metrics, struct error *error)
 {
     close_descriptor(&metrics->descriptor);
@@ -212,12 +211,12 @@ static int compare_steps(const void *key, const void *entry)
 
 static const struct exact *find_known(const struct metrics *metrics, uint64_t step)
 {
-    if (metrics->count == 0) /* no steps to search among, not even an empty list */
+    if (metrics->count == 0) /* bsearch() must not get the NULL of an empty list */
         return NULL;
     return bsearch(&step, metrics->steps, metrics->count, sizeof(*metrics->steps), compare_steps);
 }
 
-/* Also one that is no longer in memory; false: there is none, or it cannot be read. */
+/* Find a line in memory or in the file; false: there is none, or it cannot be read. */
 static bool find_step(const struct metrics *metrics, uint64_t step, struct exact *ret_exact)
 {
     const struct exact *known = find_known(metrics, step);
@@ -249,7 +248,7 @@ static int check_replay(const struct metrics *metrics, uint64_t step, const stru
 {
     struct exact then;
 
-    if (!find_step(metrics, step, &then) || is_same(&then, now)) /* none: this node was away */
+    if (!find_step(metrics, step, &then) || is_same(&then, now)) /* no line: this node was away */
         return 0;
     return error_set(error, -EILSEQ,
                      "step %" PRIu64
@@ -269,7 +268,7 @@ static const char *number_text(double value, char *text, size_t size)
     return text;
 }
 
-/* "slowest": for each stage its slowest worker, and what it and the fastest took for a lane. */
+/* "slowest": for each stage its slowest worker, and the lane times of it and of the fastest. */
 static int append_slowest(const struct metrics_line *line, struct bytes *into)
 {
     const struct plan *plan = line->plan;
@@ -324,13 +323,12 @@ static int format_line(const struct metrics_line *line, const struct exact *exac
         status = append_slowest(line, into);
     if (!status)
         status = bytes_append_format(into, "}\n");
-    if (status) /* no part of a line */
+    if (status) /* remove the partial text */
         into->size_bytes = size_before;
     return status;
 }
 
-/* Whole lines only: what a short write left behind is cut off and tried again with the next line.
- */
+/* Write whole lines only: a short write is cut off and retried with the next line. */
 static int flush_lines(struct metrics *metrics, struct error *error)
 {
     int status = metrics->descriptor < 0 ? open_file(metrics, error) : 0;
@@ -382,7 +380,7 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
     int status = format_line(line, &exact, &metrics->unwritten);
     if (!status)
         status = remember(metrics, &exact);
-    if (status) { /* a line in the file that is not remembered would be taken for the next one */
+    if (status) { /* a line in the file but not in memory would be taken for the next one */
         metrics->unwritten.size_bytes = size_before;
         return error_set(error, status, "no memory for the metrics of step %" PRIu64, line->step);
     }
@@ -390,7 +388,7 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
     return flush_lines(metrics, error);
 }
 
-/* The file from @offset on, and the lines that wait for the disk. */
+/* Read the file from @offset on, and the lines that are not on disk yet. */
 static int read_lines(const struct metrics *metrics, off_t offset, struct bytes *ret_text,
                       struct error *error)
 {
@@ -460,7 +458,7 @@ uint64_t metrics_newest(const void *text, size_t size_bytes)
                                                                                         : 0;
 }
 
-/* The next whole line of @text at *at, which moves behind it; false at the end. */
+/* Return the next whole line of @text and advance *at past it; false at the end. */
 static bool next_line(const struct bytes *text, size_t *at, struct bytes *ret_line)
 {
     uint8_t *begin = text->data + *at;
@@ -474,16 +472,15 @@ static bool next_line(const struct bytes *text, size_t *at, struct bytes *ret_li
     return true;
 }
 
-/* Where both have a step with other bits the later generation has it right: a step is computed to
- * other bits only after replicas were found to differ, and this node had no part in what followed.
- */
+/* Where both files have a step with different bits, the later generation is right: a step is
+ * recomputed to other bits only after a dispute, and this node had no part in the recomputation. */
 static bool corrects(const struct exact *theirs, const struct exact *mine)
 {
     return !is_same(theirs, mine) && theirs->generation > mine->generation;
 }
 
-/* The lines of both, in step order, @mine where both have a step and mine is not corrected; what
- * was remembered of each says which lines there are. */
+/* Merge both files' lines in step order. Where both have a step, keep @mine unless it is corrected;
+ * the steps in memory index the lines. */
 static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
                        const struct metrics *theirs, const struct bytes *their_text,
                        struct bytes *into)
@@ -502,7 +499,7 @@ static int merge_lines(const struct metrics *mine, const struct bytes *my_text,
             next_line(take_mine ? their_text : my_text, take_mine ? &their_at : &my_at, &passed))
             *(take_mine ? &j : &i) += 1;
         if (!next_line(take_mine ? my_text : their_text, take_mine ? &my_at : &their_at, &line))
-            return -EBADMSG; /* somebody else writes to the file */
+            return -EBADMSG; /* another process writes to the file */
         status = bytes_append(into, line.data, line.size_bytes);
         *(take_mine ? &i : &j) += 1;
     }
@@ -519,7 +516,7 @@ static bool learns(const struct metrics *mine, const struct metrics *theirs)
     return false;
 }
 
-/* Append the bytes [@from, @end) of the file to another one. */
+/* Append the bytes [@from, @end) of the file to another file. */
 static int copy_range(const struct metrics *metrics, int to, off_t from, off_t end)
 {
     while (from < end) {
@@ -545,7 +542,7 @@ static int write_all(int descriptor, const struct bytes *text)
     return 0;
 }
 
-/* Replace the bytes [@offset, @end) of the file by @text, durably; it stays as it was on errors. */
+/* Replace the bytes [@offset, @end) of the file by @text, durably; on errors it is unchanged. */
 static int replace_range(const struct metrics *metrics, off_t offset, off_t end,
                          const struct bytes *text, struct error *error)
 {
@@ -576,9 +573,9 @@ static int replace_range(const struct metrics *metrics, off_t offset, off_t end,
 }
 
 /*
- * Replace the end of the file from @offset on, durably; the lines that the disk refused are among
- * @text. The steps in memory are those of @text afterwards. A file that could not be opened before
- * is opened for the next line.
+ * Replace the end of the file from @offset on, durably; @text includes the lines that are not on
+ * disk yet. Afterwards the steps in memory are those of @text. If the file was not open, it is open
+ * afterwards for the next line.
  */
 static int replace_end(struct metrics *metrics, off_t offset, const struct bytes *text,
                        struct error *error)
@@ -602,7 +599,7 @@ static int replace_end(struct metrics *metrics, off_t offset, const struct bytes
     return status;
 }
 
-/* Lines behind @end are copied as bytes: they may be those of millions of steps. */
+/* Lines after @end are copied as bytes: they may belong to millions of steps. */
 static int replace_middle(struct metrics *metrics, off_t offset, off_t end,
                           const struct bytes *text, struct error *error)
 {
@@ -613,7 +610,7 @@ static int replace_middle(struct metrics *metrics, off_t offset, off_t end,
     return status ? status : load_file(metrics, error);
 }
 
-/* What was only scanned, and becomes part of the file, is looked at closely. -EBADMSG */
+/* Parse lines that were only scanned, before they become part of the file. -EBADMSG */
 static int check_lines(const struct bytes *text, struct error *error)
 {
     struct metrics parsed = {0};
@@ -628,7 +625,7 @@ static int check_lines(const struct bytes *text, struct error *error)
     return status;
 }
 
-/* Their lines behind the last of the file, durable; what is there already is as it was. */
+/* Append the lines of @theirs after the last line of the file, durably; existing lines stay. */
 static int append_lines(struct metrics *metrics, const struct metrics *theirs,
                         const struct bytes *fresh, struct error *error)
 {
@@ -653,9 +650,9 @@ static int append_lines(struct metrics *metrics, const struct metrics *theirs,
 }
 
 /*
- * Nearly always the file has their lines to the byte from some step on, for they were this node's
- * once, or it has none after it was away. Return: 1: they are in the file now, or were; 0: they
- * have to be merged
+ * Take the lines of @theirs without a merge, which is the common case: the file has the same bytes
+ * from some step on, because they were once copied from this node, or it has none after it was
+ * away. Return: 1: the lines are in the file now, or were before; 0: a merge is needed
  */
 static int take_as_they_are(struct metrics *metrics, const struct metrics *theirs,
                             const struct bytes *their_text, off_t offset, struct error *error)
@@ -675,7 +672,7 @@ static int take_as_they_are(struct metrics *metrics, const struct metrics *their
                                 .size_bytes = their_text->size_bytes - mine.size_bytes};
     if (fresh.size_bytes == 0)
         return 1;
-    if (after < size) /* they come before some of this node's */
+    if (after < size) /* they come before some lines of this node */
         return 0;
     status = check_lines(&fresh, error);
     if (!status)
@@ -683,8 +680,8 @@ static int take_as_they_are(struct metrics *metrics, const struct metrics *their
     return status ? status : 1;
 }
 
-/* Read the lines of this node that theirs may change. *ret_end: where these end in the file, or
- * INT64_MAX: with the file, and with the lines that the disk refused. */
+/* Read the lines of this node that the lines of @theirs may change. *ret_end: their end in the
+ * file, or INT64_MAX: to the end of the file, with the lines that are not on disk yet. */
 static int read_overlap(const struct metrics *metrics, const struct metrics *theirs, off_t offset,
                         struct bytes *ret_text, off_t *ret_end, struct error *error)
 {
@@ -701,7 +698,7 @@ static int read_overlap(const struct metrics *metrics, const struct metrics *the
     return status ? status : read_range(metrics, offset, end, ret_text, error);
 }
 
-/* Merge their lines with this node's from @offset on, which are no more than a history has. */
+/* Merge the lines of @theirs with this node's from @offset on, at most as many as a history has. */
 static int merge_into_file(struct metrics *metrics, const struct metrics *theirs,
                            const struct bytes *their_text, off_t offset, struct error *error)
 {

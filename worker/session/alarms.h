@@ -1,7 +1,7 @@
 /*
- * What an operator must see of this worker: one alarm for each thing that can be wrong, told once
- * when it begins, again when it is about something else, and once when it is over. So the text of
- * an alarm names no step: a disk that stays full is the same alarm at every checkpoint.
+ * Alarms of this worker for an operator: one per kind of fault, sent once when it begins, again
+ * when its cause changes, and once when it is over. So the text of an alarm names no step: a disk
+ * that stays full is the same alarm at every checkpoint.
  */
 #pragma once
 
@@ -16,15 +16,16 @@ struct alarms {
     char texts[ALARM_COUNT][CONTROL_TEXT_SIZE]; /* "": nothing is wrong */
 };
 
-/** alarms_set() - "" clears it. Return: true when alarms_told() is another one now */
+/** alarms_set() - set an alarm; "" clears it. Return: true if alarms_told() has changed */
 bool alarms_set(struct alarms *alarms, enum alarm_about about, const char *text);
 
-/** alarms_told() - the gravest that is out, or "" */
+/** alarms_told() - return the gravest active alarm, or "" */
 const char *alarms_told(const struct alarms *alarms);
 
 /**
- * alarms_of_checkpoint() - why a checkpoint could not be written to @folder, and what to do
- * @error: what happened; where the code alone explains it, step and file are left out
+ * alarms_of_checkpoint() - format the reason why a checkpoint could not be written to @folder, and
+ * the remedy
+ * @error: the failure; where the code alone explains it, step and file are left out
  */
 void alarms_of_checkpoint(const char *folder, const struct error *error,
                           char ret_text[CONTROL_TEXT_SIZE]);

@@ -10,11 +10,11 @@
 #include "worker/session/reserve.h"
 #include "worker/session/status_report.h"
 
-#define ANNOUNCED_TIMEOUTS 8 /* a plan that a commit announced must arrive within so many */
+#define ANNOUNCED_TIMEOUTS 8 /* failure time-outs until an announced plan must arrive */
 
 /* ---- on the control thread ---- */
 
-/* Ends mesh_open(), if that is where the main thread is. */
+/* Interrupt mesh_open(), in case the main thread is there. */
 static void wake_main(struct trainer *trainer)
 {
     uint64_t one = 1;
@@ -32,7 +32,7 @@ static void break_off(struct trainer *trainer, const char *reason)
     pthread_mutex_unlock(&trainer->lock);
 }
 
-/* The main thread may be waiting for that before a commit. */
+/* Wake the main thread, which may be waiting for permission to commit. */
 static void let_commit(struct trainer *trainer)
 {
     __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
@@ -42,7 +42,7 @@ static void let_commit(struct trainer *trainer)
     pthread_mutex_unlock(&trainer->lock);
 }
 
-/* Should the main thread be told? A firnd that is new may speak of the plan that it follows. */
+/* True if the main thread must handle @plan: a new firnd may send the plan in force again. */
 static bool is_newer(const struct trainer *trainer, const struct plan *plan)
 {
     return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
@@ -67,7 +67,7 @@ void commands_observe(void *context, const struct control_message *message)
         else
             __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
     } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
-        wake_main(trainer); /* that plan is meant now: no more waiting for the links of this one */
+        wake_main(trainer); /* stop waiting for the links of the current plan */
     }
 }
 
@@ -84,8 +84,7 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
 
     if (plan_match_check(plan, trainer->options->device, &error)) {
         log_error("%s", error.text);
-        status_report_send(trainer, WORKER_BAD,
-                           error.text); /* nothing that speaks against the job */
+        status_report_send(trainer, WORKER_BAD, error.text); /* not a fault of the job */
         return;
     }
     reserve_memory(trainer, plan);
@@ -93,8 +92,8 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
     status_report_send(trainer, WORKER_PREPARED, "");
 }
 
-/* Where a commit has announced the pending plan, all go there: what was made to take its place
- * while it seemed held up comes too late. */
+/* Where a commit has announced the pending plan, all workers switch to it: a plan that replaced it
+ * because it seemed held up is too late. */
 static bool takes_over(const struct trainer *trainer, const struct plan *plan)
 {
     const struct plan *pending = trainer->pending;
@@ -115,7 +114,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
             prepare(trainer, message->plan);
         break;
     case CONTROL_SWITCH:
-        /* A planned plan takes over at a boundary, which one that is stuck will not come to. */
+        /* A planned plan takes over at a step boundary, which a stuck worker does not reach. */
         if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
             message->plan->generation > trainer->generation && takes_over(trainer, message->plan)) {
             plan_free(trainer->pending);

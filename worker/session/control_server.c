@@ -16,9 +16,9 @@
 
 #define QUEUE_MAX 64
 #define SEND_TIMEOUT_S                                                                             \
-    2 /* a firnd that does not read for so long is cut off; it will connect again */
+    2 /* seconds until a firnd that does not read is disconnected; it connects again */
 
-/* What a new firnd must hear even though it was said before it came. */
+/* Messages that a new firnd gets although they are older than its connection. */
 enum kept { KEPT_STATUS, KEPT_ALARM, KEPT_CHECKPOINT, KEPT_COUNT };
 
 struct control_server {
@@ -26,13 +26,13 @@ struct control_server {
     int listener, wake, connection; /* connection: -1 while no firnd is there */
     pthread_t thread;
     bool stopping;
-    pthread_mutex_t lock; /* guards all below, and connection */
+    pthread_mutex_t lock; /* guards all members below, and connection */
     pthread_cond_t arrived;
     struct control_message *queue[QUEUE_MAX];
     unsigned queued;
     struct bytes kept[KEPT_COUNT];       /* packed */
-    uint64_t kept_step, kept_generation; /* of the checkpoint among them */
-    struct bytes received;               /* the thread's own */
+    uint64_t kept_step, kept_generation; /* of the kept checkpoint */
+    struct bytes received;               /* used by the thread only */
     control_observer observer;
     void *context;
 };
@@ -56,8 +56,7 @@ static int listen_at(const char *path, struct error *error)
     return listener;
 }
 
-/* With the lock held. A connection that fails is closed by the thread; here it is only shut down.
- */
+/* With the lock held. Only shut down a failed connection: the thread closes it. */
 static void write_all(struct control_server *server, const struct bytes *bytes)
 {
     size_t done = 0;
@@ -75,7 +74,7 @@ static void write_all(struct control_server *server, const struct bytes *bytes)
     }
 }
 
-/* firnd's own user, and root, may give orders. */
+/* Accept orders only from firnd's own user, and root. */
 static bool is_firnd(int connection)
 {
     struct ucred peer;
@@ -119,14 +118,14 @@ static void hang_up(struct control_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* With the lock held. An answer to an earlier checkpoint says nothing of the one that is kept. */
+/* With the lock held. True if @message answers the kept checkpoint, not an earlier one. */
 static bool answers_kept(const struct control_server *server, const struct control_message *message)
 {
     return message->type == CONTROL_CHECKPOINT && message->checkpoint.step == server->kept_step &&
            message->checkpoint.generation == server->kept_generation;
 }
 
-/* Takes the message, unless the queue is full. */
+/* Take ownership of the message, unless the queue is full. */
 static bool enqueue(struct control_server *server, struct control_message *message)
 {
     if (server->observer)
@@ -143,8 +142,8 @@ static bool enqueue(struct control_server *server, struct control_message *messa
     return taken;
 }
 
-/* False: the connection cannot be followed any more. Nothing may be lost in the middle of what
- * firnd says, but it says all that still holds on every new connection. */
+/* False: disconnect. A message in the middle must not be lost; on every new connection firnd sends
+ * all messages that still hold. */
 static bool take_messages(struct control_server *server)
 {
     for (;;) {
@@ -207,7 +206,7 @@ static void init_locks(struct control_server *server)
     pthread_condattr_destroy(&monotonic);
 }
 
-/* The thread has ended, or was never there. */
+/* The thread has ended, or was never started. */
 static void server_free(struct control_server *server)
 {
     if (server->listener >= 0)

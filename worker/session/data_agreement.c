@@ -4,7 +4,7 @@
 
 #include "worker/step/tree_exchange.h"
 
-/* Up: known, ranks, count, then (digest, ranks) of each kind. */
+/* Up: known, ranks, count, then (digest, ranks) for each digest. */
 #define UP_HEAD  3u
 #define UP_WORDS (UP_HEAD + 2 * DATA_VOTES_MAX)
 
@@ -112,7 +112,7 @@ static int judge(const struct plan *plan, unsigned rank, uint64_t digest, const 
                      "half of the slots: data.path must hold the same files on every node");
 }
 
-/* What all below this rank have, and it. */
+/* Add the votes of this rank's subtree. */
 static int gather(const struct tree_exchange *place, struct data_votes *votes)
 {
     int status = 0;
@@ -133,7 +133,7 @@ static void decide(const struct data_votes *votes, uint64_t *ret_down)
     ret_down[DOWN_UNANIMOUS] = votes->count == 1 && votes->list[0].digest == ret_down[DOWN_OUTCOME];
 }
 
-/* The outcome, from the root to all. */
+/* Distribute the outcome from the root to all ranks. */
 static int spread(const struct tree_exchange *place, const struct data_votes *votes,
                   uint64_t *ret_down)
 {

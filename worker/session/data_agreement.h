@@ -1,10 +1,11 @@
 /*
- * All workers of a job read the same training data; one that reads other files would make another
- * run of it. Who differs must go, and nobody else: so the workers vote before a generation's first
- * step, up and down the tree of ranks. Where they are not of one mind nobody goes before all know
- * the outcome: who has only seen links break would be taken along into the next generation. Data
- * that has led to the state they hold counts above all. Before the first step it is the data of
- * more than half of them; without such, all must go, because nobody can tell who is wrong.
+ * A vote on the training data: all workers of a job must read the same data, because a worker with
+ * other files would train another run. Only the workers that differ must leave, so the workers vote
+ * before a generation's first step, up and down the tree of ranks. Where they disagree no worker
+ * leaves before all know the outcome: a worker with wrong data that only saw its links break would
+ * be planned into the next generation. The data behind the state that the workers hold wins. Before
+ * the first step the data of more than half of the workers wins; without a majority all must leave,
+ * because the wrong data is not known.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 #include "elastic/plan/plan.h"
 
 #define DATA_VOTES_MAX                                                                             \
-    8 /* kinds of data; of more some are not counted, and none has a majority                      \
+    8 /* different digests; further ones are not counted, and none has a majority                  \
        */
 
 struct data_votes {
@@ -24,18 +25,19 @@ struct data_votes {
     } list[DATA_VOTES_MAX];
 };
 
-/** data_votes_init() - of one rank, whose state was trained on @known (0: on nothing) */
+/** data_votes_init() - init for one rank, whose state was trained on @known (0: on no data) */
 void data_votes_init(struct data_votes *votes, uint64_t digest, uint64_t known);
-/** data_votes_merge() - -EBADMSG: the states come from different data, which no run has */
+/** data_votes_merge() - add @part to @sum; -EBADMSG: the states come from different data, which is
+ * impossible within a run */
 int data_votes_merge(struct data_votes *sum, const struct data_votes *part) CHECK_RESULT;
-/** data_votes_outcome() - the digest to go on with; 0: there is none */
+/** data_votes_outcome() - return the digest that wins; 0: none */
 uint64_t data_votes_outcome(const struct data_votes *votes);
 
 /**
- * data_agreement_run() - one vote among the workers of @plan
- * @digest: of this rank's data, not 0; @known: as data_votes_init()
+ * data_agreement_run() - run one vote among the workers of @plan
+ * @digest: of this rank's data, not 0; @known: as in data_votes_init()
  *
- * Return: 0: @digest is what all go on with; -EILSEQ: this rank must go, @error says why;
+ * Return: 0: all continue with @digest; -EILSEQ: this rank must leave, with the reason in @error;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG; -ENOMEM
  */
 int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t digest,

@@ -27,7 +27,7 @@ const char *divergence_alarm(struct divergence *divergence, const struct step_re
 {
     if (!step_record_finite(record))
         divergence->last_step = record->step;
-    else if (record->step < divergence->last_step) /* the job went back, and comes by it again */
+    else if (record->step < divergence->last_step) /* the job went back, and replays that step */
         divergence->last_step = 0;
     bool calm =
         divergence->last_step == 0 || record->step >= divergence->last_step + DIVERGENCE_CALM_STEPS;

@@ -1,12 +1,12 @@
 /*
- * What becomes of a step whose loss or gradient norm is NaN or infinite (train.on_nan of a job).
+ * Handling of a step whose loss or gradient norm is NaN or infinite (train.on_nan of a job).
  *
- * It is decided from the step's complete record, which is the same at every worker and on every
- * layout, and before anything of it is applied: so no parameter ever takes in what is no number,
- * and the run is as exact as any. With `stop` it ends, but not before all units of the state were
- * compared (worker/state/state_digest.h): a wrong bit in one replica may look the same. A
- * checkpoint is committed with a later step's commit, so with `stop` none is left of the boundary
- * from which no step could be computed, unless workers left the job just there.
+ * The decision follows from the step's complete record, which is the same at every worker and on
+ * every layout, before any part of the step is applied: so no parameter ever becomes NaN or
+ * infinite, and the run stays exact. With `stop` the job ends, but only after all units of the
+ * state were compared (worker/state/state_digest.h): a wrong bit in one replica may look the same.
+ * A checkpoint is committed with a later step's commit, so with `stop` there is no checkpoint of
+ * the boundary from which no step could be computed, unless workers left the job at that boundary.
  */
 #pragma once
 
@@ -15,21 +15,21 @@
 #include "worker/session/alarms.h"
 
 /**
- * divergence_check() - may the step of @record stand?
+ * divergence_check() - check that the step of @record may be applied
  *
- * Return: 0: it may; with JOB_NAN_SKIP always, and state_apply() leaves it out; -EDOM: the job must
- * stop here, @error says why.
+ * Return: 0: it may; always with JOB_NAN_SKIP, and state_apply() skips it; -EDOM: the job must stop
+ * here, with the reason in @error
  */
 int divergence_check(const struct job_spec *spec, const struct step_record *record,
                      struct error *error) CHECK_RESULT;
 
 #define DIVERGENCE_CALM_STEPS 100
 
-/* What an operator is told of steps that are left out. */
+/* The state of the operator's alarm about skipped steps. */
 struct divergence {
-    uint64_t last_step; /* that was left out; 0: none */
+    uint64_t last_step; /* last skipped step; 0: none */
 };
 
-/** divergence_alarm() - account for the applied step of @record. Return: the text of
- * ALARM_DIVERGENCE; "" when none of the last DIVERGENCE_CALM_STEPS steps was left out */
+/** divergence_alarm() - count the applied step of @record. Return: the text of ALARM_DIVERGENCE; ""
+ * when none of the last DIVERGENCE_CALM_STEPS steps was skipped */
 const char *divergence_alarm(struct divergence *divergence, const struct step_record *record);

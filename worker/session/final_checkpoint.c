@@ -1,14 +1,14 @@
 /*
- * The end of a job or of its stay on the cluster: all ranks write the boundary's checkpoint
- * together, rank 0 commits it and has firnd record it, and nobody leaves before that is done. What
- * is recorded has been compared, as in every commit (worker/state/state_digest.h).
+ * The checkpoint at the end of a job or of its stay on the cluster: all ranks write the boundary's
+ * checkpoint together, rank 0 commits it and has firnd record it, and no rank leaves before that is
+ * done. The recorded state has been compared, as in every commit (worker/state/state_digest.h).
  *
- * There are no steps any more whose commits would carry everybody's word, so rounds without one
- * do, again and again: rank 0 hears at once of a keeper that cannot do its part, and does not wait
- * for it.
+ * There are no more step commits to carry the ranks' reports, so the ranks run rounds without a
+ * step, again and again: rank 0 learns at once of a keeper that cannot do its part, and does not
+ * wait for it.
  *
- * A full disk does not end a run that has cost days: the checkpoint is tried again, with an alarm,
- * until it succeeds or somebody orders the worker to stop.
+ * A full disk does not end a run that has cost days: the checkpoint is retried, with an alarm,
+ * until it succeeds or the worker is ordered to stop.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,10 +22,10 @@
 #include "worker/state/state_digest.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
-#define ROUND_NS (NS_PER_SECOND / 20) /* from one round to the next while rank 0 commits */
+#define ROUND_NS (NS_PER_SECOND / 20) /* between two rounds while rank 0 commits */
 
-/* One round of the commit tree without a step: everybody's word on the checkpoint. @durable: this
- * rank's. */
+/* Run one round of the commit tree without a step, with each rank's report on the checkpoint.
+ * @durable: of this rank. */
 static int closing_round(struct trainer *trainer, uint64_t durable, struct step_commit_down *down,
                          struct error *error)
 {
@@ -45,7 +45,7 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
     return status;
 }
 
-/* This rank's share, durable or failed; never a reason to stop. */
+/* Write this rank's share until it is durable or has failed; a failure does not end the round. */
 static void write_share(struct trainer *trainer)
 {
     const struct state *state = trainer->state;
@@ -55,8 +55,8 @@ static void write_share(struct trainer *trainer)
     if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
         return;
     snapshot_give_up_copies(trainer->snapshot, state->applied_step);
-    status_report_checkpoint(trainer); /* or one that was just through */
-    do {                               /* a share of an earlier boundary may still be on its way */
+    status_report_checkpoint(trainer); /* may be of a commit that has just ended */
+    do {                               /* a share of an earlier boundary may still be in flight */
         status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status = session_begin_checkpoint(trainer, &error);
@@ -78,24 +78,24 @@ static bool is_durable(const struct trainer *trainer, const struct step_commit_d
     return down->checkpoint_durable == trainer->state->applied_step && !has_failed(trainer, down);
 }
 
-/* Rank 0, for as long as a round may wait. That it cannot be committed is no error here: the round
- * says it to everybody. */
+/* On rank 0, until the next round is due. A failed commit is not an error here: the round reports
+ * it to all ranks. */
 static int look_after_commit(struct trainer *trainer)
 {
     uint64_t step = trainer->state->applied_step;
     struct mesh_fault fault;
 
-    snapshot_commit(trainer->snapshot, step); /* once the commit before it is through */
+    snapshot_commit(trainer->snapshot, step); /* starts once the commit before it has ended */
     status_report_checkpoint(trainer);
     if (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step)
         commands_take(trainer, clock_monotonic_ns() + ROUND_NS);
     mesh_fault(trainer->mesh, &fault);
     if (commands_stopping(trainer) || fault.failed)
         return -ECONNRESET;
-    return trainer->refused_step == step ? -ESTALE : 0; /* a newer plan says where to go on */
+    return trainer->refused_step == step ? -ESTALE : 0; /* a newer plan names the next state */
 }
 
-/* The others: this node's copies. */
+/* On the other ranks: drive this node's copies. */
 static void look_after_copies(struct trainer *trainer)
 {
     struct error error = {0};
@@ -105,14 +105,15 @@ static void look_after_copies(struct trainer *trainer)
         status_report_checkpoint_alarm(trainer, &error);
 }
 
-/* All shares are durable: until rank 0 knows that it is recorded, or somebody that it cannot be. */
+/* All shares are durable: run rounds until the checkpoint is recorded, or one rank reports that it
+ * cannot be. */
 static int record(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     uint64_t step = trainer->state->applied_step;
     bool commits = trainer->engine->rank == 0;
     int status = 0;
 
-    trainer->refused_step = 0; /* that was a word on what another generation made */
+    trainer->refused_step = 0; /* a refusal of another generation's checkpoint does not count */
     do {
         if (commits)
             status = look_after_commit(trainer);
@@ -125,7 +126,7 @@ static int record(struct trainer *trainer, struct step_commit_down *down, struct
     return status;
 }
 
-/* Nobody writes again before everybody has removed what was written in vain. */
+/* No rank writes again before every rank has removed the files of the failed attempt. */
 static int give_up(struct trainer *trainer, struct error *error)
 {
     AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
@@ -140,7 +141,8 @@ static int give_up(struct trainer *trainer, struct error *error)
     return status;
 }
 
-/* All write, all hear how that went; rank 0 commits what is whole, and all hear how that went. */
+/* All ranks write and learn the result; then rank 0 commits the complete shares, and all ranks
+ * learn that result. */
 static int finish_round(struct trainer *trainer, bool *ret_recorded, struct error *error)
 {
     const struct engine *engine = trainer->engine;
@@ -167,8 +169,8 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     bool recorded = false;
     int status = 0;
 
-    /* An attempt at this very boundary, made in passing, may have failed. Its files are gone on the
-       ranks that succeeded, too, and its division among writers is not that of the next one. */
+    /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
+       ranks that succeeded, too, and its division among writers may differ from the next one's. */
     snapshot_forget_abandoned(trainer->snapshot);
     while (!status && !commands_stopping(trainer)) {
         status = finish_round(trainer, &recorded, error);

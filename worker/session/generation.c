@@ -20,7 +20,7 @@
 #include "worker/state/restore.h"
 #include "worker/step/memory.h"
 
-/* ---- leaving the one before ---- */
+/* ---- leaving the last generation ---- */
 
 int generation_settle(struct trainer *trainer, struct error *error)
 {
@@ -28,13 +28,13 @@ int generation_settle(struct trainer *trainer, struct error *error)
     struct state *state = trainer->state;
 
     if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
-        /* A leader of an older version may ask for it; a new one never does. */
+        /* A leader of an older version may ask for it; a new leader never does. */
         int status = divergence_check(&trainer->spec, &plan->commit, error);
         if (status)
             return status;
         snapshot_release(trainer->snapshot);
         engine_apply(trainer->engine, &plan->commit);
-        /* What was kept of the generation before has no gradients: it is a step behind now. */
+        /* Units kept only as a donor have no gradients: they are one step behind now. */
         engine_drop_others(trainer->engine);
         trainer->final_known = false;
         if (!metrics_writer_waits(trainer))
@@ -51,7 +51,7 @@ static void set_mesh(struct trainer *trainer, struct mesh *mesh)
     pthread_mutex_unlock(&trainer->lock);
 }
 
-/* The engine goes first, for its requests live in the carriers, and these on the mesh. */
+/* In this order: the engine's requests belong to the carriers, and these to the mesh. */
 void generation_close(struct trainer *trainer)
 {
     struct mesh *mesh = trainer->mesh;
@@ -67,9 +67,10 @@ void generation_close(struct trainer *trainer)
 }
 
 /*
- * A plan after a failure speaks of one step boundary: state of another one must not be mixed into
- * it. Where the plan does not ask for this very process, nothing that is here is counted on: older
- * state goes, and all that is needed comes from others. No generation begins with a unit missing.
+ * A plan after a failure names one step boundary: state of another boundary must not be mixed into
+ * it. Where the plan does not name this process (instance), it does not count on its state: state
+ * of another step is dropped, and other workers hand over all units. No generation begins with a
+ * unit missing.
  */
 bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
 {
@@ -111,7 +112,7 @@ bool generation_steps_aside(const struct trainer *trainer)
 
 /* ---- state ---- */
 
-/* State that the plan does not go on from makes room for what it needs, if that is enough. */
+/* State that the plan does not continue from is dropped; then check that the need fits. */
 int generation_make_room(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -130,7 +131,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
     return status;
 }
 
-/* Nodes of the plan that gave no sign of life when they were asked: for the leader. */
+/* Note the plan's nodes that did not respond, for the report to the leader. */
 static void note_silent(struct trainer *trainer, const struct checkpoint_remote *remote)
 {
     struct mesh_unreached *unreached = &trainer->unreached;
@@ -144,7 +145,7 @@ static void note_silent(struct trainer *trainer, const struct checkpoint_remote 
     }
 }
 
-/* With copies this node has a part of the checkpoint, or none, in its own folder. */
+/* With copies this node's own folder has a part of the checkpoint, or none. */
 static int restore(struct trainer *trainer, unsigned first, unsigned count, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -178,7 +179,7 @@ static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *e
     return state_initialize(trainer->state, first, count, error);
 }
 
-/* The rank's own stage and those that it shadows. */
+/* Obtain the units of the rank's own stage and of those that it shadows. */
 int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -210,7 +211,7 @@ void generation_restored_folder(const struct trainer *trainer, char ret_folder[J
 
 /* ---- links ---- */
 
-/* What may wait here of a peer's messages; 0: a share of what is there for all that are no
+/* Limit of unexpected messages from a peer; 0: an equal share of the memory, for peers that are not
  * neighbours in the pipeline. */
 static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, unsigned peer)
 {
@@ -269,7 +270,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
                          plan->generation);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
-    commands_take(trainer, 0); /* what came before the eventfd was emptied */
+    commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
     if (commands_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
         return -ECANCELED;
     status = mesh_open(&options, trainer->cancel, &mesh, error);

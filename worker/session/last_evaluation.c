@@ -1,10 +1,11 @@
 /*
- * The validation loss of the finished model. An evaluation at step s measures the parameters that
- * step s begins with, so those after the last step need one of their own. All ranks take part, as
- * in a step, and its sums are added in the same order: the value has the same bits on every layout.
+ * The validation loss of the finished model. An evaluation at step s measures the parameters before
+ * step s, so the parameters after the last step need an evaluation of their own. All ranks take
+ * part, as in a step, and the sums are added in the same order: the value has the same bits on
+ * every layout.
  *
- * It belongs to the line of the last step, which is therefore written only now. Where links break
- * before, the next generation evaluates again.
+ * The value belongs to the line of the last step, which is therefore written only now. If the links
+ * break before, the next generation evaluates again.
  */
 #include <errno.h>
 
@@ -15,7 +16,7 @@
 #include "worker/state/state_digest.h"
 #include "worker/step/job_dataset.h"
 
-/* A round without a step: what all ranks know of @record. */
+/* Run a round without a step: merge the ranks' parts of @record. */
 static int merge(struct trainer *trainer, const struct step_record *record,
                  struct step_commit_down *down, struct error *error)
 {
@@ -29,7 +30,7 @@ static int merge(struct trainer *trainer, const struct step_record *record,
     return session_agree(trainer, true, up, &root, down, error);
 }
 
-/* A worker that has joined since the last step does not know what that came to. */
+/* Distribute the last step's results: a worker that joined after it does not have them. */
 static int share_last_step(struct trainer *trainer, struct step_commit_down *down,
                            struct error *error)
 {
@@ -79,7 +80,7 @@ int session_evaluate_last(struct trainer *trainer, const struct straggler_stage 
     if (status && !commands_stopping(trainer))
         return status;
     trainer->last_step_ns = 0;
-    if (state->committed.step != state->applied_step) /* from a checkpoint, which has the line */
+    if (state->committed.step != state->applied_step) /* restored: the checkpoint has the line */
         return status;
     metrics_writer_record(trainer, step_ns, slowest);
     if (!status)

@@ -83,7 +83,7 @@ static int send_history(struct trainer *trainer, unsigned to)
         status = metrics_history(metrics, trainer->state->applied_step, &text, &error);
         metrics_close(metrics);
     }
-    if (status) /* the other node starts its history here; training matters more */
+    if (status) /* the other node's history starts here; training has priority */
         log_warning("no metrics history for rank %u: %s", to, error.text);
     status = mesh_send(trainer->mesh, to, tag_make(TAG_HISTORY, 0, 0), text.data, text.size_bytes,
                        &request);
@@ -129,7 +129,7 @@ static bool is_scribe(const struct trainer *trainer, unsigned rank)
     return true;
 }
 
-/* Of a run that goes on from a checkpoint: what this node has not seen itself. */
+/* Take lines that this node lacks from the checkpoint that the run continues from. */
 static void take_kept_history(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
@@ -149,7 +149,7 @@ static void take_kept_history(struct trainer *trainer)
     manifest_done(&manifest);
 }
 
-/* The node's scribe before may have died between a commit and its line. */
+/* The node's last scribe may have died between a commit and its line. */
 static void record_unwritten(struct trainer *trainer)
 {
     const struct state *state = trainer->state;
@@ -175,7 +175,7 @@ int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *er
         return status;
     take_kept_history(trainer);
     record_unwritten(trainer);
-    if (trainer->plan->disputed) /* this node may not have heard of it, or by another process */
+    if (trainer->plan->disputed) /* this process may not have learned of the dispute itself */
         metrics_writer_rewind(trainer, trainer->plan->resume_step);
     return 0;
 }

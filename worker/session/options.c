@@ -70,7 +70,7 @@ static int take_number(const char *name, const char *text, unsigned long max, un
     return 0;
 }
 
-/* "cpu", "cuda" for the first GPU that is to be seen, "cuda:2" for the third */
+/* "cpu", "cuda" for the first visible GPU, "cuda:2" for the third */
 static int take_device(const char *text, struct worker_options *options, struct error *error)
 {
     unsigned long index = 0;

@@ -5,7 +5,7 @@
 
 #include "comm/mesh/frame.h"
 
-/* Of a CPU slot the threads follow, which firnd gives its workers. */
+/* A CPU slot's identity continues with the threads, which firnd assigns to its workers. */
 static bool begins_with(const char *arithmetic, const char *identity)
 {
     size_t length = strlen(identity);

@@ -20,8 +20,8 @@ struct sample_request {
     const char *checkpoint;
     const char *prompt;
     unsigned long tokens, top_k, seed, threads;
-    unsigned long copies;  /* descriptor of a text that says which nodes have it; 0: it is here */
-    unsigned long failure; /* descriptor that a failure is written to; 0: standard error */
+    unsigned long copies;  /* descriptor of a text with the checkpoint's nodes; 0: it is local */
+    unsigned long failure; /* descriptor for the text of a failure; 0: standard error */
     double temperature;
 };
 
@@ -31,7 +31,7 @@ struct sampler {
     struct kernel_device *device;
     struct state *state;
     void **weights;
-    struct checkpoint_remote *remote; /* NULL: all of the checkpoint is here */
+    struct checkpoint_remote *remote; /* NULL: the whole checkpoint is local */
     char manifest_sha256[65];
 };
 
@@ -101,7 +101,7 @@ static const char *parse(int argc, char **argv, struct sample_request *request)
     return request->prompt && request->prompt[0] ? NULL : "--prompt is missing or empty";
 }
 
-/* What firnctl has put behind the descriptor (checkpoint/read/source_text.h). */
+/* Read the source that firnctl passes through the descriptor (checkpoint/read/source_text.h). */
 static int take_source(struct sampler *sampler, int descriptor, struct error *error)
 {
     AUTO_FREE char *text = malloc(SOURCE_TEXT_MAX);
@@ -181,7 +181,7 @@ static void sampler_done(struct sampler *sampler)
         sampler->kernel->close(sampler->device);
 }
 
-/* Bytes are tokens; elsewhere the prompt is a list of numbers. Return: how many, or -EINVAL. */
+/* Bytes are tokens; elsewhere the prompt is a list of numbers. Return: their number, or -EINVAL. */
 static long prompt_tokens(const struct sampler *sampler, const char *prompt, int32_t *ret_tokens,
                           struct error *error)
 {
@@ -244,7 +244,7 @@ static int sample(struct sampler *sampler, const struct sample_request *request,
     return status;
 }
 
-/* For firnctl, which notes in the checkpoint's record that it is damaged. */
+/* For firnctl, which marks the checkpoint's record as damaged. */
 static void tell_failure(const struct sample_request *request, int status, const char *text)
 {
     if (!request->failure || dprintf((int)request->failure, "%d\n%s", -status, text) < 0)

@@ -21,7 +21,7 @@
 
 /* ---- opening ---- */
 
-/* Whoever judges times begins anew with each engine: other lanes, or less to compute. */
+/* Straggler statistics restart with each engine, which has other lanes or fewer computations. */
 static int make_engine(struct trainer *trainer, unsigned rank, struct error *error)
 {
     double factor = trainer->spec.elastic.evict_stragglers.factor;
@@ -38,7 +38,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, struct error *err
     return 0;
 }
 
-/* What the state was trained on binds from the first step on. */
+/* The data digest behind the state is binding from the first step on. */
 static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct state *state = trainer->state;
@@ -160,7 +160,7 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     status_report_event(trainer, text);
 }
 
-/* Rank 0 tells, and all account for it: the next generation's rank 0 may be another one. */
+/* Rank 0 reports, and all ranks count: the next generation may have another rank 0. */
 static void tell_divergence(struct trainer *trainer)
 {
     const char *text = divergence_alarm(&trainer->divergence, &trainer->state->committed);
@@ -168,7 +168,7 @@ static void tell_divergence(struct trainer *trainer)
     status_report_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
 }
 
-/* All workers have read their parts, or there would be no commit: together that is all of it. */
+/* Every worker has read its part, or there would be no commit: the whole checkpoint was read. */
 static void mark_restored(const struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
@@ -218,8 +218,8 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     status_report_event(trainer, text);
 }
 
-/* Rank 0: the generation that follows this step; 0: none yet. A plan that was made for another
- * generation's layout never does: it was to take over from one that this one took over from. */
+/* On rank 0: return the generation that follows this step; 0: none yet. A plan that follows another
+ * generation's layout is never chosen: the current generation has taken over since. */
 static uint64_t choose_switch(const struct trainer *trainer)
 {
     const struct plan *next = trainer->pending;
@@ -237,8 +237,8 @@ static bool is_permitted(const void *context)
     return __atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) < trainer->generation;
 }
 
-/* An order of firnd, which may be the only one that knows that the job was given away. What ends
- * the wait otherwise, another plan or an order to stop, breaks the links. */
+/* Wait for firnd's permission: firnd may be the only one that knows that the job was given away.
+ * Another plan or an order to stop breaks the links and so ends the wait, too. */
 static int await_permission(void *context)
 {
     const struct trainer *trainer = context;
@@ -246,7 +246,7 @@ static int await_permission(void *context)
     return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
-/* What was right at a unit's last check was so before. */
+/* Remove the metrics since a unit's last check: state that was right then was right before. */
 static void forget_unchecked(struct trainer *trainer)
 {
     const struct state *state = trainer->state;
@@ -269,7 +269,7 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
         trainer->agreed_step = boundary;
     if (!ret_down->dispute)
         return status;
-    if (status < 0) /* nobody comes to ask who is wrong; what is known here counts no less for it */
+    if (status < 0) /* the ranks do not all settle the dispute; the result still counts here */
         mesh_abort(trainer->mesh, "replicas differ, and not all could be told");
     if (ret_down->dispute == DISPUTE_STATE)
         forget_unchecked(trainer);
@@ -311,7 +311,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
                : status;
 }
 
-/* A round without a step, in which all units are compared. */
+/* Run a round without a step, in which all units are compared. */
 static int compare_all(struct trainer *trainer, struct error *error)
 {
     const struct engine *engine = trainer->engine;
@@ -331,7 +331,7 @@ static int compare_all(struct trainer *trainer, struct error *error)
 }
 
 /* A wrong bit in one replica may look like a run that diverges. That would end the job, so it is
- * believed when all hold the same. */
+ * accepted only when all replicas hold the same. */
 static int check_divergence(struct trainer *trainer, const struct step_record *record,
                             struct error *error)
 {
@@ -391,7 +391,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     return 0;
 }
 
-/* @slowest: of the last step, NULL where this generation has begun after it */
+/* @slowest: of the last step, NULL where this generation began after it */
 static int evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
                          struct error *error)
 {
@@ -401,7 +401,7 @@ static int evaluate_last(struct trainer *trainer, const struct straggler_stage *
     return status ? status : session_evaluate_last(trainer, slowest, error);
 }
 
-/* The commit said that @generation follows: its plan is here already, or about to be. */
+/* The commit announced @generation: its plan has arrived or is about to. */
 static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation,
                                         struct error *error)
 {

@@ -18,7 +18,7 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
 {
     struct mesh_fault fault;
 
-    assert(trainer->plan); /* whoever has a mesh has the plan that it was made for */
+    assert(trainer->plan); /* a mesh exists only with the plan that it was made for */
     mesh_fault(trainer->mesh, &fault);
     for (unsigned i = 0; i < fault.lost_count && report->lost_count < REPORT_LOST_MAX; i++) {
         const struct plan_worker *lost = &trainer->plan->workers[fault.lost_ranks[i]];
@@ -142,9 +142,9 @@ void status_report_checkpoint_alarm(struct trainer *trainer, const struct error 
 {
     char text[CONTROL_TEXT_SIZE];
 
-    log_warning("%s", error->text); /* with step and file, which the alarm leaves out */
+    log_warning("%s", error->text); /* with step and file, which the alarm lacks */
     if (error->code == -ECANCELED)
-        return; /* a peer gave the checkpoint up, and reports why */
+        return; /* a peer abandoned the checkpoint, and reports the cause */
     alarms_of_checkpoint(trainer->options->checkpoint_dir, error, text);
     status_report_alarm(trainer, ALARM_CHECKPOINT, text);
 }
@@ -194,7 +194,7 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
 
 void status_report_untold(struct trainer *trainer)
 {
-    /* Its record is gone where the state came anew from a checkpoint or another worker. */
+    /* The record is gone if the state was read again from a checkpoint or another worker. */
     if (trainer->untold_ns && trainer->engine && trainer->state->committed.step > 0)
         status_report_progress(trainer, trainer->untold_ns, true);
 }

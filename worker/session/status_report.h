@@ -1,30 +1,30 @@
 /*
- * What firnd is told: where this worker stands and what it holds, how training goes, and what an
- * operator must see. A message for which there is no memory is left out, with a line in the log.
+ * Reports to firnd: this worker's phase and holdings, the progress of training, and alarms for an
+ * operator. A message for which there is no memory is dropped, with a line in the log.
  */
 #pragma once
 
 #include "worker/session/trainer.h"
 
-/** status_report_send() - that it is in @phase; with @text, "" where there is nothing to say, and
- * with what the leader must know to decide: the step, the units held, who was lost */
+/** status_report_send() - report @phase with @text, or "", and with the data that the leader
+ * decides on: the step, the units held, the ranks lost */
 void status_report_send(struct trainer *trainer, enum worker_phase phase, const char *text);
 
-/** status_report_send_cause() - the same of a worker that does not go on, and why */
+/** status_report_send_cause() - as status_report_send(), for a worker that stops, with the cause */
 void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
                               enum worker_cause cause, const char *text);
 
-/** status_report_event() - a line for people */
+/** status_report_event() - send a line for people */
 void status_report_event(struct trainer *trainer, const char *text);
-/** status_report_alarm() - something that an operator must see; "" clears it */
+/** status_report_alarm() - set an alarm for the operator; "" clears it */
 void status_report_alarm(struct trainer *trainer, enum alarm_about about, const char *text);
-/** status_report_checkpoint_alarm() - this worker's part in a checkpoint has failed */
+/** status_report_checkpoint_alarm() - set the alarm of a failure in this worker's part in a
+ * checkpoint */
 void status_report_checkpoint_alarm(struct trainer *trainer, const struct error *error);
-/** status_report_progress() - of the step that was just applied and took @step_ns; at most four
- * times a second, and after the last one of a generation */
+/** status_report_progress() - report the step just applied, which took @step_ns; at most four times
+ * a second, and always with @is_last, the last step of a generation */
 void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last);
-/** status_report_untold() - the progress of the last step, if it came too soon after another one's
- */
+/** status_report_untold() - report the progress of the last step, if the rate limit held it back */
 void status_report_untold(struct trainer *trainer);
-/** status_report_checkpoint() - rank 0: pass on the outcome of a commit, if there is one */
+/** status_report_checkpoint() - on rank 0: report the outcome of a commit, if there is one */
 void status_report_checkpoint(struct trainer *trainer);

@@ -25,7 +25,7 @@
 #include "worker/step/job_dataset.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
-#define TELL_TIMEOUTS 2u /* failure_timeouts between two words on how far the data is read */
+#define TELL_TIMEOUTS 2u /* failure time-outs between two reports of progress in reading data */
 
 /* ---- generations ---- */
 
@@ -38,7 +38,7 @@ static enum worker_cause cause_of(const struct plan *plan, int status)
     return checkpoint_is_lost(plan->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
 }
 
-/* No other layout cures this: the job must not go on here. */
+/* No other layout helps: the job must not continue here. */
 static enum session_outcome refuse(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
@@ -46,15 +46,15 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
     return SESSION_STOPPED;
 }
 
-/* A file of the job's own cannot be read on this node. Another attempt meets the same file; another
- * node may have a better one. */
+/* A file of the job cannot be read on this node. A retry meets the same file; another node may have
+ * a good one. */
 static bool lacks_input(const struct trainer *trainer, int status)
 {
     return trainer->plan->source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
            status != -ENOMEM;
 }
 
-/* The state that the plan speaks of is not to be had. */
+/* The state that the plan names is not available. */
 static enum session_outcome without_state(struct trainer *trainer, int status,
                                           const struct error *error)
 {
@@ -71,8 +71,8 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
     return SESSION_BROKEN;
 }
 
-/* Everybody sees the same step so, and stops; who is told of it too late is stopped by firnd. This
- * process stays until firnd, which may be away just now, has heard of it. */
+/* All workers see the same step diverge, and stop; firnd stops a worker that learns it too late.
+ * This process stays until firnd, which may be away, has the report. */
 static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
@@ -82,9 +82,9 @@ static enum session_outcome diverged(struct trainer *trainer, const struct error
     return SESSION_STOPPED;
 }
 
-/* What this slot holds is wrong, or may be: another place may hold what is right. Nobody else knows
- * it, and firnd may be away just now: this process stays until firnd has heard and orders it to go.
- */
+/* The state of this slot is wrong, or may be: another node may have the right state. No other
+ * process knows it, and firnd may be away: this process stays until firnd has the report and orders
+ * it to stop. */
 static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
@@ -105,7 +105,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return diverged(trainer, error);
     if (trainer->mesh)
         mesh_abort(trainer->mesh, "this worker cannot go on");
-    if (status == -EUCLEAN) { /* nobody may go on from it, and STUCK says that there is none */
+    if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
         state_drop_all(trainer->state);
         state_begin(trainer->state);
     }
@@ -122,7 +122,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     return SESSION_BROKEN;
 }
 
-/* Its state may be the last of some unit until the others have begun. */
+/* This worker's copy may be the last one of a unit until the others have begun. */
 static enum session_outcome stepped_aside(struct trainer *trainer)
 {
     log_info("generation %" PRIu64 " goes on without this worker, which keeps its state until that "
@@ -144,7 +144,7 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
                : metrics_writer_exchange_histories(trainer, rank, error);
 }
 
-/* One generation from its plan to its end; the plan has become trainer->plan. */
+/* Run one generation from its plan to its end; the plan has become trainer->plan. */
 static enum session_outcome run_generation(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
@@ -161,8 +161,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
     if (!generation_fits(trainer, (unsigned)rank, &error))
         return broken(trainer, error.code, &error);
-    if (plan->planned) /* should the new generation never come up, this is what is known of this
-                          worker */
+    if (plan->planned) /* if the new generation never comes up, the leader has this report */
         status_report_send(trainer, WORKER_PREPARED, "");
     if (generation_make_room(trainer, (unsigned)rank, &error))
         return refuse(trainer, &error);
@@ -267,7 +266,7 @@ static int open_state(struct trainer *trainer, struct error *error)
     return status;
 }
 
-/* An operator has time to mend it before the first checkpoint is due. */
+/* Test early: the operator has time to act before the first checkpoint is due. */
 static void try_checkpoints(struct trainer *trainer)
 {
     struct error error = {0};
@@ -280,11 +279,11 @@ static void try_checkpoints(struct trainer *trainer)
 
 struct data_reader {
     struct trainer *trainer;
-    uint64_t told_ns; /* 0: nothing yet */
+    uint64_t told_ns; /* 0: not yet */
     uint64_t began_ns;
 };
 
-/* Seldom enough for etcd, and often enough that nobody takes this worker for one that hangs. */
+/* Rarely enough for etcd, and often enough that this worker does not count as hung. */
 static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
 {
     uint64_t pause_ns = TELL_TIMEOUTS * reader->trainer->options->failure_timeout_ns;
@@ -319,7 +318,7 @@ static int open_data(struct trainer *trainer, struct error *error)
     int status = job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &listener,
                                   &trainer->dataset, error);
 
-    if (!status && reader.told_ns) /* it reads no more */
+    if (!status && reader.told_ns) /* reading has ended */
         status_report_send(trainer, WORKER_STARTING, "");
     if (!status && dataset_was_known(trainer->dataset))
         log_info(
@@ -329,7 +328,7 @@ static int open_data(struct trainer *trainer, struct error *error)
     return status;
 }
 
-/* What the job wants of this node, beside a device. */
+/* Open the files of the job on this node. */
 static int open_job(struct trainer *trainer, struct error *error)
 {
     int status = file_make_directories(trainer->options->job_dir, 0755, error);
@@ -352,8 +351,8 @@ static int refused(struct trainer *trainer, int status, const struct error *erro
     return status;
 }
 
-/* A port that is taken, or a device that does not open, is nothing that speaks against the job:
- * firnd tries again, and takes the slot out of service when that is in vain. */
+/* A port in use, or a device that does not open, is not a fault of the job: firnd retries, and then
+ * takes the slot out of service. */
 static int open_all(struct trainer *trainer, struct error *error)
 {
     int status = mesh_listen(trainer->options->listen, &trainer->listener, error);
@@ -381,8 +380,7 @@ static int trainer_init(struct trainer *trainer, const struct worker_options *op
         return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
     int status = control_server_start(options->socket_path, commands_observe, trainer,
                                       &trainer->control, error);
-    /* From now on another firnd would find it: it no longer goes when the one that started it does.
-     */
+    /* From now on another firnd can find this process: it may survive the firnd that started it. */
     if (!status && prctl(PR_SET_PDEATHSIG, 0))
         status = error_set(error, -errno, "prctl: %s", strerror(errno));
     return status;
@@ -392,7 +390,7 @@ static void trainer_done(struct trainer *trainer)
 {
     if (trainer->snapshot)
         generation_close(trainer);
-    close_descriptor(&trainer->listener); /* while the socket tells firnd whose port it is */
+    close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
     control_server_stop(trainer->control);
     snapshot_free(trainer->snapshot);
     metrics_close(trainer->metrics);

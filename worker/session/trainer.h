@@ -1,24 +1,25 @@
 /*
- * The life of a worker: get ready, join generations as plans come, train in each until it ends,
- * leave.
+ * One worker process: start, enter generations as plans arrive, train in each until it ends, exit.
  *
- *     trainer.c     start and end, and from generation to generation
- *     generation.c  into one: its state, its links; and out of it
- *     session.c     inside one: step after step; final_checkpoint.c: the checkpoint at the end of a
- * stay commands.c      what firnd says status_report.c     what firnd is told metrics_writer.c the
- * metrics of the node
+ *     trainer.c           start and end, and the loop over generations
+ *     generation.c        enter a generation: its state, its links; and leave it
+ *     session.c           within a generation: step after step
+ *     final_checkpoint.c  the checkpoint at the end of a stay
+ *     commands.c          messages from firnd
+ *     status_report.c     reports to firnd
+ *     metrics_writer.c    the metrics of the node
  *
- * Two threads matter here. The main thread trains; it looks for messages at step boundaries and
- * while it waits. The control thread (worker/session/control_server.h) calls orders_observe() the
- * moment a message arrives: an order that cannot wait for a boundary (stop, a plan after a failure)
- * breaks the links, so that the main thread comes back from whatever it waits for.
+ * Two threads matter here. The main thread trains; it handles messages at step boundaries and while
+ * it waits. The control thread (worker/session/control_server.h) calls commands_observe() the
+ * moment a message arrives: a command that cannot wait for a boundary (stop, a plan after a
+ * failure) breaks the links, so that the main thread returns from any wait.
  *
- * How a generation ends for a worker:
+ * The end of a generation for a worker:
  *
- *     switch    the commit said so: everything is at one step boundary, the next plan follows
- *     broken    the links failed: STUCK is reported with what is held, then the next plan is waited
- *               for
- *     diverged  a step's loss or gradient is no finite number: nobody applies it, all stop
+ *     switch    a commit announced it: all state is at one step boundary, the next plan follows
+ *     broken    the links failed: the worker reports STUCK with the units held, then waits for the
+ *               next plan
+ *     diverged  a step's loss or gradient norm is not finite: no worker applies it, all stop
  *     left      the plan has no place for this worker, or it was a donor and is released
  *     finished  all steps are committed and checkpointed
  */
@@ -37,7 +38,7 @@
 #include "worker/step/engine.h"
 #include "worker/step/step_commit.h"
 
-/* What one worker process has. */
+/* The members of one worker process. */
 struct trainer {
     const struct worker_options *options;
     struct job_spec spec;
@@ -55,15 +56,15 @@ struct trainer {
     uint64_t instance;
     enum worker_phase phase;
 
-    struct plan *plan;    /* of the generation that runs, or ran last; NULL before the first */
-    struct plan *pending; /* newer than plan; NULL when none has come */
+    struct plan *plan;    /* of the current generation, or the last one; NULL before the first */
+    struct plan *pending; /* newer than plan; NULL: none has arrived */
     uint64_t awaited;     /* the generation that a commit has announced; 0: none */
     struct engine *engine;
     uint64_t prepared;                      /* generation of the last plan that PREPARE named */
     bool first_commit;                      /* of this generation is still to come */
-    struct step_commit_readiness readiness; /* rank 0: as of the last commit */
-    struct checkpoint_writers writers;      /* who can write checkpoints, the same at all ranks */
-    struct straggler *straggler;            /* rank 0, if stragglers are evicted; else NULL */
+    struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
+    struct checkpoint_writers writers;      /* ranks that can write, the same at all ranks */
+    struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
     uint64_t agreed_step;   /* the last boundary at which all units were compared, and were equal */
     uint64_t recorded_step; /* of the newest checkpoint that firnd has recorded */
@@ -72,26 +73,25 @@ struct trainer {
     uint64_t last_commit_ns; /* monotonic; 0 before the first step */
     struct alarms alarms;
     struct divergence divergence;
-    double pause_seconds;   /* between the last commit of a generation and the next one's first
-                               compute */
-    uint64_t progress_ns;   /* when progress was last told */
-    uint64_t untold_ns;     /* what the last step took, if its progress was not told; else 0 */
+    double pause_seconds; /* from the last commit of a generation to the next one's first compute */
+    uint64_t progress_ns; /* time of the last progress report */
+    uint64_t untold_ns;   /* duration of the last step, if not reported; else 0 */
     double validation_loss; /* the newest known; NaN: none yet */
     bool final_known;       /* the finished model was evaluated in this generation: */
     double final_loss;      /* its validation loss */
-    uint64_t last_step_ns;  /* what the last step took, while its line waits for that; else 0 */
+    uint64_t last_step_ns;  /* duration of the last step, while its line waits for that; else 0 */
 
     pthread_mutex_t lock; /* guards mesh against the control thread */
     struct mesh *mesh;
-    struct mesh_unreached unreached; /* while the links of this generation were made */
+    struct mesh_unreached unreached; /* since the links of this generation were opened */
     struct routes routes;            /* over the mesh, while there is an engine */
     /* Written by one thread, read by the other, atomically: */
     bool stopping;
-    uint64_t generation;      /* plan's */
-    uint64_t announced;       /* the newest planned generation that firnd has told of */
-    uint64_t held_generation; /* up to which firnd lets commit nothing more; 0: none */
+    uint64_t generation;      /* of plan */
+    uint64_t announced;       /* the newest planned generation that firnd has announced */
+    uint64_t held_generation; /* firnd forbids commits of generations up to this one; 0: none */
 };
 
-/** trainer_run() - until the worker's end. Return: 0 left or finished, -ECANCELED stopped by order,
- * negative failed */
+/** trainer_run() - run until the worker's end. Return: 0 left or finished, -ECANCELED stopped by
+ * command, negative failed */
 int trainer_run(const struct worker_options *options, struct error *error) CHECK_RESULT;

@@ -12,7 +12,7 @@ struct address_room {
     void *mapped;
     size_t mapped_bytes;
     char *memory;
-    size_t size_bytes, used_bytes; /* whole huge pages */
+    size_t size_bytes, used_bytes; /* multiples of a huge page */
 };
 
 static size_t machine_bytes(void)

@@ -1,7 +1,7 @@
 /*
- * Addresses for as much memory as the machine has, of which a process uses the first part: it can
- * use more later without moving what it has there, nor touching its pages again. Addresses alone
- * cost nothing and no memory is promised for them.
+ * A range of addresses for as much memory as the machine has, of which a process uses the first
+ * part: it can use more later without moving the data there or touching its pages again. Addresses
+ * cost nothing and reserve no memory.
  */
 #pragma once
 
@@ -11,15 +11,16 @@
 
 struct address_room;
 
-/** address_room_new() - none of it is usable yet; NULL: there are no addresses (RLIMIT_AS) */
+/** address_room_new() - reserve the range, unusable so far; NULL: no addresses left (RLIMIT_AS) */
 struct address_room *address_room_new(void);
-/** address_room_free() - with what lies in it; NULL allowed */
+/** address_room_free() - release the range and its memory; NULL allowed */
 void address_room_free(struct address_room *room);
 
-/** address_room_memory() - where it begins: at a huge page */
+/** address_room_memory() - return the beginning of the range, aligned to a huge page */
 void *address_room_memory(const struct address_room *room);
 size_t address_room_bytes(const struct address_room *room);
 
-/** address_room_use() - its first @size_bytes may be read and written; what was not before reads as
- * zeros. 0; -ENOMEM: the system promises no more, and it is as before */
+/** address_room_use() - make the first @size_bytes readable and writable; new bytes are zero
+ *
+ * Return: 0; -ENOMEM: the system does not commit more memory, and the range is unchanged */
 int address_room_use(struct address_room *room, size_t size_bytes) CHECK_RESULT;

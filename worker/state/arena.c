@@ -8,23 +8,23 @@
 #include "worker/state/address_room.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#define WATCHED true /* the sanitizer watches the ends of allocations, not of parts */
+#define WATCHED true /* the sanitizer checks the bounds of allocations, not of parts */
 #else
 #define WATCHED false
 #endif
-#define SPARE_BYTES     ((size_t)8 << 20) /* of the host that may be held for nothing */
+#define SPARE_BYTES     ((size_t)8 << 20) /* host memory that may be held beyond the need */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define ALIGNMENT_BYTES ((size_t)256) /* as a GPU's own allocations have it */
+#define ALIGNMENT_BYTES ((size_t)256) /* as in a GPU's own allocations */
 
 struct arena {
     const struct kernel *kernel;
     struct kernel_device *device;
     char *memory;
-    size_t room_bytes;              /* allocated; what of it is beyond size_bytes has no pages */
-    struct address_room *addresses; /* what `memory` lies in; NULL: it is the kernel's */
+    size_t room_bytes;              /* allocated; bytes beyond size_bytes have no pages */
+    struct address_room *addresses; /* range of `memory`; NULL: the kernel allocated it */
     size_t size_bytes, used_bytes;
-    size_t dirty_bytes; /* from the start on: what parts have written */
-    void **apart;       /* parts that are allocations of their own */
+    size_t dirty_bytes; /* from the start: written by parts */
+    void **apart;       /* parts with an allocation of their own */
     unsigned apart_count, apart_room;
 };
 
@@ -68,8 +68,8 @@ size_t arena_part_bytes(size_t size_bytes)
                : (size_bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 }
 
-/* The pages beyond @size_bytes go back to the system where memory is everybody's; those that stay
- * need not be made again. */
+/* Give host pages beyond @size_bytes back to the system; the pages that stay need not be faulted in
+ * again. */
 static void trim(struct arena *arena, size_t size_bytes)
 {
     size_t kept_bytes = (size_bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -77,17 +77,16 @@ static void trim(struct arena *arena, size_t size_bytes)
 
     if (!arena->kernel->host_memory || arena->size_bytes < kept_bytes + SPARE_BYTES)
         return;
-    /* What is not a whole page may be another block's, too. */
+    /* Only whole pages: a partial page may be shared with another block. */
     uintptr_t begin = ((uintptr_t)arena->memory + kept_bytes + page_bytes - 1) / page_bytes;
     uintptr_t end = ((uintptr_t)arena->memory + arena->size_bytes) / page_bytes;
     if (madvise((void *)(begin * page_bytes), (end - begin) * page_bytes, MADV_DONTNEED))
-        return; /* it stays held, and zeroed or dirty as it is */
+        return; /* the memory stays held, and as dirty as before */
     arena->size_bytes = kept_bytes;
     arena->dirty_bytes = MIN(arena->dirty_bytes, kept_bytes);
 }
 
-/* Beside what is there: all pages up to @size_bytes are there afterwards, those that were not
- * before zeroed. */
+/* Extend the memory in place: all pages up to @size_bytes exist afterwards, the new ones zeroed. */
 static int grow(struct arena *arena, size_t size_bytes, struct error *error)
 {
     if (arena->addresses && address_room_use(arena->addresses, size_bytes)) {
@@ -100,7 +99,7 @@ static int grow(struct arena *arena, size_t size_bytes, struct error *error)
     return arena->kernel->synchronize(arena->device, error);
 }
 
-/* Where there are none, what is too small is given back and taken anew. */
+/* Without addresses an arena that is too small is freed and allocated again. */
 static void take_addresses(struct arena *arena)
 {
     arena->addresses = address_room_new();

@@ -1,18 +1,18 @@
 /*
- * The device memory of a generation: activations, gradients, what comes from others. One
- * allocation, of the size that worker/step/memory.c counts, handed out in parts.
+ * The device memory of a generation: activations, gradients, receive buffers. One allocation, of
+ * the size that worker/step/memory.c counts, handed out in parts.
  *
- * Problem: taking memory of a GPU and giving it back makes the device stand still, takes
- * milliseconds for each part, and may fail half-way. Design: arena_begin() makes sure of all of it
- * at once, arena_take() only counts, arena_end() gives all parts back together. What is held stays
- * for the next generation, or for the engine that a freeze makes anew, unless that needs more: then
- * it goes back first, so that at no time two are there.
+ * Problem: allocating and freeing GPU memory stops the device, takes milliseconds for each part,
+ * and may fail half-way. Design: arena_begin() allocates all of it at once, arena_take() only
+ * counts, arena_end() returns all parts together. The allocation is kept for the next generation,
+ * or for the new engine after a freeze. If that needs more, the old allocation is freed first, so
+ * two never exist at the same time.
  *
- * Fresh pages of the host cost as much as computing on them for a while, so memory of the host is
- * held as well; but the pages beyond the need go back to the system, for it is everybody's, and a
- * plan has counted no more (elastic/planner/process_memory.h). Under the address sanitizer each
- * part of it is an allocation of its own, whose ends are watched. So is a part that was not
- * counted.
+ * Fresh host pages cost as much as computing on them for a while, so host memory is kept as well;
+ * but pages beyond the need go back to the system, because all processes share it and a plan has
+ * counted no more (elastic/planner/process_memory.h). Under the address sanitizer each part of host
+ * memory is an allocation of its own, so that its bounds are checked. A part that was not counted
+ * is an allocation of its own, too.
  */
 #pragma once
 
@@ -20,33 +20,35 @@
 
 struct arena;
 
-/** arena_new() - empty; @device is borrowed. -ENOMEM */
+/** arena_new() - create an empty arena; @device is borrowed. -ENOMEM */
 int arena_new(const struct kernel *kernel, struct kernel_device *device,
               struct arena **ret_arena) CHECK_RESULT;
-/** arena_free() - with all parts; NULL allowed */
+/** arena_free() - free the arena and all parts; NULL allowed */
 void arena_free(struct arena *arena);
 
-/** arena_part_bytes() - what a part of @size_bytes takes of the arena; SIZE_MAX stays what it is */
+/** arena_part_bytes() - return the arena bytes of a part of @size_bytes; SIZE_MAX for SIZE_MAX */
 size_t arena_part_bytes(size_t size_bytes);
 
-/** arena_reserve() - hold @size_bytes, all pages there, before a generation begins; no part is in
- * use. 0; -ENOMEM: nothing is held */
+/** arena_reserve() - allocate @size_bytes with all pages before a generation begins; no part is in
+ * use
+ *
+ * Return: 0; -ENOMEM: nothing is held */
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
 /**
- * arena_begin() - parts of @size_bytes in all will be wanted; zeroed, on all queues of the device
+ * arena_begin() - make @size_bytes available for parts; zeroed, on all queues of the device
  *
  * No part is in use. Waits for the device.
  * Return: 0; -ENOMEM: nothing is held; others: the device has failed
  */
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
-/** arena_take() - a zeroed part, until arena_end(). 0, -ENOMEM */
+/** arena_take() - hand out a zeroed part, valid until arena_end(). 0, -ENOMEM */
 int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory) CHECK_RESULT;
-/** arena_end() - all parts are given back; nothing of the device's queues uses them any more */
+/** arena_end() - take back all parts; no queue of the device uses them any more */
 void arena_end(struct arena *arena);
 
-/** arena_held_bytes() - what it keeps of the device, whether or not parts are in use */
+/** arena_held_bytes() - return the bytes that the arena holds, whether or not parts are in use */
 size_t arena_held_bytes(const struct arena *arena);
-/** arena_room_bytes() - up to where it can hold more without a second allocation */
+/** arena_room_bytes() - return the bytes that the arena can hold without a second allocation */
 size_t arena_room_bytes(const struct arena *arena);
-/** arena_drop() - keep nothing; no part is in use */
+/** arena_drop() - free the memory; no part is in use */
 void arena_drop(struct arena *arena);

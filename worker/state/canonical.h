@@ -1,5 +1,5 @@
 /*
- * The canonical order of everything that a checkpoint stores: units in order, their tensors in
+ * The canonical order of all tensors that a checkpoint stores: units in order, their tensors in
  * order, and of each tensor its parameter and, when trained, its two moments. Mirrors are not
  * stored. The order depends on the model and the frozen boundary alone, never on the layout.
  */
@@ -17,11 +17,11 @@ struct canonical_tensor {
 
 typedef int (*canonical_visitor)(void *context, const struct canonical_tensor *tensor);
 
-/** canonical_visit() - all tensors of units [first, first + count); stops at the first nonzero
- * answer and returns it */
+/** canonical_visit() - call @visit for all tensors of units [first, first + count); stop at the
+ * first nonzero result and return it */
 int canonical_visit(const struct state *state, unsigned first, unsigned count,
                     canonical_visitor visit, void *context);
-/** canonical_count() - tensors of the whole model */
+/** canonical_count() - return the number of tensors of the whole model */
 unsigned canonical_count(const struct state *state);
-/** canonical_memory() - where the state holds it; NULL when the unit is not held */
+/** canonical_memory() - return the tensor's memory in the state; NULL when the unit is not held */
 float *canonical_memory(const struct state *state, const struct canonical_tensor *tensor);

@@ -17,8 +17,8 @@ void footprint_open(struct footprint *footprint, const struct kernel *kernel,
     kernel->memory(device, &footprint->free_at_first, &total_bytes);
 }
 
-/* "5" to clear_refs makes the peak what is resident now (proc(5)). Where a process may not, its
- * whole life counts: more than the generation, never less. */
+/* "5" to clear_refs resets the peak to the present resident size (proc(5)). Where a process may not
+ * write it, the peak since its start counts: more than the generation's, never less. */
 void footprint_restart(struct footprint *footprint)
 {
     AUTO_CLOSE int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
@@ -33,7 +33,7 @@ uint64_t footprint_parse(const char *text, const char *key)
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (!strncmp(line, key, strlen(key)))
-            return strtoull(line + strlen(key), NULL, 10) << 10; /* in kB, which are KiB */
+            return strtoull(line + strlen(key), NULL, 10) << 10; /* in "kB", which are KiB */
     }
     return 0;
 }

@@ -1,10 +1,10 @@
 /*
- * What this worker has taken at most since its generation has settled, as plans count it
+ * The peak memory of this worker since its generation has settled, as plans count it
  * (elastic/planner/process_memory.h): on a CPU slot the resident memory of the process, on a device
- * what of the device's memory went since it was opened. Training data is left out.
+ * the device memory taken since it was opened. Training data does not count.
  *
- * The kernel keeps a process's peak for its whole life, and a generation takes over from the one
- * before with the memory of both. So the peak is begun anew when what came from before is dropped.
+ * The kernel keeps a process's peak until it exits, and at a switch a worker has the memory of both
+ * generations. So the peak is reset when the memory of the last generation is dropped.
  */
 #pragma once
 
@@ -14,20 +14,20 @@
 struct footprint {
     const struct kernel *kernel; /* borrowed, with the device; NULL: not opened */
     struct kernel_device *device;
-    size_t free_at_first; /* of a device's own memory */
-    uint64_t peak_bytes;  /* of that, seen so far */
+    size_t free_at_first; /* of the device's own memory */
+    uint64_t peak_bytes;  /* of the device's own memory, seen so far */
 };
 
-/** footprint_open() - before anything is taken of @device */
+/** footprint_open() - record the free memory of @device before anything is allocated there */
 void footprint_open(struct footprint *footprint, const struct kernel *kernel,
                     struct kernel_device *device);
 
-/** footprint_restart() - a generation has settled: what was taken before counts no more */
+/** footprint_restart() - reset the peak: a generation has settled */
 void footprint_restart(struct footprint *footprint);
 
-/** footprint_peak_bytes() - 0: not known. @dataset: NULL while there is none */
+/** footprint_peak_bytes() - return the peak; 0: not known. @dataset: NULL while there is none */
 uint64_t footprint_peak_bytes(struct footprint *footprint, const struct dataset *dataset);
 
-/** footprint_parse() - @key, as "VmHWM:", of the text of /proc/self/status, in bytes; 0: it is not
- * there */
+/** footprint_parse() - return the value of @key, such as "VmHWM:", in the text of
+ * /proc/self/status, in bytes; 0: not found */
 uint64_t footprint_parse(const char *text, const char *key);

@@ -32,13 +32,13 @@ static int send_head(const struct state *state, const struct plan_move *move, st
                      strlen(text), NULL);
 }
 
-/* An array on its way to another worker. */
+/* An array in flight to another worker. */
 struct sending {
     struct mesh_request *request;
-    void *copy; /* what is sent, where the device's memory is not the host's; else NULL */
+    void *copy; /* the sent bytes, where device memory is not host memory; else NULL */
 };
 
-/* The unit's arrays in memory of the host: where they lie, or copies that @sendings own. */
+/* Return the unit's arrays in host memory: in place, or as copies that @sendings own. */
 static int bring_to_host(const struct state *state, unsigned unit, struct sending *sendings,
                          void *ret_arrays[ARRAYS_MAX])
 {
@@ -57,7 +57,7 @@ static int bring_to_host(const struct state *state, unsigned unit, struct sendin
     return state->kernel->synchronize(state->device, NULL);
 }
 
-/* @sendings: ARRAYS_MAX of this move's own */
+/* @sendings: the ARRAYS_MAX entries of this move */
 static int send_unit(const struct state *state, const struct plan_move *move, struct mesh *mesh,
                      struct sending *sendings)
 {
@@ -74,7 +74,7 @@ static int send_unit(const struct state *state, const struct plan_move *move, st
     return status;
 }
 
-/* The first head that a worker without state sees becomes its state; later ones must agree. */
+/* A worker without state adopts the first head; later heads must agree. */
 static int take_head(struct state *state, const struct plan_move *move, struct mesh *mesh,
                      bool *fresh, struct error *error)
 {
@@ -142,7 +142,7 @@ static int take_unit(struct state *state, const struct plan_move *move, struct m
     for (unsigned i = 0; !status && i < array_count; i++)
         status = receive_array(state, move, mesh, i, arrays[i]);
     if (status)
-        state_drop_unit(state, move->unit); /* half a unit is none */
+        state_drop_unit(state, move->unit); /* a partial unit is useless */
     return status;
 }
 
@@ -181,8 +181,7 @@ int handover_run(struct state *state, const struct plan *plan, unsigned rank, st
     return status;
 }
 
-/* One release for each pair, however many units were moved between them: the pair's first move
- * stands for all. */
+/* A pair of donor and receiver has one release for all its moves: at the pair's first move. */
 static bool first_of_pair(const struct plan *plan, unsigned index)
 {
     for (unsigned i = 0; i < index; i++)

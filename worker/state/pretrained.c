@@ -8,7 +8,7 @@
 #include "checkpoint/read/model_folder.h"
 #include "elastic/job/huggingface.h"
 
-/* The files must be of the model that the job describes, wherever its keys came from. */
+/* The files must match the model that the job describes, for every source of its keys. */
 static int check_config(const struct job_spec *spec, struct error *error)
 {
     AUTO_JSON json_t *config = NULL;
@@ -21,8 +21,8 @@ static int check_config(const struct job_spec *spec, struct error *error)
     return status ? status : huggingface_agree(keys, json_object_get(job, "model"), error);
 }
 
-/* A tensor's name in the folder: published GPT-2s lack the first word, and a head that is tied has
- * no table but the embedding's. */
+/* Return a tensor's name in the folder: published GPT-2s lack the first part of the name, and a
+ * tied head has no table but the embedding's. */
 static const char *name_in(const struct model_folder *folder, const struct state *state,
                            const struct unit_tensor *tensor)
 {

@@ -8,8 +8,8 @@
 #include "worker/state/canonical.h"
 
 /*
- * Wishes are collected and then met all at once, so that reads of the whole restore overlap. Where
- * the device's memory is not the process's own they are met a unit at a time, on the way to it.
+ * Requests are collected and then read all at once, so that reads of the whole restore overlap.
+ * Where device memory is not the process's own they are read and uploaded one unit at a time.
  */
 struct reading {
     struct state *state;
@@ -17,7 +17,7 @@ struct reading {
     struct error *error;
     struct checkpoint_wish *wishes;
     unsigned wish_count;
-    float *host; /* on the way to the device; kept, because fresh pages cost as much as reading */
+    float *host; /* staging for uploads; kept, because fresh pages cost as much as reading */
     size_t host_count;
 };
 
@@ -61,7 +61,7 @@ static int take_host_memory(struct reading *reading)
                          : error_set(reading->error, -ENOMEM, "no memory for %zu elements", count);
 }
 
-/* What is wished for, by way of the host, into a device's own memory. */
+/* Read the requests into host memory and upload them to the device. */
 static int load_and_upload(struct reading *reading, float **targets)
 {
     struct state *state = reading->state;
@@ -79,7 +79,7 @@ static int load_and_upload(struct reading *reading, float **targets)
     for (unsigned i = 0; !status && i < reading->wish_count; i++)
         state->kernel->upload(state->device, targets[i], reading->wishes[i].data,
                               reading->wishes[i].count * sizeof(float));
-    /* The next unit takes the same memory. */
+    /* Wait: the next unit reuses the host memory. */
     return status ? status : state->kernel->synchronize(state->device, reading->error);
 }
 
@@ -98,7 +98,7 @@ static int grant_wishes(struct reading *reading)
     return status;
 }
 
-/* One role of the head's copy of a tied table: from the embedding where it is held, else read. */
+/* Fill one role of the head's copy of a tied table: from the embedding if held, else read. */
 static void mirror_tensor(struct reading *reading, const struct canonical_tensor *mirror)
 {
     struct state *state = reading->state;
@@ -131,7 +131,7 @@ static int read_mirror(struct reading *reading)
     return grant_wishes(reading);
 }
 
-/* A job that goes on with other data, as its user said, is not bound to that of the checkpoint. */
+/* A job that continues with other data on the user's request need not match the checkpoint's. */
 static bool same_data(const struct manifest *manifest, const struct job_spec *spec)
 {
     AUTO_JSON json_t *mine = job_spec_encode(spec);

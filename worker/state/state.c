@@ -220,7 +220,7 @@ int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_f
     *ret_data_digest = 0;
     if (!status)
         status = freeze_decode(freeze, layers, ret_freeze, error);
-    if (status || !json_has(tree, "data")) /* checkpoints of earlier versions do not have it */
+    if (status || !json_has(tree, "data")) /* checkpoints of earlier versions lack the key */
         return status;
     status = json_get_text(tree, "data", digest, sizeof(digest), error);
     if (!status &&
@@ -230,7 +230,7 @@ int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_f
     return status;
 }
 
-/* A unit's initial parameters, by way of the host where the device has memory of its own. */
+/* Initialize a unit's parameters, through the host where the device has memory of its own. */
 static int initialize_unit(struct state *state, unsigned index)
 {
     struct state_unit *unit = &state->units[index];
@@ -262,7 +262,7 @@ int state_initialize(struct state *state, unsigned first, unsigned count, struct
     return 0;
 }
 
-/* The factor that brings the global norm down to the clip. */
+/* Return the factor that scales the global norm down to the clip. */
 static float clip_scale(const struct job_spec *spec, const struct step_record *record)
 {
     double norm = step_record_norm(record), clip = spec->train.optimizer.clip;
@@ -272,8 +272,9 @@ static float clip_scale(const struct job_spec *spec, const struct step_record *r
     return (float)(clip / norm);
 }
 
-/* Which random numbers round a tensor: its place in the model, the same on every layout. Units had
- * six tensors at most once, and the streams that jobs of then have stay theirs. */
+/* Return the stream of random numbers that rounds a tensor: its place in the model, the same on
+ * every layout. The 6 is the former maximum of tensors per unit; it keeps the streams of older
+ * jobs. */
 static uint64_t rounding_stream(const struct state *state, unsigned index, unsigned tensor)
 {
     const unsigned first = 6;
@@ -283,7 +284,7 @@ static uint64_t rounding_stream(const struct state *state, unsigned index, unsig
     return (uint64_t)state->unit_count * first + (uint64_t)index * UNIT_TENSORS_MAX + tensor;
 }
 
-/* Returns how many. */
+/* Returns the number of tensors. */
 static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
                              struct kernel_adamw_tensor *tensors)
 {

@@ -1,11 +1,11 @@
 /*
- * The state of training that a worker holds: parameters and moments of some units at one step
- * boundary, and the freeze state, which every worker has whole.
+ * The training state of a worker: parameters and moments of some units at one step boundary, and
+ * the freeze state, which every worker has in full.
  *
- * Between steps all held units are at `applied_step`. `holds` says that the reduced gradients of
- * step applied_step + 1 are complete for the units of the current stage and for those whose shadow
- * this worker is (HOLD in elastic/recovery/recovery.h); they lie in the engine that made them,
- * which lives until they are applied or thrown away.
+ * Between steps all held units are at `applied_step`. `holds` is true when the reduced gradients of
+ * step applied_step + 1 are complete for the units of the current stage and for those that this
+ * worker shadows (HOLD in elastic/recovery/recovery.h); the gradients are in the engine that
+ * computed them, which is kept until they are applied or dropped.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 struct state_unit {
     struct unit_layout layout;
     bool held;
-    bool reserved;     /* not held: the memory is there already, zeroed */
+    bool reserved;     /* not held: the memory is already allocated, zeroed */
     float *parameters; /* device, layout.count */
     void *weights; /* the parameters in the type of the activations (model/net/stage.h); the same
                       memory where that is f32 */
@@ -31,81 +31,82 @@ struct state {
     struct model_spec model;
     const struct kernel *kernel;
     struct kernel_device *device; /* borrowed */
-    struct arena *arena;          /* what an engine computes with */
-    struct pinned *pinned;        /* what an engine's messages leave from and come to */
-    unsigned thread_count;        /* threads of the host that initialize a unit; 1 unless set */
+    struct arena *arena;          /* memory of an engine */
+    struct pinned *pinned;        /* buffers of an engine's messages */
+    unsigned thread_count;        /* host threads that initialize a unit; 1 unless set */
     unsigned unit_count;
     struct state_unit *units;
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */
 
     uint64_t applied_step;
-    uint64_t data_digest; /* low word of the dataset's behind applied_step; 0: not known */
+    uint64_t data_digest; /* low word of the dataset's digest behind applied_step; 0: not known */
     struct freeze_state freeze;
-    struct step_record committed; /* of applied_step; step 0 when it came from elsewhere */
+    struct step_record committed; /* of applied_step; step 0 when the state came from elsewhere */
     bool holds;
-    struct step_record hold; /* of applied_step + 1, my part of it */
+    struct step_record hold; /* of applied_step + 1, this worker's part */
 };
 
-/** state_new() - no unit is held yet; @spec, @kernel and @device are borrowed; -EINVAL (no model),
- * -ENOMEM */
+/** state_new() - create a state without units; @spec, @kernel and @device are borrowed; -EINVAL (no
+ * model), -ENOMEM */
 int state_new(const struct job_spec *spec, const struct kernel *kernel,
               struct kernel_device *device, struct state **ret_state,
               struct error *error) CHECK_RESULT;
 void state_free(struct state *state);
 
-/** state_model() - the model part of a job; -EINVAL for a family that this build does not know */
+/** state_model() - return the model part of a job; -EINVAL: this build does not know the family */
 int state_model(const struct job_spec *spec, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
-/** state_reserve_unit() - take the memory of a unit that is not held, before its state comes; with
- * moments where @trained. Zeroed, so every page of it is there. -ENOMEM: nothing is reserved */
+/** state_reserve_unit() - allocate the memory of a unit that is not held, before its state arrives;
+ * with moments if @trained. Zeroed, so all its pages exist. -ENOMEM: nothing is reserved */
 int state_reserve_unit(struct state *state, unsigned index, bool trained,
                        struct error *error) CHECK_RESULT;
-/** state_take_unit() - memory for one unit, what was reserved first (zeroed; moments unless
- * frozen); marks it held */
+/** state_take_unit() - mark a unit held, in reserved memory if there is any (zeroed; moments unless
+ * frozen) */
 int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;
 void state_drop_unit(struct state *state, unsigned index);
-/** state_drop_all() - hold nothing */
+/** state_drop_all() - drop all units */
 void state_drop_all(struct state *state);
 
-/** state_begin() - step 0: nothing applied, held or frozen; units stay as they are */
+/** state_begin() - set step 0: nothing applied, held or frozen; units stay as they are */
 void state_begin(struct state *state);
 
-/** state_initialize() - [first, first + count) as the seed makes them, at step 0; what else is held
- * must be at step 0 too */
+/** state_initialize() - initialize units [first, first + count) from the seed, at step 0; all other
+ * held units must be at step 0 too */
 int state_initialize(struct state *state, unsigned first, unsigned count,
                      struct error *error) CHECK_RESULT;
 
-/** state_make_weights() - weights from parameters that came from elsewhere; AdamW keeps them so */
+/** state_make_weights() - compute weights from parameters that came from elsewhere; AdamW keeps
+ * them equal */
 void state_make_weights(struct state *state, unsigned index);
 
 unsigned state_frozen_units(const struct state *state);
-/** state_tied() - the head's table still follows the embedding's */
+/** state_tied() - true while the head's table is tied to the embedding's */
 bool state_tied(const struct state *state);
-/** state_mirrored() - @tensor is a copy that another unit accounts for: not in norms, not in
+/** state_mirrored() - true if @tensor is a copy of another unit's tensor: not in norms, not in
  * checkpoints */
 bool state_mirrored(const struct state *state, const struct unit_tensor *tensor);
 
 /**
- * state_apply() - the optimizer step of @record, complete, on every unit that has a gradient
- * @gradients: a unit of the model: its reduced gradient, device, flat; NULL: not this worker's
+ * state_apply() - run the optimizer step of @record, complete, on every unit with a gradient
+ * @gradients: per unit of the model: its reduced gradient, device, flat; NULL: not on this worker
  *
  * Clips by the record's norm; a record without a finite loss and norm changes no parameter. Then
- * advances applied_step and the freeze state; units that freeze by it lose their moments. Nothing
- * can fail.
+ * advances applied_step and the freeze state; units that freeze now lose their moments. Cannot
+ * fail.
  */
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients);
 
-/** state_list_held() - of each unit, whether it is held */
+/** state_list_held() - set ret_held[unit] for each unit of the model */
 void state_list_held(const struct state *state, bool *ret_held);
 
-/** state_encode() - what goes along with tensors, to checkpoints and other workers: freeze state
- * and digest of the data; new reference, NULL when memory is short */
+/** state_encode() - encode the data that accompanies tensors to checkpoints and other workers:
+ * freeze state and data digest; new reference, NULL when memory is short */
 json_t *state_encode(const struct state *state);
-/** state_decode() - -EINVAL names the key; @ret_data_digest: 0 where nobody knew it */
+/** state_decode() - decode state_encode(); -EINVAL names the key; @ret_data_digest: 0: not known */
 int state_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_freeze,
                  uint64_t *ret_data_digest, struct error *error) CHECK_RESULT;
 
-/** state_held_range() - the contiguous held range at or after @from; count 0 when there is none */
+/** state_held_range() - return the first contiguous held range at or after @from; count 0: none */
 void state_held_range(const struct state *state, unsigned from, unsigned *ret_first,
                       unsigned *ret_count);

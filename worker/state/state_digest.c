@@ -60,7 +60,7 @@ static size_t list_unit(const struct state_unit *unit, struct kernel_flat_tensor
     return TENSORS_OF_UNIT;
 }
 
-/* An odd factor loses nothing: another digest of one tensor is another one of the unit. */
+/* An odd factor is invertible: a changed digest of one tensor changes the unit's digest. */
 static uint64_t combine(const uint64_t *made)
 {
     uint64_t digest = 0;

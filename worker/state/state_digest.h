@@ -1,16 +1,17 @@
 /*
- * Problem: a wrong bit of a parameter or a moment in one of several replicas is not seen in any
- * gradient. What it makes of its lanes goes into the sums of all alike, so all go on with the same
- * wrong sums, and the replica with another model.
+ * Problem: a wrong bit of a parameter or a moment in one of several replicas does not show in any
+ * gradient. The wrong lanes' gradients go into the sums of all replicas alike, so all continue with
+ * the same wrong sums, and the replica trains a different model.
  *
- * Design: digests (kernel->digests()) of what everybody holds ride in the commit: of one unit a
- * step, in turn, frozen ones too, and of all units in the step after a boundary at which a
- * checkpoint is begun. That one is committed by a later commit than the one that compares, so what
- * is recorded was equal everywhere, and is what a job goes back to. An odd bit is seen within as
- * many steps as the model has units, for a read of a unit's state a step.
+ * Design: digests (kernel->digests()) of the state ride in the commit: of one unit per step, in
+ * turn, frozen ones too, and of all units in the step after a boundary at which a checkpoint is
+ * begun. That checkpoint is committed by a later commit than the comparison, so a recorded
+ * checkpoint was equal on all replicas, and the job can go back to it. A wrong bit is found within
+ * as many steps as the model has units, at the cost of reading one unit's state per step.
  *
- * Not compared: units that one worker alone holds, and weights in bf16, which the optimizer makes
- * of the parameters in each step. Nothing where elastic.mixed_devices lets unlike devices compute.
+ * Not compared: units with a single holder, and weights in bf16, which the optimizer computes from
+ * the parameters in each step. Nothing is compared where elastic.mixed_devices lets unlike devices
+ * compute.
  */
 #pragma once
 
@@ -24,17 +25,18 @@ struct unit_digests {
 
 struct state_digest; /* opaque: room for the tensors of the model */
 
-/** state_digest_new() - -ENOMEM; @state is borrowed */
+/** state_digest_new() - allocate; @state is borrowed; -ENOMEM */
 int state_digest_new(const struct state *state, struct state_digest **ret_check) CHECK_RESULT;
 void state_digest_free(struct state_digest *check); /* NULL allowed */
 
 /**
- * state_digest_run() - of the units that @rank of @plan keeps and others keep, too, as they are now
- * @all: of each; else of the one whose turn it is at this boundary
+ * state_digest_run() - compute digests of the units that @rank of @plan keeps and other ranks keep,
+ * too
+ * @all: of each such unit; else of the one whose turn it is at this boundary
  *
- * Waits for the device; anything after its failure, which synchronize() says.
+ * Waits for the device. After its failure the digests are undefined; synchronize() reports it.
  */
 void state_digest_run(struct state_digest *check, const struct plan *plan, unsigned rank, bool all);
 
-/** state_digest_of() - of the last run; borrowed until the next one */
+/** state_digest_of() - return the digests of the last run; borrowed until the next one */
 const struct unit_digests *state_digest_of(const struct state_digest *check);

@@ -10,7 +10,7 @@
 #define CLAIM_WORDS 3u /* rank, unit, bits */
 #define CLAIMS_MAX  ((size_t)JOB_DEVICES_MAX * STEP_RECORD_UNITS_MAX)
 
-/* Down: these, then the accused. */
+/* Down: these words, then the accused ranks. */
 enum { DOWN_SETTLED, DOWN_UNIT, DOWN_HOLDERS, DOWN_HEAD };
 
 /* The index of a message's tag. */
@@ -18,7 +18,7 @@ enum message { UP, DOWN };
 
 /* ---- messages ---- */
 
-/* Words of claims; room for those of all. */
+/* Claims as words; room for the claims of all ranks. */
 struct claims {
     uint64_t *words;
     size_t count; /* of words */
@@ -63,7 +63,7 @@ static int gather(const struct tree_exchange *place, struct claims *claims)
     return status;
 }
 
-/* What came from others is checked here, at the root. */
+/* Check the claims of all ranks and judge them; runs on the root. */
 static int judge_words(const struct claims *claims, const struct plan *plan,
                        struct dispute_verdict *ret_verdict)
 {
@@ -147,7 +147,7 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
     return status;
 }
 
-/* ---- what it means ---- */
+/* ---- the outcome for one rank ---- */
 
 /* "node a, slot 0 and node b, slot 1" */
 static void name_accused(const struct plan *plan, const struct dispute_verdict *verdict,
@@ -212,7 +212,7 @@ int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about a
                      step, names, what, verdict->unit, what_follows(about));
 }
 
-/* ---- what is held ---- */
+/* ---- claims from the state ---- */
 
 void dispute_memory_rollback(struct dispute_memory *memory)
 {

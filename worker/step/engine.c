@@ -25,7 +25,7 @@ bool engine_stale(const struct engine *engine)
     return engine->trained_from != state_frozen_units(engine->state);
 }
 
-/* Where this rank stands: its range of units and of lanes, and what runs in a step. */
+/* Set this rank's range of units and of lanes, and its schedule within a step. */
 static void place(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
@@ -64,7 +64,7 @@ static int make_buffers(struct engine *engine)
     return 0;
 }
 
-/* Everything that travels in a step has its place among the departures at most once. */
+/* The queue has room for each message of a step once: no message is queued twice. */
 static int make_links(struct engine *engine)
 {
     int status = send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->unit_count + 2,
@@ -77,7 +77,7 @@ static int make_links(struct engine *engine)
     return status ? status : tied_embedding_new(engine, &engine->tie);
 }
 
-/* What a commit applies: the stage's own gradients and those of the copies that are kept here. */
+/* List the gradients that a commit applies: those of the stage and of the copies kept here. */
 static int make_shadow(struct engine *engine)
 {
     unsigned unit_count = engine->state->unit_count;
@@ -189,7 +189,7 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
-/* Of tokens that count. Where none does, every loss and every gradient is 0 whatever the scale. */
+/* Scale by the tokens that count. With none, every loss and gradient is 0 whatever the scale. */
 static float loss_scale(const struct engine *engine, uint64_t step)
 {
     uint64_t counted = job_dataset_counted(engine->state->spec, engine->dataset, step);

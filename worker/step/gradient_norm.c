@@ -38,7 +38,7 @@ void gradient_norm_free(struct gradient_norm *squares)
     free(squares);
 }
 
-/* The tensors of all units in order; units without a gradient have none. Returns how many. */
+/* List the tensors of all units with a gradient, in order. Returns their number. */
 static size_t list_tensors(struct gradient_norm *squares, float *const *gradients)
 {
     const struct state *state = squares->state;

@@ -6,15 +6,15 @@ struct gradients {
     const struct state *state; /* borrowed: kernel, device, unit layouts */
     unsigned first_unit, unit_count;
     unsigned first_lane, lane_count;
-    unsigned depth;      /* buffers a unit */
-    unsigned *positions; /* of each lane: where on the stack it accumulates */
-    unsigned *merges;    /* of each lane: how many merges follow it */
+    unsigned depth;      /* buffers per unit */
+    unsigned *positions; /* per lane: its position on the stack */
+    unsigned *merges;    /* per lane: number of merges after it */
     float **buffers;     /* unit_count * depth */
     float **reduced;     /* unit_count */
 };
 
-/* Play the lanes once without data: where each one lands on the stack, and how many merges it
- * completes (NULL: not asked). Returns how deep the stack gets. */
+/* Simulate the lanes without data: each lane's position on the stack and the number of merges that
+ * it completes (NULL: not wanted). Returns the maximum depth of the stack. */
 static unsigned play_stack(unsigned lanes, struct lane_tree_span range, unsigned *ret_positions,
                            unsigned *ret_merges)
 {

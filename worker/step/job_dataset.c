@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #define USUAL_BATCHES 8u
-#define CHEAP_SHARE   10u      /* of the micro-batches that are trained between two evaluations */
-#define BATCHES_MAX   1000000u /* of evaluate.batches */
+#define CHEAP_SHARE   10u      /* at most 1/10 of the micro-batches trained meanwhile */
+#define BATCHES_MAX   1000000u /* limit of evaluate.batches */
 
 static void list_paths(const struct job_paths *paths, const char **ret_list)
 {
@@ -33,7 +33,7 @@ unsigned job_dataset_validation_batches(const struct job_spec *spec, const struc
     return spec->evaluate.batches;
 }
 
-/* What would be read twice would count twice. */
+/* Refuse more batches than the data has: a token read twice would count twice. */
 static int check_batches(const struct job_spec *spec, const struct dataset *dataset,
                          struct error *error)
 {

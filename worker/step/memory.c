@@ -7,14 +7,13 @@
 #include "worker/step/gradients.h"
 #include "worker/step/reduction.h"
 
-/* A worker that is new learns from its givers what is frozen; the plan knows it, or less of it. */
+/* A new worker learns the frozen boundary from its donors; the plan may have an older one. */
 static unsigned frozen_units(const struct state *state, const struct plan *plan)
 {
     return model_frozen_units(&state->model, MAX(state->freeze.frozen_layers, plan->frozen_layers));
 }
 
-/* Beside the parameters a unit has weights where activations are not f32, and moments when it is
- * trained. */
+/* A unit has parameters, weights where activations are not f32, and moments when it is trained. */
 static size_t unit_state_bytes(const struct state *state, const struct plan *plan, unsigned unit)
 {
     size_t count = state->units[unit].layout.count, activation = state->kernel->activation_size;
@@ -34,7 +33,7 @@ static size_t new_state_bytes(const struct state *state, const struct plan *plan
     return sum;
 }
 
-/* Gradient buffers of the trained units: a stack for those of the own stage, one for the others. */
+/* Gradient buffers of the trained units: a stack for the own stage, one buffer for the others. */
 static size_t gradients_bytes(const struct state *state, const struct plan *plan, unsigned rank)
 {
     unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
@@ -110,7 +109,7 @@ struct memory_need memory_need(const struct state *state, const struct plan *pla
     };
 }
 
-/* SIZE_MAX where it would be more. */
+/* Add with saturation at SIZE_MAX. */
 static size_t add_bytes(size_t a, size_t b)
 {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;

@@ -8,7 +8,7 @@
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
 
-/* Which lane and which of its micro-batches the replica's index-th one is. */
+/* The lane of the replica's index-th micro-batch, and its index in that lane. */
 struct micro_batch {
     unsigned lane, index_in_lane;
     bool first_of_lane, last_of_lane;
@@ -36,9 +36,9 @@ static bool last_stage(const struct engine *engine)
 }
 
 /*
- * Into one of the @count passages of a direction. Where the device waits and not the host, the host
- * is ahead by one message of each direction and no further: so what a failure leaves undone, and
- * what the device's queues have to hold, is little.
+ * Post a receive into one of the @count channels of a direction. Where the device waits and not the
+ * host, the host is ahead by one message of each direction and no further: this bounds the work
+ * that a failure leaves undone and the work in the device's queues.
  */
 static int receive(struct tensor_channel *direction, unsigned count, unsigned index, uint64_t tag)
 {
@@ -64,8 +64,7 @@ static void load_training_samples(struct engine *engine, unsigned index)
                         spec->train.micro_batch, engine->tokens, engine->targets);
 }
 
-/* One forward through the stage, its input from the stage before and its output to the one after.
- */
+/* One forward through the stage: input from the stage before, output to the stage after. */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
     int status = tensor_channel_reuse(&engine->outputs[slot]);
@@ -85,7 +84,7 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
     return last_stage(engine) ? 0 : tensor_channel_send(&engine->outputs[slot], tag);
 }
 
-/* Of the last stage. Reading it waits for the device, which may be waiting for its input. */
+/* On the last stage. Reading the loss waits for the device, which may be waiting for its input. */
 static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
 {
     int status = tensor_channel_complete(&engine->inputs[slot]);
@@ -97,7 +96,7 @@ static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
     return carrier_unguard(engine->routes->guard);
 }
 
-/* Lane losses start unknown on every stage; the last stage knows those of its own lanes. */
+/* Lane losses start unknown on every stage; the last stage sets those of its own lanes. */
 static void add_loss(double *lane_loss, double loss, bool first)
 {
     *lane_loss = step_record_known(first ? loss : *lane_loss + loss);
@@ -186,8 +185,7 @@ static int train_backward(struct engine *engine, const struct one_f_one_b_operat
     if (!last_stage(engine))
         status = receive(&engine->output_gradient, 1, 0, tag);
     if (!status)
-        status =
-            tensor_channel_reuse(&engine->input_gradient); /* the buffer that is written below */
+        status = tensor_channel_reuse(&engine->input_gradient); /* its buffer is written below */
     for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
         if (!status)
@@ -210,7 +208,7 @@ static uint64_t waited_ns(const struct engine *engine)
     return statistics.wait_ns;
 }
 
-/* Nothing is believed of a step before every message of it was moved. */
+/* No result of a step is used before every message of the step has arrived. */
 static int complete_all(struct engine *engine)
 {
     int status = tensor_channel_complete(&engine->input_gradient);

@@ -6,11 +6,11 @@
 #include "comm/reduce/reduce.h"
 #include "worker/device/tags.h"
 
-/* One unit's; a frozen one has none of this. */
+/* The sums of one trained unit; all zero for a frozen unit. */
 struct unit_sums {
     struct reduce_bucket *bucket;
-    struct host_copy *copies; /* own_count; NULL: the sums are made where the gradients lie */
-    float *places[LANE_TREE_SUBTREES_MAX]; /* own_count: what is added */
+    struct host_copy *copies;              /* own_count; NULL: the sums are made in device memory */
+    float *places[LANE_TREE_SUBTREES_MAX]; /* own_count: the summands */
 };
 
 struct reduction {
@@ -32,7 +32,7 @@ static int allocate_on_device(void *context, size_t size_bytes, void **ret_memor
     return arena_take(state->arena, size_bytes, ret_memory);
 }
 
-/* The arena takes back all of a generation at once. */
+/* Free nothing: the arena takes back the memory of a generation at once. */
 static void release_on_device(void *context, void *memory)
 {
     (void)context;
@@ -221,7 +221,7 @@ int reduction_expect(struct reduction *reduction)
     return status;
 }
 
-/* A depart function: the sums are where they are added. */
+/* A depart function: the summands are in the memory in which they are added. */
 static int begin_unit(void *context, unsigned unit)
 {
     struct reduction *reduction = context;

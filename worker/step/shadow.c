@@ -7,11 +7,11 @@
 
 struct shadow {
     const struct engine *engine;
-    int keeper; /* who shadows this worker's stage, if this worker feeds it; or -1 */
-    struct tensor_channel *sends;    /* a unit of this stage */
-    bool *fed;                       /* a unit of this stage: sent in this step */
-    float **gradients;               /* a unit of the model; NULL: no copy, or frozen */
-    struct tensor_channel *receives; /* a unit of the model */
+    int keeper; /* rank that shadows this worker's stage, if this worker feeds it; or -1 */
+    struct tensor_channel *sends;    /* per unit of this stage */
+    bool *fed;                       /* per unit of this stage: sent in this step */
+    float **gradients;               /* per unit of the model; NULL: no copy, or frozen */
+    struct tensor_channel *receives; /* per unit of the model */
 };
 
 static bool keeps(const struct engine *engine, unsigned stage)
@@ -45,7 +45,7 @@ static int open_passage(const struct shadow *shadow, struct tensor_channel *pass
     return tensor_channel_init(passage, &options);
 }
 
-/* What comes from the worker of @stage that feeds this one. */
+/* Receive from the worker of @stage that feeds this rank. */
 static int open_stage(struct shadow *shadow, unsigned stage)
 {
     const struct engine *engine = shadow->engine;
@@ -154,7 +154,7 @@ static int receive_stage(struct shadow *shadow, unsigned stage)
     for (unsigned unit = plan->stage_first_unit[stage];
          !status && unit < plan->stage_first_unit[stage + 1]; unit++)
         if (shadow->gradients[unit]) {
-            tensor_channel_used(&shadow->receives[unit]); /* by the last step's optimizer */
+            tensor_channel_used(&shadow->receives[unit]); /* read by the last step's optimizer */
             status =
                 tensor_channel_receive(&shadow->receives[unit], unit_tag(shadow->engine, unit));
         }
@@ -184,7 +184,7 @@ static int feed(struct shadow *shadow, unsigned unit)
     return tensor_channel_send(&shadow->sends[index], unit_tag(engine, unit));
 }
 
-/* One replica's sum over its lanes is the sum, unless the other end of a tied table adds to it. */
+/* A sum over the lanes is final with one replica and without the other end of a tied table. */
 static bool final_after_backward(const struct engine *engine, unsigned unit)
 {
     bool tied = state_tied(engine->state) && (unit == 0 || unit == engine->state->unit_count - 1);

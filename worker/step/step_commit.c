@@ -7,16 +7,16 @@
 #include "worker/device/tags.h"
 
 /*
- * A message is a count of words, so many words, and the record. Every message has the words digest
- * or switch, durable, failed, dispute, busy, who is unable, and upwards the readiness and a count
- * of digests; then come rows: upwards (unit, digest of its state), so many, and (rank, ns) of
- * times, downwards (rank, its time, the fastest's) for each stage.
+ * A message is a count of words, the words, and the record. Every message has the words digest or
+ * switch, durable, failed, dispute, busy, the unable ranks; upwards also the readiness and a count
+ * of digests. Then come rows: upwards that many (unit, digest of its state), and (rank, ns) of
+ * times; downwards (rank, its time, the fastest time) for each stage.
  */
-#define UNABLE     5u /* where their count and ranks are */
+#define UNABLE     5u /* index of their count; the ranks follow */
 #define DOWN_WORDS (UNABLE + 1u + CHECKPOINT_WRITERS_UNABLE_MAX)
 #define READINESS  DOWN_WORDS
 #define UP_WORDS   (READINESS + 4u + STEP_COMMIT_LACKING_MAX)
-#define UP_DIGESTS (UP_WORDS - 1u) /* where their count is */
+#define UP_DIGESTS (UP_WORDS - 1u) /* index of their count */
 #define UP_ROW     2u
 #define DOWN_ROW   3u
 
@@ -25,7 +25,7 @@ struct round {
     const struct plan *plan;
     unsigned rank;
     bool closing;
-    enum dispute_about dispute; /* here or below */
+    enum dispute_about dispute; /* at this rank or in its subtree */
     uint64_t up_tag, down_tag;
     uint64_t *words; /* of one message; room for the longest */
     unsigned room;
@@ -59,7 +59,7 @@ bool step_commit_ready(const struct step_commit_readiness *readiness, const stru
         readiness->announced_max != next->generation ||
         readiness->lacking_count > STEP_COMMIT_LACKING_MAX)
         return false;
-    if (next->worker_count == 0) /* all write the last checkpoint together */
+    if (next->worker_count == 0) /* all ranks write the last checkpoint together */
         return readiness->lacking_count == 0;
     for (uint64_t i = 0; i < readiness->lacking_count; i++) {
         const struct plan_worker *worker = &plan->workers[readiness->lacking[i]];
@@ -69,7 +69,7 @@ bool step_commit_ready(const struct step_commit_readiness *readiness, const stru
     return true;
 }
 
-/* The first @count words of the round, and the record. */
+/* Send the first @count words of the round, and the record. */
 static int send_message(const struct round *round, unsigned peer, uint64_t tag, unsigned count,
                         const struct step_record *record)
 {
@@ -91,7 +91,7 @@ static int send_message(const struct round *round, unsigned peer, uint64_t tag, 
     return status;
 }
 
-/* Into the words of the round; @ret_count of them, at least @least. */
+/* Receive into the words of the round; *ret_count of them, at least @least. */
 static int receive_message(const struct round *round, unsigned peer, uint64_t tag, unsigned least,
                            unsigned *ret_count, struct step_record *ret_record)
 {
@@ -117,7 +117,7 @@ static void pack_unable(const struct checkpoint_writers_unable *unable, uint64_t
     memcpy(words + UNABLE + 1, unable->ranks, sizeof(unable->ranks));
 }
 
-/* -EBADMSG: it names a rank that there is not. */
+/* -EBADMSG: a rank is out of range. */
 static int unpack_unable(const struct round *round, struct checkpoint_writers_unable *ret_unable)
 {
     const uint64_t *words = round->words + UNABLE;
@@ -137,7 +137,7 @@ static const char *worker_name(const struct plan *plan, unsigned rank)
     return plan->workers[rank].node;
 }
 
-/* Into the words of the round; how many. */
+/* Write to the words of the round. Returns their number. */
 static unsigned pack_up(const struct round *round, const struct step_commit_up *up,
                         const uint64_t *busy_ns)
 {
@@ -170,8 +170,8 @@ static unsigned pack_up(const struct round *round, const struct step_commit_up *
     return count;
 }
 
-/* Into what is known here already. -EBADMSG: it names a unit that there cannot be, or there are
- * fewer words than that. */
+/* Merge into @digests. -EBADMSG: a unit is out of range, or the message has too few words for its
+ * count. */
 static int merge_digests(struct round *round, unsigned count, struct unit_digests *digests)
 {
     const uint64_t *row = round->words + UP_WORDS;
@@ -189,7 +189,7 @@ static int merge_digests(struct round *round, unsigned count, struct unit_digest
     return 0;
 }
 
-/* -EBADMSG: it names a rank that there is not. Digests come before them. */
+/* Times come after the digests. -EBADMSG: a rank is out of range. */
 static int unpack_times(const struct round *round, unsigned count, uint64_t *busy_ns)
 {
     const uint64_t *row = round->words + UP_WORDS + UP_ROW * round->words[UP_DIGESTS];
@@ -204,7 +204,7 @@ static int unpack_times(const struct round *round, unsigned count, uint64_t *bus
     return 0;
 }
 
-/* The same. */
+/* -EBADMSG: a rank is out of range. */
 static int unpack_readiness(const struct round *round, struct step_commit_readiness *ret_readiness)
 {
     const uint64_t *words = round->words + READINESS;
@@ -221,7 +221,7 @@ static int unpack_readiness(const struct round *round, struct step_commit_readin
     return 0;
 }
 
-/* Of the newest step that failed. */
+/* Keep the unable ranks of the newest step that failed. */
 static void merge_failed(struct step_commit_up *sum, uint64_t failed_step,
                          const struct checkpoint_writers_unable *unable)
 {
@@ -272,7 +272,7 @@ static int merge_child(struct round *round, unsigned child, struct step_commit_u
     return round->dispute ? 0 : step_record_merge(&sum->record, record);
 }
 
-/* The round after the last step has no times. */
+/* The rounds after the last step have no times. */
 static unsigned slowest_count(const struct round *round)
 {
     return round->closing ? 0 : round->plan->stage_count;
@@ -359,7 +359,7 @@ static int ask_parent(const struct round *round, const struct step_commit_up *su
     return status ? status : unpack_down(round, count, ret_down);
 }
 
-/* What the root says to all. */
+/* Decide the root's message to all ranks. */
 static int conclude(const struct round *round, const struct step_commit_up *sum,
                     const struct step_commit_root *root, struct step_commit_down *ret_down,
                     struct error *error)

@@ -49,7 +49,7 @@ static bool both_ends(const struct engine *engine)
     return has_embedding(engine) && has_head(engine);
 }
 
-/* The end that is on this stage, when the other one is elsewhere. */
+/* Return the end of the table on this stage, when the other end is on another stage. */
 static unsigned own_unit(const struct engine *engine)
 {
     return has_head(engine) ? engine->state->unit_count - 1 : 0;

@@ -3,18 +3,18 @@
  * order on both sides, so the two copies take the same optimizer step (model/net/unit.h).
  *
  * Where both units are on one worker the sum is local; else the first and the last stage of a
- * replica exchange their reduced gradients. Ends when freezing unties them.
+ * replica exchange their reduced gradients. The exchange ends when freezing unties the tables.
  */
 #pragma once
 
 #include "worker/step/engine.h"
 
-struct tied_embedding; /* one stage's part in it */
+struct tied_embedding; /* one stage's part in the exchange */
 
-/** tied_embedding_new() - NULL into *ret_tie when this stage has no tied table; the engine's
- * gradients and departures are there. -ENOMEM */
+/** tied_embedding_new() - create this stage's part; *ret_tie is NULL when the stage has no tied
+ * table. The engine has its gradients and departures. -ENOMEM */
 int tied_embedding_new(struct engine *engine, struct tied_embedding **ret_tie) CHECK_RESULT;
 void tied_embedding_free(struct tied_embedding *tie); /* NULL allowed */
-/** tied_embedding_exchange() - make both reduced gradients the sum; 0 (also without a tie),
+/** tied_embedding_exchange() - replace both reduced gradients by their sum; 0 (also without a tie),
  * -ECONNRESET, -ETIMEDOUT */
 int tied_embedding_exchange(struct tied_embedding *tie) CHECK_RESULT;

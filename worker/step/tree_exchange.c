@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 
-/* Of tree_exchange_await_all(), behind those of the question. */
+/* Indexes of tree_exchange_await_all(), after those of the question. */
 enum { HEARD = TREE_EXCHANGE_INDEX_MAX, ALL_HEARD };
 
 void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const struct plan *plan,

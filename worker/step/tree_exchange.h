@@ -1,6 +1,6 @@
 /*
- * All workers of a plan at once: words up and down the tree of their ranks, for questions that the
- * whole generation answers before anybody goes on.
+ * Messages of words up and down the tree of a plan's ranks, for questions that the whole generation
+ * answers before any rank continues.
  */
 #pragma once
 
@@ -20,10 +20,10 @@ void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const
                         unsigned rank, enum tag_kind kind, uint64_t step);
 
 /**
- * tree_exchange_send(), tree_exchange_receive() - @count words, little-endian; @index tells the
- * messages of one question apart, below TREE_EXCHANGE_INDEX_MAX
+ * tree_exchange_send(), tree_exchange_receive() - move @count words, little-endian; @index, below
+ * TREE_EXCHANGE_INDEX_MAX, distinguishes the messages of one question
  *
- * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG (not so many words); -ENOMEM
+ * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG (another count of words); -ENOMEM
  */
 #define TREE_EXCHANGE_INDEX_MAX 256
 int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,
@@ -31,15 +31,17 @@ int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsi
 int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, unsigned index,
                           uint64_t *ret_words, size_t count) CHECK_RESULT;
 
-/** tree_exchange_receive_some() - however many, at most @count_max, malloc'ed; the same errors */
+/** tree_exchange_receive_some() - receive up to @count_max words; *ret_words is malloc'ed; errors
+ * as tree_exchange_receive() */
 int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned peer, unsigned index,
                                size_t count_max, uint64_t **ret_words,
                                size_t *ret_count) CHECK_RESULT;
 
 /**
- * tree_exchange_await_all() - until all know the outcome: said up the tree, and down again
+ * tree_exchange_await_all() - wait until all ranks know the outcome: one message up the tree, one
+ * down
  *
- * To be called by all, when each has the outcome and somebody is about to go because of it. A link
- * that breaks now is no news; it ends the waiting.
+ * All ranks call it when each has the outcome and a rank is about to leave because of it. A link
+ * that breaks now only ends the wait.
  */
 void tree_exchange_await_all(const struct tree_exchange *assembly);
