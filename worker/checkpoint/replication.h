@@ -1,5 +1,5 @@
 /*
- * One node's part in a checkpoint with copies (checkpoint/replicate/copy_steps.h lists the steps).
+ * One node's part in a checkpoint with copies (checkpoint/replicate/copy_place.h lists the steps).
  *
  * Nodes exchange no messages for it: a node writes files into its own part folder, and the nodes
  * that wait for them read that folder through its firnd. A file has one fact and is replaced as a

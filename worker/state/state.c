@@ -1,11 +1,11 @@
 #include "worker/state/state.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "worker/state/optimizer.h"
 
 #define DIGEST_DIGITS 16u
 
@@ -262,74 +262,11 @@ int state_initialize(struct state *state, unsigned first, unsigned count, struct
     return 0;
 }
 
-/* Return the factor that scales the global norm down to the clip. */
-static float clip_scale(const struct job_spec *spec, const struct step_record *record)
-{
-    double norm = step_record_norm(record), clip = spec->train.optimizer.clip;
-
-    if (clip <= 0 || !(norm > clip))
-        return 1.0f;
-    return (float)(clip / norm);
-}
-
-/* Return the stream of random numbers that rounds a tensor: its place in the model, the same on
- * every layout. The 6 is the former maximum of tensors per unit; it keeps the streams of older
- * jobs. */
-static uint64_t rounding_stream(const struct state *state, unsigned index, unsigned tensor)
-{
-    const unsigned first = 6;
-
-    if (tensor < first)
-        return (uint64_t)index * first + tensor;
-    return (uint64_t)state->unit_count * first + (uint64_t)index * UNIT_TENSORS_MAX + tensor;
-}
-
-/* Returns the number of tensors. */
-static unsigned list_tensors(const struct state *state, unsigned index, const float *gradient,
-                             struct kernel_adamw_tensor *tensors)
-{
-    const struct state_unit *unit = &state->units[index];
-
-    for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
-        const struct unit_tensor *tensor = &unit->layout.tensors[i];
-        tensors[i] = (struct kernel_adamw_tensor){
-            .parameter = unit->parameters + tensor->offset,
-            .first_moment = unit->first_moment + tensor->offset,
-            .second_moment = unit->second_moment + tensor->offset,
-            .gradient = gradient + tensor->offset,
-            .weight = (char *)unit->weights + tensor->offset * state->kernel->activation_size,
-            .count = tensor->count,
-            .stream = rounding_stream(state, index, i),
-            .decay = tensor->decay};
-    }
-    return unit->layout.tensor_count;
-}
-
-static void optimize(struct state *state, const struct step_record *record, float *const *gradients)
-{
-    const struct job_spec *spec = state->spec;
-    const struct kernel_adamw options = {
-        .lr = (float)job_spec_learning_rate(spec, record->step),
-        .beta1 = (float)spec->train.optimizer.beta1,
-        .beta2 = (float)spec->train.optimizer.beta2,
-        .epsilon = (float)spec->train.optimizer.epsilon,
-        .weight_decay = (float)spec->train.optimizer.weight_decay,
-        .gradient_scale = clip_scale(spec, record),
-        .step = record->step,
-    };
-    unsigned frozen = state_frozen_units(state), count = 0;
-
-    for (unsigned unit = frozen; unit < state->unit_count; unit++)
-        if (gradients[unit])
-            count += list_tensors(state, unit, gradients[unit], state->step_tensors + count);
-    state->kernel->adamw(state->device, state->step_tensors, count, &options);
-}
-
 void state_apply(struct state *state, const struct step_record *record, float *const *gradients)
 {
     assert(record->step == state->applied_step + 1);
     if (step_record_finite(record))
-        optimize(state, record, gradients);
+        optimizer_step(state, record, gradients);
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;
