@@ -1,7 +1,7 @@
 /*
  * The job file as a checked structure.
  *
- * One table (job_spec_schema) names every key with its type, unit, default, range and meaning; it
+ * One table (job_schema) names every key with its type, unit, default, range and meaning; it
  * checks job files and specs read from etcd, and docs/job.md is generated from it. The spec is
  * stored in etcd as JSON with the same keys. After submission only elastic.devices may change.
  */
