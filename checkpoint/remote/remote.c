@@ -16,12 +16,12 @@
 
 #include "base/clock.h"
 #include "base/http_url.h"
+#include "base/timeouts.h"
 #include "checkpoint/remote/remote_state.h"
 
 #define URL_SIZE 512
 
-#define ASK_AGAIN_NS  (NS_PER_SECOND / 20)
-#define AWAY_TIMEOUTS 4 /* multiples of the timeout without requests to an unreachable node */
+#define ASK_AGAIN_NS (NS_PER_SECOND / 20)
 
 struct answer {
     uint8_t *data;
@@ -264,7 +264,7 @@ static int ask_patiently(struct checkpoint_remote *remote,
         int status = ask(remote, node, range, answer, error);
         if (status == -EHOSTUNREACH)
             __atomic_store_n(away_until_ns,
-                             clock_monotonic_ns() + AWAY_TIMEOUTS * remote->timeout_ns,
+                             clock_monotonic_ns() + TIMEOUTS_REMOTE_AWAY * remote->timeout_ns,
                              __ATOMIC_RELAXED);
         if (status != -EACCES)
             return status;

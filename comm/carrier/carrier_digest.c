@@ -11,8 +11,9 @@
 #include "base/hash.h"
 
 #define CHUNK_BYTES (1u << 20) /* read at a time */
-#define WORDS       4          /* 64-bit values of a message: count and digest of the sent moves,
-                                * then of the received moves */
+#define WORDS                                                                                      \
+    4 /* 64-bit values of a message: count and digest of the sent moves,                           \
+       * then of the received moves */
 
 /* Count and digest of the moves between this rank and another in one direction. */
 struct tally {

@@ -14,7 +14,8 @@
 #include "base/clock.h"
 
 #define NAMED_MAX 4                 /* members named in a text */
-#define BLAME_NS  (100 * NS_PER_MS) /* between NCCL's and the mesh's report of the same dead peer */
+#define BLAME_NS  (100 * NS_PER_MS) /* between NCCL's and the mesh's report of the same dead peer  \
+                                     */
 
 struct batch {
     struct batch *next; /* of the idle ones */

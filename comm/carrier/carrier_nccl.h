@@ -35,8 +35,8 @@ struct carrier_nccl_options {
     struct nccl_clique *clique; /* borrowed; one serves all routes of a worker's generation */
     struct carrier_device device;
     uint64_t join_deadline_ns; /* monotonic */
-    uint64_t move_timeout_ns; /* limit from the wait for a move to its completion: a peer may still
-                               * be computing; the mesh reports a dead peer */
+    uint64_t move_timeout_ns;  /* limit from the wait for a move to its completion: a peer may still
+                                * be computing; the mesh reports a dead peer */
 };
 
 /**

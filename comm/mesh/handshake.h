@@ -49,9 +49,8 @@ struct handshake_identity {
     uint8_t key[MESH_KEY_SIZE];
     unsigned rank;
     bool checksums; /* accept checksums as seals if the other end accepts them too */
-    bool (*expects)(void *context,
-                    unsigned rank); /* acceptor: returns whether @rank is a peer that connects to
-                                     * this one */
+    bool (*expects)(void *context, unsigned rank); /* acceptor: returns whether @rank is a peer that
+                                                    * connects to this one */
     void *context;
 };
 

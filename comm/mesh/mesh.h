@@ -50,10 +50,9 @@ struct mesh_peer {
 };
 
 /* The ranks that never answered while links were made: their hosts sent nothing, not even the
- * refusal of a connection, for MESH_UNREACHED_TIMEOUTS. Contains only ranks that this rank connects
+ * refusal of a connection, for TIMEOUTS_UNREACHED. Contains only ranks that this rank connects
  * to. */
-#define MESH_UNREACHED_MAX      64
-#define MESH_UNREACHED_TIMEOUTS 4 /* of failure_timeout */
+#define MESH_UNREACHED_MAX 64
 struct mesh_unreached {
     unsigned count;
     unsigned ranks[MESH_UNREACHED_MAX];

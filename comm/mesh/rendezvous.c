@@ -35,6 +35,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "comm/mesh/mesh_state.h"
 #include "comm/mesh/tcp.h"
 
@@ -74,7 +75,7 @@ static bool is_unreached(const struct mesh *mesh, const struct peer *peer, unsig
 static bool somebody_is_unreached(const struct mesh *mesh)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++)
-        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS))
+        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED))
             return true;
     return false;
 }
@@ -84,7 +85,7 @@ static void list_unreached(struct mesh *mesh)
 {
     struct mesh_unreached *list = &mesh->unreached;
     for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
-        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS - 1))
+        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED - 1))
             list->ranks[list->count++] = mesh->peers[i].options.rank;
 }
 

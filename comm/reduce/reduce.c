@@ -3,8 +3,8 @@
  *
  *     expect:  the others' sums of my shard are received into scratch (begin does it, if the
  *              carrier matches by order)
- *     begin:   my sums of every other member's shard go to it; where tags match, the others' finished
- *              shards are received into my first subtree
+ *     begin:   my sums of every other member's shard go to it; where tags match, the finished
+ *              shards of the others are received into my first subtree
  *     combine: spans of lanes, left to right, are merged as soon as two of them are the children of
  *              one node, like a shift-reduce parser; the root sum goes to all, and the receives of
  *              the others' shards are posted, if begin has not done so

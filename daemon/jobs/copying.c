@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
 #include "daemon/core/checkpoint_entry.h"
@@ -20,8 +21,6 @@
 #define LOOK_NS  NS_PER_SECOND
 #define POLL_NS  (NS_PER_SECOND / 5)
 #define RETRY_NS (30 * NS_PER_SECOND)
-#define GRACE_TIMEOUTS                                                                             \
-    4 /* failure_timeouts before missing copies are made: the node may be back soon */
 #define NICENESS 10
 
 struct copying {
@@ -219,7 +218,8 @@ static bool is_due(struct copying *copying)
     if (!copying->missing_since_ns)
         copying->missing_since_ns = now;
     return now >= copying->retry_at_ns &&
-           now - copying->missing_since_ns >= GRACE_TIMEOUTS * daemon->config->failure_timeout_ns;
+           now - copying->missing_since_ns >=
+               TIMEOUTS_COPIES_MISSING * daemon->config->failure_timeout_ns;
 }
 
 static void on_timer(void *context)

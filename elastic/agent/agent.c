@@ -25,11 +25,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/agent/agent_internal.h"
 
-#define START_TIMEOUTS    20 /* failure_timeouts from spawn to hello */
-#define LEFT_OUT_TIMEOUTS 20 /* for which a stuck worker is kept after a plan without it */
-#define BACKOFF_SHARE     4  /* of failure_timeout: the first delay before another start */
+#define BACKOFF_SHARE 4 /* of failure_timeout: the first delay before another start */
 
 struct agent *agent_new(const char *job, const char *node, unsigned links,
                         uint64_t failure_timeout_ns)
@@ -352,7 +351,7 @@ static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
 static void count_crash(struct agent *agent, struct agent_slot *slot,
                         const struct agent_event *event, struct agent_actions *actions)
 {
-    uint64_t long_enough = AGENT_JOINED_TIMEOUTS * agent->failure_timeout_ns;
+    uint64_t long_enough = TIMEOUTS_WORKER_JOINED * agent->failure_timeout_ns;
     bool soon = slot->joined_at_ns == 0 || event->now_ns < slot->joined_at_ns + long_enough;
     if (!soon)
         slot->crashes = 0;
@@ -423,7 +422,7 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
 
 static uint64_t hello_due(const struct agent *agent, const struct agent_slot *slot)
 {
-    return slot->spawned_at_ns + START_TIMEOUTS * agent->failure_timeout_ns;
+    return slot->spawned_at_ns + TIMEOUTS_WORKER_START * agent->failure_timeout_ns;
 }
 
 static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
@@ -521,7 +520,8 @@ static bool is_aside(const struct agent_slot *slot)
 static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_ns,
                              struct agent_actions *actions)
 {
-    uint64_t due = agent->slots[index].stuck_at_ns + LEFT_OUT_TIMEOUTS * agent->failure_timeout_ns;
+    uint64_t due =
+        agent->slots[index].stuck_at_ns + TIMEOUTS_WORKER_LEFT_OUT * agent->failure_timeout_ns;
     if (now_ns >= due)
         stop(agent, index, now_ns, actions);
     else

@@ -85,15 +85,14 @@ struct agent;
  *
  * After a death at start the restart backs off from @failure_timeout_ns / 4, doubling. A slot turns
  * bad after AGENT_STARTS_MAX deaths before `prepared`, or after AGENT_CRASHES_MAX deaths in a row
- * of workers that were prepared but had not run for AGENT_JOINED_TIMEOUTS failure timeouts. A
+ * of workers that were prepared but had not run for TIMEOUTS_WORKER_JOINED failure timeouts. A
  * worker that dies only once is replaced at once, because the cause may lie elsewhere. On probation
  * one death of either kind is enough.
  *
  * Return: the agent, for agent_free(); NULL when memory is short.
  */
-#define AGENT_STARTS_MAX      5
-#define AGENT_CRASHES_MAX     6
-#define AGENT_JOINED_TIMEOUTS 4
+#define AGENT_STARTS_MAX  5
+#define AGENT_CRASHES_MAX 6
 struct agent *agent_new(const char *job, const char *node, unsigned links,
                         uint64_t failure_timeout_ns);
 void agent_free(struct agent *agent);

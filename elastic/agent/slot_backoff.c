@@ -1,15 +1,16 @@
 #include "elastic/agent/slot_backoff.h"
 
 #include "base/compiler.h"
+#include "base/timeouts.h"
 
 uint64_t slot_backoff_take_out(struct slot_backoff *probation, uint64_t now_ns,
                                uint64_t failure_timeout_ns)
 {
-    uint64_t pause_ns = SLOT_BACKOFF_TIMEOUTS_MIN * failure_timeout_ns;
+    uint64_t pause_ns = TIMEOUTS_SLOT_BACKOFF_MIN * failure_timeout_ns;
     if (probation->is_out)
         return probation->until_ns;
     if (slot_backoff_watches(probation, now_ns))
-        pause_ns = MIN(2 * probation->pause_ns, SLOT_BACKOFF_TIMEOUTS_MAX * failure_timeout_ns);
+        pause_ns = MIN(2 * probation->pause_ns, TIMEOUTS_SLOT_BACKOFF_MAX * failure_timeout_ns);
     *probation =
         (struct slot_backoff){.pause_ns = pause_ns, .until_ns = now_ns + pause_ns, .is_out = true};
     return probation->until_ns;
@@ -20,7 +21,7 @@ bool slot_backoff_try(struct slot_backoff *probation, uint64_t now_ns, uint64_t 
     if (!probation->is_out || now_ns < probation->until_ns)
         return false;
     probation->is_out = false;
-    probation->until_ns = now_ns + SLOT_BACKOFF_TIMEOUTS_GOOD * failure_timeout_ns;
+    probation->until_ns = now_ns + TIMEOUTS_SLOT_BACKOFF_GOOD * failure_timeout_ns;
     return true;
 }
 

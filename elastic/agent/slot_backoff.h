@@ -4,9 +4,9 @@
  *
  * The cause of the deaths may be the slot, or something that has passed: only another try can tell.
  * A job that waits for slots at night must not wait for a person, so the slot is offered again
- * without one after SLOT_BACKOFF_TIMEOUTS_MIN failure timeouts (5 minutes of 1.5 s). The slot is on
+ * without one after TIMEOUTS_SLOT_BACKOFF_MIN failure timeouts (5 minutes of 1.5 s). The slot is on
  * probation then: one death soon after a start puts it out again, each time for twice as long, up
- * to SLOT_BACKOFF_TIMEOUTS_MAX (4 hours). After SLOT_BACKOFF_TIMEOUTS_GOOD in service (an hour) the
+ * to TIMEOUTS_SLOT_BACKOFF_MAX (4 hours). After TIMEOUTS_SLOT_BACKOFF_GOOD in service (an hour) the
  * deaths are forgotten.
  *
  * Pure: the caller has the clock. A firnd that is started anew loses this state, and so trusts the
@@ -16,10 +16,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define SLOT_BACKOFF_TIMEOUTS_MIN  200
-#define SLOT_BACKOFF_TIMEOUTS_MAX  9600
-#define SLOT_BACKOFF_TIMEOUTS_GOOD 2400
 
 /* Of one slot; all zero: no deaths are remembered. */
 struct slot_backoff {

@@ -16,6 +16,7 @@
 
 #include "base/plural.h"
 #include "base/size_words.h"
+#include "base/timeouts.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
@@ -25,8 +26,7 @@
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"
 
-#define GAIN_LEAST       0.05 /* of the step time, for a change that is optional */
-#define PREPARE_TIMEOUTS 20   /* failure_timeouts until prepared */
+#define GAIN_LEAST 0.05 /* of the step time, for a change that is optional */
 
 /* Why the layout in force may not stay. */
 struct demand {
@@ -409,7 +409,7 @@ static int supervise_next(struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
     uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->reading_ns);
-    uint64_t due = since_ns + PREPARE_TIMEOUTS * view->failure_timeout_ns;
+    uint64_t due = since_ns + TIMEOUTS_PREPARE * view->failure_timeout_ns;
     unsigned missing = 0, hopeless = 0;
     for (unsigned rank = 0; rank < next->worker_count + next->donor_count; rank++) {
         enum readiness readiness = readiness_of(context, rank);

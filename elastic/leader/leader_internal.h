@@ -42,8 +42,6 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool,
 /** leader_avoid() - start nothing on this slot for a while, unless its daemon is a new one: two
  * failure timeouts the first time (a cable that was out for a moment must not cost half a minute),
  * twice as long each time that it happens again within the longest pause */
-#define LEADER_AVOID_TIMEOUTS_MIN 2
-#define LEADER_AVOID_TIMEOUTS_MAX 32
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot);
 
 /** leader_devices_now() - return leader_devices_max(), less the slots that the plan being made

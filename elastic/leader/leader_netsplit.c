@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/leader/leader_readers.h"
 
 /* The nodes at the ends of the cuts that are believed now, ordered by name. */
@@ -18,7 +19,7 @@ struct cut_field {
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
     unsigned doublings = MIN(times, LEADER_CUT_TIMES_MAX) - 1;
-    return ((uint64_t)LEADER_CUT_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
+    return ((uint64_t)TIMEOUTS_NETSPLIT_MIN << doublings) * context->view->failure_timeout_ns;
 }
 
 /* Return whether the entry is so old that a new report is about another cut. */

@@ -1,9 +1,8 @@
 #include "elastic/leader/leader_pair_loss.h"
 
+#include "base/timeouts.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_replay_cost.h"
-
-#define PATIENCE_TIMEOUTS LEADER_CUT_TIMEOUTS_MIN /* of failure_timeout: the least wait */
 
 static bool somebody_drains(const struct leader_context *context)
 {
@@ -33,7 +32,7 @@ void leader_pair_loss_goes_on(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     context->memory->standoff_refused_ns =
-        view->now_ns + PATIENCE_TIMEOUTS * view->failure_timeout_ns;
+        view->now_ns + TIMEOUTS_PAIR_LOSS * view->failure_timeout_ns;
 }
 
 /* Return how long to wait: as long as the steps since the checkpoint take to compute. */
@@ -42,7 +41,7 @@ static uint64_t patience_ns(const struct leader_context *context, const struct p
 {
     const struct leader_view *view = context->view;
     uint64_t worth_ns = leader_replay_cost_ns(context, plan, view->checkpoint.step, step);
-    return MAX(PATIENCE_TIMEOUTS * view->failure_timeout_ns, worth_ns);
+    return MAX(TIMEOUTS_PAIR_LOSS * view->failure_timeout_ns, worth_ns);
 }
 
 void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step)

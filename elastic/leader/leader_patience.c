@@ -1,7 +1,8 @@
 #include "elastic/leader/leader_patience.h"
 
+#include "base/timeouts.h"
+
 #define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
-#define PATIENCE_TIMEOUTS   8 /* failure_timeouts for workers without whom much would be lost */
 
 static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
 {
@@ -128,8 +129,8 @@ static uint64_t patient_until(const struct leader_context *context)
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     /* A worker without links reports when it gives up; only then do workers with all links. */
     bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
-    return context->memory->failure_seen_ns +
-           (begins ? leader_start_time_ns(context) + timeout_ns : PATIENCE_TIMEOUTS * timeout_ns);
+    return context->memory->failure_seen_ns + (begins ? leader_start_time_ns(context) + timeout_ns
+                                                      : TIMEOUTS_SILENT_WORKER * timeout_ns);
 }
 
 /* Return whether to wait for workers that have not reported; sets the next wake-up. */

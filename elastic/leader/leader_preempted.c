@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/leader/leader_internal.h"
 
 /* In units of failure_timeout: to start a process and open its data. */
-#define START_TIMEOUTS_USUAL 2
 
 static uint64_t time_left(const struct leader_context *context)
 {
@@ -53,7 +53,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
     const struct leader_view *view = context->view;
     *ret_numbers = (struct preemption){
         .left_ns = time_left(context),
-        .start_ns = with_start ? START_TIMEOUTS_USUAL * view->failure_timeout_ns : 0,
+        .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
         .boundary_ns = (uint64_t)(view->measured_step_seconds * 1e9),
     };
     if (ret_numbers->left_ns != UINT64_MAX)

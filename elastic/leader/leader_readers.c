@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define LACK_TIMEOUTS 40 /* failure_timeouts for which an entry is believed */
+#include "base/timeouts.h"
 
 static bool is_about(const struct leader_context *context, const struct leader_reader *reader,
                      const struct member *node)
@@ -41,7 +41,7 @@ void leader_readers_note(struct leader_context *context)
         struct leader_reader *reader = entry_of(context, member->node);
         reader->incarnation = member->node->incarnation;
         reader->step = view->checkpoint.step;
-        reader->until_ns = view->now_ns + LACK_TIMEOUTS * view->failure_timeout_ns;
+        reader->until_ns = view->now_ns + TIMEOUTS_CHECKPOINT_READER * view->failure_timeout_ns;
         memcpy(reader->node, member->node->name, sizeof(reader->node));
     }
 }

@@ -19,12 +19,10 @@
  */
 #include "elastic/leader/leader_retry.h"
 
+#include "base/timeouts.h"
 #include "elastic/leader/leader_replay_cost.h"
 
-#define AWAY_TIMEOUTS  8 /* failure_timeouts to wait for nodes with a newer checkpoint */
-#define PAUSE_SHARE    4 /* of failure_timeout: the first pause */
-#define PAUSE_TIMEOUTS 4 /* the longest */
-#define TRIED_TIMEOUTS 8 /* the least, to retry a checkpoint that cannot be read */
+#define PAUSE_SHARE 4 /* of failure_timeout: the first pause */
 
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
@@ -36,7 +34,7 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
     }
     if (memory->away_seen_ns == 0)
         memory->away_seen_ns = view->now_ns;
-    uint64_t due = memory->away_seen_ns + AWAY_TIMEOUTS * view->failure_timeout_ns;
+    uint64_t due = memory->away_seen_ns + TIMEOUTS_NEWER_CHECKPOINT * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return false;
     leader_say(context, state, "waits for %s", view->checkpoint.missing);
@@ -105,7 +103,8 @@ static uint64_t tried_until_ns(struct leader_context *context)
         return UINT64_MAX;
     uint64_t worth_ns =
         leader_replay_cost_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
-    return memory->unread_ns + MAX(TRIED_TIMEOUTS * view->failure_timeout_ns, worth_ns);
+    return memory->unread_ns +
+           MAX(TIMEOUTS_UNREADABLE_CHECKPOINT * view->failure_timeout_ns, worth_ns);
 }
 
 /* Return whether the failure is recent. An old failure gives nothing up: the leader may have been
@@ -114,7 +113,7 @@ static bool is_fresh(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return view->now_ns <=
-           context->memory->failure_seen_ns + PAUSE_TIMEOUTS * view->failure_timeout_ns;
+           context->memory->failure_seen_ns + TIMEOUTS_RETRY_PAUSE_MAX * view->failure_timeout_ns;
 }
 
 static void give_up(struct leader_context *context, enum job_state state)
@@ -132,7 +131,7 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     uint64_t pause_ns = timeout_ns / PAUSE_SHARE << MIN(attempts - 2, 8u);
-    return context->memory->failure_seen_ns + MIN(pause_ns, PAUSE_TIMEOUTS * timeout_ns);
+    return context->memory->failure_seen_ns + MIN(pause_ns, TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
 }
 
 static bool waits_after_failure(struct leader_context *context, enum job_state state)

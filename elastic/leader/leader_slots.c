@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/timeouts.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_reading.h"
@@ -106,11 +107,11 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
     if (!node || is_avoided(context, node, slot))
         return;
     struct leader_avoided *avoided = find_avoided(context, node, slot);
-    unsigned timeouts = LEADER_AVOID_TIMEOUTS_MIN;
+    unsigned timeouts = TIMEOUTS_AVOID_MIN;
     if (!avoided)
         avoided = &memory->avoided[memory->avoided_next++ % LEADER_AVOIDED_MAX];
-    else if (now_ns < avoided->until_ns + LEADER_AVOID_TIMEOUTS_MAX * timeout_ns)
-        timeouts = MIN(2 * avoided->timeouts, (unsigned)LEADER_AVOID_TIMEOUTS_MAX);
+    else if (now_ns < avoided->until_ns + TIMEOUTS_AVOID_MAX * timeout_ns)
+        timeouts = MIN(2 * avoided->timeouts, (unsigned)TIMEOUTS_AVOID_MAX);
     *avoided = (struct leader_avoided){
         .incarnation = node->incarnation,
         .slot = slot,

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
+
 static bool is_slot(const struct plan_slow *slow, const char *node, unsigned slot)
 {
     return slow->slot == slot && strcmp(slow->node, node) == 0;
@@ -53,7 +55,7 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_memory *m
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
     unsigned doublings = MIN(times, LEADER_SLOW_TIMES_MAX) - 1;
-    return ((uint64_t)LEADER_SLOW_TIMEOUTS_MIN << doublings) * context->view->failure_timeout_ns;
+    return ((uint64_t)TIMEOUTS_SLOW_SLOT_MIN << doublings) * context->view->failure_timeout_ns;
 }
 
 /* Return when that time is over; in the future if the plan in force does not know the slot. */

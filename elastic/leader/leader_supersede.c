@@ -30,10 +30,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/timeouts.h"
 #include "elastic/plan/plan_words.h"
-
-#define GONE_TIMEOUTS 2 /* failure_timeouts for which a node that must hear of the plan is gone */
-#define DEAF_TIMEOUTS 8 /* for which rank 0 is silent, though no node is gone */
 
 /* Return whether the member trains in the running generation, before the plan in force. */
 static bool is_running(const struct roster_member *member)
@@ -231,7 +229,8 @@ int leader_supersede(struct leader_context *context)
     if (memory->gone_seen_ns == 0)
         memory->gone_seen_ns = view->now_ns;
     uint64_t due =
-        memory->gone_seen_ns + (held_up ? GONE_TIMEOUTS : DEAF_TIMEOUTS) * view->failure_timeout_ns;
+        memory->gone_seen_ns +
+        (held_up ? TIMEOUTS_UNHEARD_GONE : TIMEOUTS_UNHEARD_SILENT) * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return plan_anew(context, generation, gone);
     leader_wake(context, due);

@@ -1,10 +1,10 @@
 #include "elastic/planner/start_time.h"
 
 #include "base/clock.h"
+#include "base/timeouts.h"
 #include "elastic/planner/planner.h"
 
-#define LINK_TIMEOUTS 20 /* failure_timeouts for the links alone */
-#define STATE_ARRAYS  3  /* parameters and the optimizer's two moments */
+#define STATE_ARRAYS 3 /* parameters and the optimizer's two moments */
 
 static uint64_t stage_bytes(const struct plan *plan, const struct job_spec *spec, unsigned stage)
 {
@@ -33,6 +33,6 @@ uint64_t start_time_ns(const struct plan *plan, const struct job_spec *spec,
     uint64_t bytes = worker_bytes_max(plan, spec);
     uint64_t seconds = bytes / START_BYTES_PER_SECOND, rest = bytes % START_BYTES_PER_SECOND;
 
-    return LINK_TIMEOUTS * failure_timeout_ns + seconds * NS_PER_SECOND +
+    return TIMEOUTS_LINKS_OPEN * failure_timeout_ns + seconds * NS_PER_SECOND +
            rest * NS_PER_SECOND / START_BYTES_PER_SECOND;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/timeouts.h"
 #include "elastic/agent/slot_backoff.h"
 #include "membership/kv/keys.h"
 #include "membership/kv/records.h"
@@ -17,7 +18,7 @@
 #define FLAP_DOWN_MS  100
 #define LATE_LEAST_MS 3200 /* longer than a leader's lease */
 #define LATE_MOST_MS  9000
-#define SLOTS_BACK_NS (SLOT_BACKOFF_TIMEOUTS_MIN * SIM_FAILURE_TIMEOUT + NS_PER_SECOND)
+#define SLOTS_BACK_NS (TIMEOUTS_SLOT_BACKOFF_MIN * SIM_FAILURE_TIMEOUT + NS_PER_SECOND)
 
 /* ---- workers ---- */
 
@@ -164,7 +165,7 @@ static bool hit_recovery(struct sim *sim, struct sim_fault *fault)
     return kill_one(sim, fault);
 }
 
-/* And one of those who have to begin anew is not told, and goes on with the plan before. */
+/* A worker that has to restart misses the order and goes on with the previous plan. */
 static bool hit_recovery_unheard(struct sim *sim, struct sim_fault *fault)
 {
     arm(sim, fault, true);
@@ -470,7 +471,7 @@ static bool compact(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-/* The stream of a watch hangs: requests go through, but nobody tells what has changed. */
+/* The stream of a watch hangs: requests go through, but no change is delivered. */
 static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 {
     sim_node_disturb(&sim->nodes[fault->node]);

@@ -1,4 +1,5 @@
 #include "sim/sim_mesh.h"
+#include "base/timeouts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,10 +9,9 @@
 #include "sim/sim_node.h"
 #include "sim/sim_worker.h"
 
-#define BACKOFF_MIN_NS   (10 * NS_PER_MS)
-#define BACKOFF_MAX_NS   (200 * NS_PER_MS)
-#define CONNECT_TIMEOUTS 20
-#define HOLD_BACK_NS     (50 * NS_PER_MS) /* until a cut link is tried again */
+#define BACKOFF_MIN_NS (10 * NS_PER_MS)
+#define BACKOFF_MAX_NS (200 * NS_PER_MS)
+#define HOLD_BACK_NS   (50 * NS_PER_MS) /* until a cut link is tried again */
 
 enum packet_type { PACKET_MESSAGE, PACKET_FAULT, PACKET_BYE, PACKET_RESET };
 
@@ -24,7 +24,7 @@ struct sim_message {
     struct sim_payload payload;
 };
 
-/* Two directions; queues[e] is what end e has yet to receive. */
+/* Two directions; queues[e] holds the messages that end e has yet to receive. */
 struct sim_link {
     struct sim *sim;
     struct sim_worker *workers[2];
@@ -116,7 +116,7 @@ static bool is_unreached(const struct sim_mesh *mesh, const struct sim_peer *pee
 static bool somebody_is_unreached(const struct sim_mesh *mesh)
 {
     for (unsigned i = 0; i < mesh->peer_count; i++)
-        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS))
+        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED))
             return true;
     return false;
 }
@@ -125,7 +125,7 @@ static void list_unreached(const struct sim_mesh *mesh)
 {
     struct mesh_unreached *list = &mesh->worker->unreached;
     for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
-        if (is_unreached(mesh, &mesh->peers[i], MESH_UNREACHED_TIMEOUTS - 1))
+        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED - 1))
             list->ranks[list->count++] = mesh->peers[i].rank;
 }
 
@@ -218,7 +218,7 @@ bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice)
     struct sim_peer *peer = &mesh->peers[choice % mesh->peer_count];
     if (!peer->link || mesh->state == SIM_MESH_FAILED)
         return false;
-    lose_link(peer); /* the other end is told by a reset, as it would be here */
+    lose_link(peer); /* a reset notifies the other end, as it would notify this end */
     return true;
 }
 
@@ -239,7 +239,7 @@ static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *messag
 static void deliver(struct sim_link *link, unsigned end, const struct sim_message *message)
 {
     struct sim_mesh *mesh = link->ends[end];
-    if (!mesh) { /* closed here: nobody reads what was on its way */
+    if (!mesh) { /* closed here: drop the messages in flight */
         struct sim_worker *worker = link->workers[end];
         bool strayed = link->sim->bug == BUG_OLD_FRAMES && worker->alive && worker->mesh &&
                        worker->mesh->state == SIM_MESH_OPEN && message->type == PACKET_MESSAGE;
@@ -497,7 +497,7 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *pla
     mesh->peer_count = plan_peers(plan, rank, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = plan->patient;
-    mesh->deadline_ns = sim->now_ns + CONNECT_TIMEOUTS * SIM_FAILURE_TIMEOUT;
+    mesh->deadline_ns = sim->now_ns + TIMEOUTS_LINKS_OPEN * SIM_FAILURE_TIMEOUT;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->workers[ranks[i]];

@@ -5,16 +5,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_store.h"
 #include "sim/sim_stragglers.h"
 #include "sim/sim_worker.h"
 
-#define RETRY_NS           (2 * NS_PER_SECOND)
-#define RECORD_LOOK_NS     (NS_PER_SECOND / 20)
-#define PROGRESS_NS        (NS_PER_SECOND / 4)
-#define ANNOUNCED_TIMEOUTS 8
+#define RETRY_NS       (2 * NS_PER_SECOND)
+#define RECORD_LOOK_NS (NS_PER_SECOND / 20)
+#define PROGRESS_NS    (NS_PER_SECOND / 4)
 
 static unsigned stage_of(const struct sim_worker *worker)
 {
@@ -60,7 +60,7 @@ void session_begin(struct sim_worker *worker)
     worker_go(worker, POINT_STEP);
 }
 
-/* Forward and backward in one piece, before what is sent on: nothing overlaps. */
+/* Compute forward and backward in one piece before sending the result on: nothing overlaps. */
 static void compute(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -227,8 +227,8 @@ static void begin_round(struct sim_worker *worker, bool closing)
 }
 
 /*
- * Whoever has other parameters comes to other gradients, and all sum them up alike: of equal ones
- * the sum is what each has, so that the layout makes no difference.
+ * A worker with other parameters computes other gradients, and all workers sum them in the same
+ * order. The sum of equal digests is the digest itself, so the layout makes no difference.
  */
 static void add_gradients(struct sim_worker *worker, unsigned rank, uint64_t digest)
 {
@@ -294,7 +294,7 @@ static bool at_shadow(struct sim_worker *worker)
 
 /* ---- HOLD to COMMIT ---- */
 
-/* Planted bug: the right values, but nobody knows yet whether the step stands. */
+/* Planted bug: the right values, before the step is known to be committed. */
 static void apply_early(struct sim_worker *worker)
 {
     struct sim_state *state = &worker->state;
@@ -327,7 +327,7 @@ static void merge_readiness(struct sim_readiness *sum, const struct sim_readines
     sum->lacking |= part->lacking;
 }
 
-/* Who is unable to write is of the newest step that failed. */
+/* The ranks unable to write belong to the newest step that failed. */
 static void merge_failed(struct sim_payload *sum, const struct sim_payload *part)
 {
     if (part->failed_step > sum->failed_step) {
@@ -373,7 +373,7 @@ static bool at_gather(struct sim_worker *worker)
     return true;
 }
 
-/* Everybody whom the next plan needs of this one has it. */
+/* Return whether every worker of this plan that the next plan needs has the next plan. */
 static bool is_ready(const struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan, *next = worker->pending;
@@ -419,8 +419,8 @@ static void send_down(struct sim_worker *worker)
                       &worker->round.down);
 }
 
-/* worker/session/session.c's settle_into_generation(): now nobody needs what the generation before
- * left. */
+/* worker/session/session.c's settle_into_generation(): the state of the previous generation is no
+ * longer needed. */
 static void settle_in(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -486,7 +486,7 @@ void session_apply(struct sim_worker *worker, const struct sim_record *record)
         bool own = unit - worker->first_unit < worker->unit_count;
         if (!worker->keeps[unit] || (!own && worker->sim->bug == BUG_STALE_SHADOW))
             continue;
-        /* Without this step's gradients the optimizer takes whatever is in the buffers. */
+        /* Without this step's gradients the optimizer takes the stale content of the buffers. */
         sim_apply_unit(held, record->step, digest + (record->step - worker->gradients_step[unit]));
         held->step++;
         sim_check_apply(worker->sim, worker, unit);
@@ -537,7 +537,7 @@ static bool at_apply(struct sim_worker *worker)
     look_after_checkpoint(worker);
     bool more = worker->state.applied_step < worker->sim->spec.train.steps;
     if (worker->round.down.switch_generation != 0 && more) {
-        worker->deadline_ns = worker->sim->now_ns + ANNOUNCED_TIMEOUTS * SIM_FAILURE_TIMEOUT;
+        worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
         worker_alarm(worker, worker->deadline_ns);
         worker_go(worker, POINT_ANNOUNCED);
     } else {
@@ -634,7 +634,7 @@ static bool after_closing(struct sim_worker *worker)
     }
     if (worker->finish == FINISH_SHARES && durable) {
         worker->finish = FINISH_RECORD;
-        worker->refused_step = 0; /* that was a word on what another generation made */
+        worker->refused_step = 0; /* the refusal belonged to another generation's checkpoint */
         return record_it(worker);
     }
     if (durable) {

@@ -7,13 +7,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "comm/carrier/carrier_digest.h"
 #include "worker/device/tags.h"
-
-#define JOIN_TIMEOUTS                                                                              \
-    20 /* failure time-outs until all members of a party must have agreed and joined it */
-#define MOVE_TIMEOUTS                                                                              \
-    40 /* failure time-outs until a tensor must arrive: its sender computes meanwhile */
 
 _Static_assert(ROUTES <= KERNEL_ROUTES_MAX, "each route has a queue of the device");
 
@@ -172,8 +168,9 @@ static int join_route(const struct routes_options *options, const struct party *
         .library = options->nccl->library,
         .clique = routes->clique,
         .device = route_device_table(device),
-        .join_deadline_ns = clock_monotonic_ns() + JOIN_TIMEOUTS * options->failure_timeout_ns,
-        .move_timeout_ns = MOVE_TIMEOUTS * options->failure_timeout_ns,
+        .join_deadline_ns =
+            clock_monotonic_ns() + TIMEOUTS_CARRIER_JOIN * options->failure_timeout_ns,
+        .move_timeout_ns = TIMEOUTS_CARRIER_MOVE * options->failure_timeout_ns,
     };
     struct carrier *carrier;
     status = carrier_nccl_open(&nccl, &carrier, error);

@@ -6,11 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "worker/session/plan_match.h"
 #include "worker/session/reserve.h"
 #include "worker/session/status_report.h"
-
-#define ANNOUNCED_TIMEOUTS 8 /* failure time-outs until an announced plan must arrive */
 
 /* ---- on the control thread ---- */
 
@@ -175,7 +174,7 @@ static bool has_plan_from(const struct trainer *trainer, uint64_t generation)
 
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation)
 {
-    uint64_t deadline_ns = deadline_after(trainer, ANNOUNCED_TIMEOUTS);
+    uint64_t deadline_ns = deadline_after(trainer, TIMEOUTS_ANNOUNCED_PLAN);
 
     trainer->awaited = generation;
     while (!commands_stopping(trainer) && !has_plan_from(trainer, generation) &&

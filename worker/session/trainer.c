@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/size_words.h"
+#include "base/timeouts.h"
 #include "checkpoint/read/reader.h"
 #include "worker/session/commands.h"
 #include "worker/session/generation.h"
@@ -25,7 +26,6 @@
 #include "worker/step/job_dataset.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
-#define TELL_TIMEOUTS 2u /* failure time-outs between two reports of progress in reading data */
 
 /* ---- generations ---- */
 
@@ -286,7 +286,7 @@ struct data_reader {
 /* Rarely enough for etcd, and often enough that this worker does not count as hung. */
 static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
 {
-    uint64_t pause_ns = TELL_TIMEOUTS * reader->trainer->options->failure_timeout_ns;
+    uint64_t pause_ns = TIMEOUTS_DATA_REPORT * reader->trainer->options->failure_timeout_ns;
 
     return now_ns >=
            (reader->told_ns ? reader->told_ns + pause_ns : reader->began_ns + pause_ns / 4);

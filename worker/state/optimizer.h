@@ -14,5 +14,4 @@
  *
  * Frozen units stay as they are. The work is queued on the device. Cannot fail.
  */
-void optimizer_step(struct state *state, const struct step_record *record,
-                    float *const *gradients);
+void optimizer_step(struct state *state, const struct step_record *record, float *const *gradients);

@@ -2,6 +2,7 @@
 #include "unit/daemon/store.h"
 
 #include "base/clock.h"
+#include "base/timeouts.h"
 #include "daemon/core/daemon.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/slot_service.h"
@@ -10,7 +11,7 @@
 #include "unit/daemon/keys.h"
 
 #define TIMEOUT_NS (1500 * NS_PER_MS)
-#define PAUSE_NS   (SLOT_BACKOFF_TIMEOUTS_MIN * TIMEOUT_NS)
+#define PAUSE_NS   (TIMEOUTS_SLOT_BACKOFF_MIN * TIMEOUT_NS)
 
 static struct config config = {.cluster = "c", .node = "a", .failure_timeout_ns = TIMEOUT_NS};
 static struct fake_store store;

@@ -1,4 +1,8 @@
-/* When an agent takes a slot out of service, what it says of it, and how it comes back. */
+/*
+ * Tests of slots out of service: when the agent takes a slot out, how it reports it, and its
+ * return.
+ */
+#include "base/timeouts.h"
 #include "unit/elastic/agent_rig.h"
 
 static void deaths_at_start_back_off_and_end_the_slot(void **state)
@@ -23,7 +27,7 @@ static void deaths_at_start_back_off_and_end_the_slot(void **state)
     assert_int_equal(actions.count, 0);
 }
 
-/* One life of a worker that the plan of @generation wants; it has been RUNNING for @runs_ns. */
+/* Run a worker that the plan of @generation wants, until it dies after @runs_ns in RUNNING. */
 static void live(unsigned generation, uint64_t runs_ns)
 {
     feed_plan(AGENT_PLAN, make_plan(generation, false, 1, (unsigned[]){0}, NULL));
@@ -44,7 +48,7 @@ static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
     for (unsigned life = 1; life < AGENT_CRASHES_MAX; life++) {
         uint64_t begun_ns = now_ns;
         live(life, TIMEOUT_NS);
-        /* The first is replaced at once; then there are pauses that double. */
+        /* The agent replaces the first worker at once; each later pause is twice the one before. */
         uint64_t pause_ns = life > 2 ? TIMEOUT_NS / 4 << (life - 3) : 0;
         assert_true(now_ns == begun_ns + pause_ns + TIMEOUT_NS);
         assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
@@ -57,17 +61,17 @@ static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
     feed_plan(AGENT_PLAN, make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
     feed_tick(now_ns + 1000 * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-    /* Until somebody has looked at it. */
+    /* The slot stays out until an operator has mended it. */
     step((struct agent_event){.type = AGENT_SLOT_MENDED});
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
-/* The first death after its pause, soon or at start, and not one that came later. */
+/* The first death after the pause counts if it comes soon or at start; a later death does not. */
 static void on_probation_one_death_is_enough(void **state)
 {
     (void)state;
     on_probation = true;
-    live(1, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+    live(1, TIMEOUTS_WORKER_JOINED * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
     live(2, TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
@@ -103,13 +107,15 @@ static void a_worker_that_ran_for_long_is_forgiven(void **state)
 {
     (void)state;
     for (unsigned life = 1; life <= 3 * AGENT_CRASHES_MAX; life++) {
-        live(life, AGENT_JOINED_TIMEOUTS * TIMEOUT_NS);
+        live(life, TIMEOUTS_WORKER_JOINED * TIMEOUT_NS);
         assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
     }
 }
 
-/* A firnd before this one heard it, and the process is gone: the slot is as bad as before. One that
- * never trained may find a cure in the start anew. */
+/*
+ * An earlier firnd received the accusation, and the process has exited: the slot is still bad. A
+ * worker that never trained may recover by a restart.
+ */
 static void a_new_daemon_knows_who_accused_itself(void **state)
 {
     (void)state;
@@ -129,14 +135,14 @@ static void a_new_daemon_knows_who_accused_itself(void **state)
     feed_plan(AGENT_PLAN, make_plan(5, false, 3, (unsigned[]){0, 1, 2}, NULL));
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
-    assert_int_equal(count_of(AGENT_SPAWN, 2), 0); /* nobody enters generation 5 twice */
+    assert_int_equal(count_of(AGENT_SPAWN, 2), 0); /* no process enters generation 5 twice */
     assert_reported(2, WORKER_DEAD);
     assert_reported(0, WORKER_BAD);
     assert_string_equal(entry_of(0)->text, "wrong");
-    assert_int_equal(entry_of(0)->generation, 4); /* for the one after this */
+    assert_int_equal(entry_of(0)->generation, 4); /* for the generation after this */
 }
 
-/* Perhaps while no firnd was there to hear it. */
+/* The operator may have excused the slot while no firnd was running. */
 static void an_operator_has_excused_since_who_accused_itself(void **state)
 {
     (void)state;
@@ -151,7 +157,7 @@ static void an_operator_has_excused_since_who_accused_itself(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
-/* Else the leader would go by it as long as the plan lasts. */
+/* Without the withdrawal the leader would use the old report as long as the plan is in force. */
 static void what_a_daemon_before_said_is_taken_back(void **state)
 {
     (void)state;
@@ -188,8 +194,8 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
     assert_reported(0, WORKER_BAD);
     assert_string_equal(entry_of(0)->text, "other gradients");
-    assert_int_equal(entry_of(0)->held_unit_count, 0); /* nobody may take it */
-    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* said again */
+    assert_int_equal(entry_of(0)->held_unit_count, 0); /* no worker may take it */
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* the same status again */
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
     feed_exit(0, 0);
     feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
@@ -199,8 +205,10 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
 
-/* A worker that accused itself was in generation 1, so no other process may enter it: the plan has
- * failed, and the leader makes another one from what is newest by then. */
+/*
+ * A worker that accused itself was in generation 1, so no other process may enter that generation:
+ * the plan has failed, and the leader makes another plan from the newest state.
+ */
 static void a_mended_slot_waits_for_another_plan(void **state)
 {
     (void)state;
@@ -219,7 +227,7 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 {
     (void)state;
     run_two();
-    feed_exit(0, 1); /* soon after it had joined */
+    feed_exit(0, 1); /* soon after the worker had joined */
     struct plan *elsewhere = make_plan(2, false, 1, (unsigned[]){0}, NULL);
     snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
     feed_plan(AGENT_PLAN, elsewhere);
@@ -227,13 +235,16 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
     feed_exit(1, 0);
     assert_false(agent_rests(agent));
     feed_plan(AGENT_PLAN, make_plan(3, false, 0, NULL, NULL));
-    assert_false(agent_rests(agent)); /* of slot 1, for every later plan */
+    assert_false(agent_rests(agent)); /* slot 1 is still wanted, for every later plan */
     step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
     step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 1});
     assert_true(agent_rests(agent));
 }
 
-/* A hello is none; and whoever has been prepared has shown that it can start. */
+/*
+ * A death after the hello is a death at start. A death after PREPARED is not: the worker could
+ * start.
+ */
 static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
 {
     (void)state;
@@ -262,7 +273,7 @@ static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
 }
 
-/* It waits for a plan to be in force for as long as that takes. */
+/* The worker waits for a plan to come into force without a limit. */
 static void one_that_never_joined_did_not_run_for_long(void **state)
 {
     (void)state;
@@ -271,12 +282,12 @@ static void one_that_never_joined_did_not_run_for_long(void **state)
     feed_up(0);
     feed_status(0, 7, WORKER_STARTING, 0);
     feed_status(0, 7, WORKER_PREPARED, 1);
-    now_ns += 10 * AGENT_JOINED_TIMEOUTS * TIMEOUT_NS;
+    now_ns += 10 * TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
     feed_exit(0, -11);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
 }
 
-/* And not when it says once more that it runs. */
+/* A repeated RUNNING does not begin the run again. */
 static void a_good_life_begins_when_it_joins(void **state)
 {
     (void)state;
@@ -286,7 +297,7 @@ static void a_good_life_begins_when_it_joins(void **state)
     feed_status(0, 7, WORKER_STARTING, 0);
     feed_status(0, 7, WORKER_PREPARED, 1);
     feed_status(0, 7, WORKER_RUNNING, 1);
-    now_ns += AGENT_JOINED_TIMEOUTS * TIMEOUT_NS;
+    now_ns += TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
     feed_status(0, 7, WORKER_RUNNING, 1);
     feed_exit(0, -11);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
@@ -301,12 +312,12 @@ static void a_mended_slot_has_all_its_lives_again(void **state)
             feed_tick(actions.wake_at_ns);
         feed_exit(0, 1);
     }
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0); /* there is a pause */
+    assert_int_equal(count_of(AGENT_SPAWN, 0), 0); /* the agent waits for the pause */
     step((struct agent_event){.type = AGENT_SLOT_MENDED});
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
     feed_exit(0, 1);
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
-    assert_true(actions.wake_at_ns == now_ns + TIMEOUT_NS / 4); /* the first one */
+    assert_true(actions.wake_at_ns == now_ns + TIMEOUT_NS / 4); /* the first pause */
 }
 
 static void a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **state)

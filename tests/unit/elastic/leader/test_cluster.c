@@ -1,6 +1,6 @@
 /*
- * Random faults against leader and agents together. A seed is a whole history; the last one
- * printed is the one that failed (FIRN_SEED=n FIRN_VERBOSE=1 replays it, FIRN_SEEDS=n tries more).
+ * Random faults against leader and agents together. A seed is a whole history. The last printed
+ * seed is the failed one (FIRN_SEED=n FIRN_VERBOSE=1 replays it, FIRN_SEEDS=n tries more).
  */
 #include "unit/elastic/cluster.h"
 
@@ -77,7 +77,7 @@ static void run_history(uint64_t seed, bool verbose)
     cluster_progress(cluster, 3, 20);
     for (unsigned faults = 0; faults < 12; faults++) {
         something_happens(cluster);
-        /* Often at once, sometimes when all is calm again. */
+        /* Faults often follow at once, sometimes after the cluster has settled. */
         cluster_run(cluster,
                     0.001 * cluster_random(cluster, cluster_random(cluster, 2) ? 300 : 6000));
     }
@@ -89,7 +89,7 @@ static void run_history(uint64_t seed, bool verbose)
     cluster->devices_wanted = 0;
     cluster->desired = JOB_DESIRED_RUNNING;
     cluster_progress(cluster, 10, 120);
-    /* Nothing more happens now: one plan, no processes but its own. */
+    /* Without further faults the job settles: one plan, and no processes but its own. */
     cluster_run(cluster, 90);
     cluster_progress(cluster, 10, 5);
     assert_null(cluster->next);

@@ -1,10 +1,10 @@
 /*
- * The leader's part in each thing that can happen to a job, played on the miniature cluster: real
- * leader, real agents, fake workers whose state shows every lost or doubled step.
+ * Tests of the leader in each event of a job, on the miniature cluster: real leader, real agents,
+ * and fake workers whose state shows every lost or doubled step.
  */
 #include "unit/elastic/cluster.h"
 
-#define LESS_THAN_A_WAIT 1.0 /* seconds: CLUSTER_TIMEOUT_NS is waited for what comes together */
+#define LESS_THAN_A_WAIT 1.0 /* seconds: the leader collects events for CLUSTER_TIMEOUT_NS */
 
 static struct cluster *start(unsigned nodes, unsigned slots)
 {
@@ -21,7 +21,7 @@ static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
     return worker;
 }
 
-/* Of all slots, in the layout that is pinned. */
+/* Start a cluster with the pinned layout on all slots. */
 static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned stages,
                                     unsigned replicas)
 {
@@ -70,14 +70,14 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     assert_string_equal(cluster->plan->arithmetic, "Skylake"); /* most slots */
     assert_int_equal(cluster->plan->worker_count, 4);
     assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
-    /* Not even when its own kind is gone, and it says why. */
+    /* The job does not move even when its own kind is gone, and the leader gives the reason. */
     cluster_kill_node(cluster, 1);
     cluster_kill_node(cluster, 2);
     cluster_run(cluster, 12);
     assert_int_equal(cluster->state, JOB_RECOVERING);
     assert_non_null(strstr(cluster->text, "node a computes with Zen, this job with Skylake"));
     assert_non_null(strstr(cluster->text, "elastic.mixed_devices"));
-    /* Whoever does not mind gets all. */
+    /* A job with mixed devices gets all slots. */
     cluster->spec.elastic.mixed_devices = true;
     cluster_kill_node(cluster, 0);
     cluster_run(cluster, 12);
@@ -88,7 +88,7 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     cluster_free(cluster);
 }
 
-/* Two of H100 and one of A100 in each of two nodes: the four that are alike. */
+/* Each of two nodes has two slots of H100 and one of A100: the job gets the four like slots. */
 static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
     assert_int_equal(cluster->plan->worker_count, 4);
     assert_int_equal(plan_find(cluster->plan, "a", 2), -1);
     assert_int_equal(plan_find(cluster->plan, "b", 2), -1);
-    /* Nor where nothing else is left. */
+    /* The job does not take unlike slots even if no others are left. */
     cluster->nodes[0].slot_bad[0] = cluster->nodes[0].slot_bad[1] = true;
     cluster_kill_node(cluster, 0);
     cluster_kill_node(cluster, 1);
@@ -115,7 +115,7 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
     cluster_free(cluster);
 }
 
-/* Submitted with a checkpoint that another life of the job has written. */
+/* The job was submitted with a checkpoint that an earlier run of the job has written. */
 static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 {
     (void)state;
@@ -129,7 +129,9 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
     cluster_free(cluster);
 }
 
-/* Not from step 0: they may come back, or what they have is in an object store. */
+/*
+ * The job does not begin at step 0: the nodes may come back, or their files are in an object store.
+ */
 static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 {
     (void)state;
@@ -156,7 +158,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
     cluster_free(cluster);
 }
 
-/* Those who leave have its newest checkpoint, which may be on its way into an object store. */
+/* The nodes that leave have the newest checkpoint, which may be on its way into an object store. */
 static void an_empty_plan_says_where_files_lie(void **state)
 {
     (void)state;
@@ -192,7 +194,7 @@ static void a_killed_worker_costs_no_checkpoint(void **state)
     assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
     assert_true(cluster->plan->resume_step + 1 >= step);
     cluster_progress(cluster, 5, 5);
-    /* The slot is whole: a process comes back to it by a planned change. */
+    /* The slot is healthy: a process returns to it by a planned change. */
     cluster_until(cluster, 10, cluster->plan->planned && cluster_trains(cluster));
     assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
     assert_int_equal(cluster->restarts_from_disk, 0);
@@ -207,7 +209,10 @@ static void a_killed_node_is_left_behind_and_taken_back(void **state)
     uint64_t killed_at = cluster->now_ns;
     cluster_kill_node(cluster, 1);
     cluster_until(cluster, 2, cluster->plan->generation == 2 && cluster_trains(cluster));
-    /* Nobody waited for the lease, nor for the whole failure_timeout: its peers accused it. */
+    /*
+     * The leader waited neither for the lease nor for the whole failure_timeout: the peers accused
+     * the worker.
+     */
     assert_true(cluster->now_ns - killed_at < CLUSTER_TIMEOUT_NS);
     for (unsigned rank = 0; rank < cluster->plan->worker_count; rank++)
         assert_string_not_equal(cluster->plan->workers[rank].node, "b");
@@ -215,7 +220,7 @@ static void a_killed_node_is_left_behind_and_taken_back(void **state)
     cluster_start_daemon(cluster, 1);
     cluster_until(cluster, 20, cluster_trains(cluster) && plan_find(cluster->plan, "b", 0) >= 0);
     assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
-    /* It was away: its metrics history comes from another node. */
+    /* The worker's node was away: its metrics history comes from another node. */
     assert_true(cluster->plan->history_count > 0);
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_free(cluster);
@@ -236,7 +241,10 @@ static void draining_hands_over_and_leaves(void **state)
     cluster_free(cluster);
 }
 
-/* Three stages on three nodes, of which one goes at a given time: two will do. */
+/*
+ * Start three stages on three nodes, of which one is preempted at a given time; two nodes are
+ * enough.
+ */
 static struct cluster *start_preempted(uint64_t left_ns)
 {
     struct cluster *cluster = start_pinned(3, 1, 3, 1);
@@ -267,7 +275,7 @@ static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
     assert_non_null(strstr(cluster->plan->reason_text, "handing over"));
     cluster_until(cluster, 10, cluster->plan->worker_count == 2);
     assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(cluster->plan->resume_step >= steps); /* nothing is computed twice */
+    assert_true(cluster->plan->resume_step >= steps); /* no step is computed twice */
     cluster_progress(cluster, 5, 5);
     assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
@@ -287,7 +295,7 @@ static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(v
     cluster_until(cluster, 10, cluster->state == JOB_WAITING);
     assert_int_equal(cluster_alive(cluster), 0);
     assert_non_null(strstr(cluster->text, "node a is draining"));
-    /* Nothing was lost: it goes on from the boundary at which it left. */
+    /* No step was lost: the job continues from the boundary at which the node left. */
     cluster->nodes[0].draining = false;
     cluster_until(cluster, 10, cluster_trains(cluster));
     assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
@@ -319,7 +327,7 @@ static void pinned_layouts_are_followed(void **state)
     cluster->replicas_wanted = 3;
     cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->stage_count == 2);
     cluster->stages_wanted = 1;
-    cluster->replicas_wanted = 7; /* more than there are slots, and than there are lanes */
+    cluster->replicas_wanted = 7; /* more than the slots, and more than the lanes */
     cluster_run(cluster, 10);
     assert_int_equal(cluster->plan->stage_count, 2);
     assert_non_null(strstr(cluster->text, "7 replicas are asked for"));
@@ -341,7 +349,7 @@ static void freezing_shrinks_and_forks(void **state)
     assert_int_equal(cluster->plan->frozen_layers, 1);
     assert_int_equal(cluster->plan->stage_count, 2);
     assert_int_equal(cluster->plan->replica_count, 3);
-    assert_int_equal(cluster->prepared, 0); /* the processes are all there: no time to lose */
+    assert_int_equal(cluster->prepared, 0); /* all processes are running: no preparation needed */
     cluster_run(cluster, 20);
     assert_int_equal(cluster->plan->generation, 2);
     cluster_free(cluster);
@@ -362,7 +370,7 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
     cluster_free(cluster);
 }
 
-/* The new one takes the place of the one that leaves, in whatever order their names are. */
+/* The new worker takes the place of the one that leaves, in any order of their names. */
 static void who_stays_keeps_its_stage(void **state)
 {
     (void)state;
@@ -411,7 +419,7 @@ static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
     cluster_free(cluster);
 }
 
-/* Each node has one stage of one replica, and none has the only copy of anything. */
+/* Each node has one stage of one replica, and no node has the only replica of any state. */
 static void a_node_of_single_replicas_dies_and_its_shadow_lives(void **state)
 {
     (void)state;
@@ -432,7 +440,9 @@ static void a_node_of_single_replicas_dies_and_its_shadow_lives(void **state)
     }
 }
 
-/* No gain in speed is needed to leave a layout in which one node has the only copies. */
+/*
+ * The leader leaves a layout in which one node has the only replicas even without a gain in speed.
+ */
 static void stages_are_spread_when_another_node_can_have_copies(void **state)
 {
     (void)state;
@@ -514,7 +524,7 @@ static void cancelling_ends_it_at_once(void **state)
     struct cluster *cluster = start(3, 2);
     uint64_t checkpoint = cluster->checkpoint_step;
     for (unsigned i = 0; i < cluster->worker_count; i++)
-        cluster->workers[i].deaf = i % 2 == 0; /* these must be killed */
+        cluster->workers[i].deaf = i % 2 == 0; /* deaf workers must be killed */
     cluster->desired = JOB_DESIRED_CANCELLED;
     cluster_until(cluster, 5, cluster->over);
     assert_int_equal(cluster->state, JOB_CANCELLED);
@@ -535,7 +545,10 @@ static void a_finished_job_is_completed(void **state)
     cluster_free(cluster);
 }
 
-/* Every moment between the decision to change and the new generation's first steps. */
+/*
+ * A worker dies at every moment between the decision to change and the first steps of the new
+ * generation.
+ */
 static void a_death_at_any_moment_of_a_switch_is_survived(void **state)
 {
     (void)state;
@@ -653,7 +666,9 @@ static void a_job_that_every_node_refuses_fails(void **state)
     cluster_free(cluster);
 }
 
-/* One worker says so first, others hold the step and could go on; with one node all have said so.
+/*
+ * Expect a divergence: one worker reports it first while others hold the step and could continue;
+ * with one node all workers have reported.
  */
 static void expect_divergence(unsigned nodes)
 {
@@ -683,7 +698,7 @@ static void a_job_that_diverges_fails_at_once(void **state)
     expect_divergence(1);
 }
 
-/* The plan that ends a refused job is in force before anybody reports under it. */
+/* The plan that ends a refused job is in force before any worker reports under it. */
 static void a_refusal_outlives_the_reports_of_it(void **state)
 {
     (void)state;
@@ -737,7 +752,9 @@ static void a_restarted_daemon_disturbs_nobody(void **state)
     cluster_free(cluster);
 }
 
-/* Its workers train on, but nobody can lead them: they are replaced at a boundary. */
+/*
+ * The workers of the node train on, but receive no plans: the leader replaces them at a boundary.
+ */
 static void a_node_without_lease_is_left_without_a_failure(void **state)
 {
     (void)state;

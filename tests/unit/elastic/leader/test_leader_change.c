@@ -1,7 +1,10 @@
-/* Planned changes: when a preparation is waited for, and when it is given up. */
+/* Tests of planned changes: when the leader waits for a preparation, and when it drops the plan. */
 #include "unit/elastic/three_nodes.h"
 
-/* A slot of a donor of the plan in force, whose next process was prepared in vain and has left. */
+/*
+ * The slot belongs to a donor of the plan in force; its next process was prepared in vain and has
+ * left.
+ */
 static void one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next(void **state)
 {
     (void)state;
@@ -20,14 +23,14 @@ static void one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next
     reports[2].workers[0].instance = 99;
     decide();
     assert_int_not_equal(decision.action, LEADER_DROP_NEXT);
-    say(2, WORKER_DEAD, 8, 0); /* in this one */
+    say(2, WORKER_DEAD, 8, 0); /* in this preparation */
     decide();
     assert_int_equal(decision.action, LEADER_DROP_NEXT);
     view.next = NULL;
     plan_free(next);
 }
 
-/* All three run, and another job waits for @gives of their slots. */
+/* Let another job wait for @gives of the slots while all three workers run. */
 static void let_another_wait(unsigned gives)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -72,7 +75,7 @@ static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
     assert_non_null(strstr(decision.plan->reason_text, "node c drains"));
 }
 
-/* Without slots of its own it says for which jobs the free ones are kept. */
+/* A job without slots reports the jobs for which the free slots are reserved. */
 static void it_names_those_before_it(void **state)
 {
     (void)state;

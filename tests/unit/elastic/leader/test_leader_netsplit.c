@@ -2,12 +2,13 @@
  * Pairs of nodes that do not reach each other, from hand-made reports: one stage and three replicas
  * on nodes a, b and c.
  */
+#include "base/timeouts.h"
 #include "unit/elastic/three_nodes.h"
 
 #include "elastic/copies/copies.h"
 #include "elastic/leader/leader_netsplit.h"
 
-#define TERM_NS (LEADER_CUT_TIMEOUTS_MIN * TIMEOUT_NS)
+#define TERM_NS (TIMEOUTS_NETSPLIT_MIN * TIMEOUT_NS)
 
 /* The ranks of the plan in force have broken while their links were made; node @missed was not
  * reached. */

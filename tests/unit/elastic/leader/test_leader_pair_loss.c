@@ -3,12 +3,13 @@
  * test_leader_cuts.c has what comes of it. The patient plan of a, b and c is in force; a and c do
  * not reach each other, and nobody runs.
  */
+#include "base/timeouts.h"
 #include "unit/elastic/three_nodes.h"
 
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
 
-#define TERM_NS (LEADER_CUT_TIMEOUTS_MIN * TIMEOUT_NS)
+#define TERM_NS (TIMEOUTS_NETSPLIT_MIN * TIMEOUT_NS)
 
 static struct leader_context context;
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/timeouts.h"
 #include "elastic/leader/leader_internal.h"
 
 #define TIMEOUT_NS 1000ull
@@ -73,20 +74,19 @@ static void it_lasts_longer_each_time_up_to_a_limit(void **state)
 {
     (void)state;
     assert_true(is_free());
-    for (unsigned expected = LEADER_AVOID_TIMEOUTS_MIN; expected < LEADER_AVOID_TIMEOUTS_MAX;
-         expected *= 2)
+    for (unsigned expected = TIMEOUTS_AVOID_MIN; expected < TIMEOUTS_AVOID_MAX; expected *= 2)
         assert_int_equal(avoided_for(), expected);
-    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MAX);
-    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MAX);
+    assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MAX);
+    assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MAX);
 }
 
 static void it_is_forgotten_after_a_while(void **state)
 {
     (void)state;
-    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MIN);
-    assert_int_equal(avoided_for(), 2 * LEADER_AVOID_TIMEOUTS_MIN);
-    view.now_ns += LEADER_AVOID_TIMEOUTS_MAX * TIMEOUT_NS;
-    assert_int_equal(avoided_for(), LEADER_AVOID_TIMEOUTS_MIN);
+    assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MIN);
+    assert_int_equal(avoided_for(), 2 * TIMEOUTS_AVOID_MIN);
+    view.now_ns += TIMEOUTS_AVOID_MAX * TIMEOUT_NS;
+    assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MIN);
 }
 
 static void a_new_daemon_may_try_at_once(void **state)

@@ -7,7 +7,7 @@
 
 #include "elastic/leader/leader_slow.h"
 
-#define TERM_SECONDS 60 /* LEADER_SLOW_TIMEOUTS_MIN time-outs of 1.5 s */
+#define TERM_SECONDS 60 /* TIMEOUTS_SLOW_SLOT_MIN time-outs of 1.5 s */
 
 static struct cluster *start(unsigned nodes, unsigned devices)
 {

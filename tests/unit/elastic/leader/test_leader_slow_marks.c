@@ -3,12 +3,13 @@
  * them on a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark
  * on c/0, found slow once, a quarter as fast as its peers.
  */
+#include "base/timeouts.h"
 #include "unit/elastic/three_nodes.h"
 
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_slow.h"
 
-#define TERM_NS (LEADER_SLOW_TIMEOUTS_MIN * TIMEOUT_NS)
+#define TERM_NS (TIMEOUTS_SLOW_SLOT_MIN * TIMEOUT_NS)
 
 static struct leader_context context;
 static struct plan *made; /* the next plan: uses all three */
