@@ -1,8 +1,8 @@
-/* Which backend a benchmark runs on: --backend cuda|cpu, --precision bf16|tf32|f32. */
+/* The backend of a benchmark: --backend cuda|cpu, --precision bf16|tf32|f32. */
 #pragma once
 
 #include "kernels/kernel.h"
 
-/** backend_chosen() - as the arguments say, else @otherwise; ends the program when it is not to be
- * had */
+/** backend_chosen() - return the backend that the arguments name, else @otherwise; end the program
+ * when the backend is not available */
 const struct kernel *backend_chosen(int argc, char **argv, const char *otherwise);

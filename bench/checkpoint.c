@@ -1,6 +1,6 @@
 /*
- * What a checkpoint costs the training that it saves: GPT-2 124M with AdamW (1.5 GB), through the
- * worker's own step loop calls (worker/checkpoint/snapshot.h, worker/state/restore.h).
+ * The cost of a checkpoint for the training that it saves: GPT-2 124M with AdamW (1.5 GB), through
+ * the worker's own step loop calls (worker/checkpoint/snapshot.h, worker/state/restore.h).
  *
  *   save       nothing else runs: from the beginning of a save to its commit on disk, beside fio
  *              writing files of the same sizes with O_DIRECT, the same blocks and depth, flush
@@ -8,13 +8,13 @@
  *              scrub (firnctl checkpoint verify), both beside fio reading its files
  *   torch      the same state saved by torch.distributed.checkpoint.async_save, in turns with ours,
  *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
- *   training   training goes on: how long the step loop is held up by each checkpoint, how much
- *              longer the steps take, and how much processor time a checkpoint takes from them
+ *   training   training goes on: the stall of the step loop per checkpoint, the extra time of the
+ *              steps, and the processor time that a checkpoint takes from the steps
  *              (bench/disturbance.h)
  *   small      the same with a small model (50 MB), whose steps are shorter than a save
  *   drift      how much memory the process has gained after many saves of the full size
  *
- * --parts says which of them, all without it. About 4 GB of disk below --folder (TMPDIR, else
+ * --parts selects some of them; all without it. About 4 GB of disk below --folder (TMPDIR, else
  * /tmp), removed at the end.
  */
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 #include "checkpoint/read/reader.h"
 #include "worker/state/restore.h"
 
-/* What worker/checkpoint/snapshot.c and checkpoint/write/writer.c use. */
+/* As in worker/checkpoint/snapshot.c and checkpoint/write/writer.c. */
 #define DEPTH       8
 #define BLOCK_BYTES ((size_t)4 << 20)
 #define FILES_MAX   4
@@ -65,7 +65,7 @@ static void list_files(struct bench *bench)
     manifest_done(&manifest);
 }
 
-/* Out of the page cache, so that a restore asks the disk. */
+/* Drop the files from the page cache, so that a restore reads the disk. */
 static void forget_files(const struct bench *bench)
 {
     struct manifest manifest = {0};
@@ -97,7 +97,7 @@ static double restore(struct bench *bench)
     return measure_now() - began;
 }
 
-/* What `firnctl checkpoint verify` does. */
+/* Verify the checkpoint as `firnctl checkpoint verify` does. */
 static double verify(const struct bench *bench)
 {
     struct checkpoint_reader *reader;
@@ -112,7 +112,8 @@ static double verify(const struct bench *bench)
     return measure_now() - began;
 }
 
-/* Of all parameters and moments, the mirror's too: what a restore must give back. */
+/* Return the hash of all parameters and moments, the mirror's included. A restore must give the
+ * same hash. */
 static struct hash128 state_hash(const struct state *state)
 {
     struct hash_stream *hash = hash_stream_new();
@@ -158,7 +159,7 @@ static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer 
                                   .block_bytes = BLOCK_BYTES};
 
     for (unsigned i = 0; i < rounds; i++) {
-        rig_step(bench->saving.rig, NULL); /* another step has another name */
+        rig_step(bench->saving.rig, NULL); /* a new step gives the next checkpoint a new name */
         double cpu = measure_cpu();
         samples_add(&bench->save, saving_save(&bench->saving));
         samples_add(&bench->save_cpu, measure_cpu() - cpu);
@@ -173,7 +174,7 @@ static void measure_bandwidth(struct bench *bench, unsigned rounds, struct peer 
         add_positive(&bench->fio_read, fio_read(&request));
         fio_remove(&request);
         torch_save(bench, torch);
-        rig_renew(bench->saving.rig); /* the restored units lie elsewhere */
+        rig_renew(bench->saving.rig); /* the restored units have new addresses */
     }
 }
 
@@ -190,7 +191,7 @@ static double resident_bytes(void)
     return (double)strtoul(second, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* The state stays the same; only its step, and so its folder, is another one. */
+/* Save the same state many times. Only the step changes, and with it the folder. */
 static void measure_drift(struct measure *measure, struct saving *saving, unsigned saves)
 {
     static struct samples seconds;
@@ -331,7 +332,7 @@ static const struct usage_option known[] = {
     {"--torch", "SCRIPT", "bench/checkpoint_torch.py: PyTorch's save beside it"},
 };
 
-/* The parts that have the full model, those of them that are wanted. */
+/* Run the selected parts that use the full model. */
 static void measure_full(struct measure *measure, const char *parts,
                          const struct rig_options *options, int argc, char **argv)
 {
@@ -358,7 +359,7 @@ int main(int argc, char **argv)
 
     if (!full && !strstr(parts, "small"))
         measure_die("--parts: \"%s\" is none of save, training, drift, small", parts);
-    setvbuf(stdout, NULL, _IOLBF, 0); /* it takes minutes: what is known is shown */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* the benchmark takes minutes: show each result at once */
     struct measure *measure = measure_begin(
         "checkpoint", "saving and restoring GPT-2 124M with AdamW beside fio, and beside training",
         argc, argv);

@@ -1,19 +1,19 @@
 /*
- * What a cluster of many nodes asks of its etcd: 10, 100 and 1,000 nodes on this machine against
+ * The load of a cluster of many nodes on its etcd: 10, 100 and 1,000 nodes on this machine against
  * one real etcd (with fsync). The nodes are firnd's own code in a few processes
- * (bench/many_nodes.h), two of them with one node each, which so have figures of their own; their
- * workers are on paper.
+ * (bench/many_nodes.h). Two of the processes have one node each, for the figures of a single node.
+ * The workers are simulated (bench/paper_worker.h).
  *
  *   register  all nodes start at once -> all are registered and know the leader
  *   idle      no job
- *   plan      a job is submitted -> every worker is in generation 1, and its node's word of that is
- *             in etcd: planned, prepared, published, acknowledged
+ *   plan      a job is submitted -> every worker is in generation 1, and its node has reported that
+ *             to etcd: planned, prepared, published, acknowledged
  *   failure   a worker dies and all the others are stuck -> the same for the generation after
- *   steady    a job that trains and nothing that changes: what etcd is asked, what it writes
- *   leader    all but one node resign: the same for that one, which leads from then on
+ *   steady    a job trains and nothing changes: etcd's requests and writes
+ *   leader    all but one node resign: the same for the remaining node, which leads from then on
  *
- * Processor time is reported beside the time on the clock: on a machine that carries all nodes and
- * etcd at once the clock says little about a cluster in which each has its own.
+ * Processor time is reported beside wall time. All nodes and etcd share this machine, so wall time
+ * says little about a cluster in which each node has its own machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,18 +45,18 @@
 #define JOB         "wide"
 #define DEADLINE_NS (40 * NS_PER_SECOND)
 #define STEADY_S    10
-#define SETTLE_NS   (2 * NS_PER_SECOND) /* what the phase before has left to do */
+#define SETTLE_NS   (2 * NS_PER_SECOND) /* for work that the previous phase left */
 #define MIB         1048576.0
 #define RETRY_NS    (50 * NS_PER_MS)
-#define LOOK_NS     (20 * NS_PER_MS) /* between two looks at all reports */
+#define LOOK_NS     (20 * NS_PER_MS) /* between two reads of all reports */
 #define AIM_SECONDS 3.0
 
 struct crowd {
     unsigned node_count, process_count;
-    unsigned steady_s; /* how long a phase without changes lasts */
+    unsigned steady_s; /* duration of a phase without changes */
     struct scratch scratch;
     struct etcd_process etcd;
-    struct many_state *states; /* of the processes; shared with them */
+    struct many_state *states; /* one per process; shared memory */
     pid_t processes[PROCESSES];
     int gate, news;
     struct poll_loop *loop;
@@ -64,7 +64,7 @@ struct crowd {
     const struct kv *kv;
 };
 
-/* ---- asking etcd, one thing at a time ---- */
+/* ---- requests to etcd, one at a time ---- */
 
 struct question {
     bool done;
@@ -73,7 +73,7 @@ struct question {
     size_t entry_count, running_count;
 };
 
-/* Nodes that say that their worker trains. */
+/* Return the number of nodes that report a training worker. */
 static size_t count_running(const struct kv_result *result)
 {
     size_t running = 0;
@@ -102,7 +102,7 @@ static void await_answer(struct crowd *crowd, struct question *question, int sta
         measure_die("etcd does not answer");
 }
 
-/* Spec and wish in one transaction, as firnctl submits a job. */
+/* Put spec and desired state in one transaction, as firnctl submits a job. */
 static void put_job(struct crowd *crowd, json_t *spec, json_t *desired)
 {
     char spec_key[KV_KEY_MAX], desired_key[KV_KEY_MAX];
@@ -141,7 +141,7 @@ static struct question reports(struct crowd *crowd, uint64_t generation)
     return question;
 }
 
-/* A member that has just been started refuses connections for a while. */
+/* Wait until etcd serves. A member that has just started refuses connections for a while. */
 static void await_etcd(struct crowd *crowd)
 {
     uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
@@ -165,7 +165,7 @@ static void await_etcd(struct crowd *crowd)
 
 /* ---- the crowd ---- */
 
-/* Of a process; of the one behind the last: how many nodes there are. */
+/* Return the first node of @process. For the index behind the last process: the number of nodes. */
 static unsigned first_node(const struct crowd *crowd, unsigned process)
 {
     unsigned others = crowd->process_count - ALONE;
@@ -219,7 +219,7 @@ static void stop_nodes(struct crowd *crowd)
     close(crowd->news);
 }
 
-/* What all processes have reached together. */
+/* The progress of all processes together. */
 struct reached {
     unsigned registered, following, leads, running;
     uint64_t generation;
@@ -261,7 +261,7 @@ static bool all_running(const struct crowd *crowd, const struct reached *all, ui
     return all->generation >= wanted && all->running == crowd->node_count;
 }
 
-/* What the leader says of the job, in place of what was awaited. */
+/* Print the job state that the leader reports, when the awaited state did not come. */
 static void tell_state(void *context, const struct kv_result *result)
 {
     bool *done = context;
@@ -283,7 +283,7 @@ static void show_job(struct crowd *crowd)
         fprintf(stderr, "etcd does not answer\n");
 }
 
-/* Sleeps in poll until the processes have news. */
+/* Sleep in poll() until a process reports a change. */
 static void await_crowd(struct crowd *crowd, const char *what, uint64_t wanted,
                         bool (*reached)(const struct crowd *crowd, const struct reached *all,
                                         uint64_t wanted))
@@ -317,21 +317,22 @@ static void wait_for(struct crowd *crowd, uint64_t duration_ns)
         measure_die("the loop ended early");
 }
 
-/* Every worker is in a generation from @wanted on, and etcd knows it of every node. */
+/* Wait until every worker is in generation @wanted or later, and every node has reported that to
+ * etcd. */
 static void await_generation(struct crowd *crowd, const char *what, uint64_t wanted)
 {
     await_crowd(crowd, what, wanted, all_running);
     while (reports(crowd, total(crowd).generation).running_count < crowd->node_count) {
-        wait_for(crowd, LOOK_NS); /* the answer has as many reports as there are nodes */
+        wait_for(crowd, LOOK_NS); /* the answer has one report per node: do not poll often */
         await_crowd(crowd, what, wanted, all_running);
     }
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 struct cost {
     double seconds, etcd_cpu, nodes_cpu;
-    double alone_cpu[ALONE]; /* of the two nodes that have a process each */
+    double alone_cpu[ALONE]; /* of the two nodes with their own process */
     struct etcd_counters counters;
 };
 
@@ -374,8 +375,7 @@ static void report(struct measure *measure, const struct crowd *crowd, const cha
     }
 }
 
-/* One node by itself over a time in which nothing changed: the one that leads, or one that does
- * not.
+/* Report the cost of a single node, the leader or a follower, over a time without changes.
  */
 static void report_alone(struct measure *measure, const struct crowd *crowd, const char *what,
                          bool leads, const struct cost *from, const struct cost *to)
@@ -397,7 +397,7 @@ static void report_alone(struct measure *measure, const struct crowd *crowd, con
     measure_number(measure, key, peak);
 }
 
-/* What a node asks of etcd while nothing changes. */
+/* Report the requests of a node to etcd while nothing changes. */
 static void report_requests(struct measure *measure, const struct crowd *crowd,
                             const struct cost *from, const struct cost *to)
 {
@@ -436,7 +436,8 @@ static void submit(struct crowd *crowd)
     put_job(crowd, job_tree(crowd->node_count / stages), desired_record_encode(&desired));
 }
 
-/* A while in which nothing changes; @what it is for one node, which @leads. */
+/* Measure a time without changes. @what describes it for the single node, the leader where @leads.
+ */
 static void stay_quiet(struct crowd *crowd, struct measure *measure, const char *phase,
                        const char *what, bool leads)
 {
@@ -451,7 +452,7 @@ static void stay_quiet(struct crowd *crowd, struct measure *measure, const char 
     report_alone(measure, crowd, what, leads, &from, &to);
 }
 
-/* Everybody but n0000 resigns, and the job goes on. */
+/* Make all nodes but n0000 resign. The job goes on. */
 static void hand_over_lead(struct crowd *crowd)
 {
     for (unsigned i = 1; i < crowd->process_count; i++)
@@ -499,7 +500,8 @@ static void measure_crowd(struct measure *measure, unsigned node_count, unsigned
     struct crowd crowd = {.node_count = node_count, .steady_s = steady_s};
     struct error error = {0};
 
-    /* What firnds write lies in memory: a thousand of them do not share a disk in earnest. */
+    /* The files of the nodes are in memory: in a real cluster a thousand nodes do not share a disk.
+     */
     scratch_open(&crowd.scratch, "/dev/shm", "firn-bench");
     etcd_process_start(&crowd.etcd);
     crowd.loop = poll_loop_new();

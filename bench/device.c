@@ -1,5 +1,5 @@
 /*
- * What one device does: the rate of each kernel beside a plain copy or the largest product, and
+ * The rates of one device: each kernel beside a plain copy or the largest product, and
  * training steps of a GPT-2 beside the product's rate. Numbers of one run are compared with each
  * other only.
  */
@@ -32,8 +32,8 @@ struct model {
     int32_t *tokens;
 };
 
-/* A sublayer begins as the last one of its kind, two units below: the host would draw numbers for
- * 1.5B parameters for a minute, of those that a device is lent for. */
+/* Copy a sublayer's parameters from the last sublayer of its kind, two units below. The host would
+ * need a minute of the device's time to draw 1.5B parameters. */
 static void initialize(struct model *m, unsigned unit, size_t size_bytes)
 {
     const struct device_rig *rig = m->rig;
@@ -168,7 +168,7 @@ static void open_rig(struct device_rig *rig, int argc, char **argv)
     rig->elements = rig->rows * 4 * rig->spec.width;
 }
 
-/* Zeros would cost a device less power than numbers do, and make it faster. */
+/* Fill the buffers with numbers. On zeros a device needs less power and is faster. */
 static void fill_buffers(const struct device_rig *rig)
 {
     AUTO_FREE float *values = malloc(rig->elements * sizeof(*values));
@@ -179,7 +179,8 @@ static void fill_buffers(const struct device_rig *rig)
     philox_fill_normal(philox_key_make(1, 1), 0, 0.0f, 1.0f, values, rig->elements);
     for (unsigned i = 0; i < 4; i++)
         rig->kernel->upload(rig->device, rig->f32[i], values, rig->elements * sizeof(*values));
-    rig->kernel->zero(rig->device, rig->f32[2], rig->elements * sizeof(*values)); /* a moment */
+    rig->kernel->zero(rig->device, rig->f32[2],
+                      rig->elements * sizeof(*values)); /* AdamW moment */
     rig->kernel->weights(rig->device, rig->a, rig->f32[0], rig->elements);
     rig->kernel->weights(rig->device, rig->c, rig->f32[0], rig->elements);
     rig->kernel->upload(rig->device, rig->tokens, tokens, rig->rows * sizeof(*tokens));
@@ -233,7 +234,7 @@ int main(int argc, char **argv)
 {
     struct device_rig rig = {.rounds = 0};
 
-    setvbuf(stdout, NULL, _IOLBF, 0); /* what was measured is there when it is cut off */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* keep the results of a run that is cut off */
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     open_rig(&rig, argc, argv);
     make_buffers(&rig);
@@ -241,6 +242,6 @@ int main(int argc, char **argv)
     release_buffers(&rig);
     measure_steps(&rig);
     device_rig_describe(&rig);
-    rig.kernel->close(rig.device); /* with all that is left on it: the process ends */
+    rig.kernel->close(rig.device); /* frees all device memory: the process ends */
     return 0;
 }

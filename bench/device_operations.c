@@ -39,7 +39,8 @@ void *device_rig_memory(const struct device_rig *rig, size_t size_bytes)
 
 typedef void (*operation)(const struct device_rig *rig);
 
-/* Seconds of one call, the median of five groups of rounds after one to warm up. */
+/* Return the seconds of one call: the median of five groups of rounds, after one group as warm-up.
+ */
 static double seconds_of(const struct device_rig *rig, operation run)
 {
     struct samples samples = {.count = 0};
@@ -178,7 +179,7 @@ static void run_gelu_backward(const struct device_rig *rig)
     rig->kernel->gelu_backward(rig->device, rig->b, rig->b, rig->a, rig->elements);
 }
 
-/* Of 2C columns: gate and up are as wide as the buffers. */
+/* Run SwiGLU on 2C columns: gate and up are as wide as the buffers. */
 static void run_swiglu(const struct device_rig *rig)
 {
     rig->kernel->swiglu_forward(rig->device, rig->b, rig->a, rig->rows,
@@ -226,7 +227,7 @@ static void run_product_gelu(const struct device_rig *rig)
                                      wide_shape(rig));
 }
 
-/* Of the MLP's second matrix, which is as large as its first. */
+/* Run the product of the MLP's second matrix, which is as large as its first. */
 static void run_product_gelu_backward(const struct device_rig *rig)
 {
     const struct kernel_linear shape = {.rows = rig->rows,
@@ -275,7 +276,7 @@ static void rate(struct device_rig *rig, const char *name, operation run, double
            100 * per_second / rig->peak_flops);
 }
 
-/* What goes through memory, by the bytes that it cannot do without. */
+/* Measure the memory-bound operations by the bytes that they must move. */
 static void measure_bandwidths(struct device_rig *rig)
 {
     double n = (double)rig->rows, c = rig->spec.width, size = (double)rig->kernel->activation_size;

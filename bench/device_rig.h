@@ -1,6 +1,6 @@
 /*
- * A device with buffers of a model's shapes, for bench-device: its operations one by one, and steps
- * of the whole model. Everything that fails ends the program.
+ * A device with buffers of a model's shapes, for bench-device: single operations, and steps of the
+ * whole model. Any failure ends the program.
  */
 #pragma once
 
@@ -13,21 +13,22 @@ struct device_rig {
     unsigned batch, rounds;
     size_t rows, elements; /* N; N x 4C: the largest flat buffer */
     void *a, *b, *c;       /* activations, room for N x max(4C, V) */
-    float *f32[4];         /* elements each, or what the largest weight or table has */
+    float *f32[4];         /* elements each; at least the largest weight or table */
     int32_t *tokens;       /* N, on the device */
     double peak_flops, copy_bytes;
 };
 
 void device_rig_stop(const char *what) __attribute__((noreturn));
-/** device_rig_describe() - prints what the device computes with, of the shapes so far */
+/** device_rig_describe() - print the libraries and algorithms that the device uses, for the shapes
+ * so far */
 void device_rig_describe(const struct device_rig *rig);
-/** device_rig_wait() - ends the program, with that, where the device has failed */
+/** device_rig_wait() - wait for the device; when it has failed, end the program with its error */
 void device_rig_wait(const struct device_rig *rig);
 void *device_rig_memory(const struct device_rig *rig, size_t size_bytes);
 
 /**
- * device_operations() - each operation's rate beside its floor: that of a plain copy for what goes
- * through memory, that of the model's largest product for what multiplies
+ * device_operations() - measure each operation's rate beside its reference: a plain copy for
+ * memory-bound operations, the model's largest product for products
  *
  * Fills peak_flops and copy_bytes. Operations whose shape the device does not know are left out.
  */

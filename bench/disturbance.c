@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#define ACCEPTED 0.01 /* of training: the aim */
+#define ACCEPTED 0.01 /* share of the training time: the aim */
 
-/* What a run of steps took. */
+/* The cost of consecutive steps. */
 struct stretch {
     double seconds, cpu_seconds, stall, worst;
     unsigned steps;
@@ -35,7 +35,7 @@ static struct stretch undisturbed(struct disturbance *disturbance, struct saving
     return stretch;
 }
 
-/* Beginning it counts as part of the first step. */
+/* Run the steps during a save. The begin of the save counts as part of the first step. */
 static struct stretch while_saving(struct disturbance *disturbance, struct saving *saving)
 {
     struct stretch stretch = {0};
@@ -80,7 +80,7 @@ void disturbance_measure(struct disturbance *disturbance, struct saving *saving,
 
 /* ---- report ---- */
 
-/* Of the mean. */
+/* Return the standard error of the mean. */
 static double standard_error(const struct samples *samples)
 {
     double mean = samples_mean(samples), sum = 0;
@@ -132,7 +132,8 @@ static void report_steps(const struct disturbance *disturbance, struct measure *
     put(measure, prefix, "undisturbed_slowdown_worst", worst_undisturbed);
 }
 
-/* Which interval between checkpoints keeps the loss of the whole training within the aim. */
+/* Report the shortest interval between checkpoints that keeps the loss of training time within the
+ * aim. */
 static void report_interval(const struct disturbance *disturbance, const struct saving *saving,
                             unsigned threads, struct measure *measure, const char *prefix)
 {

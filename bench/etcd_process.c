@@ -21,7 +21,7 @@
 #define RECEIVED    "grpc_server_msg_received_total"
 #define BACKEND_MAX "8589934592" /* bytes of history */
 
-/* A port that is free now; the kernel does not give it out again soon. */
+/* Return a port that is free now. The kernel does not give it out again soon. */
 static unsigned free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -55,7 +55,7 @@ void etcd_process_start(struct etcd_process *ret_etcd)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != benchmark)
-        _exit(1); /* it has ended already */
+        _exit(1); /* the parent has ended already */
     int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
@@ -81,8 +81,8 @@ struct page {
     struct etcd_counters *counters;
 };
 
-/* The sum of the values of all lines "name{...} value" and "name value", of those with @label in
- * their braces unless it is NULL. */
+/* Return the sum of the values of all lines "name{...} value" and "name value". With @label, count
+ * only lines with @label in their braces. */
 static double sum_of(const char *text, const char *name, const char *label)
 {
     size_t length = strlen(name);
@@ -134,7 +134,7 @@ struct etcd_counters etcd_process_counters(const struct etcd_process *etcd, stru
     return counters;
 }
 
-/* The number after @skip blanks; proc(5): fields are separated by one. */
+/* Return the number after @skip blanks. proc(5): one blank separates two fields. */
 static unsigned long field(const char *fields, unsigned skip)
 {
     while (fields && skip-- > 0)
@@ -150,7 +150,7 @@ double process_cpu(pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     FILE *file = fopen(path, "r");
     if (file && fgets(line, sizeof(line), file)) {
-        const char *fields = strrchr(line, ')'); /* the second; utime and stime: 14th and 15th */
+        const char *fields = strrchr(line, ')'); /* end of field 2; utime, stime: fields 14, 15 */
         ticks = field(fields, 12) + field(fields, 13);
     }
     if (file)

@@ -14,7 +14,7 @@ static void file_of(const struct fio_request *request, unsigned index, char ret_
     snprintf(ret_path, 1024, "%s/fio-%u.bin", request->folder, index);
 }
 
-/* One job a file; `stonewall` makes each wait for the one before. */
+/* Write one fio job per file; `stonewall` makes each job wait for the previous one. */
 static void command_of(const struct fio_request *request, bool write, char ret_text[COMMAND_SIZE])
 {
     size_t used = (size_t)snprintf(
@@ -36,7 +36,7 @@ static void command_of(const struct fio_request *request, bool write, char ret_t
     }
 }
 
-/* The runtimes of all jobs: they ran one after the other. */
+/* Return the sum of the jobs' runtimes: the jobs ran one after the other. */
 static double seconds_of(const json_t *answer, bool write)
 {
     const json_t *jobs = json_object_get(answer, "jobs"), *job;

@@ -19,7 +19,7 @@ struct fio_request {
  * Return: the seconds that fio reports; negative, with a line on the terminal, when there is no fio
  */
 double fio_write(const struct fio_request *request);
-/** fio_read() - read them with O_DIRECT */
+/** fio_read() - read the files of fio_write() with O_DIRECT */
 double fio_read(const struct fio_request *request);
-/** fio_remove() - the files that fio_write() left */
+/** fio_remove() - remove the files of fio_write() */
 void fio_remove(const struct fio_request *request);

@@ -14,10 +14,10 @@
 #include "daemon/cluster.h"
 #include "daemon/reconcile.h"
 
-#define TURN_MS 5 /* a look around at least so often */
+#define TURN_MS 5 /* longest time between two turns */
 #define LOOK_NS                                                                                    \
-    (10 * NS_PER_MS) /* between two looks at the gate and at all nodes, which take a while */
-#define TURNS_MAX 64 /* nodes that are served in one turn */
+    (10 * NS_PER_MS) /* between two checks of the gate and of all nodes, which take a while */
+#define TURNS_MAX 64 /* nodes served in one turn */
 
 struct node {
     struct config config;
@@ -56,7 +56,7 @@ static int node_start(struct node *node, const struct many_options *options, uns
     return status;
 }
 
-/* Whether somebody may want to know. */
+/* Publish the state of all nodes. Return whether the state has changed. */
 static bool publish(const struct node *nodes, unsigned count, struct many_state *state)
 {
     unsigned registered = 0, following = 0, leads = 0;
@@ -80,7 +80,8 @@ static bool publish(const struct node *nodes, unsigned count, struct many_state 
     return changed;
 }
 
-/* The first of this cluster's nodes that does not lead; every process finds the same. */
+/* Break the worker of the cluster's first follower when the benchmark asks for it. Every process
+ * finds the same follower. */
 static bool break_if_told(const struct node *nodes, struct many_state *state, uint64_t *broken)
 {
     uint64_t told = state->fail_generation;
@@ -112,9 +113,9 @@ static bool gate_gone(int gate)
 }
 
 /*
- * Lets a node's loop do all that is due, and leaves it armed. All nodes on one loop would ask the
- * kernel after each event for those of everybody: most of the time of a thousand nodes, and nothing
- * that a firnd does.
+ * Run everything that is due on a node's event loop, and leave the loop armed. With all nodes on
+ * one loop, each event would cost a query for the events of all nodes: most of the time of a
+ * thousand nodes, and no cost of a real firnd.
  */
 static int serve(const struct node *node)
 {
@@ -157,7 +158,7 @@ static int serve_ready(int nodes_ready)
     return 0;
 }
 
-/* What is done to nodes from outside of their loops these do not notice. */
+/* Serve all nodes. A loop does not notice changes that are made to its node from outside. */
 static int serve_all(const struct node *nodes, unsigned count)
 {
     int status = 0;

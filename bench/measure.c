@@ -108,8 +108,8 @@ void measure_die(const char *format, ...)
     exit(1);
 }
 
-/* The value of the first line of @path that begins with @key, after its colon; the whole first line
- * without a key. */
+/* Return the value, after the colon, of the first line of @path that begins with @key. Without a
+ * key: the whole first line. */
 static void line_of(const char *path, const char *key, char ret_text[TEXT_SIZE])
 {
     FILE *file = fopen(path, "r");

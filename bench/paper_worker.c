@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define APPLIED_STEP 10 /* of whoever has state: what counts is that all say the same */
+#define APPLIED_STEP 10 /* any number, the same from all workers with state */
 
-/* What is to be said next, in this order. */
+/* Pending messages, sent in this order. */
 enum { SAY_HELLO = 1, SAY_PREPARED = 2, SAY_RUNNING = 4, SAY_STUCK = 8, SAY_LEFT = 16, DIE = 32 };
 
 struct worker_process {
@@ -47,7 +47,7 @@ static void say_status(struct worker_process *process, enum worker_phase phase, 
     process->callbacks->message(process->context, process->job, process->slot, message);
 }
 
-/* Takes one thing off the list and says it. Returns false when the process is no more. */
+/* Send the next pending message. Return false when the process has ended. */
 static bool say_next(struct worker_process *process)
 {
     unsigned next = process->pending & -process->pending;
@@ -193,7 +193,7 @@ void worker_process_socket(const struct config *config, const char *job, unsigne
     snprintf(ret_path, CONFIG_TEXT_SIZE, "%.200s/%.63s.%u", config->run_dir, job, slot);
 }
 
-/* ---- what the benchmark asks ---- */
+/* ---- queries of the benchmark ---- */
 
 unsigned paper_workers_running(uint64_t generation)
 {

@@ -1,6 +1,6 @@
 /*
- * A worker on paper: says at once what a firn-worker would say to its firnd when it starts, is
- * prepared, switches, and loses a link. It stands in for daemon/jobs/worker_process.c in the
+ * A simulated worker: sends at once the messages that a firn-worker sends to its firnd when it
+ * starts, is prepared, switches, and loses a link. It replaces daemon/jobs/worker_process.c in the
  * program that links it.
  */
 #pragma once
@@ -10,10 +10,10 @@
 
 #include "daemon/jobs/worker_process.h"
 
-/** paper_workers_running() - of this process's workers, how many are in @generation */
+/** paper_workers_running() - return the number of this process's workers in @generation */
 unsigned paper_workers_running(uint64_t generation);
-/** paper_workers_newest() - the newest generation that one of them runs in */
+/** paper_workers_newest() - return the newest generation in which a worker of this process runs */
 uint64_t paper_workers_newest(void);
-/** paper_workers_break() - every worker of @generation is stuck, for @victim has died; on that node
-    one of them has. Once a generation */
+/** paper_workers_break() - make every worker of @generation stuck because a worker on node @victim
+ * has died; the worker on @victim dies. Once per generation */
 void paper_workers_break(uint64_t generation, const char *victim);

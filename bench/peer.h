@@ -1,6 +1,6 @@
 /*
- * Another program's training step beside ours, in the same rounds: a child that runs one step for
- * each line that it gets and answers with the seconds it took. Its first answer says what it is.
+ * Another program's training step beside ours, in the same rounds. The child runs one step for each
+ * input line and answers with the seconds of the step. Its first answer is its name.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct peer;
 struct peer *peer_start(const char *const *argv);
 void peer_stop(struct peer *peer); /* NULL allowed */
 const char *peer_name(const struct peer *peer);
-/** peer_numbers() - one step, answered with up to @count numbers. Return: how many; 0 when the
- * child has gone */
+/** peer_numbers() - run one step, answered with up to @count numbers. Return: the number of
+ * numbers; 0 when the child has ended */
 unsigned peer_numbers(struct peer *peer, double *ret_numbers, unsigned count);
-/** peer_step() - seconds of one step; negative when the child has gone */
+/** peer_step() - return the seconds of one step; negative when the child has ended */
 double peer_step(struct peer *peer);

@@ -1,7 +1,7 @@
 /*
- * How long the planner thinks: 1,000 slots of 125 nodes and a model of 200 units, in the situations
- * in which a leader asks. The aim is 50 ms; there is nothing else to compare it with, but the same
- * question for one node's slots shows how it grows.
+ * The time of the planner: 1,000 slots of 125 nodes and a model of 200 units, in the situations in
+ * which a leader plans. The aim is 50 ms. There is no other program to compare with; the same plan
+ * for one node's slots shows how the time grows.
  *
  * Processor time is reported, because the planner is pure computation and the machine is shared.
  */
@@ -35,7 +35,7 @@ static const struct situation situations[] = {
     {.name = "1000_running", .slots = SLOTS, .running = true},
 };
 
-/* A transformer of 99 layers and width 4096, roughly: what counts is that units differ. */
+/* A transformer of 99 layers and width 4096, roughly; the units must differ. */
 static void make_units(const struct situation *situation, struct planner_unit units[UNITS])
 {
     for (unsigned i = 0; i < UNITS; i++) {

@@ -58,7 +58,7 @@ void profile_reset(void)
         seconds[i] = 0.0;
 }
 
-/* TIMED(what, operation, (parameters), (arguments)): the operation with a clock around it */
+/* TIMED(key, operation, (parameters), (arguments)): the operation with a clock around it */
 #define TIMED(what, operation, parameters, arguments)                                              \
     static void operation parameters                                                               \
     {                                                                                              \

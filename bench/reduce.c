@@ -1,12 +1,12 @@
 /*
  * The cost of exactness: the reduction along the lane tree (comm/reduce/reduce.h) beside a plain
- * ring all-reduce that adds in whatever order the ring gives, over the same links, with the same
+ * ring all-reduce that adds in the order of the ring, over the same links, with the same
  * additions, in the same rounds.
  *
  * The replicas are threads of this process with a mesh each, over 127.0.0.1. Both send the same
  * number of bytes when the lanes of a replica are one subtree (8 lanes); with 12 lanes and 4
- * replicas the tree cuts through replicas, which costs more bytes: that is the price of giving the
- * same sum as 1, 2, 3, 6 and 12 replicas would.
+ * replicas the tree cuts through replicas, which costs more bytes: the price of the same sum as
+ * with 1, 2, 3, 6 and 12 replicas.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define SEAL_TURNS   5u
 #define SEAL_MIB     32u
 #define REPLICAS_MAX 4
-#define RING_TAG     (UINT64_C(1) << 63) /* away from the bucket's */
+#define RING_TAG     (UINT64_C(1) << 63) /* apart from the bucket's tags */
 #define OPEN_NS      (20 * NS_PER_SECOND)
 
 struct world {
@@ -87,7 +87,7 @@ static struct chunk chunk_of(const struct world *world, unsigned index)
     return (struct chunk){begin, world->count * (index + 1) / world->replicas - begin};
 }
 
-/* Send @out to the next replica and receive @in from the one before, into @to. */
+/* Send @out to the next replica and receive @in from the previous replica into @to. */
 static void pass_on(struct replica *replica, struct chunk out, struct chunk in, float *to)
 {
     unsigned replicas = replica->world->replicas, rank = replica->rank;
@@ -140,7 +140,7 @@ static void run_rounds(struct replica *replica)
 
     for (unsigned i = 0; i <= world->rounds; i++) {
         double exact = timed(replica, reduce_exactly), ring = timed(replica, reduce_in_a_ring);
-        if (replica->rank != 0 || i == 0) /* the first round meets cold memory */
+        if (replica->rank != 0 || i == 0) /* skip the first round: cold memory */
             continue;
         samples_add(&world->exact, exact);
         samples_add(&world->ring, ring);
@@ -283,8 +283,8 @@ static void measure_world(struct measure *measure, unsigned replicas, unsigned l
     measure_samples(measure, key, &world.exact);
 }
 
-/* What the tags of frames cost (comm/mesh/frame_seal.h): the same reduction with either kind, in
- * turns. */
+/* Measure the cost of the tags of frames (comm/mesh/frame_seal.h): the same reduction with both
+ * kinds, in turns. */
 static void measure_seals(struct measure *measure, unsigned rounds)
 {
     static struct world world;

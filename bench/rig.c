@@ -21,7 +21,8 @@ struct rig_options rig_gpt2_124m(unsigned thread_count)
                                 .thread_count = thread_count};
 }
 
-/* Tokens from the whole vocabulary, so that embedding and loss touch memory as real text does. */
+/* Write tokens from the whole vocabulary, so that embedding and loss touch memory as with real
+ * text. */
 static void write_tokens(const struct rig *rig, char ret_path[512])
 {
     struct philox_key key = philox_key_make(1, 1);

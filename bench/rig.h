@@ -1,9 +1,9 @@
 /*
  * One worker's training without firnd and without peers: the state, the engine and the exchange of
- * firn-worker itself, on a plan of one stage and one replica. What is timed here is what a worker
- * runs, call for call.
+ * firn-worker itself, on a plan of one stage and one replica. The timed calls are exactly the calls
+ * of a worker.
  *
- * Everything that fails ends the program: a benchmark has nobody to report to.
+ * Any failure ends the program.
  */
 #pragma once
 
@@ -37,19 +37,20 @@ struct rig_options {
     const char *folder;          /* where its folder goes; NULL: TMPDIR, else /tmp */
 };
 
-/** rig_gpt2_124m() - the shapes of GPT-2 124M, batch 4 x 64 tokens */
+/** rig_gpt2_124m() - return the shapes of GPT-2 124M, batch 4 x 64 tokens */
 struct rig_options rig_gpt2_124m(unsigned thread_count);
 
 struct rig *rig_open(const struct rig_options *options);
 void rig_close(struct rig *rig);
 
 /**
- * rig_step() - one training step, from the samples to the updated parameters
- * @snapshot: NULL, or a checkpoint that may be under way: its memory is waited for before the
- * optimizer runs, as worker/session/session.c does
+ * rig_step() - run one training step, from the samples to the updated parameters
+ * @snapshot: NULL, or a checkpoint that may be in flight: the step waits for its copy of the state
+ * before the optimizer runs, as worker/session/session.c does
  * Return: the seconds of that wait
  */
 double rig_step(struct rig *rig, struct snapshot *snapshot);
 
-/** rig_renew() - after a restore: an engine for the units where they lie now, at their step */
+/** rig_renew() - make a new engine after a restore, for the new addresses of the units and at their
+ * step */
 void rig_renew(struct rig *rig);

@@ -7,18 +7,18 @@
 struct saving {
     struct rig *rig;
     struct snapshot *snapshot;
-    char folder[300], path[JOB_PATH_SIZE]; /* of checkpoints; of the last one */
+    char folder[300], path[JOB_PATH_SIZE]; /* of all checkpoints; of the last one */
     uint64_t size_bytes;
-    double write_seconds; /* of the last one, as the worker says */
+    double write_seconds; /* of the last one, as the worker reports */
 };
 
-/** saving_open() - @rig is borrowed */
+/** saving_open() - prepare checkpoints of @rig, which is borrowed */
 void saving_open(struct saving *saving, struct rig *rig);
 void saving_close(struct saving *saving);
-/** saving_begin() - the state as it is now; training may go on */
+/** saving_begin() - begin a checkpoint of the current state; training may go on */
 void saving_begin(struct saving *saving);
-/** saving_committed() - whether the checkpoint that was begun is on disk; waits until @deadline_ns
- * as snapshot_poll() does. The one before it is removed then */
+/** saving_committed() - return whether the checkpoint is committed on disk; wait until @deadline_ns
+ * as snapshot_poll() does. On commit, remove the previous checkpoint */
 bool saving_committed(struct saving *saving, uint64_t deadline_ns);
-/** saving_save() - begin and wait until it is on disk. Return: seconds */
+/** saving_save() - begin a checkpoint and wait until it is on disk. Return: seconds */
 double saving_save(struct saving *saving);

@@ -12,7 +12,7 @@
 
 #include "bench/measure.h"
 
-#define DEPTH_MAX 16 /* folders that nftw() holds open */
+#define DEPTH_MAX 16 /* folders that nftw() keeps open */
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
 {
@@ -22,9 +22,10 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
-/* Ctrl-C and `timeout` reach the whole group; this process is the one that has to outlive them.
- * Nothing is written to the other end: the read returns when nobody holds it any more. It keeps
- * nothing else open, lest it be waited for itself. */
+/* Remove the folder when the benchmark has ended. Ctrl-C and `timeout` reach the whole process
+ * group, and the janitor has to survive them. Nothing is written to the pipe: the read returns when
+ * no process has the other end open. The janitor closes everything else, so that nothing waits for
+ * the janitor. */
 static void run_janitor(const char *path, int lifeline)
 {
     char byte;

@@ -1,6 +1,6 @@
 /*
- * A folder of a benchmark's own that is gone afterwards, however the benchmark ends: a small
- * process beside it waits for its end and removes what is left, also after a signal or kill -9.
+ * A temporary folder of a benchmark. A small process waits for the end of the benchmark and removes
+ * the folder, also after a signal or kill -9.
  */
 #pragma once
 
@@ -8,16 +8,17 @@
 
 struct scratch {
     char path[256];
-    int lifeline; /* closed by the end of this process, which the other one waits for */
+    int lifeline; /* closed by the end of this process; the janitor waits for that */
     pid_t janitor;
 };
 
 /**
- * scratch_open() - a new folder <base>/<prefix>-XXXXXX
+ * scratch_open() - make a new folder <base>/<prefix>-XXXXXX
  * @base: NULL: TMPDIR, else /tmp
  *
- * Called before threads are started: it forks. Ends the process where there can be none.
+ * Call before threads are started: the function forks. Ends the process when the folder cannot be
+ * made.
  */
 void scratch_open(struct scratch *ret_scratch, const char *base, const char *prefix);
-/** scratch_close() - returns when the folder has been removed, with all that is in it */
+/** scratch_close() - remove the folder with its content, and wait until it is removed */
 void scratch_close(struct scratch *scratch);

@@ -5,11 +5,11 @@
  * The step is the worker's own (bench/rig.h): samples, forward, backward, norms, commit, AdamW. The
  * products are those of all linear layers in the step's order, on the step's own weights and
  * gradient buffers, by cblas_sgemm with as many threads as the slot has. They overwrite their
- * result (the step's accumulate), and attention's own products are left out: what sgemm alone needs
- * is never overstated, so the fraction is never flattered.
+ * result (the step's accumulate), and attention's own products are left out: the time of sgemm is
+ * never overstated, nor is the fraction.
  *
- * The fraction of processor time is printed too: what other programs take from a busy machine does
- * not count in it, waiting does.
+ * The fraction of processor time is printed too. It excludes the time that other programs take from
+ * a busy machine.
  *
  * In each round: the products, the step, and PyTorch's step where FIRN_PYTHON (or python3) has it.
  */
@@ -53,7 +53,7 @@ static void product(size_t m, size_t n, size_t k, const float *left, bool left_t
                 (blasint)(right_transposed ? k : n), 0.0f, result, (blasint)n);
 }
 
-/* The weight of one linear layer, and where the step puts its gradient. */
+/* The weight of one linear layer and its gradient in the step. */
 struct linear {
     const float *weight;
     float *gradient;

@@ -1,4 +1,4 @@
-/* What a benchmark may be told, and that nothing else is taken for it. */
+/* The options of a benchmark. Any other argument is refused. */
 #pragma once
 
 #include <stddef.h>
@@ -9,9 +9,9 @@ struct usage_option {
 };
 
 /**
- * usage_check() - every argument is one of @options and followed by its value
+ * usage_check() - check that every argument is one of @options and followed by its value
  *
- * Called first by main(). Ends the process otherwise: --help prints them (status 0), anything that
- * is not among them is refused by name (status 2): a mistyped option would measure something else.
+ * main() calls it first. On --help, print the options and exit with status 0. On any other
+ * argument, print its name and exit with status 2: a mistyped option would measure something else.
  */
 void usage_check(int argc, char **argv, const struct usage_option *options, size_t option_count);

@@ -1,5 +1,6 @@
 /*
- * The table of commands. Order is the order of `firnctl help`: what one does first comes first.
+ * The table of commands. The order is that of `firnctl help`: the first commands of a session come
+ * first.
  */
 #include "ctl/command/commands.h"
 

@@ -1,4 +1,5 @@
-/* firnctl: what a person does with a firn cluster. The table of commands is ctl/command_table.c. */
+/* firnctl: the command line tool of a firn cluster. The table of commands is
+ * ctl/command_table.c. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 #define LIBRARY "libfirn-cuda.so"
 
-/* The folder of the running program, without the last slash; "" when it is not known. */
+/* Return the folder of the running program, without the last slash; "" when it is not known. */
 static void program_folder(char *ret_folder, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", ret_folder, size - 1);
@@ -32,7 +32,7 @@ static bool exists(const char *path)
     return access(path, R_OK) == 0;
 }
 
-/* Where the library is; a bare name leaves the search to the system. */
+/* Find the path of the library. A bare name leaves the search to the dynamic loader. */
 static void find_library(char *ret_path, size_t size)
 {
     static const char *const places[] = {"", "/../lib/firn", "/../lib", "/../bin"};
@@ -71,7 +71,7 @@ static int load(const struct cuda_backend **ret_backend, struct error *error)
     const struct cuda_backend *(*entry)(void);
 
     find_library(path, sizeof(path));
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* for good: kernels stay loaded */
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* never closed: kernels stay loaded */
     if (!library)
         return load_failed(path, error);
     *(void **)&entry = dlsym(library, CUDA_BACKEND_SYMBOL);
@@ -85,7 +85,7 @@ static int load(const struct cuda_backend **ret_backend, struct error *error)
     return 0;
 }
 
-/* Once: it is never unloaded. */
+/* Load the library once. It is never unloaded. */
 static int loaded_backend(const struct cuda_backend **ret_backend, struct error *error)
 {
     static const struct cuda_backend *loaded;

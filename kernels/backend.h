@@ -1,9 +1,9 @@
 /*
- * Which table of kernels a worker uses.
+ * The choice of the table of kernels of a worker.
  *
- * The CPU's is linked in. The GPU's lies in libfirn-cuda.so, looked for where FIRN_CUDA_LIBRARY
- * says, else beside the program, in ../lib/firn from there, and where the system looks for
- * libraries. A shared object of another build is refused.
+ * The CPU's is linked in. The GPU's table is in libfirn-cuda.so. The search takes the path in
+ * FIRN_CUDA_LIBRARY, else the program's folder, ../lib/firn from there, and the system's library
+ * path. A shared object of another build is refused.
  */
 #pragma once
 
@@ -11,25 +11,25 @@
 
 enum kernel_backend { KERNEL_BACKEND_CPU, KERNEL_BACKEND_CUDA };
 
-/* Arithmetic of a GPU's matrix products and the type of its activations; the CPU knows f32 alone.
+/* Arithmetic of a GPU's matrix products and the type of its activations; the CPU has f32 alone.
  */
 enum kernel_precision { KERNEL_PRECISION_F32, KERNEL_PRECISION_TF32, KERNEL_PRECISION_BF16 };
 
 /**
- * kernel_backend() - the table of a backend; it stays valid until the process ends
+ * kernel_backend() - return the table of a backend, valid until the process ends
  *
  * Return: 0; -ENOENT (no libfirn-cuda.so: this build has no GPU backend), -ELIBBAD (it cannot be
- * loaded, or is of another build), -ENOTSUP (a precision that the backend does not have). That a
- * GPU is there says only table->open(): -ENODEV and "no GPU: CPU slots only" where there is none.
+ * loaded, or is of another build), -ENOTSUP (a precision that the backend does not have). A machine
+ * without a GPU is an error of table->open() only: -ENODEV and "no GPU: CPU slots only".
  */
 int kernel_backend(enum kernel_backend backend, enum kernel_precision precision,
                    const struct kernel **ret_kernel, struct error *error) CHECK_RESULT;
 
 /**
- * kernel_backend_identity() - what the backend computes with on this machine: a text that is equal
- * on two machines where their results are
+ * kernel_backend_identity() - return the text that names the arithmetic of the backend on this
+ * machine: equal on two machines where their results are equal
  *
- * CUDA: of the first GPU, which need not be free. Return: as kernel_backend(), and -ENODEV
+ * CUDA: the text of the first GPU, which need not be free. Return: as kernel_backend(), and -ENODEV
  */
 int kernel_backend_identity(enum kernel_backend backend, char *ret_text, size_t size,
                             struct error *error) CHECK_RESULT;

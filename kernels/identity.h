@@ -1,9 +1,10 @@
-/* What decides which bits a slot computes, beyond its inputs. */
+/* The identity of a slot's arithmetic: everything beyond the inputs that changes the bits of
+ * results. */
 #pragma once
 
 #include <stddef.h>
 
-/* To be raised with every change of our own kernels that changes a result. */
+/* Raise with every change of our own kernels that changes a result. */
 #define KERNEL_ARITHMETIC      2 /* kernels/cpu */
 #define KERNEL_CUDA_ARITHMETIC 5 /* kernels/cuda */
 

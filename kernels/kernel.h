@@ -8,9 +8,9 @@
  * `weight` has the same type as the activations.
  *
  * Exactness (the contract that elasticity rests on): the result of a call depends only on its
- * arguments and on the device's thread count; never on addresses, on what else the process holds
- * or on timing. No operation may use an unordered reduction. Where it says "accumulates", the call
- * adds to what is there, in one fixed order.
+ * arguments and on the device's thread count; never on addresses, on other memory of the process or
+ * on timing. No operation may use an unordered reduction. "Accumulates" means that the call adds to
+ * the present values, in one fixed order.
  *
  * Errors: operations are asynchronous on some backends and return nothing; a failure is sticky on
  * the device and comes out of synchronize(). All calls of one device come from one thread.
@@ -41,20 +41,20 @@ struct kernel_recording; /* opaque; calls of the compute queue that can be made 
 /*
  * A device has a few queues. Calls of one queue run in the order in which they were made; queues
  * run beside each other unless an event orders them. Every operation is of the compute queue; the
- * others carry transfer(), or what another library puts on their streams. On cpu a call has
+ * others carry transfer(), or the work of another library on their streams. On cpu a call has
  * finished when it returns.
  */
 enum kernel_queue {
     KERNEL_QUEUE_COMPUTE,
     KERNEL_QUEUE_COMMUNICATION, /* between a stage and its links */
     KERNEL_QUEUE_COPY,          /* snapshots */
-    KERNEL_QUEUE_ROUTES, /* the first of those that carry from GPU to GPU: each may stand still
-                            until a peer has come */
+    KERNEL_QUEUE_ROUTES, /* the first of the routes between GPUs: a route may block until its peer
+                            is ready */
     KERNEL_QUEUES = KERNEL_QUEUE_ROUTES + KERNEL_ROUTES_MAX
 };
 
 struct kernel_options {
-    unsigned index;        /* which GPU; ignored on cpu */
+    unsigned index;        /* number of the GPU; ignored on cpu */
     unsigned thread_count; /* cpu: threads of the slot, part of the job's identity; >= 1 */
 };
 
@@ -68,8 +68,8 @@ struct kernel_linear {
     size_t rows, in, out; /* N, I, O */
     enum kernel_weight layout;
     /* Elements from one row of the output, or of its gradient, to the next: rows that begin at
-     * aligned places where O is odd. What lies between two rows is neither read nor written.
-     * 0: O. */
+     * aligned places where O is odd. Elements between two rows are neither read nor written. 0: O.
+     */
     size_t out_stride;
 };
 
@@ -88,8 +88,8 @@ struct kernel_adamw {
     float lr, beta1, beta2, epsilon, weight_decay;
     float gradient_scale; /* 1, or clip / norm when the global norm exceeds the clip */
     uint64_t step;        /* from 1: bias correction */
-    /* How weights in bf16 are rounded: to nearest, or up with the probability of what is cut off,
-       by Philox of the seed, the step, the tensor's stream and the element. */
+    /* Rounding of bf16 weights: to nearest, or up with the probability of the part cut off, by
+     * Philox of the seed, the step, the tensor's stream and the element. */
     bool stochastic_rounding;
     uint64_t rounding_seed;
 };
@@ -100,7 +100,7 @@ struct kernel_adamw_tensor {
     const float *gradient;
     void *weight;    /* the parameter in the type of the activations; ignored where that is f32 */
     size_t count;    /* elements */
-    uint64_t stream; /* below 2^20: which tensor of the model it is, for stochastic rounding */
+    uint64_t stream; /* below 2^20: number of the tensor in the model, for stochastic rounding */
     bool decay;      /* weight decay applies */
 };
 
@@ -131,14 +131,14 @@ struct kernel {
     int (*host_allocate)(struct kernel_device *device, size_t size_bytes,
                          void **ret_memory) CHECK_RESULT;
     void (*host_release)(struct kernel_device *device, void *memory);
-    /* What allocate() can still give, and what there is in all; left alone where nobody knows: on
-     * cpu, whose memory is everybody's. Other processes may take it meanwhile. */
+    /* Return the free and the total memory of the device. Both numbers are left alone on cpu, whose
+     * memory all processes share. Other processes may take the free memory meanwhile. */
     void (*memory)(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
     /* @from_host is borrowed until the call returns */
     void (*upload)(struct kernel_device *device, void *to_device, const void *from_host,
                    size_t size_bytes);
     /* @to_host is valid after synchronize(), or after an event behind it on the compute queue has
-       passed; what has failed leaves it alone */
+       passed; a failed call leaves it alone */
     void (*download)(struct kernel_device *device, void *to_host, const void *from_device,
                      size_t size_bytes);
     void (*copy)(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
@@ -161,26 +161,26 @@ struct kernel {
        both are borrowed until an event after it has passed */
     void (*transfer)(struct kernel_device *device, enum kernel_queue queue, void *to,
                      const void *from, size_t size_bytes);
-    /* A queue as other libraries know it, a cudaStream_t; NULL: there is none (cpu). */
+    /* Return the cudaStream_t of a queue, for other libraries; NULL: none (cpu). */
     void *(*stream)(struct kernel_device *device, enum kernel_queue queue);
-    /* What names the device among all; false: it has no name of its own (cpu, an
-       emulated one). */
+    /* Return the unique name of the device; false: it has none (cpu, an emulated device). */
     bool (*uuid)(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_SIZE]);
     /*
      * Recording (a CUDA graph): the calls on the compute queue between begin and end are not
-     * carried out but kept; replay() makes all of them again, with the same arguments, as one call.
+     * executed but kept; replay() executes all of them, with the same arguments, as one call.
      * Operations, copy() and zero() may be recorded, without those that synchronize or take memory
-     * of the host; no other call of the device comes between. Either fails where the backend cannot
-     * (-ENOTSUP: is not to, without a text), and then nothing has been carried out and the device
-     * is as before. A recording lives as long as all memory that it names. NULL, all four, where a
-     * replay would cost what the calls cost (cpu).
+     * of the host; no other call of the device comes between. Begin and end fail where the backend
+     * cannot record (-ENOTSUP: recording is switched off, without a text). Then nothing has been
+     * executed and the device is as before. A recording is valid as long as all memory that it
+     * names. All four are NULL where a replay would cost as much as the calls (cpu).
      */
     int (*record_begin)(struct kernel_device *device, struct error *error) CHECK_RESULT;
     int (*record_end)(struct kernel_device *device, struct kernel_recording **ret_recording,
                       struct error *error) CHECK_RESULT;
     void (*replay)(struct kernel_device *device, const struct kernel_recording *recording);
     void (*recording_free)(struct kernel_device *device, struct kernel_recording *recording);
-    /* one line a fact about what the results depend on: device, libraries, chosen algorithms */
+    /* Write one line for each thing that the results depend on: device, libraries, chosen
+     * algorithms */
     void (*describe)(struct kernel_device *device, char *ret_text, size_t size);
 
     /* output (B,T,C) = token_table (V,C) [tokens (B,T) i32] + position_table (T,C); the latter
@@ -202,8 +202,8 @@ struct kernel {
     void (*layernorm_forward)(struct kernel_device *device, void *output, float *mean, float *rstd,
                               void *sum, const void *input, const void *branch, const void *weight,
                               const void *bias, size_t rows, size_t width);
-    /* @input: what was normalized; ADDS to d_input (N,C) (the residual path's gradient is already
-     * there); accumulates d_weight, d_bias (C) */
+    /* @input: the values that forward normalized; ADDS to d_input (N,C) (the residual path's
+     * gradient is already there); accumulates d_weight, d_bias (C) */
     void (*layernorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                                float *d_bias, const void *d_output, const void *input,
                                const void *weight, const float *mean, const float *rstd,
@@ -216,8 +216,8 @@ struct kernel {
     void (*rmsnorm_forward)(struct kernel_device *device, void *output, float *rstd, void *sum,
                             const void *input, const void *branch, const void *weight,
                             float epsilon, size_t rows, size_t width);
-    /* @input: what was normalized; ADDS to d_input (N,C), as layernorm_backward(); accumulates
-     * d_weight (C) */
+    /* @input: the values that forward normalized; ADDS to d_input (N,C), as layernorm_backward();
+     * accumulates d_weight (C) */
     void (*rmsnorm_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                              const void *d_output, const void *input, const void *weight,
                              const float *rstd, size_t rows, size_t width);
@@ -242,9 +242,9 @@ struct kernel {
                                  struct kernel_linear shape);
 
     /*
-     * Chooses what computes attention of @shape and takes what memory that needs beside its
-     * arguments; once a shape, and that may take seconds: before a step, never in one. A shape that
-     * was not prepared is computed by the backend's own kernels. -ENOMEM: nothing was chosen.
+     * Choose the implementation of attention for @shape and take its workspace. Call once per
+     * shape; it may take seconds: before a step, never in a step. The backend's own kernels compute
+     * a shape that was not prepared. -ENOMEM: nothing was chosen.
      */
     int (*attention_prepare)(struct kernel_device *device,
                              struct kernel_attention shape) CHECK_RESULT;
@@ -303,9 +303,9 @@ struct kernel {
     void (*residual)(struct kernel_device *device, void *output, const void *a, const void *b,
                      size_t count);
 
-    /* losses (N) f32 from logits (N,V), targets (N) i32, of which -1 stands for none: its row's
-       loss is 0, and its gradient below is 0, whatever the logits are; the rows of the logits begin
-       @stride >= V elements apart, and what lies between two rows is neither read nor written */
+    /* losses (N) f32 from logits (N,V), targets (N) i32, where -1 means no target: the loss of its
+     * row and its gradient below are 0 for any logits; rows of logits begin @stride >= V elements
+     * apart, and elements between two rows are neither read nor written */
     void (*cross_entropy_forward)(struct kernel_device *device, float *losses, const void *logits,
                                   const int32_t *targets, size_t rows, size_t vocab, size_t stride);
     /* the same, and logits become their own gradient times @scale, in place */
@@ -326,10 +326,10 @@ struct kernel {
        index order. Waits for the compute queue, once for all; NAN after a failure. */
     void (*norms_squared)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                           size_t tensor_count, double *ret_sums);
-    /* Of each of several tensors the sum over its words (the bits of an element) w_k of
-       w_k * (2k + 1), the factor modulo 2^32, the sum modulo 2^64: no change of a single element
-       keeps it, all backends make the same of the same bits. Waits for the compute queue, once for
-       many; anything after a failure. */
+    /* Compute for each of several tensors the sum over its words (the bits of an element) w_k of
+       w_k * (2k + 1), the factor modulo 2^32, the sum modulo 2^64: any change of a single element
+       changes it, and all backends give the same sum for the same bits. Waits for the compute
+       queue, once for many; anything after a failure. */
     void (*digests)(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                     size_t tensor_count, uint64_t *ret_digests);
     /* output = a + b, f32, elementwise; output may be a or b: one node of the reduction tree */
@@ -337,7 +337,7 @@ struct kernel {
                      size_t count);
 };
 
-/** kernel_cpu() - the CPU backend; always there */
+/** kernel_cpu() - return the CPU backend, which is always available */
 const struct kernel *kernel_cpu(void);
 
 #ifdef __cplusplus

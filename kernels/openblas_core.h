@@ -1,16 +1,15 @@
 /*
- * Which of its kernels OpenBLAS computes with.
+ * The choice of OpenBLAS's kernels.
  *
- * OpenBLAS knows processors by their model numbers. One that is newer than the library is taken for
- * the oldest that has its letters: 0.3.21 computes on some processors with AVX-512 as on a Pentium
- * 4
- * ("Prescott"), at a third to a fifth of the speed. What the processor can do is asked of itself
- * here, and firn-worker begins anew with OPENBLAS_CORETYPE where OpenBLAS chose worse
- * (worker/main.c): it reads that when it is loaded.
+ * OpenBLAS detects processors by their model numbers. A processor that is newer than the library is
+ * treated as the oldest one of its vendor: 0.3.21 computes on some processors with AVX-512 as on a
+ * Pentium 4 ("Prescott"), at a third to a fifth of the speed. So the processor's own feature flags
+ * are read here, and firn-worker restarts itself with OPENBLAS_CORETYPE where OpenBLAS chose a
+ * worse core (worker/main.c). OpenBLAS reads that variable when it is loaded.
  *
- * The core is part of what a slot computes with (identity.h), because another one rounds otherwise.
- * What is chosen follows from library and processor, so nodes that are alike choose alike. Whoever
- * sets OPENBLAS_CORETYPE, even to nothing, has chosen, and nothing is changed.
+ * The core is part of a slot's identity (identity.h), because another core rounds differently. The
+ * choice follows from library and processor, so equal nodes choose equally. Where OPENBLAS_CORETYPE
+ * is set, even to nothing, the operator has chosen, and nothing is changed.
  */
 #pragma once
 
@@ -20,14 +19,14 @@
 #define OPENBLAS_CORE_VARIABLE    "OPENBLAS_CORETYPE"
 #define OPENBLAS_CORE_REMARK_SIZE 400
 
-/** openblas_core_wanted() - the core that should be asked for where OpenBLAS has chosen @core and
- * the processor has these instructions; NULL: @core is right, or nothing better is known */
+/** openblas_core_wanted() - return the core to request where OpenBLAS has chosen @core and the
+ * processor has these instructions; NULL: @core is right, or no better core is known */
 const char *openblas_core_wanted(const char *core, bool avx2, bool avx512);
 
-/** openblas_core_better() - the same of the library and processor at hand; NULL too where the
+/** openblas_core_better() - return the same for this library and processor; NULL also where the
  * environment chooses, and where the library has the kernels of one core alone */
 const char *openblas_core_better(void);
 
-/** openblas_core_remark() - whether a better core than the one that computes is known, and then why
- * that is so and what to do; @size: OPENBLAS_CORE_REMARK_SIZE */
+/** openblas_core_remark() - return whether a better core than the current one is known, and write
+ * the reason and the remedy; @size: OPENBLAS_CORE_REMARK_SIZE */
 bool openblas_core_remark(char *ret_text, size_t size);

@@ -32,7 +32,7 @@ static bool is_registered(void *context, const char *node)
     return false;
 }
 
-/* How many copies of every file are within reach. */
+/* Count the reachable copies of every file. */
 static unsigned copies_there(struct cluster *cluster, const struct checkpoint_record *record)
 {
     return record->shares ? copies_left(record->shares, is_registered, cluster) : 1;
@@ -71,7 +71,7 @@ static int list_json(struct cluster *cluster, const struct cluster_job *job, str
                        error);
 }
 
-/* What is left of older ones: in the object store alone. */
+/* List older checkpoints that remain only in the object store. */
 static void list_elsewhere(struct text_table *table, const struct cluster_job *job)
 {
     const struct object_record *object;
@@ -174,7 +174,7 @@ static uint64_t total_bytes(const struct manifest *manifest)
     return total;
 }
 
-/* Who has the file, with copies; NULL: every folder of the checkpoint does. */
+/* Return the nodes with a copy of the file; NULL: every folder of the checkpoint has it. */
 static json_t *nodes_json(const struct manifest_file *file)
 {
     json_t *nodes = file->node_count ? json_array() : NULL;

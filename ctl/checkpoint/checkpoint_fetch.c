@@ -23,7 +23,7 @@ struct wanted {
     bool any;
 };
 
-/* etcd knows the bucket and what was committed, as long as the job has not been removed. */
+/* Read the bucket and the committed checkpoint from etcd, unless the job has been removed. */
 static int ask_cluster(const struct arguments *arguments, struct wanted *wanted,
                        struct error *error)
 {

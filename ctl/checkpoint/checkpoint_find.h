@@ -16,7 +16,7 @@ struct checkpoint_place {
      * them has its part. */
     char job[NAME_SIZE];
     uint64_t step;
-    bool newest; /* of the sound ones: what the job would go on from */
+    bool newest; /* the newest undamaged checkpoint: the job would resume from it */
     bool pinned;
     char damaged[RECORD_DAMAGED_SIZE]; /* as its record says */
     struct checkpoint_remote *remote;  /* NULL: all of it is at `path` */

@@ -16,7 +16,7 @@
 #include "ctl/cluster/cluster_client.h"
 #include "ctl/command/commands.h"
 
-/* With copies the record is what decides: each node's firnd goes by it. */
+/* With copies the record decides: each node's firnd reads the pin there. */
 static void set_pin(struct checkpoint_record *record, const void *pinned)
 {
     record->pinned = *(const bool *)pinned;

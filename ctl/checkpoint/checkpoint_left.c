@@ -206,7 +206,7 @@ int checkpoint_left_purge(const struct cluster_job *job, struct error *error)
     return 0;
 }
 
-/* Who of the cluster's jobs has recorded a checkpoint there; NULL: nobody. */
+/* Return the job of the cluster that has recorded a checkpoint there; NULL: none. */
 static const char *find_job(const struct cluster *cluster, const char *folder)
 {
     AUTO_FREE char *real = realpath(folder, NULL);

@@ -1,17 +1,17 @@
-/* Checkpoints by where they lie, for those whose job is removed: etcd knows nothing of them. */
+/* List and remove checkpoints by path, for removed jobs: etcd has no record of them. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
 #include "ctl/command/arguments.h"
 
-/** checkpoint_left_list() - `checkpoint list PATH`: the folder of a job's checkpoints, or all those
- * in the folder PATH */
+/** checkpoint_left_list() - `checkpoint list PATH`: list the checkpoints of one job's folder, or of
+ * all such folders in PATH */
 int checkpoint_left_list(const struct arguments *arguments, struct error *error) CHECK_RESULT;
 /** checkpoint_left_remove() - `checkpoint remove PATH --all`; -EBUSY where a job of the cluster has
  * the folder */
 int checkpoint_left_remove(const struct arguments *arguments, struct error *error) CHECK_RESULT;
-/** checkpoint_left_purge() - what @job, whose keys are gone, has on this machine's disks; says what
- * went, and what is out of reach */
+/** checkpoint_left_purge() - delete the checkpoints of @job, whose keys are deleted, from this
+ * machine's disks; print the deleted and the unreachable ones */
 int checkpoint_left_purge(const struct cluster_job *job, struct error *error) CHECK_RESULT;
-/** checkpoint_left_tell() - say where they stay */
+/** checkpoint_left_tell() - print the folders of the remaining checkpoints */
 void checkpoint_left_tell(const struct cluster_job *job);

@@ -36,7 +36,8 @@ static int report_good(const struct arguments *arguments, const struct checkpoin
     return 0;
 }
 
-/* Retention spares the newest that is known to be good. Somebody who may only read can verify too.
+/* Mark the checkpoint verified: retention keeps the newest verified one. A failed write is no
+ * error: a user with read access only can verify too.
  */
 static void mark_verified(const struct checkpoint_place *place)
 {

@@ -40,8 +40,8 @@ static int look_for_files(const char *folder, const struct manifest *manifest)
     return 0;
 }
 
-/* What is recorded may have gone since. Of copies other nodes have a part, and of a folder that is
- * not within this machine's reach nothing is known. */
+/* Describe the local files of a record: they may have been deleted since. With copies, other nodes
+ * have a part of the files; a folder that this machine does not reach is unknown. */
 static const char *local_words(const struct checkpoint_record *record)
 {
     struct manifest manifest = {0};

@@ -1,12 +1,12 @@
-/* What firnctl says about the copies of a checkpoint that were looked at. */
+/* Messages of firnctl about the verified copies of a checkpoint. */
 #pragma once
 
 #include "checkpoint/read/verify_copies.h"
 
 /**
- * copies_words() - the verdict on all copies as a result
+ * copies_words() - convert the verdict on all copies to a result
  *
- * Return: 0: all are good; -EBADMSG: some are damaged; -EHOSTUNREACH: of those that could be read
- * none is; @error says how many and what is left of them.
+ * Return: 0: all are good; -EBADMSG: some are damaged; -EHOSTUNREACH: some could not be read and
+ * none of the others is damaged; @error gives the counts and the remaining copies.
  */
 int copies_words(const struct copies_verdict *verdict, struct error *error) CHECK_RESULT;

@@ -85,7 +85,8 @@ static void note(const struct arguments *arguments, const struct checkpoint_plac
                 place->step, error.text);
 }
 
-/* No later checkpoint shares its files then. Somebody who may only read can verify too. */
+/* Mark the folder damaged, so that no later checkpoint shares its files. A failed write is no
+ * error: a user with read access only can verify too. */
 static void mark_folder(const struct checkpoint_place *place)
 {
     struct error error = {0};

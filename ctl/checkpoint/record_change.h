@@ -1,4 +1,4 @@
-/* Changing the record of one checkpoint, unless somebody else changes it at the same moment. */
+/* Change the record of one checkpoint, unless another client changes it at the same time. */
 #pragma once
 
 #include "checkpoint/replicate/copy_place.h"
@@ -14,9 +14,10 @@ int record_change(const struct arguments *arguments, const struct checkpoint_pla
                   void (*change)(struct checkpoint_record *record, const void *context),
                   const void *context, struct error *error) CHECK_RESULT;
 
-/** record_note_damage() - @status and @why are what reading the checkpoint came to: where that says
- * that it is lost, its record says so from now on. What fails is a warning on standard error */
+/** record_note_damage() - record that the checkpoint is damaged, if @status and @why, the result of
+ * reading it, show damage. A failure to record is a warning on standard error */
 void record_note_damage(const struct arguments *arguments, const struct checkpoint_place *place,
                         int status, const char *why);
-/** record_note_sound() - it was read whole and is good: its record says nothing else any more */
+/** record_note_sound() - clear the damage in the record of a checkpoint that was read completely
+ * and is good */
 void record_note_sound(const struct arguments *arguments, const struct checkpoint_place *place);

@@ -1,7 +1,7 @@
 /*
- * firnctl sample: finds the checkpoint and runs `firn-worker sample`. Where its files lie on
- * several nodes, and under which key they give them away, goes along in memory that has no name,
- * and why the worker failed comes back in the same way: damage is noted in the checkpoint's record.
+ * firnctl sample: find the checkpoint and run `firn-worker sample`. The places of its files on
+ * several nodes, with the key for reading them, are passed in anonymous memory (memfd). The worker
+ * returns its error in the same way: damage is noted in the checkpoint's record.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 #define WORDS_MAX 22
 
-/* What the worker wants to know of other nodes, behind a descriptor that it inherits. */
+/* Pass the places on other nodes to the worker, through an inherited descriptor. */
 static int hand_over(const struct checkpoint_place *place, char ret_descriptor[16],
                      struct error *error)
 {
@@ -46,7 +46,7 @@ static int hand_over(const struct checkpoint_place *place, char ret_descriptor[1
     return 0;
 }
 
-/* The worker's exit status; a signal is an error. */
+/* Run the worker and return its exit status; a signal is an error. */
 static int run_worker(const char *program, const char *const *words, int *ret_code,
                       struct error *error)
 {
@@ -74,7 +74,7 @@ static int run_worker(const char *program, const char *const *words, int *ret_co
     return 0;
 }
 
-/* What the worker has written to @descriptor: its negative error and a line for people. */
+/* Read the worker's failure from @descriptor: its negative error and a message. */
 static int read_failure(int descriptor, struct error *error)
 {
     char text[ERROR_TEXT_SIZE] = "", *why;
@@ -86,7 +86,7 @@ static int read_failure(int descriptor, struct error *error)
     return error_set(error, (int)-code, "%s", why + 1);
 }
 
-/* Run the worker, and remember it where the checkpoint turns out to be damaged. */
+/* Run the worker, and record damage of the checkpoint. */
 static int sample(const struct arguments *arguments, const struct checkpoint_place *place,
                   const char *program, const char **words, size_t count, struct error *error)
 {
@@ -102,7 +102,7 @@ static int sample(const struct arguments *arguments, const struct checkpoint_pla
     int status = run_worker(program, words, &code, error);
     if (status || !code)
         return status;
-    if (code == COMMAND_USAGE) /* the worker has said what is wrong */
+    if (code == COMMAND_USAGE) /* the worker has printed the error */
         return COMMAND_USAGE;
     status = read_failure(failure, error);
     if (status == -EBADMSG)

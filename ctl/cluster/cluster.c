@@ -232,8 +232,8 @@ static void job_done(struct cluster_job *job)
     free(job->objects);
 }
 
-/* A job that went back to a checkpoint and has computed no step since is where it went back to:
- * what it had reached before says nothing any more. */
+/* Set the progress of a job that restarted from a checkpoint and has computed no step since to the
+ * checkpoint's step: its earlier progress is stale. */
 static void take_back_progress(struct cluster_job *job)
 {
     struct progress_record *progress = &job->progress;
@@ -248,7 +248,7 @@ static void take_back_progress(struct cluster_job *job)
     progress->loss = progress->grad_norm = progress->validation_loss = NAN;
 }
 
-/* A job is what has a spec; other keys without one are left over from a job that was removed. */
+/* Keep only jobs with a spec: keys without a spec are left from a removed job. */
 static void sort_out(struct cluster *cluster)
 {
     size_t kept = 0;
@@ -314,10 +314,10 @@ int cluster_parse(const char *name, const struct kv_entry *entries, size_t count
 struct loading {
     struct cluster_client *store;
     struct cluster *cluster;
-    uint64_t unix_ns; /* of what was remembered */
+    uint64_t unix_ns; /* time of the remembered keys */
 };
 
-/* Once in a while: pictures are drawn four times a second. */
+/* Save at intervals only: pictures are drawn four times a second. */
 static void remember(struct cluster_client *store, const struct kv_result *result)
 {
     char path[REMEMBERED_PATH_SIZE];
@@ -357,7 +357,8 @@ static int load_remembered(struct loading *loading)
                : -ENOENT;
 }
 
-/* Once; and from then on etcd is not waited for, for the nodes answer at once. */
+/* Print once that etcd is unreachable. From then on do not wait for etcd, because the nodes answer
+ * at once. */
 static int say_away(struct cluster_client *store, const struct error *away, uint64_t unix_ns)
 {
     char moment[FORMAT_SIZE];

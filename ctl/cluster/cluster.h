@@ -1,6 +1,6 @@
 /*
- * A cluster as its keys describe it at one moment: nodes, jobs, who leads. What every command that
- * shows or changes something begins with.
+ * The state of a cluster, decoded from its keys at one moment: nodes, jobs, leader. Every command
+ * that shows or changes a cluster begins by loading it.
  *
  * Keys that do not decode are left out and counted in `damaged`: one bad value must not hide the
  * rest from the person who has to repair it.
@@ -14,21 +14,21 @@
 struct cluster_node {
     char name[NAME_SIZE];
     struct node_record record;
-    bool drained; /* an operator asked for it */
+    bool drained; /* an operator drained the node */
 };
 
 struct cluster_job {
     char name[NAME_SIZE];
     struct job_spec *spec;
     struct desired_record desired;
-    struct submission_record submission; /* of id "": an earlier firnctl submitted it */
-    struct state_record state;           /* of state "" nobody has written one yet */
+    struct submission_record submission; /* id "": an older firnctl submitted the job */
+    struct state_record state;           /* state "": not written yet */
     bool has_progress;
     struct progress_record progress;
     struct plan *plan, *next;              /* in force, being prepared; NULL: none */
     struct checkpoint_record *checkpoints; /* newest first */
     size_t checkpoint_count;
-    struct object_record *objects; /* in the object store or on their way there; newest first */
+    struct object_record *objects; /* in the object store or being uploaded; newest first */
     size_t object_count;
 };
 
@@ -37,24 +37,25 @@ struct cluster {
     size_t node_count;
     struct cluster_job *jobs; /* by name */
     size_t job_count;
-    char leader[NAME_SIZE]; /* "": nobody */
+    char leader[NAME_SIZE]; /* "": no leader */
     unsigned damaged;
     char damage[256]; /* about the first of them */
 };
 
-/** cluster_parse() - from the keys below the cluster's prefix, in any order; 0 or -ENOMEM */
+/** cluster_parse() - decode the keys below the cluster's prefix, in any order; 0 or -ENOMEM */
 int cluster_parse(const char *name, const struct kv_entry *entries, size_t count,
                   struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
-/** cluster_load() - ask etcd */
+/** cluster_load() - read the cluster from etcd */
 int cluster_load(struct cluster_client *store, struct cluster *ret_cluster,
                  struct error *error) CHECK_RESULT;
-/** cluster_open() - both: the store that @arguments name, and the cluster that it holds. The store
- * is the caller's to close when only the latter has failed */
+/** cluster_open() - open the store that @arguments name and load its cluster. If only the load
+ * fails, the caller closes the store */
 int cluster_open(const struct arguments *arguments, struct cluster_client *ret_store,
                  struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 void cluster_done(struct cluster *cluster);
 
-/** cluster_sound_checkpoint() - the newest that is not known to be damaged; NULL: none */
+/** cluster_sound_checkpoint() - return the newest checkpoint that is not known to be damaged; NULL:
+ * none */
 const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job);
 
 /** cluster_find_job() - NULL and -ENOENT in @error (with the nearest name) when there is none */
@@ -67,8 +68,8 @@ struct cluster_node *cluster_find_node(const struct cluster *cluster, const char
 const char *cluster_job_state(const struct cluster_job *job);
 /** cluster_job_over() - completed, cancelled or failed */
 bool cluster_job_over(const struct cluster_job *job);
-/** cluster_job_check_open() - a job that is over takes no more wishes: -EALREADY, and @error says
- * how to go on from what it has left */
+/** cluster_job_check_open() - refuse changes of a job that is over: -EALREADY, and @error says how
+ * to continue from its checkpoints */
 int cluster_job_check_open(const struct cluster_job *job, struct error *error) CHECK_RESULT;
-/** cluster_job_words() - the state, and why, in one sentence */
+/** cluster_job_words() - describe the state and its reason in one sentence */
 void cluster_job_words(const struct cluster_job *job, char *ret_text, size_t size);

@@ -14,7 +14,7 @@
 #define ENDPOINTS_DEFAULT "http://127.0.0.1:2379"
 #define CLUSTER_DEFAULT   "default"
 #define RETRY_NS          (250 * NS_PER_MS)
-#define PATIENT_NS        NS_PER_SECOND /* without a word to who waits */
+#define PATIENT_NS        NS_PER_SECOND /* time before the first message to the user */
 
 struct question {
     struct cluster_client *store;
@@ -99,7 +99,7 @@ static const char *told(const struct arguments *arguments, const char *flag, con
     return value ? value : standard;
 }
 
-/* Nodes are shown the token of the file that --token-file or FIRN_TOKEN_FILE names. */
+/* Load the token for the nodes from the file that --token-file or FIRN_TOKEN_FILE names. */
 static int take_token(const struct arguments *arguments, struct cluster_client *store,
                       struct error *error)
 {
@@ -207,7 +207,7 @@ static bool worth_another_try(int status)
            status == -ECONNRESET;
 }
 
-/* What a person can do about it; the error already says where, and what is the matter. */
+/* Add the remedy; the error already names the place and the cause. */
 static int explain(const struct cluster_client *store, int status, struct error *error)
 {
     const char *what = error && error->text[0] ? error->text : strerror(-status);

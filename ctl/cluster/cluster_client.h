@@ -4,8 +4,8 @@
  *
  * Where it is comes from flags, then the environment (FIRN_ENDPOINTS, FIRN_CLUSTER, FIRN_ETCD_USER,
  * FIRN_ETCD_PASSWORD_FILE, FIRN_ETCD_CA, FIRN_ETCD_CERTIFICATE, FIRN_ETCD_KEY, FIRN_TOKEN_FILE,
- * FIRN_AUTHORITIES), then defaults. An etcd that does not answer is asked again until the deadline,
- * which is said once on standard error.
+ * FIRN_AUTHORITIES), then defaults. A request to an unreachable etcd is retried until the deadline,
+ * with one message on standard error.
  */
 #pragma once
 
@@ -28,33 +28,33 @@ struct cluster_client {
     struct http_client *http;
     char endpoints[CLUSTER_CLIENT_ENDPOINTS_SIZE];
     char cluster[NAME_SIZE];
-    char token_file[CLUSTER_CLIENT_PATH_SIZE]; /* of the token that nodes are shown; "": none */
+    char token_file[CLUSTER_CLIENT_PATH_SIZE]; /* of the token for the nodes; "": none */
     uint64_t timeout_ns;                       /* of one call */
-    bool quiet;                                /* does not say that it is waiting */
+    bool quiet;                                /* print no message while waiting */
     bool asks_nodes;   /* the command can do without etcd (ctl/cluster/remembered.h) */
-    bool away;         /* it does so now, and has said so */
-    uint64_t saved_ns; /* when what etcd says was kept last; monotonic */
+    bool away;         /* etcd is unreachable, and the user was told */
+    uint64_t saved_ns; /* last save of etcd's keys; monotonic */
 };
 
-/** cluster_client_open() - by flags and environment; asks nothing yet. Return: 0; COMMAND_USAGE:
- * they do not say a place; negative */
+/** cluster_client_open() - open by flags and environment; sends no request. Return: 0;
+ * COMMAND_USAGE: they are not valid; negative */
 int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_store,
                         struct error *error) CHECK_RESULT;
-/** cluster_client_open_at() - a cluster whose place is known; its nodes are shown no token */
+/** cluster_client_open_at() - open a cluster at known endpoints; nodes get no token */
 int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
                            struct cluster_client *ret_store, struct error *error) CHECK_RESULT;
 void cluster_client_close(struct cluster_client *store);
 
-/** cluster_client_range() - tell @take about what lies at @key (or below it); entries are borrowed
+/** cluster_client_range() - call @take with the entries at @key (or below it); entries are borrowed
  *
- * Return: 0, what @take returned, or why etcd did not answer. */
+ * Return: 0, the error of @take, or the error of etcd. */
 int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,
                          int (*take)(void *context, const struct kv_result *result,
                                      struct error *error),
                          void *context, struct error *error) CHECK_RESULT;
 
-/** cluster_client_txn() - one transaction, sent once; 0 and whether its compares held, or why it
- * failed */
+/** cluster_client_txn() - send one transaction, once. Return: 0 and whether its compares held, or
+ * the error */
 int cluster_client_txn(struct cluster_client *store, const struct kv_compare *compares,
                        size_t compare_count, const struct kv_operation *operations,
                        size_t operation_count, bool *ret_succeeded,

@@ -1,6 +1,6 @@
 /*
- * One job's metrics and events, gathered from every node that answers, again and again: each round
- * asks each node only for what it had not told before.
+ * Collect one job's metrics and events from every node that answers, in rounds: each round asks
+ * each node only for entries that it has not sent before.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "ctl/cluster/history.h"
 #include "ctl/view/name_list.h"
 
-struct collector_source; /* how far one node has been read */
+struct collector_source; /* read position of one node */
 
 struct collector {
     struct cluster_client *store;

@@ -1,4 +1,4 @@
-/* What happened to a job, from all nodes, in order of time; the same event twice counts once. */
+/* The events of a job from all nodes, in order of time, without duplicates. */
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ struct event {
     double pause_ms;                    /* NaN: none */
     char node[NAME_SIZE], kind[EVENT_KIND_SIZE], text[EVENT_TEXT_SIZE];
     char *line;    /* as the node wrote it */
-    _Bool printed; /* for who follows: earlier events may come later */
+    _Bool printed; /* for followers: earlier events may arrive later */
 };
 
 struct event_list {

@@ -1,5 +1,5 @@
-/* Many small HTTP answers at once: what firnctl asks the nodes. A node that does not answer in time
- * is left out, never waited for. */
+/* Send many small HTTP requests from firnctl to the nodes at once. A node that does not answer in
+ * time is left out. */
 #pragma once
 
 #include "base/bytes.h"
@@ -18,17 +18,18 @@ struct fetch {
     struct bytes body;                /* zero-terminated past its end where there is one */
 };
 
-/** fetch_all() - at once; afterwards each has its status. Bodies are the caller's to free */
+/** fetch_all() - run all fetches at once; afterwards each has its status. The caller frees the
+ * bodies */
 void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns);
 
-/** fetch_good() - it answered 200 */
+/** fetch_good() - return whether the node answered 200 */
 bool fetch_good(const struct fetch *fetch);
 
 /**
- * fetch_refused() - whether @node wants a token that @store has not, or another one, or shows a
+ * fetch_refused() - return whether @node refuses @store's token or its absence, or has a
  * certificate that is not trusted
- * @error: keeps what it says already; else it says which node it is, and what to do
+ * @error: an earlier error is kept; otherwise names the node and the remedy
  */
 bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch, const char *node,
                    struct error *error);

@@ -1,9 +1,9 @@
 /*
- * A job's metrics from all nodes as one history: each committed step once, in order.
+ * Merge a job's metrics from all nodes into one history: each committed step once, in order.
  *
- * Every node that took part has a copy, and copies may have gaps (a node was away). What is exact
- * (losses, norms, frozen layers) must be equal wherever it is remembered; the first difference is
- * kept as the history's conflict, because it means that the promise of exactness is broken.
+ * Every node that took part has a copy, and copies may have gaps (a node was away). The exact
+ * values (losses, norms, frozen layers) must be equal in all copies. The first difference is kept
+ * as the history's conflict, because it breaks the guarantee of exactness.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ struct history_step {
     bool final_evaluated;                 /* the last step: the model after it was evaluated, too */
     double final_loss;
     char final_bits[BITS64_TEXT_SIZE];
-    char node[NAME_SIZE]; /* whose line this is */
+    char node[NAME_SIZE]; /* node that the line is from */
     char *line;           /* as the node wrote it, without the newline */
 };
 

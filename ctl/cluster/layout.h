@@ -1,4 +1,4 @@
-/* A plan as people see it: which stage has which layers, and who computes it. */
+/* Print a plan: the layers of each stage, and the slots that compute it. */
 #pragma once
 
 #include "base/bytes.h"

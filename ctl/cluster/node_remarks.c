@@ -14,7 +14,7 @@ struct remarks {
 static void add(struct remarks *remarks, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What does not fit any more is cut off. */
+/* Append a remark; cut it off at the end of the buffer. */
 static void add(struct remarks *remarks, const char *format, ...)
 {
     va_list arguments;

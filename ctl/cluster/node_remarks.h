@@ -1,11 +1,11 @@
-/* What is worth a word about a node in `firnctl node list`: whatever keeps it, or a slot of it,
- * from doing its part, and what its configuration must have wrong. */
+/* Remarks about a node in `firnctl node list`: conditions that keep the node or one of its slots
+ * from working, and mistakes in its configuration. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
 
 #define NODE_REMARKS_SIZE 512
 
-/** node_remarks() - of a node of @cluster, separated by "; "; "" when all is well */
+/** node_remarks() - list the remarks about a node of @cluster, separated by "; "; "": none */
 void node_remarks(const struct cluster *cluster, const struct cluster_node *node,
                   char ret_text[NODE_REMARKS_SIZE]);

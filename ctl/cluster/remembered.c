@@ -107,7 +107,7 @@ void remembered_save(const char *path, const struct kv_entry *entries, size_t co
 
     for (size_t i = 0; i < count && !status; i++) {
         json_t *value = without_secret(&entries[i]);
-        if (value) /* what is no JSON is of nobody's use */
+        if (value) /* skip values that are not JSON */
             status = json_array_append_new(list, json_pack("[s, o]", entries[i].key, value));
     }
     if (!status)

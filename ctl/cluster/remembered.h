@@ -1,6 +1,6 @@
 /*
- * What etcd said of a cluster last, kept in the user's cache folder: while etcd is away it still
- * says which nodes there are and where, and those are asked for what they know. Keys of links are
+ * Keep the last keys of a cluster in the user's cache folder. While etcd is unreachable, the file
+ * still has the nodes and their addresses, and firnctl asks the nodes directly. Keys of links are
  * not kept.
  */
 #pragma once
@@ -8,7 +8,7 @@
 #include "membership/kv/kv.h"
 
 #define REMEMBERED_PATH_SIZE 1024
-#define REMEMBERED_FILES_MAX 64 /* of clusters; the one that was asked longest ago goes */
+#define REMEMBERED_FILES_MAX 64 /* one per cluster; the oldest file is removed */
 
 /** remembered_path() - of the file for @cluster at @endpoints; false: there is no cache folder */
 bool remembered_path(const char *endpoints, const char *cluster,
@@ -17,9 +17,9 @@ bool remembered_path(const char *endpoints, const char *cluster,
  */
 void remembered_save(const char *path, const struct kv_entry *entries, size_t count);
 /**
- * remembered_load() - tell @take about all that was saved; entries are borrowed
- * @ret_unix_ns: when that was
- * Return: 0, what @take returned, -ENOENT, -EINVAL, -ENOMEM
+ * remembered_load() - call @take with all saved entries; entries are borrowed; @ret_unix_ns: the
+ * time of the save
+ * Return: 0, the error of @take, -ENOENT, -EINVAL, -ENOMEM
  */
 int remembered_load(const char *path,
                     int (*take)(void *context, const struct kv_entry *entries, size_t count,

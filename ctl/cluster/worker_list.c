@@ -47,11 +47,11 @@ static int decode(const json_t *tree, struct worker_info *info, struct error *er
         status = json_get_unsigned(tree, "first_unit", 65536, &info->first_unit, error);
     if (!status)
         status = json_get_unsigned(tree, "unit_count", 65536, &info->unit_count, error);
-    if (!status && json_has(tree, "lanes")) /* an older firnd does not say */
+    if (!status && json_has(tree, "lanes")) /* an older firnd does not report it */
         status = json_get_unsigned(tree, "lanes", 65536, &info->lanes, error);
-    if (!status && json_has(tree, "held")) /* nor whether it holds */
+    if (!status && json_has(tree, "held")) /* an older firnd does not report it */
         status = json_get_bool(tree, "held", &info->held, error);
-    if (!status && json_has(tree, "memory_bytes")) /* nor what it takes */
+    if (!status && json_has(tree, "memory_bytes")) /* an older firnd does not report it */
         status = json_get_u64(tree, "memory_bytes", INT64_MAX, &info->memory_bytes, error);
     if (!status)
         status = json_get_double(tree, "compute_seconds", &info->compute_seconds, error);
@@ -120,7 +120,7 @@ static double lane_seconds(const struct worker_info *info)
     return info->compute_seconds / (info->lanes ? info->lanes : 1);
 }
 
-/* Workers of one stage stand together now: mark the slowest of [@first, @end), if it is one. */
+/* Mark the slowest of [@first, @end), the workers of one stage, if it is clearly slower. */
 static void mark(struct worker_list *list, size_t first, size_t end)
 {
     struct worker_info *slowest = &list->workers[first], *fastest = slowest;
@@ -154,7 +154,7 @@ static void ask(struct fetch *fetch, const struct cluster_node *node, const char
              http_url_scheme(node->record.http), node->record.http, job);
 }
 
-/* What was answered, if anything. */
+/* Add a node's answer, if it has answered. */
 static int take(const struct cluster_client *store, struct worker_list *list,
                 const struct cluster_job *job, const char *node, const struct fetch *fetch,
                 struct error *error)

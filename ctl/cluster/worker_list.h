@@ -1,4 +1,4 @@
-/* What runs on the slots right now, as the nodes themselves tell. */
+/* The workers that run on the slots right now, as reported by the nodes. */
 #pragma once
 
 #include <jansson.h>
@@ -15,7 +15,7 @@ struct worker_info {
     unsigned lanes; /* that its replica carries; 0: not known */
     double compute_seconds, wait_seconds, step_seconds;
     uint64_t memory_bytes; /* the most that its generation has taken; 0: not known */
-    bool held;             /* its node is cut off from etcd and lets it commit nothing */
+    bool held;             /* its node is cut off from etcd, so the worker must not commit */
     bool slowest;          /* clearly, for a lane, of several replicas of its stage */
 };
 
@@ -27,18 +27,19 @@ struct worker_list {
 };
 
 void worker_list_done(struct worker_list *list);
-/** worker_list_add() - one node's answer about one job; -EBADMSG when it is not understood */
+/** worker_list_add() - add one node's answer about one job; -EBADMSG when it cannot be decoded */
 int worker_list_add(struct worker_list *list, const char *job, const char *node,
                     unsigned model_units, const char *text, size_t size_bytes,
                     struct error *error) CHECK_RESULT;
 /** worker_list_finish() - sort, and mark the slowest of each stage that has several replicas */
 void worker_list_finish(struct worker_list *list);
-/** worker_list_load_node() - add what one node says of one job; nothing when it does not answer */
+/** worker_list_load_node() - add one node's workers of one job; none when the node does not
+ * answer */
 int worker_list_load_node(struct cluster_client *store, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;
-/** worker_list_load_job() - add what the nodes of its plan say of @job; those that do not answer
- * are left out and named */
+/** worker_list_load_job() - add the workers of @job from the nodes of its plan; nodes that do not
+ * answer are left out and named */
 int worker_list_load_job(struct cluster_client *store, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error) CHECK_RESULT;

@@ -1,6 +1,6 @@
 /*
- * What firnctl can do: one row a command. Dispatch, help and the checks of the manual page and of
- * the shell completion all read this table, so they cannot disagree.
+ * The table of firnctl's commands, one row each. Dispatch, help and the checks of the manual page
+ * and of the shell completion all read this table, so they cannot disagree.
  */
 #pragma once
 
@@ -30,10 +30,10 @@ struct command {
     const char *summary; /* one line without a full stop */
     const char *details; /* the rest of the help; NULL: the summary says it all */
     const struct flag *flags[COMMAND_FLAGS_MAX]; /* beside command_global_flags; ends with NULL */
-    /* 0: done; negative: failed, @error says why (exit 1); COMMAND_FAILED: failed, already told;
-       COMMAND_USAGE: called wrongly, @error says how */
+    /* 0: done; negative: failed, @error says why (exit 1); COMMAND_FAILED: failed, already printed;
+     * COMMAND_USAGE: wrong usage, @error says how */
     int (*run)(const struct arguments *arguments, struct error *error);
-    bool asks_nodes; /* it has an answer while etcd is away: what the nodes know */
+    bool asks_nodes; /* the command works without etcd: it asks the nodes */
 };
 
 enum { COMMAND_DONE = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };

@@ -9,14 +9,14 @@
 #include "ctl/job/job_fit.h"
 #include "ctl/job/job_wish.h"
 
-#define KEYS_MAX 16384 /* of one job: its records and what old reports are left */
+#define KEYS_MAX 16384 /* of one job: its records and left old reports */
 
 struct change {
     const struct arguments *arguments;
     const struct cluster *cluster;
     const struct cluster_job *job;
     enum record_wish wish;
-    bool is_so; /* it was asked for already */
+    bool is_so; /* the change was requested already */
 };
 
 static int change_scale(void *context, struct desired_record *desired, struct error *error)
@@ -37,7 +37,7 @@ static int change_wish(void *context, struct desired_record *desired, struct err
     return 0;
 }
 
-/* What the job is asked for already, and what has come of it. */
+/* Print the state that was requested already, and its progress. */
 static void say_that_it_is_so(const struct change *change)
 {
     static const char *const asked[] = {
@@ -127,7 +127,7 @@ static int take_keys(void *context, const struct kv_result *result, struct error
     return 0;
 }
 
-/* The spec goes first: without it nobody looks at the other keys any more. */
+/* Delete the spec first: without a spec the other keys are not used any more. */
 static int remove_keys(struct cluster_client *store, const char *job, const struct key_list *list,
                        struct error *error)
 {

@@ -1,11 +1,11 @@
-/* Whether a cluster could have a job as somebody asks for it. */
+/* Check whether a cluster can run a job as requested. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
 #include "elastic/job/job_spec.h"
 
 /**
- * job_fit() - is there a layout of @spec with @desired on all slots in service, whoever uses them?
+ * job_fit() - check for a layout of @spec with @desired on all slots in service, used or not
  *
  * Return: 0, also where no slot is in service, which says nothing; -ENOSPC with the reason;
  * -ENOMEM.

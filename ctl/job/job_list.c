@@ -200,7 +200,7 @@ static void show_wish(const struct cluster_job *job)
 {
     const struct desired_record *desired = &job->desired;
 
-    if (cluster_job_over(job)) /* nothing is asked of it any more */
+    if (cluster_job_over(job)) /* an ended job has no desired state */
         printf("asked for   ");
     else
         printf("asked for   %s, ", wish_words[desired->wish]);
@@ -258,9 +258,9 @@ static void show_hold(const char *node)
             terminal_color(TERMINAL_RED), node, terminal_color(TERMINAL_PLAIN));
 }
 
-/* What nodes say beyond what is in etcd. */
+/* Reports of the nodes that etcd does not have. */
 struct told {
-    const char *held_by;       /* NULL: nobody */
+    const char *held_by;       /* NULL: none */
     struct job_memory *memory; /* owned */
     unsigned worker_count;     /* in it */
 };

@@ -13,7 +13,8 @@ struct job_memory {
     uint64_t measured_bytes; /* 0: its node did not answer, or it has applied no step since */
 };
 
-/** job_memory_of() - of each worker of the plan of @job, by rank; @list: what nodes say of it.
+/** job_memory_of() - return the memory of each worker of the plan of @job, by rank; @list: the
+ * workers reported by nodes.
  * @ret_memory: malloc'ed, plan->worker_count of them. -ENOMEM */
 int job_memory_of(const struct cluster *cluster, const struct cluster_job *job,
                   const struct worker_list *list, struct job_memory **ret_memory) CHECK_RESULT;

@@ -7,11 +7,11 @@
 #include "base/error.h"
 
 /**
- * job_pretrained_fill() - put what the folder's config.json decides where the job file is silent
+ * job_pretrained_fill() - fill the keys that the job file leaves out from the folder's config.json
  * @root: a job's tree, changed; without model.from nothing happens
  * @folder: where relative paths begin
  *
- * -EINVAL: config.json contradicts the job file, or describes what firn does not do; errors of
- * reading it; -ENOMEM.
+ * -EINVAL: config.json contradicts the job file, or describes a model that firn does not support;
+ * errors of reading it; -ENOMEM.
  */
 int job_pretrained_fill(json_t *root, const char *folder, struct error *error) CHECK_RESULT;

@@ -1,6 +1,6 @@
 /*
- * What a job would lose if everything that runs it died now (its recovery point): the steps since
- * the newest checkpoint that is recorded. They would be computed again, with the same bits.
+ * Compute the recovery point of a job: the steps since the newest recorded checkpoint, which would
+ * be lost if all workers of the job died now. The job would recompute them, with the same bits.
  */
 #pragma once
 

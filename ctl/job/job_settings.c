@@ -57,7 +57,8 @@ static int drop_derived(json_t *root, const struct job_spec *spec)
     return 0;
 }
 
-/* Of what was written from a key, or from its last word, which is all that many will remember. */
+/* Return the edit distance of the written text from a key, or from the key's last word, because
+ * users often write only that. */
 static unsigned distance_of(const char *written, const char *path)
 {
     const char *last = schema_last_word(path);

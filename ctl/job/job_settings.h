@@ -7,8 +7,8 @@
 /**
  * job_settings_apply() - every --set of @arguments, in order, then all rules are checked again
  *
- * Values are YAML scalars; relative paths are taken from the current folder. What the file left to
- * a default that follows from other keys follows the changed ones.
+ * Values are YAML scalars; relative paths are taken from the current folder. Defaults that are
+ * derived from other keys are derived again from the changed keys.
  * Return: 0; COMMAND_USAGE (unknown key with the nearest one, a value that is not allowed),
  * -ENOMEM.
  */

@@ -22,7 +22,7 @@
 #include "ctl/report/watch.h"
 #include "ctl/view/output.h"
 
-/* What a submission is made of. */
+/* The parts of a submission. */
 struct submission {
     struct job_spec spec, origin; /* origin: the job of the checkpoint */
     struct desired_record desired;
@@ -52,7 +52,7 @@ static int load_origin(const struct arguments *arguments, struct submission *sub
     return from ? job_from_load(from, &submission->checkpoint, &submission->origin, error) : 0;
 }
 
-/* The user may mean it; that it is another run then must be said. */
+/* Warn about settings that change the run: the user may intend them. */
 static int check_origin(const struct submission *submission, struct error *error)
 {
     char differences[ERROR_TEXT_SIZE];
@@ -91,7 +91,7 @@ static int load(const struct arguments *arguments, struct submission *submission
     return 0;
 }
 
-/* The data must be on the nodes; here it need not be, so its absence is only worth a word. */
+/* Warn about missing data: it must be on the nodes, but need not be on this machine. */
 static void warn_missing_path(const char *path)
 {
     char fixed[JOB_PATH_SIZE];
@@ -140,7 +140,7 @@ static void warn_of_little_data(const struct job_spec *spec)
         fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
 }
 
-/* Of a job that begins with a checkpoint nobody reads the folder. */
+/* Skip a job that begins from a checkpoint: its model folder is not read. */
 static int check_model(const struct submission *submission, struct error *error)
 {
     char unread[ERROR_TEXT_SIZE] = "";
@@ -154,7 +154,8 @@ static int check_model(const struct submission *submission, struct error *error)
     return status;
 }
 
-/* What the cluster cannot give now is no reason to refuse; nor is a picture that does not come. */
+/* Only warn if the cluster cannot run the job now; do not refuse the job if the cluster cannot be
+ * loaded. */
 static void warn_of_cluster(struct cluster_client *store, const struct job_spec *spec)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -168,7 +169,7 @@ static void warn_of_cluster(struct cluster_client *store, const struct job_spec 
         fprintf(stderr, "firnctl: warning: %s\n", warnings.texts[i]);
 }
 
-/* The texts of what is written; the caller frees them. */
+/* The encoded records of a submission; the caller frees them. */
 struct job_texts {
     char *spec, *desired, *identity, *checkpoint; /* checkpoint: NULL for none */
 };
@@ -190,8 +191,8 @@ static char *text_of(json_t *tree)
 }
 
 /*
- * The spec, the first wish and the checkpoint to begin from, if no such job exists. What a node may
- * still have written about an earlier job of this name while that was being removed goes with it.
+ * Write the spec, the desired state and the checkpoint to begin from, if no such job exists. Delete
+ * keys that a node may still have written while an earlier job of this name was being removed.
  */
 static int send_job(struct cluster_client *store, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
@@ -279,7 +280,7 @@ static int say_json(const struct cluster_client *store, const struct submission 
                        error);
 }
 
-/* Names of jobs are used again, and clusters share disks: this is not. */
+/* Names of jobs are reused, and clusters share disks: the identity is unique. */
 static int make_identity(struct submission_record *identity, struct error *error)
 {
     uint32_t number;

@@ -5,7 +5,7 @@
 
 #include "base/plural.h"
 
-/* What could take part in the job now. */
+/* The resources that the job could use now. */
 struct offer {
     unsigned nodes, slots;
     unsigned draining;   /* nodes */

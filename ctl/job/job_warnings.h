@@ -1,5 +1,5 @@
-/* What a job file asks for and the cluster cannot give at the moment: the job is good, and waits
- * or makes do, but somebody who has just submitted it wants to know. */
+/* Warn about requests of a job that the cluster cannot fulfil at the moment. The job is valid, and
+ * waits or runs with less. */
 #pragma once
 
 #include "ctl/cluster/cluster.h"

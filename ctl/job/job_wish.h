@@ -1,4 +1,4 @@
-/* Changing what a job is asked for, jobs/<job>/desired, without losing another person's change. */
+/* Change the desired state of a job, jobs/<job>/desired, without losing a concurrent change. */
 #pragma once
 
 #include "ctl/cluster/cluster_client.h"

@@ -1,4 +1,4 @@
-/* firnctl plan: what the planner would choose, and what it weighed against it. */
+/* firnctl plan: print the planner's choice and its alternatives. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -148,7 +148,7 @@ static int tell_json(const struct dry_run *run, struct error *error)
     return output_json(tree, error);
 }
 
-/* What backward computes again because it was not kept. */
+/* Name the activations that backward recomputes. */
 static const char *again_words(enum plan_recompute recompute)
 {
     static const char *const words[] = {[PLAN_RECOMPUTE_NONE] = "",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Powers of 1024 whatever is written: memory is never sold otherwise. */
+/* Parse memory in powers of 1024 for every suffix: memory sizes are powers of two. */
 static int parse_memory(const char *text, uint64_t *ret_bytes)
 {
     static const struct {

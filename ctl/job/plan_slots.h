@@ -30,8 +30,8 @@ int plan_slots_of(const struct cluster *cluster, struct planner_slot **ret_slots
 /** plan_slots_measured() - some slot's speed was measured, which then is the speed of all */
 bool plan_slots_measured(const struct planner_slot *slots, unsigned count);
 
-/** plan_slots_time_words() - what a plan's times for such slots are made from, one line without its
- * end. @precision: the job's */
+/** plan_slots_time_words() - describe the basis of a plan's times for such slots, in one line
+ * without its end. @precision: the job's */
 const char *plan_slots_time_words(const struct planner_slot *slots, unsigned count,
                                   enum job_precision precision,
                                   char ret_words[PLAN_SLOTS_WORDS_SIZE]);

@@ -72,7 +72,7 @@ static int lock_dir(const char *dir, int *ret_lock, struct error *error)
     return 0;
 }
 
-/* What every command on a cluster that is up begins with. */
+/* Lock and load the state of a cluster that is up; every such command begins with it. */
 static int open_cluster(const struct arguments *arguments, int *ret_lock,
                         struct local_cluster *ret_cluster, struct error *error)
 {

@@ -1,6 +1,6 @@
 /*
- * DIR/cluster.json: what `firnctl local up` has started, so that the other local commands find it.
- * It is there while the cluster is up; the data below DIR stays when it goes.
+ * DIR/cluster.json: the processes that `firnctl local up` has started, for the other local
+ * commands. The file exists while the cluster is up; the data below DIR stays afterwards.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #define LOCAL_NODES_MAX    26
 #define LOCAL_PATH_SIZE    768
 #define LOCAL_CLUSTER_NAME "local"
-#define LOCAL_SHORT_RUN    "/tmp/firn-" /* what a short run_root begins with */
+#define LOCAL_SHORT_RUN    "/tmp/firn-" /* prefix of a short run_root */
 
 struct local_node {
     char name[NAME_SIZE];
@@ -20,7 +20,7 @@ struct local_node {
 
 struct local_cluster {
     char dir[LOCAL_PATH_SIZE];      /* absolute */
-    char run_root[LOCAL_PATH_SIZE]; /* sockets: DIR/run, or a short folder where DIR is too long */
+    char run_root[LOCAL_PATH_SIZE]; /* sockets: DIR/run, or a short folder if DIR is too long */
     unsigned slots, threads;
     unsigned memory_mb; /* that a slot offers to plans; 0: its share of the machine */
     bool own_disks;     /* each node has a checkpoint folder of its own; else all share one */
@@ -30,19 +30,22 @@ struct local_cluster {
     struct local_node nodes[LOCAL_NODES_MAX];
 };
 
-/** local_state_encode(), local_state_decode() - the file's text; malloc'ed, NULL: no memory */
+/** local_state_encode(), local_state_decode() - encode and decode the file's text; malloc'ed, NULL:
+ * no memory */
 char *local_state_encode(const struct local_cluster *cluster);
 int local_state_decode(const char *text, size_t size_bytes, const char *where,
                        struct local_cluster *ret_cluster, struct error *error) CHECK_RESULT;
 
-/** local_state_load() - -ENOENT: nothing is up there */
+/** local_state_load() - read the file; -ENOENT: no cluster is up in @dir */
 int local_state_load(const char *dir, struct local_cluster *ret_cluster,
                      struct error *error) CHECK_RESULT;
-/** local_state_load_earlier() - of the cluster that was taken down last in @dir; -ENOENT: none */
+/** local_state_load_earlier() - read the state of the cluster that was taken down last in @dir;
+ * -ENOENT: none */
 int local_state_load_earlier(const char *dir, struct local_cluster *ret_cluster,
                              struct error *error) CHECK_RESULT;
 int local_state_save(const struct local_cluster *cluster, struct error *error) CHECK_RESULT;
-/** local_state_remove() - it is down; what it was like stays for the next local up */
+/** local_state_remove() - remove the file when the cluster is down; keep its settings for the next
+ * local up */
 int local_state_remove(const struct local_cluster *cluster, struct error *error) CHECK_RESULT;
 
 /** local_find_node() - NULL and @error when there is none of that name */

@@ -1,7 +1,6 @@
 /*
- * The workers of a local cluster's node, found by what their command lines say: a firn-worker whose
- * --socket lies in that node's folder of sockets. firnd's own knowledge is not asked, because firnd
- * may be dead.
+ * Find the workers of a local cluster's node by their command lines: a firn-worker with a --socket
+ * in that node's folder of sockets. firnd is not asked, because firnd may be dead.
  */
 #pragma once
 

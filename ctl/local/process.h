@@ -33,7 +33,8 @@ struct process {
 int process_spawn(const char *program, const char *const *arguments, const char *log_path,
                   struct process *ret_process, struct error *error) CHECK_RESULT;
 
-/** process_identify() - who @pid is now; -ESRCH when it is gone or a zombie */
+/** process_identify() - return the identity of the process @pid now; -ESRCH when it is gone or a
+ * zombie */
 int process_identify(pid_t pid, struct process *ret_process) CHECK_RESULT;
 /** process_alive() - the very process is still there */
 bool process_alive(const struct process *process);

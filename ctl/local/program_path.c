@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PATH, and where Debian puts what only daemons used to need. */
+/* The default PATH, with the sbin folders, where Debian installs daemons. */
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 static bool beside_us(const char *name, char ret_path[PROCESS_PATH_SIZE])

@@ -3,6 +3,6 @@
 
 #include "ctl/local/process.h"
 
-/** program_path_find() - 0; -ENOENT with what to do about it */
+/** program_path_find() - find a program. Return: 0; -ENOENT, with the remedy in @error */
 int program_path_find(const char *name, char ret_path[PROCESS_PATH_SIZE],
                       struct error *error) CHECK_RESULT;

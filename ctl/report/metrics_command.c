@@ -95,7 +95,7 @@ static int follow(struct collector *collector, struct printer *printer, uint64_t
     return status;
 }
 
-/* What makes the answer less than the whole truth. */
+/* Report conditions that make the printed metrics incomplete. */
 static int judge(const struct collector *collector, const struct printer *printer, uint64_t from,
                  uint64_t committed, struct error *error)
 {

@@ -1,7 +1,7 @@
 /*
- * Metrics know each step once, by the generation that committed it first. That a generation had to
- * begin before that, at a checkpoint, is told by its event: it carries the step which the
- * generation committed first. The difference is what was lost and computed again.
+ * Metrics list each step once, under the generation that committed it first. The event of a
+ * generation has the first step that this generation committed. If that step is below an earlier
+ * generation's last step, the difference is the number of steps lost and recomputed.
  */
 #include "ctl/report/report_facts.h"
 
@@ -60,7 +60,8 @@ static int take_step(struct report_facts *facts, const struct history_step *step
     return 0;
 }
 
-/* "generation 3 (node b lost): 3 stages x 2 replicas, pause 140 ms": what stands in the brackets.
+/* Copy the text in the brackets of "generation 3 (node b lost): 3 stages x 2 replicas, pause 140
+ * ms".
  */
 static void take_reason(struct report_generation *generation, const char *text)
 {

@@ -1,4 +1,4 @@
-/* What a run's metrics and events say about how it went: the numbers of `firnctl report`. */
+/* Compute the numbers of `firnctl report` from a run's metrics and events. */
 #pragma once
 
 #include "ctl/cluster/event_list.h"

@@ -1,4 +1,4 @@
-/* firnctl top: who computes what right now, and who is slow. */
+/* firnctl top: show the work of every slot right now, and mark slow workers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "ctl/view/text_table.h"
 
 #define PERIOD_NS    NS_PER_SECOND
-#define KEY_NS       (NS_PER_SECOND / 10) /* between two looks at the keyboard */
+#define KEY_NS       (NS_PER_SECOND / 10) /* between two polls of the keyboard */
 #define WIDE_COLUMNS 100
 
 /* ---- text ---- */
@@ -31,7 +31,8 @@ static const char *share(double part, double whole, char text[FORMAT_SIZE])
     return text;
 }
 
-/* What 80 columns have no room for beside the layers and a remark. */
+/* Return whether the terminal is too narrow for the optional columns beside the layers and a
+ * remark. */
 static bool is_narrow(void)
 {
     return terminal_columns() < WIDE_COLUMNS;

@@ -21,7 +21,8 @@ struct watch {
     struct cluster_client *store;
     const char *job;
     struct collector collector;
-    struct collector steps; /* while etcd is away: from the nodes, since what it said last */
+    struct collector steps; /* while etcd is unreachable: from the nodes, since etcd's last
+                             * progress */
     struct terminal_picture picture;
     bool live, store_away, looked, refused;
     uint64_t since_ns;
@@ -121,7 +122,7 @@ static void say_store(struct watch *watch, const struct error *error)
     watch->store_away = error->code != 0;
 }
 
-/* Progress is etcd's word otherwise; the nodes have it in their metrics. */
+/* Read progress from the nodes' metrics while etcd is unreachable. */
 static int ask_for_progress(struct watch *watch, const struct cluster *cluster,
                             struct cluster_job *job, struct error *error)
 {

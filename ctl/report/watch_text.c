@@ -1,4 +1,4 @@
-/* What `watch` says about a job at one moment: a line, or a picture of several. */
+/* Text of `watch` about a job at one moment: one line, or a picture of several. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

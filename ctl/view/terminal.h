@@ -1,6 +1,6 @@
 /*
- * What the terminal can do: its width, colours, and a picture of a few lines that is drawn over
- * itself again and again while finished lines scroll away above it.
+ * Features of the terminal: its width, colours, and a picture of a few lines that is redrawn in
+ * place while finished lines scroll away above it.
  */
 #pragma once
 

@@ -66,7 +66,7 @@ static size_t problem_line(const struct reader *reader)
     return line;
 }
 
-/* The most frequent cause of what the parser calls a character that cannot start any token. */
+/* Detect the most frequent cause of libyaml's "character that cannot start any token". */
 static bool begins_with_tab(const struct reader *reader, size_t line)
 {
     const char *at = reader->text, *end = reader->text + reader->size_bytes;
@@ -156,7 +156,7 @@ static int read_scalar(struct reader *reader, json_t **ret_value)
     }
     status = yaml_scalar_parse(text, ret_value);
     if (status ==
-        -ERANGE) { /* stays a text: whoever wants a number there says which, with the key */
+        -ERANGE) { /* stays a text: the decoder of the key reports the wrong type, with the key */
         *ret_value = json_string(text);
         status = *ret_value ? 0 : -ENOMEM;
     }

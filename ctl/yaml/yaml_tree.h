@@ -1,10 +1,10 @@
 /*
- * A YAML text as a JSON tree, and the line on which each key stands.
+ * Parse a YAML text to a JSON tree, with the line of each key.
  *
  * One document of maps, lists and scalars. Plain scalars get the types of YAML 1.2's core schema
- * (null, true, 12, 0x1f, 1e-3), so `yes` and `on` stay texts; quoted ones are always texts. What
- * could surprise is refused with its line rather than guessed: duplicate keys, tags other than
- * !!str, merge keys, infinite and NaN numbers, a second document.
+ * (null, true, 12, 0x1f, 1e-3), so `yes` and `on` stay texts; quoted ones are always texts.
+ * Ambiguous input is refused with its line: duplicate keys, tags other than !!str, merge keys,
+ * infinite and NaN numbers, a second document.
  *
  * Everything is bounded below; an alias counts as all the nodes that it stands for, and the texts
  * of all aliases together are as long as a file may be.
@@ -23,7 +23,7 @@
 struct yaml_tree;
 
 /**
- * yaml_tree_parse() - @text, which need not end with a zero
+ * yaml_tree_parse() - parse @text, which need not end with a zero
  * @where: the file's name, for messages
  *
  * Return: 0; -EINVAL with "demo.yaml:12: ..."; -E2BIG (one of the bounds above); -ENOMEM.
@@ -32,11 +32,11 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
                     struct yaml_tree **ret_tree, struct error *error) CHECK_RESULT;
 void yaml_tree_free(struct yaml_tree *tree);
 
-/** yaml_tree_root() - borrowed; null for an empty text */
+/** yaml_tree_root() - return the tree, borrowed; null for an empty text */
 json_t *yaml_tree_root(const struct yaml_tree *tree);
 
 /**
- * yaml_tree_line() - where the key @key_path ("train.optimizer.lr") stands, from 1; 0: nowhere
- * @tree: a struct yaml_tree; the type is what job_spec_decode() wants
+ * yaml_tree_line() - return the line of the key @key_path ("train.optimizer.lr"), from 1; 0: none;
+ * @tree: a struct yaml_tree; void * is the type for job_spec_decode()
  */
 unsigned yaml_tree_line(void *tree, const char *key_path);

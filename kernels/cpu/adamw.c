@@ -1,6 +1,6 @@
 /*
  * AdamW, one pass over memory. Bias correction multiplies in f64 by repeated squaring and not with
- * pow(), whose last bit belongs to the C library.
+ * pow(), which differs in the last bit between C libraries.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/vector.h"

@@ -2,15 +2,15 @@
  * Causal attention by tiles (Dao et al., "FlashAttention", NeurIPS 2022; the running softmax is
  * Milakov and Gimelshein's, 2018).
  *
- * A head of a sample is the share of a thread; in backward, all query heads that meet one head of
- * keys and values, since they add to the same gradients. Its scores exist one tile at a time, 64
- * queries by up to 256 keys, made and used by small matrix products while they are in the cache;
- * tiles above the diagonal are never made. Forward keeps of each row the highest score so far and
- * the sum of exponentials below it, and rescales the output when a new tile has a higher one.
- * Backward makes the probabilities again from the kept log-sum.
+ * The share of a thread is one head of a sample; in backward, all query heads of one head of keys
+ * and values, because these query heads add to the same gradients. Scores exist one tile at a time,
+ * 64 queries by up to 256 keys, made and used by small matrix products while they are in the
+ * cache; tiles above the diagonal are never made. Forward keeps of each row the highest score so
+ * far and the sum of exponentials below it, and rescales the output when a new tile has a higher
+ * one. Backward makes the probabilities again from the kept log-sum.
  *
  * Invariant: the order of the tiles and of the sums is a function of the shape, so the bits depend
- * neither on the thread count nor on which thread takes which head.
+ * neither on the thread count nor on the assignment of heads to threads.
  */
 #include "base/logarithm.h"
 #include "kernels/cpu/blas.h"
@@ -21,7 +21,7 @@
 #define QUERIES DEVICE_TILE_QUERIES
 #define KEYS    DEVICE_TILE_KEYS
 
-/* One query head of one sample, with the keys and values that it meets: (T, D) matrices whose rows
+/* One query head of one sample, with its keys and values: (T, D) matrices whose rows
    are @stride (qkv) or @width (output) apart. */
 struct head {
     const float *query, *key, *value, *d_output;
@@ -44,7 +44,7 @@ struct attention {
     float *d_qkv, *new_output, *new_log_sum;
 };
 
-/* Of query head @index of all samples: which head of keys and values it meets. */
+/* Return the head of keys and values for query head @index of all samples. */
 static size_t kv_head_of(const struct kernel_attention *shape, size_t index)
 {
     return index % shape->heads / (shape->heads / shape->kv_heads);
@@ -90,7 +90,8 @@ static struct tile tile_at(const struct head *h, size_t query, size_t key)
     return t;
 }
 
-/* How many keys of the tile row @r of it may see: at least one, and all of them off the diagonal.
+/* Return the number of keys of the tile that are visible to its row @r: at least one, and all of
+ * them off the diagonal.
  */
 static size_t visible_keys(const struct tile *t, size_t r)
 {
@@ -179,7 +180,7 @@ static float exponentiate(float *row, float shift, size_t visible, size_t keys)
     return vec_sum(sum);
 }
 
-/* What forward knows of the rows of a block of queries after some tiles. */
+/* The state of forward for the rows of a block of queries after some tiles. */
 struct running_softmax {
     float highest[QUERIES], sum[QUERIES];
 };

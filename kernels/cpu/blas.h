@@ -1,12 +1,12 @@
 /*
  * Matrix products by OpenBLAS, always on the calling thread.
  *
- * Problem: OpenBLAS divides a product among threads of its own. How many it takes depends on state
- * of the calling thread (OpenMP's count is one a thread, and a new thread begins with all cores)
- * and on who else is calling, and the bits of a product can depend on how it is divided.
+ * Problem: OpenBLAS divides a product among threads of its own. The number of these threads depends
+ * on state of the calling thread (OpenMP keeps one count per thread, and a new thread begins with
+ * all cores) and on concurrent callers. The bits of a product can depend on the division.
  *
- * Design: the team of the device divides the work (device.h), and every call says again that its
- * thread has one. The sum over the inner dimension is never divided.
+ * Design: the team of the device divides the work (device.h), and every call sets the count of its
+ * thread to one again. The sum over the inner dimension is never divided.
  */
 #pragma once
 
@@ -24,5 +24,5 @@ struct blas_product {
     float *result;
 };
 
-/** blas_multiply() - dimensions and strides at most INT_MAX */
+/** blas_multiply() - multiply; dimensions and strides at most INT_MAX */
 void blas_multiply(const struct blas_product *product);

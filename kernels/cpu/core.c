@@ -6,8 +6,8 @@
 #include "base/compiler.h"
 #include "kernels/openblas_core.h"
 
-/* Those of OpenBLAS that use no AVX2. Names that are not here, of later versions say, may be better
- * than all that is known here. */
+/* The cores of OpenBLAS that use no AVX2. A name that is not in this list, from a later version for
+ * example, may be better than every core known here. */
 static const char *const old_cores[] = {
     "Unknown", "Katmai",    "Coppermine", "Northwood", "Prescott",    "Banias",       "Atom",
     "Core2",   "Penryn",    "Dunnington", "Nehalem",   "Sandybridge", "Athlon",       "Opteron",

@@ -27,7 +27,7 @@ struct cross_entropy {
     size_t vocab, stride; /* elements of a row, and from one to the next */
 };
 
-/* @exponentials: NULL, or where they go; may be @row itself */
+/* @exponentials: NULL, or memory for the exponentials; may be @row itself */
 static float sum_block(float *exponentials, const float *row, float highest, size_t count)
 {
     vec sum = vec_zero();
@@ -41,7 +41,7 @@ static float sum_block(float *exponentials, const float *row, float highest, siz
     return vec_sum(sum);
 }
 
-/* Nobody asks for the row's token. */
+/* Write loss and gradients of a row whose target does not count. */
 static void ignored_row(const struct cross_entropy *ce, size_t row)
 {
     ce->losses[row] = 0.0f;

@@ -5,8 +5,8 @@
 
 struct team;
 
-/* A tile of attention scores: rows (queries) by columns (keys). Two of them and one row's sums lie
-   in half of a 1 MiB L2 cache together with the keys and values that they meet. */
+/* A tile of attention scores: rows (queries) by columns (keys). Two tiles and one row's sums fit
+ * into half of a 1 MiB L2 cache together with their keys and values. */
 #define DEVICE_TILE_QUERIES 64
 #define DEVICE_TILE_KEYS    256
 
@@ -17,7 +17,7 @@ struct device_scratch {
 
 struct kernel_device {
     struct team *team;
-    struct device_scratch *scratch; /* one a member of the team */
+    struct device_scratch *scratch; /* one per member of the team */
 };
 
 int device_open(const struct kernel_options *options, struct kernel_device **ret_device,
@@ -25,7 +25,7 @@ int device_open(const struct kernel_options *options, struct kernel_device **ret
 void device_close(struct kernel_device *device);
 int device_allocate(struct kernel_device *device, size_t size_bytes,
                     void **ret_memory) CHECK_RESULT;
-/* Nobody knows: the memory of the host is everybody's. */
+/* Leave both numbers alone: the memory of the host is shared by all processes. */
 void device_memory(struct kernel_device *device, size_t *ret_free_bytes, size_t *ret_total_bytes);
 void device_release(struct kernel_device *device, void *memory);
 void device_copy(struct kernel_device *device, void *to, const void *from, size_t size_bytes);
@@ -48,7 +48,7 @@ void device_transfer(struct kernel_device *device, enum kernel_queue queue, void
 int device_attention_prepare(struct kernel_device *device, struct kernel_attention shape);
 void device_describe(struct kernel_device *device, char *ret_text, size_t size);
 
-/* Part of an operation: the items [begin, end) of its rows, columns or elements. */
+/* Compute part of an operation: the items [begin, end) of its rows, columns or elements. */
 typedef void (*device_share)(const void *context, size_t begin, size_t end,
                              struct device_scratch *scratch);
 

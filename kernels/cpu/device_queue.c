@@ -1,5 +1,5 @@
 /*
- * Queues and events where there is nothing to wait for: a call on the CPU has finished when it
+ * Queues and events of the CPU, which never wait: a call on the CPU has finished when it
  * returns, so every event has passed, and a transfer is a copy.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "kernels/cpu/team.h"
 
 struct kernel_event {
-    unsigned records; /* how often it was recorded: for a debugger */
+    unsigned records; /* number of recordings: for a debugger */
 };
 
 int device_event_new(struct kernel_device *device, struct kernel_event **ret_event)

@@ -28,7 +28,7 @@ void OPERATION(tree_add)(struct kernel_device *device, float *output, const floa
     device_for(device, count, GRAIN, sum_share, &(struct sum){output, a, b});
 }
 
-/* Activations are f32, as parameters are. */
+/* Copy the parameters: activations are f32, as parameters are. */
 void OPERATION(weights)(struct kernel_device *device, void *weights, const float *parameters,
                         size_t count)
 {

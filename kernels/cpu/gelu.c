@@ -12,7 +12,7 @@
 
 /* 2 u = x (LINEAR + CUBIC x^2) */
 #define LINEAR 0x1.988454p+0f /* 2 sqrt(2 / pi) */
-#define CUBIC  0x1.2444f2p-4f /* 0.044715 of it */
+#define CUBIC  0x1.2444f2p-4f /* LINEAR times 0.044715 */
 
 struct gelu {
     float *output;

@@ -25,7 +25,7 @@ static struct headnorm headnorm_of(struct kernel_attention shape)
         .shape = shape, .depth = depth, .stride = shape.width + 2 * shape.kv_heads * depth};
 }
 
-/* Heads that have a norm: queries, then keys. */
+/* Return the number of heads with a norm: queries, then keys. */
 static size_t norm_count(const struct headnorm *h)
 {
     return h->shape.heads + h->shape.kv_heads;
@@ -122,7 +122,7 @@ void OPERATION(headnorm_forward)(struct kernel_device *device, void *output, flo
     device_for(device, shape.batch * shape.context, ROW_GRAIN, forward_share, &h);
 }
 
-/* The weights first: the gradient of the output is gone after the other. */
+/* The weights' gradients come first: the input's gradient overwrites the output's. */
 void OPERATION(headnorm_backward)(struct kernel_device *device, void *d_qkv, float *d_q_weight,
                                   float *d_k_weight, const void *qkv, const void *q_weight,
                                   const void *k_weight, const float *rstd,

@@ -1,7 +1,7 @@
 /*
- * Layer normalization (Ba, Kiros and Hinton, 2016). Rows are split among the threads, but for the
- * gradients of weight and bias, which are sums over rows: there the columns are split, and each
- * column adds its rows in index order.
+ * Layer normalization (Ba, Kiros and Hinton, 2016). Rows are split among the threads. The gradients
+ * of weight and bias are sums over rows: for them the columns are split, and each column adds its
+ * rows in index order.
  */
 #include "kernels/cpu/level.h"
 #include "kernels/cpu/row.h"

@@ -10,5 +10,5 @@
 
 enum cpu_level { CPU_PORTABLE, CPU_AVX2, CPU_AVX512, CPU_LEVELS };
 
-/** kernel_cpu_level() - the table of one level, or NULL where it cannot run */
+/** kernel_cpu_level() - return the table of one level, or NULL when the processor cannot run it */
 const struct kernel *kernel_cpu_level(enum cpu_level level);

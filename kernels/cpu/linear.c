@@ -1,7 +1,7 @@
 /*
  * Linear layers: three matrix products.
  *
- * Invariant: how a product is divided is a function of its shape and the number of threads alone.
+ * Invariant: the division of a product is a function of its shape and the number of threads alone.
  * Each thread makes whole columns (or rows) of the result by one call of OpenBLAS.
  */
 #include "kernels/cpu/blas.h"
@@ -33,7 +33,7 @@ static void columns_share(const void *context, size_t begin, size_t end,
     blas_multiply(&p);
 }
 
-/* Matrices of which nothing is said are contiguous. */
+/* Multiply. A matrix without a given stride is contiguous. */
 static void multiply(struct kernel_device *device, struct blas_product p)
 {
     if (p.left_stride == 0)
@@ -105,7 +105,7 @@ void OPERATION(linear_forward)(struct kernel_device *device, void *output, const
     multiply(device, p);
 }
 
-/* The product is most of the work, and GELU reads what is still in a cache or not: nothing to fuse.
+/* The product is most of the work; a fused GELU would save nothing.
  */
 void OPERATION(linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
                                     const void *input, const void *weight, const void *bias,

@@ -1,4 +1,4 @@
-/* What several operations do to one row of numbers. */
+/* Operations on one row of numbers that several kernels share. */
 #pragma once
 
 #include "kernels/cpu/vector.h"

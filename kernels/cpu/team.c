@@ -108,7 +108,7 @@ void team_run(struct team *team, team_task task, void *context)
     wait_for_members(team);
 }
 
-/* Signals are the main thread's business: members start with all of them blocked. */
+/* Start the members with all signals blocked: the main thread handles signals. */
 static int start_members(struct team *team)
 {
     sigset_t all, before;

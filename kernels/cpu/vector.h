@@ -1,7 +1,7 @@
 /*
  * Sixteen f32 lanes, on every machine.
  *
- * A vec is one register with AVX-512, two with AVX2 and an array elsewhere. Whatever it is, lane i
+ * A vec is one register with AVX-512, two with AVX2 and an array elsewhere. In every form, lane i
  * of a sum gets the same elements, fma rounds once, and the lanes are added in the same tree; so a
  * result does not depend on the machine's width. Loads and stores need no alignment.
  *

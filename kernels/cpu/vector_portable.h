@@ -1,7 +1,7 @@
 /*
- * vector.h in plain C: the definition that the other two must agree with, and what runs where they
- * cannot. Without an fma instruction fmaf() is a slow library call; it is kept, because a result
- * that depended on the machine would be worse.
+ * vector.h in plain C: the definition that the other two must agree with, and the fallback for
+ * processors without AVX2. Without an fma instruction fmaf() is a slow library call; it is kept,
+ * because the result must not depend on the machine.
  */
 #pragma once
 

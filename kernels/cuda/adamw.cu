@@ -1,7 +1,7 @@
 /*
  * AdamW: one launch for all tensors of a stage. A block takes MAP-sized runs of one tensor; the
- * table of tensors lies in the workspace with each one's first block, and a block finds its tensor
- * by bisection.
+ * table of tensors is in the workspace, with the first block of each tensor, and a block finds its
+ * tensor by bisection.
  *
  * With bf16 activations the same pass writes the working copy of the weights, rounded to nearest
  * or, if asked for, stochastically: up with the probability of the part cut off. The random bits
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* By repeated squaring: pow()'s last bit belongs to the C library. */
+/* Compute the power by repeated squaring: pow() differs in the last bit between C libraries. */
 static double power(double base, uint64_t exponent)
 {
     double result = 1.0;

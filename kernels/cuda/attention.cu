@@ -126,7 +126,7 @@ void attention_own_backward(struct kernel_device *device, bfloat *d_qkv, const b
     own_backward(device, d_qkv, d_output, output, log_sum, qkv, view);
 }
 
-/* ---- the operations: cuDNN where it was chosen, which is in bf16 alone ---- */
+/* ---- the operations: cuDNN where it was chosen, in bf16 only ---- */
 
 static bool chosen_forward(struct kernel_device *, float *, float *, const float *,
                            const attention_view &)
@@ -158,7 +158,7 @@ template <typename T>
 int cuda_attention_prepare(struct kernel_device *device, struct kernel_attention shape)
 {
     attention_view view = view_of(&shape);
-    /* what does not fit fails at its first use, as without cuDNN */
+    /* a shape that does not fit fails at its first use, as without cuDNN */
     bool small = view.depth <= ATTENTION_ROWS_DEPTH_MAX && workspace_fits(view);
 
     return std::is_same<T, bfloat>::value && small ? attention_choose(device, view) : 0;

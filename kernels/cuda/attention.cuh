@@ -5,28 +5,29 @@
  *
  * Backward has no atomics, so that its bits do not depend on timing: one kernel owns keys and makes
  * d_key and d_value over all later queries in order, another one owns queries and makes d_query
- * over all earlier keys. The scores are made twice for it; that is the price. Where several query
- * heads meet the same keys, the owner of keys goes over them in order.
+ * over all earlier keys. The price is that the scores are made twice. Where several query heads
+ * share the same keys, the owner of keys goes over these heads in order.
  *
  * Two implementations of our own: attention_tiles.cu with matrix instructions for bf16 and heads of
- * 64 or 128, and attention_rows.cu, a warp a row, for everything else. Which one follows from type
- * and shape. In bf16 cuDNN's stands before them where it does as well (attention_choice.cuh).
+ * 64 or 128, and attention_rows.cu, a warp a row, for everything else. Type and shape decide
+ * between them. In bf16 cuDNN's attention is preferred where it passes its trial
+ * (attention_choice.cuh).
  */
 #pragma once
 
 #include "kernels/cuda/device.cuh"
 
-/* Where things lie: qkv (B,T,C+2KD), output (B,T,C), log_sum and delta (B,H,T). */
+/* Layouts: qkv (B,T,C+2KD), output (B,T,C), log_sum and delta (B,H,T). */
 struct attention_view {
     unsigned batch, context, width, heads, depth;
-    unsigned kv_heads, group; /* query heads that meet one head of keys and values */
+    unsigned kv_heads, group; /* query heads per head of keys and values */
     unsigned stride;          /* between rows of qkv: C + 2KD */
     float scale;              /* of scores: 1 / sqrt(depth) */
 };
 
 enum attention_part { ATTENTION_QUERY, ATTENTION_KEY, ATTENTION_VALUE };
 
-/* @head: a query head, also for the keys and values that it meets */
+/* @head: a query head, also for its keys and values */
 __host__ __device__ inline size_t attention_qkv_index(const attention_view &a, attention_part part,
                                                       unsigned batch, unsigned head, unsigned row)
 {

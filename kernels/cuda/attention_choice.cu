@@ -19,19 +19,20 @@ struct direction {
 struct choice {
     attention_view view;
     struct direction forward, backward;
-    void *workspace; /* of the larger of both; NULL: none */
+    void *workspace; /* for the larger graph; NULL: none */
 };
 
 struct attention_choices {
     struct cudnn cudnn;
-    char reason[REASON_SIZE]; /* why there is no cuDNN, else "" */
+    char reason[REASON_SIZE]; /* why cuDNN is missing, else "" */
     unsigned count;
     struct choice choices[SHAPES_MAX];
 };
 
 /* ---- the library ---- */
 
-/* NULL: switched off. The emulator's memory is not for the real library. */
+/* Return the path of cuDNN; NULL: switched off. The real library cannot use the emulator's memory.
+ */
 static const char *library_path(void)
 {
 #ifdef __CUDACC__
@@ -50,8 +51,8 @@ size_t attention_choices_version(void)
     return path != NULL && cudnn_open(path, &cudnn, NULL) == 0 ? cudnn.version : 0;
 }
 
-/* Where there is no library there are our kernels; where there is one it counts on all GPUs of its
- * kind, and to go on without it would give other bits than the others have. */
+/* Find cuDNN. Without the library our own kernels compute. A library that is present but fails is
+ * an error: to go on without it would give other bits than on the other GPUs of the same kind. */
 static int find_cudnn(struct attention_choices *choices, cudaStream_t stream, struct error *error)
 {
     const char *path = library_path();
@@ -135,7 +136,7 @@ static void plan(const struct cudnn *cudnn, const attention_view &view, struct c
         stay(&choice->backward, error.text);
 }
 
-/* Whether what was planned keeps its promises; -ENOMEM. */
+/* Test the planned graphs against our own kernels. Return: 0 or -ENOMEM. */
 static int test(struct kernel_device *device, struct choice *choice)
 {
     struct attention_trial trial = {};
@@ -150,7 +151,7 @@ static int test(struct kernel_device *device, struct choice *choice)
     return 0;
 }
 
-/* For good: steps that were recorded have its address. */
+/* Take the workspace until the device closes: recorded steps have its address. */
 static int take_workspace(struct choice *choice)
 {
     size_t forward = choice->forward.graph.graph.workspace_bytes;
@@ -159,7 +160,7 @@ static int take_workspace(struct choice *choice)
 
     if (wanted == 0 || cudaMalloc(&choice->workspace, wanted) == cudaSuccess)
         return 0;
-    (void)cudaGetLastError(); /* told here, and not sticky */
+    (void)cudaGetLastError(); /* reported here, not sticky */
     return -ENOMEM;
 }
 

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-/* Below every score, and no infinity: a difference of two is a number. */
+/* Below every score, but finite: a difference of two such values is a number. */
 #define LOWEST (-3.0e38f)
 
 /* The shapes of one graph, for @samples of the micro-batch. */
@@ -43,7 +43,7 @@ static struct shapes shapes_of(const attention_view &view, unsigned samples)
     return s;
 }
 
-/* One more value: a pointwise operation of f32 in @layout. */
+/* Add a pointwise operation in f32; return its value, in @layout. */
 static cudnn_descriptor apply(struct cudnn_graph *g, struct cudnn_layout layout,
                               enum cudnn_pointwise mode, cudnn_descriptor a, cudnn_descriptor b)
 {
@@ -75,7 +75,7 @@ static cudnn_descriptor index_along(struct cudnn_graph *g, struct cudnn_layout l
     return result;
 }
 
-/* Scores of keys that come after their query become @lowest. */
+/* Set the scores of keys behind their query to @lowest. */
 static cudnn_descriptor hide_later(struct cudnn_graph *g, struct cudnn_layout layout,
                                    cudnn_descriptor scores, cudnn_descriptor lowest)
 {
@@ -119,7 +119,7 @@ static void build_forward(struct cudnn_graph *g, const struct shapes *s)
 /* ---- backward: memory is query, key, value, output, d_output, log_sum, delta, one, scale, lowest,
  * d_query, d_key, d_value ---- */
 
-/* @result = @a @b, whose heads are summed where several of them meet one of keys and values. */
+/* @result = @a @b. Heads are summed where several query heads share one head of keys and values. */
 static void multiply_into_heads(struct cudnn_graph *g, const struct shapes *s, cudnn_descriptor a,
                                 cudnn_descriptor b, cudnn_descriptor result)
 {
@@ -187,7 +187,7 @@ static int plan(const struct cudnn *cudnn, const attention_view &view, unsigned 
     return status;
 }
 
-/* The whole micro-batch at once, or the largest part of it that the workspace has room for. */
+/* Plan the whole micro-batch at once, or the largest part of it that fits the workspace. */
 static int plan_parts(const struct cudnn *cudnn, const attention_view &view, build_graph build,
                       size_t workspace_max, struct attention_graph *ret_graph, struct error *error)
 {
@@ -221,7 +221,7 @@ void attention_graph_drop(struct attention_graph *graph)
 
 /* ---- running ---- */
 
-/* What one part of the micro-batch finds where, by the order of the graph's memory. */
+/* Return the addresses for one part of the micro-batch, in the order of the graph's memory. */
 static size_t value_begin(const attention_view &view)
 {
     return attention_qkv_index(view, ATTENTION_VALUE, 0, 0, 0);

@@ -8,7 +8,7 @@
 
 #define ROWS_WARPS 4
 
-/* Which row of one of @heads heads this warp owns; false for a warp past the end. */
+/* The row of one of @heads heads that this warp owns; false for a warp past the end. */
 struct owned_row {
     unsigned batch, head, row;
 };

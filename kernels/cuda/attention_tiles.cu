@@ -88,7 +88,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     tile_load<DEPTH, TILE_ROWS>(queries, query_rows, stride, place.first_row, view.context);
     for (unsigned key = 0; key <= place.first_row; key += TILE_ROWS) {
         mma_sum scores[TILE_ROWS / 8];
-        __syncthreads(); /* everybody is done with the last tile */
+        __syncthreads(); /* all threads have read the last tile */
         tile_load<DEPTH, TILE_ROWS>(keys, key_rows, stride, key, view.context);
         tile_load<DEPTH, TILE_ROWS>(values, value_rows, stride, key, view.context);
         __syncthreads();

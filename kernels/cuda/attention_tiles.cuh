@@ -30,7 +30,7 @@ template <int DEPTH> __host__ __device__ constexpr size_t tile_elements(int rows
  * @row_count
  * @from: row 0 of the head; @stride: elements between its rows, a multiple of 8
  *
- * All threads of the block; a barrier must follow before anyone reads.
+ * All threads of the block; a barrier must follow before any thread reads.
  */
 template <int DEPTH, int ROWS>
 __device__ inline void tile_load(bfloat *tile, const bfloat *from, size_t stride,

@@ -10,11 +10,11 @@
 #include "kernels/cuda/attention_cudnn.cuh"
 
 #define SAMPLES 2
-/* Both round weights and gradients of scores to bf16, but not at the same places: of the whole
- * result's length what two sound kernels differ by is below 0.01. */
+/* Both kernels round weights and gradients of scores to bf16, but at different places. The
+ * difference of two correct kernels is below 0.01 of the length of the result. */
 #define DIFFERENCE_MAX 0.02
 
-/* What is on the device, one behind the other in one piece of memory; and its size in elements. */
+/* The arrays on the device, one behind the other in one allocation, and their sizes in elements. */
 struct buffers {
     char *memory;
     void *workspace;
@@ -39,7 +39,7 @@ static void *take(char **memory, size_t size_bytes)
     return taken;
 }
 
-/* Hands the pieces out; returns how much they are together, also from a NULL memory. */
+/* Assign the addresses of the arrays; return their total size, also for NULL memory. */
 static size_t lay_out(struct buffers *b, size_t workspace_bytes)
 {
     char *next = b->memory;
@@ -56,7 +56,7 @@ static size_t lay_out(struct buffers *b, size_t workspace_bytes)
     return (size_t)(next - b->memory);
 }
 
-/* Between -1 and 1, by a linear congruence: the same on every machine. */
+/* Draw a number between -1 and 1 by a linear congruence: the same on every machine. */
 static bfloat drawn(uint32_t *seed)
 {
     *seed = *seed * 1664525u + 1013904223u;
@@ -76,7 +76,7 @@ static int draw(struct kernel_device *device, bfloat *to, size_t count, uint32_t
     return 0;
 }
 
-/* A copy on the host; NULL: no memory. */
+/* Return a copy on the host; NULL: no memory. */
 static void *fetched(struct kernel_device *device, const void *from, size_t size_bytes)
 {
     void *host = malloc(size_bytes);
@@ -88,7 +88,7 @@ static void *fetched(struct kernel_device *device, const void *from, size_t size
     return host;
 }
 
-/* How far two results are apart, by the length of the first. */
+/* Return the distance of two results, relative to the length of the first. */
 static double difference(const bfloat *a, const bfloat *b, size_t count)
 {
     double apart = 0, length = 0;
@@ -101,7 +101,7 @@ static double difference(const bfloat *a, const bfloat *b, size_t count)
     return sqrt(apart / length);
 }
 
-/* What is wrong with @first and @second, two runs that shall give @want. */
+/* Compare @first and @second, two runs, with the expected @want. */
 static int judge(const bfloat *want, const bfloat *first, const bfloat *second, size_t count,
                  char *ret_reason)
 {
@@ -115,7 +115,7 @@ static int judge(const bfloat *want, const bfloat *first, const bfloat *second, 
     return 0;
 }
 
-/* Two runs into @other, whose results are fetched; cuDNN's status. */
+/* Run the graph; return cuDNN's status. */
 typedef int (*run_graph)(const struct attention_graph *graph, const struct buffers *b,
                          const attention_view &view);
 
@@ -158,7 +158,7 @@ static int compare(struct kernel_device *device, const struct attention_graph *g
     return result;
 }
 
-/* Backward of one takes forward's log-sum of the other. */
+/* Compare the log-sums: backward of one implementation takes forward's log-sum of the other. */
 static int compare_sums(struct kernel_device *device, const struct buffers *b, char *ret_reason)
 {
     float *want = (float *)fetched(device, b->log_sum, b->rows * sizeof(float));
@@ -210,7 +210,7 @@ static int run_in_memory(struct kernel_device *device, const struct attention_gr
     b.narrow = (size_t)view.batch * view.context * view.width;
     b.rows = (size_t)view.batch * view.heads * view.context;
     if (cudaMalloc((void **)&b.memory, lay_out(&b, workspace_bytes)) != cudaSuccess) {
-        (void)cudaGetLastError(); /* told here, and not sticky */
+        (void)cudaGetLastError(); /* reported here, not sticky */
         return -ENOMEM;
     }
     (void)lay_out(&b, workspace_bytes);

@@ -1,6 +1,6 @@
 /*
- * A trial of cuDNN's attention against our own kernels, before it is let near a job: two samples of
- * at most TRIAL_CONTEXT tokens with the heads of the shape in question, drawn numbers.
+ * A trial of cuDNN's attention against our own kernels, before a job uses it: two samples of at
+ * most TRIAL_CONTEXT tokens with the heads of the given shape, random numbers.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 #define TRIAL_REASON_SIZE 160
 
 struct attention_trial {
-    char forward[TRIAL_REASON_SIZE], backward[TRIAL_REASON_SIZE]; /* what is wrong; "": nothing */
+    char forward[TRIAL_REASON_SIZE], backward[TRIAL_REASON_SIZE]; /* the failure; "": none */
 };
 
 /**
- * attention_trial_run() - on the compute queue; waits for it
- * Return: 0, @ret_trial says how it went; -ENOMEM: no memory to try with
+ * attention_trial_run() - run the trial on the compute queue, and wait for it
+ * Return: 0, with the outcome in @ret_trial; -ENOMEM: no memory for the trial
  */
 int attention_trial_run(struct kernel_device *device, const struct cudnn *cudnn,
                         const attention_view &view, struct attention_trial *ret_trial);

@@ -1,7 +1,7 @@
 /*
- * What libfirn-cuda.so exports. The shared object is loaded at run time (kernels/backend.h), so
- * that one program serves machines with and without GPUs and nothing but the worker ever loads
- * CUDA.
+ * The exported table of libfirn-cuda.so. The shared object is loaded at run time
+ * (kernels/backend.h), so that one program serves machines with and without GPUs and nothing but
+ * the worker ever loads CUDA.
  */
 #pragma once
 
@@ -15,13 +15,13 @@ extern "C" {
 
 struct cuda_backend {
     size_t
-        table_size; /* sizeof(struct kernel) when it was built: another one is of another build */
+        table_size; /* sizeof(struct kernel) at build time: differs in another build */
     const struct kernel *bf16, *tf32, *f32;
     /* "NVIDIA H200, cuBLASLt 130100, kernels 1": equal where results are equal. -ENODEV */
     int (*identity)(char *ret_text, size_t size, struct error *error);
 };
 
-/** firn_cuda_backend() - static memory */
+/** firn_cuda_backend() - return the table, in static memory */
 __attribute__((visibility("default"))) const struct cuda_backend *firn_cuda_backend(void);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
 /*
  * Sums over the rows of a matrix, column by column, added to f32 gradients: biases and the
  * parameters of norms. In two steps without atomics: each block adds COLUMN_ROWS rows (more when
- * there are more than COLUMN_PARTS_MAX parts, or the workspace has no room for as many) of COLUMN_THREADS packs of columns in index order;
- * then each column's parts are added in index order, and the sum to what is there. The order
- * follows from the shape.
+ * there are more than COLUMN_PARTS_MAX parts, or the workspace has no room for as many) of
+ * COLUMN_THREADS packs of columns in index order; then each column's parts are added in index
+ * order, and the sum is added to the gradient. The order follows from the shape.
  *
- * A Terms gives for a row and a pack of columns what is to be summed: TERMS sums at once.
+ * A Terms gives the summands of a row and a pack of columns: TERMS sums at once.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct column_parts {
     unsigned count;
 };
 
-/* @part_bytes: what the workspace holds of a part; no more than all of it */
+/* @part_bytes: bytes of a part in the workspace; at most the whole workspace */
 inline struct column_parts column_parts_of(size_t rows, size_t part_bytes)
 {
     size_t room = CUDA_WORKSPACE_BYTES / part_bytes;

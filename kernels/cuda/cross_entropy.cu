@@ -32,7 +32,7 @@ __device__ inline void take(const float (&x)[COUNT], float *highest, float *sum)
     *highest = after;
 }
 
-/* The part of a block in a row that does not count. */
+/* Write zeros as the gradient of a row that does not count. */
 template <typename T, bool ALIGNED> __device__ inline void clear_row(T *x, size_t vocab)
 {
     constexpr int LANES = lanes_of<T>::count;

@@ -9,11 +9,11 @@
 #define VERSION_MIN      90000
 #define VERSION_MAX      99999
 #define ALIGNMENT_BYTES  16
-#define ENGINES_MAX      32 /* of which the first that will do is taken */
+#define ENGINES_MAX      32 /* the first usable one is taken */
 #define NOTES_MAX        16
 #define NONDETERMINISTIC 4
 
-/* ---- the library's binary interface, as far as it is used ---- */
+/* ---- the used part of the library's binary interface ---- */
 
 enum kind {
     KIND_POINTWISE = 0,
@@ -89,7 +89,7 @@ enum attribute {
     RESHAPE_RESULT = 2201
 };
 
-/* cuDNN's heuristic by the kind of device ("mode A"), and what it falls back to. */
+/* cuDNN's heuristic by the kind of device ("mode A"), and its fallback. */
 static const int heuristic_modes[] = {3, 2};
 
 static int load(struct cudnn *c, const char *path, struct error *error)
@@ -267,7 +267,7 @@ void cudnn_graph_matmul(struct cudnn_graph *g, cudnn_descriptor a, cudnn_descrip
     add_operation(g, operation);
 }
 
-/* In what a mode computes. */
+/* Return the precision in which a mode computes. */
 static int precision_of(enum cudnn_pointwise mode)
 {
     return mode == CUDNN_AT_LEAST ? CUDNN_BOOL : mode == CUDNN_INDEX ? CUDNN_I32 : CUDNN_F32;
@@ -324,7 +324,7 @@ void cudnn_graph_reshape(struct cudnn_graph *g, cudnn_descriptor a, cudnn_descri
 
 /* ---- choosing an engine ---- */
 
-/* What a heuristic answered; descriptors that are dropped together. */
+/* The answer of a heuristic; its descriptors are dropped together. */
 struct candidates {
     cudnn_descriptor heuristic, configurations[ENGINES_MAX];
     int64_t count;
@@ -339,7 +339,7 @@ static void drop_candidates(const struct cudnn *c, struct candidates *found)
         (void)c->drop(found->heuristic);
 }
 
-/* The configurations that a heuristic proposes, best first; cuDNN's status. */
+/* Ask a heuristic for configurations, best first; return cuDNN's status. */
 static int ask(const struct cudnn *c, cudnn_descriptor graph, int mode, struct candidates *found)
 {
     int status = c->make(KIND_HEURISTIC, &found->heuristic);
@@ -357,7 +357,7 @@ static int ask(const struct cudnn *c, cudnn_descriptor graph, int mode, struct c
                        : status;
 }
 
-/* Whether a configuration's engine gives the same bits each time, by its notes. */
+/* Return whether a configuration's engine is deterministic, by its notes. */
 static bool deterministic(const struct cudnn *c, cudnn_descriptor configuration,
                           int64_t *ret_number)
 {
@@ -376,7 +376,7 @@ static bool deterministic(const struct cudnn *c, cudnn_descriptor configuration,
     return is;
 }
 
-/* A plan of one configuration; NULL: it does not build. */
+/* Build the plan of one configuration; NULL: cuDNN cannot build it. */
 static cudnn_descriptor build(const struct cudnn *c, cudnn_descriptor configuration,
                               size_t *ret_workspace_bytes)
 {
@@ -396,7 +396,7 @@ static cudnn_descriptor build(const struct cudnn *c, cudnn_descriptor configurat
     return NULL;
 }
 
-/* Why none of the engines will do, for people. */
+/* The reasons why no engine is usable, for messages. */
 struct refusals {
     unsigned proposed, unordered, unbuilt, large;
     size_t least_bytes;

@@ -1,13 +1,13 @@
 /*
- * cuDNN, opened at run time, as far as it is used: graphs of operations on tensors of four
+ * The used part of cuDNN, opened at run time: graphs of operations on tensors of four
  * dimensions, and plans that compute such a graph with one kernel.
  *
- * Design: nothing links cuDNN and no header of it is needed; what is used of its binary interface
- * (the graph API, the same since 9.0) is declared in cudnn.cu and in struct cudnn. A graph is built
- * operation by operation. The first call that cuDNN refuses is remembered and those after it do
- * nothing, so that only cudnn_graph_plan() has to be asked whether all went well.
+ * Design: nothing links cuDNN and none of its headers is needed; the used part of its binary
+ * interface (the graph API, the same since 9.0) is declared in cudnn.cu and in struct cudnn. A
+ * graph is built operation by operation. The graph keeps the first call that cuDNN refuses, and
+ * later calls do nothing, so the caller has to check only cudnn_graph_plan().
  *
- * Which engine computes a graph: the first of cuDNN's own heuristic that is not marked as
+ * The engine of a graph is the first one of cuDNN's own heuristic that is not marked as
  * nondeterministic, builds, and takes no more workspace than is allowed. That is a function of the
  * graph, the kind of device and the version.
  */
@@ -19,7 +19,7 @@
 
 #define CUDNN_DESCRIPTORS_MAX 160 /* of one graph; attention's backward has some 120 */
 #define CUDNN_OPERATIONS_MAX  32
-#define CUDNN_MEMORY_MAX      16 /* tensors of a graph that lie in memory, numbers included */
+#define CUDNN_MEMORY_MAX      16 /* tensors of a graph in memory, numbers included */
 
 typedef void *cudnn_descriptor;
 
@@ -42,15 +42,15 @@ struct cudnn {
 };
 
 /**
- * cudnn_open() - open the library at @path, or of that name where the system looks
+ * cudnn_open() - open the library at @path, or by that name on the system's library path
  *
- * Return: 0; -ENOENT: no such library; -ELIBBAD: it is not cuDNN 9. @error says it. A library that
- * was opened stays loaded.
+ * Return: 0; -ENOENT: no such library; -ELIBBAD: it is not cuDNN 9. @error has the reason. An
+ * opened library stays loaded.
  */
 int cudnn_open(const char *path, struct cudnn *ret_cudnn, struct error *error) CHECK_RESULT;
-/** cudnn_attach() - the process's current device computes, on @stream, which is borrowed; -EIO */
+/** cudnn_attach() - compute on the process's current device, on @stream, which is borrowed; -EIO */
 int cudnn_attach(struct cudnn *cudnn, cudaStream_t stream, struct error *error) CHECK_RESULT;
-/** cudnn_detach() - after the graphs are dropped; nothing where it is not attached */
+/** cudnn_detach() - detach, after the graphs are dropped; does nothing when not attached */
 void cudnn_detach(struct cudnn *cudnn);
 
 enum cudnn_type { CUDNN_F32 = 0, CUDNN_I32 = 4, CUDNN_BF16 = 9, CUDNN_BOOL = 11 };
@@ -79,20 +79,20 @@ struct cudnn_graph {
     const struct cudnn *cudnn; /* borrowed */
     cudnn_descriptor made[CUDNN_DESCRIPTORS_MAX], operations[CUDNN_OPERATIONS_MAX];
     unsigned made_count, operation_count, memory_count;
-    int status;       /* cuDNN's of the first call that failed */
-    const char *call; /* which that was */
+    int status;       /* cuDNN's status of the first failed call */
+    const char *call; /* name of that call */
     /* after cudnn_graph_plan() */
     cudnn_descriptor plan;
     size_t workspace_bytes;
-    int64_t engine; /* cuDNN's number for what computes it */
+    int64_t engine; /* cuDNN's number of the engine */
 };
 
-/** cudnn_graph_memory() - a tensor that lies in memory: the next one of cudnn_graph_run()'s list */
+/** cudnn_graph_memory() - add a tensor in memory: the next one of cudnn_graph_run()'s list */
 cudnn_descriptor cudnn_graph_memory(struct cudnn_graph *graph, struct cudnn_layout layout,
                                     enum cudnn_type type);
-/** cudnn_graph_number() - one f32 in the host's memory, in that list too */
+/** cudnn_graph_number() - add one f32 in the host's memory, in that list too */
 cudnn_descriptor cudnn_graph_number(struct cudnn_graph *graph);
-/** cudnn_graph_value() - a tensor that only exists between operations */
+/** cudnn_graph_value() - add a tensor that only exists between operations */
 cudnn_descriptor cudnn_graph_value(struct cudnn_graph *graph, struct cudnn_layout layout,
                                    enum cudnn_type type);
 
@@ -112,17 +112,17 @@ void cudnn_graph_reduce(struct cudnn_graph *graph, enum cudnn_reduction reductio
 void cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_descriptor result);
 
 /**
- * cudnn_graph_plan() - choose what computes the graph
+ * cudnn_graph_plan() - choose the engine of the graph
  * @workspace_max: bytes
  *
- * Return: 0; -ENOSPC: an engine would do with more workspace; -ENOTSUP: cuDNN refuses the graph, or
- * no engine of it will do. @error says why.
+ * Return: 0; -ENOSPC: an engine needs more workspace; -ENOTSUP: cuDNN refuses the graph, or no
+ * engine is usable. @error has the reason.
  */
 int cudnn_graph_plan(struct cudnn_graph *graph, size_t workspace_max,
                      struct error *error) CHECK_RESULT;
 
-/** cudnn_graph_run() - cuDNN's status, 0: it runs; @memory in the order of the tensors, @workspace
- * of workspace_bytes on the device */
+/** cudnn_graph_run() - launch the graph; return cuDNN's status, 0: launched; @memory in the order
+ * of the tensors, @workspace of workspace_bytes on the device */
 int cudnn_graph_run(const struct cudnn_graph *graph, void *const *memory,
                     void *workspace) CHECK_RESULT;
 

@@ -9,9 +9,9 @@
 
 #define SUPPORTED_MAJOR_MIN 8 /* Ampere: the first with bf16 matrix instructions */
 
-/* Streams that share a connection to the device wait for each other's work, and one that waits for
- * another worker would hold up the one that this worker waits for. The default is 8, fewer than
- * ours and NCCL's together; read when the process first asks for a device. */
+/* Streams that share a connection to the device wait for each other's work. A stream that waits for
+ * another worker would then block a stream that this worker waits for. The default is 8, fewer than
+ * our streams and NCCL's together. The driver reads it when the process first uses a device. */
 #define CONNECTIONS "32"
 
 void device_note(struct kernel_device *device, cudaError_t result, const char *call)
@@ -128,8 +128,8 @@ int cuda_device_open(const struct kernel_options *options, enum cuda_precision p
     return 0;
 }
 
-/* Everything here may be absent: a failed open ends here too. Failures of a release say nothing
- * new. */
+/* Close the device. Any member may be missing, after a failed open. Errors of a release are
+ * ignored. */
 void cuda_device_close(struct kernel_device *device)
 {
     if (device == NULL)
@@ -163,11 +163,11 @@ int cuda_allocate(struct kernel_device *device, size_t size_bytes, void **ret_me
     size_t wanted_bytes = size_bytes == 0 ? 1 : size_bytes;
 
     if (cudaMalloc(&memory, wanted_bytes) != cudaSuccess) {
-        (void)cudaGetLastError(); /* an allocation that fails is told here, and is not sticky */
+        (void)cudaGetLastError(); /* a failed allocation is reported here and is not sticky */
         return -ENOMEM;
     }
     cuda_zero(device, memory, wanted_bytes);
-    /* Other queues may write it next, and they do not wait for the compute queue. */
+    /* Other queues may write the memory next, and they do not wait for the compute queue. */
     device_note(device, cudaStreamSynchronize(device_stream(device)), "clearing new memory");
     *ret_memory = memory;
     return 0;
@@ -233,7 +233,7 @@ void cuda_upload(struct kernel_device *device, void *to_device, const void *from
 void cuda_download(struct kernel_device *device, void *to_host, const void *from_device,
                    size_t size_bytes)
 {
-    if (device->failure != cudaSuccess) /* what is there now is not what was meant */
+    if (device->failure != cudaSuccess) /* the copied values are not valid */
         return;
     device_note(device,
                 cudaMemcpyAsync(to_host, from_device, size_bytes, cudaMemcpyDeviceToHost,
@@ -275,7 +275,7 @@ int cuda_event_new(struct kernel_device *device, struct kernel_event **ret_event
     if (event == NULL)
         return -ENOMEM;
     if (cudaEventCreateWithFlags(&event->event, cudaEventDisableTiming) != cudaSuccess) {
-        (void)cudaGetLastError(); /* told here, and not a failure of the next launch */
+        (void)cudaGetLastError(); /* reported here, not a failure of the next launch */
         free(event);
         return -ENOMEM;
     }

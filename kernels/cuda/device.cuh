@@ -3,12 +3,11 @@
  *
  * Problem: operations return nothing, a launch may fail, and an asynchronous failure comes out
  * later. Design: device_note() keeps the first failure with the name of the call that met it;
- * everything after is still issued (the driver refuses it), and synchronize() says what happened. A
+ * later calls are still issued (the driver refuses them), and synchronize() reports the failure. A
  * sticky failure ends the worker; nothing here tries to recover a context.
  *
- * Memory: whatever operations need besides their arguments lies in one workspace of fixed size,
- * made by open(). It is used in stream order by one operation at a time, on the compute queue
- * alone.
+ * Memory: all temporary memory of operations is in one workspace of fixed size, made by open(). It
+ * is used in stream order by one operation at a time, on the compute queue alone.
  */
 #pragma once
 
@@ -20,12 +19,12 @@
 enum cuda_precision { CUDA_BF16, CUDA_TF32, CUDA_F32 };
 
 #define CUDA_PRODUCT_WORKSPACE_BYTES                                                               \
-    ((size_t)32 << 20)                              /* what cuBLASLt may use; Hopper wants 32 MiB */
+    ((size_t)32 << 20)                              /* for cuBLASLt; Hopper wants 32 MiB */
 #define CUDA_WORKSPACE_BYTES     ((size_t)64 << 20) /* partial sums and the like of our kernels */
 #define CUDA_STAGING_CHUNKS      4
 #define CUDA_STAGING_CHUNK_BYTES ((size_t)4 << 20)
 
-struct product_cache;     /* product.cuh: which algorithm each shape of a product takes */
+struct product_cache;     /* product.cuh: the algorithm of each shape of a product */
 struct attention_choices; /* attention_choice.cuh */
 
 /* Host memory on its way to the device: upload() copies into a chunk and returns. */
@@ -52,7 +51,7 @@ struct kernel_device {
     void *workspace;
     struct cuda_staging staging;
     bool records;         /* calls may be recorded */
-    double *partial_sums; /* pinned: what norms bring to the host */
+    double *partial_sums; /* pinned: results of norms on the host */
     cudaError_t failure;  /* the first one; cudaSuccess while all is well */
     const char *failed_call;
     char failure_text[256]; /* "" unless the failure is not the runtime's */
@@ -63,15 +62,15 @@ static inline cudaStream_t device_stream(const struct kernel_device *device)
     return device->queues[KERNEL_QUEUE_COMPUTE];
 }
 
-/** device_note() - remember the first failure; @call is a literal */
+/** device_note() - keep the first failure; @call is a literal */
 void device_note(struct kernel_device *device, cudaError_t result, const char *call);
-/** device_fail() - a failure that the runtime does not know: an unsupported shape, cuBLASLt */
+/** device_fail() - keep a failure outside of the runtime: an unsupported shape, cuBLASLt */
 void device_fail(struct kernel_device *device, const char *call, const char *text);
 
 /* After a launch. */
 #define DEVICE_LAUNCHED(device, call) device_note((device), cudaGetLastError(), (call))
 
-/** cuda_device_supported() - the kernels are compiled for such a device */
+/** cuda_device_supported() - return whether the kernels are compiled for such a device */
 bool cuda_device_supported(const cudaDeviceProp *properties);
 int cuda_device_open(const struct kernel_options *options, enum cuda_precision precision,
                      struct kernel_device **ret_device, struct error *error);
@@ -103,7 +102,7 @@ void cuda_transfer(struct kernel_device *device, enum kernel_queue queue, void *
                    const void *from, size_t size_bytes);
 
 /* recording.cu */
-/** cuda_recordings_wanted() - not with FIRN_CUDA_GRAPHS=off in the environment */
+/** cuda_recordings_wanted() - return false with FIRN_CUDA_GRAPHS=off in the environment */
 bool cuda_recordings_wanted(void);
 int cuda_record_begin(struct kernel_device *device, struct error *error);
 int cuda_record_end(struct kernel_device *device, struct kernel_recording **ret_recording,

@@ -45,7 +45,7 @@ static unsigned blocks_of(const struct kernel_flat_tensor *tensor)
     return (unsigned)(blocks < DIGEST_BLOCKS ? blocks : DIGEST_BLOCKS);
 }
 
-/* With one wait. */
+/* Compute several digests with one wait. */
 static void digest_some(struct kernel_device *device, const struct kernel_flat_tensor *tensors,
                         size_t tensor_count, uint64_t *ret_digests)
 {

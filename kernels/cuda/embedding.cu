@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(EMBEDDING_THREADS)
     }
 }
 
-/* Whether an earlier row has the token of @row; the same answer in every thread. */
+/* Return whether an earlier row has the token of @row; the same answer in every thread. */
 __device__ inline bool seen_before(const int32_t *tokens, size_t row)
 {
     int32_t token = tokens[row];

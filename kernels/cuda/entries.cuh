@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/platform.cuh"
 
-/** entry_memory() - @pointer, which an entry names: global memory, which the compiler cannot see
- * and needs to know for its best loads */
+/** entry_memory() - return @pointer of an entry as global memory: the compiler cannot infer the
+ * address space and needs it for its best loads */
 template <typename T> __device__ inline T *entry_memory(T *pointer)
 {
 #ifdef __CUDACC__
@@ -16,10 +16,10 @@ template <typename T> __device__ inline T *entry_memory(T *pointer)
     return pointer;
 }
 
-/* Of one launch: a stage of 80 layers has fewer; what has more takes several. */
+/* Of one launch: a stage of 80 layers has fewer entries; more entries take several launches. */
 #define ENTRIES_MAX 1024
 
-/** entry_of_block() - the one whose blocks hold this one: the last with first_block <= blockIdx.x
+/** entry_of_block() - return the entry of this block: the last with first_block <= blockIdx.x
  */
 template <typename Entry>
 __device__ inline unsigned entry_of_block(const Entry *entries, unsigned count)

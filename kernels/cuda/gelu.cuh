@@ -4,7 +4,7 @@
 #include "kernels/cuda/sigmoid.cuh"
 
 #define GELU_LINEAR 0x1.988454p+0f /* 2 sqrt(2 / pi) */
-#define GELU_CUBIC  0x1.2444f2p-4f /* 0.044715 of it */
+#define GELU_CUBIC  0x1.2444f2p-4f /* LINEAR times 0.044715 */
 
 __device__ inline float gelu(float x)
 {

@@ -1,6 +1,6 @@
 /*
- * RMS norm of each head of queries and keys, inside the rows of q|k|v. A warp a head, which it
- * reads once from memory and once from the L1 cache; warps of values copy.
+ * RMS norm of each head of queries and keys, inside the rows of q|k|v. One warp per head: it reads
+ * the head once from memory and once from the L1 cache. Warps of values copy.
  */
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(HEAD_WARPS *WARP)
     }
     product = warp_sum(product) / (float)h.depth;
     for (size_t c = lane * LANES; c < h.depth;
-         c += WARP * LANES) { /* a lane reads what it writes */
+         c += WARP * LANES) { /* each lane reads its own writes */
         load_pack<T, ALIGNED>(v, x + c, h.depth - c, 0.0f);
         load_pack<T, ALIGNED>(g, d + c, h.depth - c, 0.0f);
         load_pack<T, ALIGNED>(w, weight + c, h.depth - c, 0.0f);
@@ -132,7 +132,7 @@ static void forward(struct kernel_device *device, T *output, float *rstd, const 
     DEVICE_LAUNCHED(device, "headnorm_forward");
 }
 
-/* The weights first: the gradient of the output is gone after the other. */
+/* The weights' gradients come first: the input's gradient overwrites the output's. */
 template <typename T, bool ALIGNED>
 static void backward(struct kernel_device *device, T *d_qkv, float *d_q_weight, float *d_k_weight,
                      const T *qkv, const T *q_weight, const T *k_weight, const float *rstd,

@@ -1,9 +1,9 @@
 /*
- * Layer norm. Forward and the input's gradient: a warp a row, which reads it from memory once and
- * finds it in the L1 cache after that; the mean comes off before squares are added. With a branch
- * the first pass also makes the residual stream, in the type of the activations, and what is stored
- * is normalized: the bits are those of adding first. The gradients of weight and bias are sums over
- * rows (columns.cuh).
+ * Layer norm. Forward and the input's gradient: one warp per row reads the row from memory once,
+ * then from the L1 cache; the mean is subtracted before squares are added. With a branch the first
+ * pass also makes the residual stream, in the type of the activations, and the stored values are
+ * normalized: the bits are the same as with a separate addition. The gradients of weight and bias
+ * are sums over rows (columns.cuh).
  */
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(ROW_WARPS *WARP)
     size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / WARP;
     if (row >= rows) /* the whole warp */
         return;
-    const T *x = (BRANCH ? stream : input) + row * width; /* a lane reads what it wrote */
+    const T *x = (BRANCH ? stream : input) + row * width; /* each lane reads its own writes */
     float v[LANES], w[LANES], b[LANES], sum = 0.0f, squares = 0.0f;
 
 #pragma unroll 4

@@ -1,5 +1,5 @@
 /*
- * Linear layers. A row-major matrix (N,O) is the column-major (O,N), so each product is asked for
+ * Linear layers. A row-major matrix (N,O) is the column-major (O,N), so each product is computed
  * transposed: output^T (O,N) = weight^T (O,I) input^T (I,N), and the bias runs along the rows.
  */
 #include <type_traits>
@@ -8,10 +8,11 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product.cuh"
 
-/* GELU's epilogues want 16-byte rows of what they keep, or have kept. */
+/* GELU's epilogues need 16-byte aligned rows of the GELU input that they write or read. */
 #define EPILOGUE_ALIGN 8
 
-/* How exactly cuBLASLt computes GELU nobody promises: in f32 ours does, which is. */
+/* Return whether cuBLASLt computes GELU. Its accuracy is not documented, so in f32 our own accurate
+ * GELU is used. */
 static bool takes_gelu(struct kernel_device *device, const struct product *p, size_t width)
 {
     return device->precision != CUDA_F32 && width % EPILOGUE_ALIGN == 0 &&
@@ -158,7 +159,7 @@ void cuda_linear_gelu_backward(struct kernel_device *device, void *d_before, flo
 {
     struct product p = input_product<T>(d_before, d_output, weight, &shape);
     p.epilogue = PRODUCT_GELU_GRADIENT;
-    p.before = (void *)before; /* which is read */
+    p.before = (void *)before; /* read only */
     bool known = takes_gelu(device, &p, shape.in);
 
     if (known)

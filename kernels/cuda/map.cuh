@@ -1,9 +1,9 @@
 /*
- * A function of every element: what the flat operations share. A thread takes MAP_PACKS packs of 16
+ * A function of every element, shared by the flat operations. A thread takes MAP_PACKS packs of 16
  * bytes, loads all of them, then computes and stores, so several loads are in flight; input and
  * output may be the same memory, since an element depends on its own place alone.
  *
- * A Function has: `element` (the type a pack is counted in), `input` (what load() fills),
+ * A Function has: `element` (the type a pack is counted in), `input` (filled by load()),
  * load(input &, index, left) and store(input &, index, left). The memory begins at a multiple of 16
  * bytes.
  */

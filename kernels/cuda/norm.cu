@@ -45,8 +45,7 @@ static __global__ void __launch_bounds__(NORM_THREADS)
         partial_sums[blockIdx.x] = sum;
 }
 
-/* Chunks that are asked for together, until the device has made their sums and the host has added
- * them. */
+/* The chunks of one launch, until the device has made their sums and the host has added them. */
 struct norms {
     struct kernel_device *device;
     const struct kernel_flat_tensor *tensors;
@@ -77,7 +76,7 @@ static void launch(struct norms *n)
     device_note(device, cudaStreamSynchronize(device_stream(device)), "norms_squared");
 }
 
-/* Adds the chunks' sums to their tensors' in index order. */
+/* Add the chunks' sums to their tensors' sums in index order. */
 static void add_waiting(struct norms *n)
 {
     if (n->waiting == 0)

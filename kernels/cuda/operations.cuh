@@ -96,7 +96,7 @@ template <typename T>
 void cuda_values(struct kernel_device *device, float *values, const void *activations,
                  size_t count);
 
-/* f32 whatever the activations are */
+/* f32 for every type of activations */
 template <typename T>
 void cuda_adamw(struct kernel_device *device, const struct kernel_adamw_tensor *tensors,
                 size_t tensor_count, const struct kernel_adamw *options);

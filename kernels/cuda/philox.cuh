@@ -1,5 +1,5 @@
-/* Philox4x32-10 on the device: the words of base/philox.h's philox_block(), and what is rounded by
- * it. */
+/* Philox4x32-10 on the device: the words of base/philox.h's philox_block(), and stochastic rounding
+ * with them. */
 #pragma once
 
 #include "kernels/cuda/platform.cuh"
@@ -30,7 +30,7 @@ __host__ __device__ inline philox_words_4 philox_device(philox_words key, uint64
     return {{c0, c1, c2, c3}};
 }
 
-/* Up with the probability of what is cut off; infinities and NaN as they are. */
+/* Round up with the probability of the part cut off; keep infinities and NaN. */
 __host__ __device__ inline bfloat round_stochastically(float x, uint32_t random)
 {
     uint32_t bits = bits_as<uint32_t>(x);

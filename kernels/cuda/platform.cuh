@@ -1,10 +1,10 @@
 /*
- * What every CUDA file of the backend stands on: the runtime, a launch, bf16, 16-byte accesses and
+ * The base of every CUDA file of the backend: the runtime, a launch, bf16, 16-byte accesses and
  * sums over a warp or a block.
  *
  * Everything but the launch, inline assembly and conversions is plain C++, and cuda_runtime.h may
  * be another one: tests/emulator has a runtime that runs each thread of a block as a coroutine on
- * the host. That is how index arithmetic, barriers and shared memory are tested where no GPU is.
+ * the host. So index arithmetic, barriers and shared memory are tested without a GPU.
  *
  * Invariants: each sum has one order, a function of the shape alone. Pointers of tensors are
  * multiples of 16 bytes; rows need not be, so row operations take ALIGNED as a template argument
@@ -127,7 +127,7 @@ __device__ inline void store_pack(T *to, const float (&values)[lanes_of<T>::coun
 
 /**
  * load_four() - the elements at @from, a multiple of four of them from aligned memory: one access
- * of what four take; past @left elements 0
+ * of four elements; past @left elements 0
  */
 __device__ inline void load_four(float (&ret)[4], const float *from, size_t left)
 {
@@ -145,7 +145,7 @@ __device__ inline void load_four(float (&ret)[4], const bfloat *from, size_t lef
         ret[i] = left >= 4 ? to_float(values[i]) : (size_t)i < left ? to_float(from[i]) : 0.0f;
 }
 
-/** store_four() - the first @left of them; as load_four() */
+/** store_four() - store the first @left of four elements; as load_four() */
 __device__ inline void store_four(float *to, const float (&values)[4], size_t left)
 {
     store_pack<float, true>(to, values, left);

@@ -6,12 +6,12 @@
 
 #define SHAPES_MAX      256
 #define ALIGNMENT_BYTES 16u
-/* No memory: an address that is aligned to this and to nothing more. */
+/* Not memory: an address that is aligned to ALIGNMENT_BYTES and to nothing more. */
 #define ALIGNED_ADDRESS ((void *)(uintptr_t)ALIGNMENT_BYTES)
 
 struct product_choice {
     size_t m, n, k, left_leading, right_leading, result_leading;
-    unsigned flags; /* everything else that the choice depends on */
+    unsigned flags; /* all other inputs of the choice */
     bool known;     /* false: cuBLASLt has no algorithm */
     cublasLtMatmulAlgo_t algorithm;
 };
@@ -93,7 +93,7 @@ static cublasStatus_t set_epilogue(cublasLtMatmulDesc_t matmul, const struct pro
     return status;
 }
 
-/* What the epilogue reads and writes beside the result. */
+/* Set the pointers that the epilogue reads and writes beside the result. */
 static cublasStatus_t set_pointers(cublasLtMatmulDesc_t matmul, const struct product *p,
                                    const void *bias, void *before)
 {
@@ -174,9 +174,10 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
     return status;
 }
 
-/* The heuristic's first answer; none is an answer too. It looks at the alignment of the epilogue's
- * pointers, for which there is no preference: it must see that of every address, or the first call
- * would choose for those after it. */
+/* Choose by the heuristic's first answer; no algorithm is an answer too. The heuristic reads the
+ * alignment of the epilogue's pointers, and no preference can declare it. So it gets a pointer with
+ * only the alignment common to all addresses; else the addresses of the first call would decide for
+ * later calls. */
 static void choose(struct kernel_device *device, const struct product *p, const struct operation *o,
                    struct product_choice *choice)
 {
@@ -211,7 +212,7 @@ static const struct product_choice *choice_of(struct kernel_device *device, cons
     for (unsigned i = 0; i < cache->count; i++)
         if (chosen_for(&cache->choices[i], p))
             return &cache->choices[i];
-    if (cache->count == SHAPES_MAX) /* more shapes than any model has: ask again and again */
+    if (cache->count == SHAPES_MAX) /* more shapes than any model has: choose every time */
         cache->count--;
     struct product_choice *choice = &cache->choices[cache->count++];
     choice->m = p->m;

@@ -2,15 +2,16 @@
  * Matrix products by cuBLASLt, exact.
  *
  * Problem: cuBLASLt has many algorithms for a product; some divide the inner dimension and add the
- * parts in the result as they come, and which one is best it tells by a heuristic.
+ * parts to the result in any order. A heuristic proposes the best one.
  *
  * Design: where the inner dimension is divided, which gradients of small weights need to keep a
  * device busy, the parts go to the workspace in f32 and a second kernel adds them
  * (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE); no other scheme is allowed. The workspace has a fixed
  * size; alignments are declared, not looked up from addresses. Then the heuristic's first answer is
- * a function of shape, device and library version. It is asked once for each shape and kept with
- * its configuration, which describe() tells. Shapes for which cuBLASLt knows nothing are computed
- * by a plain kernel, again by shape alone; where only GELU is unknown, GELU goes by itself.
+ * a function of shape, device and library version. The answer is taken once for each shape and kept
+ * with its configuration, which describe() prints. A plain kernel computes the shapes for which
+ * cuBLASLt has no algorithm, again by shape alone. Where only the GELU epilogue is missing, GELU is
+ * a separate kernel.
  */
 #pragma once
 
@@ -36,19 +37,21 @@ struct product {
     const void *left, *right;
     void *result;
     const void *bias; /* (m), of the result's type; PRODUCT_BIAS and PRODUCT_GELU */
-    void *before;     /* what GELU is applied to, as the result lies: PRODUCT_GELU writes it,
+    void *before;     /* GELU's input, laid out as the result: PRODUCT_GELU writes it,
                          PRODUCT_GELU_GRADIENT reads it */
 };
 
 void product_run(struct kernel_device *device, const struct product *product);
 
-/** product_is_known() - whether cuBLASLt has an algorithm for it, with its epilogue; the answer is
- * kept as any choice is. GELU is asked for only where it has: product_plain() makes none. */
+/** product_is_known() - return whether cuBLASLt has an algorithm for the product with its epilogue;
+ * the answer is kept like any choice. Use GELU epilogues only on true: product_plain() has none. */
 bool product_is_known(struct kernel_device *device, const struct product *product);
 
-/** product_describe() - the algorithm of each shape so far, one line each; cut off at @size */
+/** product_describe() - write the algorithm of each shape so far, one line each; cut off at @size
+ */
 void product_describe(const struct kernel_device *device, char *ret_text, size_t size);
 
-/** product_plain() - the kernel for shapes that cuBLASLt does not know; leading dimensions are set
+/** product_plain() - compute a shape for which cuBLASLt has no algorithm; leading dimensions are
+ * set
  */
 void product_plain(struct kernel_device *device, const struct product *product);

@@ -1,10 +1,10 @@
 /*
- * Recordings as CUDA graphs: the compute queue captures what is launched on it, and a launch of the
- * instance makes all of it again. One capture at a time; kernels, copies inside the device and
- * memsets are all that comes into it.
+ * Recordings as CUDA graphs: the compute queue captures its launches, and a launch of the instance
+ * repeats all of them. There is one capture at a time; it contains only kernels, copies inside the
+ * device and memsets.
  *
- * Capturing is the calling thread's alone, so that the thread which aborts communicators may go on.
- * A capture that fails has carried nothing out; what failed then is no failure of the device.
+ * The capture mode is thread-local, so the thread that aborts communicators may go on. A failed
+ * capture has executed nothing and is no failure of the device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ int cuda_record_begin(struct kernel_device *device, struct error *error)
     return result == cudaSuccess ? 0 : refused(error, "cudaStreamBeginCapture", result);
 }
 
-/* @graph is used up. */
+/* Instantiate @graph, and free it in any case. */
 static int instantiate(cudaGraph_t graph, struct kernel_recording **ret_recording,
                        struct error *error)
 {

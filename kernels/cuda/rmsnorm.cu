@@ -1,7 +1,7 @@
 /*
- * RMS norm. A warp a row, as in layernorm.cu: the row comes from memory once and from the L1 cache
- * after that. With a branch the first pass also makes the residual stream, in the type of the
- * activations, and normalizes what is stored: the bits are those of adding first.
+ * RMS norm. One warp per row, as in layernorm.cu: it reads the row from memory once, then from the
+ * L1 cache. With a branch the first pass also makes the residual stream, in the type of the
+ * activations, and normalizes the stored values: the bits are the same as with a separate addition.
  */
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(ROW_WARPS *WARP)
     }
     float scale = 1.0f / sqrtf(warp_sum(squares) / (float)width + epsilon);
 #pragma unroll 2
-    for (size_t c = lane * LANES; c < width; c += WARP * LANES) { /* a lane reads what it wrote */
+    for (size_t c = lane * LANES; c < width; c += WARP * LANES) { /* a lane reads its own part */
         load_pack<T, ALIGNED>(v, stream + c, width - c, 0.0f);
         load_pack<T, ALIGNED>(w, weight + c, width - c, 0.0f);
         for (int i = 0; i < LANES; i++)

@@ -7,7 +7,7 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/sigmoid.cuh"
 
-/* Where the gates of rows of @width lie; the ups are @width further. */
+/* Positions of the gates of rows of @width; the ups are @width further. */
 template <typename T, bool ALIGNED> struct gated_rows {
     static constexpr int LANES = lanes_of<T>::count;
     size_t width;

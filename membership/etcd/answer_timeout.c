@@ -4,7 +4,7 @@
 
 #define START_TIMES  4  /* the least */
 #define MAX_TIMES    32 /* the same */
-#define ANSWER_TIMES 4  /* what the last answer took */
+#define ANSWER_TIMES 4  /* multiple of the last answer's time */
 #define SHRINK_PART  4  /* of the limit, with each answer */
 
 void answer_timeout_init(struct answer_timeout *patience, uint64_t min_ns)

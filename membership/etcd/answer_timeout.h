@@ -1,12 +1,11 @@
 /*
- * How long to wait for a server's answer, learnt from its answers, as TCP learns when to send again
- * (RFC 6298).
+ * Decide how long to wait for a server's answer, from the times of its earlier answers, like TCP's
+ * retransmission time-out (RFC 6298).
  *
- * A server that is slow because a thousand clients ask at once gets nowhere if each gives up and
- * asks again: it works for those who have gone. So whoever waited in vain waits twice as long the
- * next time, up to a bound; an answer that took its time makes room for such answers, and one that
- * came at once lets the limit shrink again. Nobody knows at its start whether a thousand others
- * start too, so it begins with some patience.
+ * A server that is slow because a thousand clients ask at once makes no progress if each client
+ * gives up and retries: it works on abandoned requests. So a time-out doubles the limit, up to a
+ * maximum; a slow answer raises the limit, and a fast answer lets it shrink again. A starting
+ * client does not know whether a thousand others start too, so the limit begins above its minimum.
  */
 #pragma once
 
@@ -14,12 +13,13 @@
 
 struct answer_timeout {
     uint64_t min_ns, max_ns;
-    uint64_t limit_ns; /* how long to wait now */
+    uint64_t limit_ns; /* current limit */
 };
 
 /** answer_timeout_init() - @min_ns: while the server answers at once */
 void answer_timeout_init(struct answer_timeout *patience, uint64_t min_ns);
-/** answer_timeout_answered() - an answer came, after @took_ns */
+/** answer_timeout_answered() - record an answer that came after @took_ns */
 void answer_timeout_answered(struct answer_timeout *patience, uint64_t took_ns);
-/** answer_timeout_lost() - none came within @waited_ns, which was the limit when waiting began */
+/** answer_timeout_lost() - record that no answer came within @waited_ns, which was the limit when
+ * waiting began */
 void answer_timeout_lost(struct answer_timeout *patience, uint64_t waited_ns);

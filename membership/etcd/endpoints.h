@@ -1,7 +1,7 @@
 /*
- * Where etcd is, as people write it: "http://a:2379,https://[fd00::2]:2379". Spaces around each and
- * a slash at its end are forgiven; what is missing is asked for, not guessed: without a port
- * libcurl would take 80, and an etcd that is not there would seem to be down.
+ * Parse the endpoints of etcd as written by a person: "http://a:2379,https://[fd00::2]:2379".
+ * Spaces around each endpoint and a slash at its end are accepted. A missing port is an error, not
+ * guessed: libcurl would take 80, and etcd would seem to be down.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct endpoints {
     unsigned count;                          /* at least 1 */
 };
 
-/** endpoints_parse() - @text: may be NULL. Return: 0; -EINVAL: @error says which one is wrong, and
- *  how to write it; *@ret_endpoints is undefined then */
+/** endpoints_parse() - parse @text, which may be NULL. Return: 0; -EINVAL: @error names the wrong
+ * endpoint and the right form; *@ret_endpoints is undefined then */
 int endpoints_parse(const char *text, struct endpoints *ret_endpoints,
                     struct error *error) CHECK_RESULT;

@@ -7,17 +7,18 @@
  * not carried out (not connected, nothing sent, no leader). Otherwise its outcome is unknown, and
  * only the caller can find out, by reading.
  *
- * A connection that is lost says little about the member: it may have been an old one. So a request
- * is asked once more over a new one before its member counts as failed.
+ * A lost connection says little about the member: the connection may have been old. So a request is
+ * retried once over a new connection before its member counts as failed.
  *
  * Every attempt has a deadline, so a request ends after as many attempts as there are endpoints at
  * the latest (plus one for a new token, and one for a connection); nothing waits for ever.
  *
- * Times. A member that does not even greet is left to the next one after a moment (reach), as that
- * costs nobody anything; the last one gets all the time there is. A member that has fallen silent
- * is left within the patience (membership/etcd/answer_timeout.h), sooner where there are others.
- * One that is alive and slow is given the patience where there are others to ask; the only one is
- * waited for as long as patience goes at all, for asking it again would only make it slower.
+ * Times. A member that does not send SETTINGS is left for the next one after a short time (reach),
+ * because an unsent request costs nothing; the last member gets all the remaining time. A member
+ * that has fallen silent is left within the answer time-out (membership/etcd/answer_timeout.h),
+ * sooner if there are other members. A member that is alive and slow gets the answer time-out if
+ * there are other members. The only member gets the maximum of the answer time-out, because a retry
+ * would only make it slower.
  */
 #include "membership/etcd/etcd.h"
 
@@ -126,7 +127,7 @@ static void try_next(struct kv_request *request, bool untouched, int failure, co
         finish_failed(request, status < 0 ? status : failure, text);
 }
 
-/* The token is refused: authenticate and ask once more, on the same endpoint. */
+/* The token is refused: authenticate and retry once, on the same endpoint. */
 static void renew_token(struct kv_request *request, const struct etcd_failure *failure)
 {
     struct etcd *etcd = request->etcd;
@@ -145,7 +146,7 @@ static void renew_token(struct kv_request *request, const struct etcd_failure *f
 static void refused(struct kv_request *request, const struct etcd_failure *failure)
 {
     if (request->operation == ETCD_LEASE_REVOKE && failure->status == -ENOENT) {
-        struct kv_result gone = {0}; /* which is what was asked for */
+        struct kv_result gone = {0}; /* deleted already, so the request has succeeded */
         etcd_request_finish(request, &gone);
     } else if (failure->verdict == ETCD_VERDICT_TOKEN) {
         renew_token(request, failure);
@@ -175,7 +176,7 @@ static void answered(struct kv_request *request, const struct grpc_answer *answe
     etcd_reply_done(&reply);
 }
 
-/* The connection was lost. Return: whether the request is asked once more over another. */
+/* Handle a lost connection. Return: whether the request is retried over a new connection. */
 static bool reconnect(struct kv_request *request, const struct grpc_answer *answer)
 {
     bool silent = answer->status == -EHOSTUNREACH && answer->sent;
@@ -271,7 +272,7 @@ int etcd_request_send(struct kv_request *request)
     return status;
 }
 
-/* The end of every starting function: @r is what encoding the body returned. */
+/* Finish every starting function: @status is the result of encoding the body. */
 static int start(struct kv_request *request, int status, struct kv_request **ret_request)
 {
     if (status == 0)

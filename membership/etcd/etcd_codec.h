@@ -1,10 +1,10 @@
 /*
- * What etcd is sent and what it answers, as Protocol Buffers (etcd's api/etcdserverpb/rpc.proto and
- * api/mvccpb/kv.proto) and as structures: no I/O.
+ * Encode etcd's requests and decode its answers: Protocol Buffers (etcd's
+ * api/etcdserverpb/rpc.proto and api/mvccpb/kv.proto) to and from structures. No I/O.
  *
  * Everything that comes in is checked: the encoding, ranges, key and value sizes; a key with a zero
- * byte is refused, since ours are C strings. Fields that nobody asked for are passed over. All
- * decoders return 0, -EPROTO (not what etcd says; @error tells why) or -ENOMEM.
+ * byte is refused, since ours are C strings. Unknown fields are skipped. All decoders return 0,
+ * -EPROTO (not an answer of etcd; @error says why) or -ENOMEM.
  */
 #pragma once
 
@@ -25,11 +25,11 @@ enum etcd_operation {
     ETCD_OPERATION_COUNT,
 };
 
-/* Each appends one message to @body. Return: 0 or -ENOMEM. */
+/* Each function appends one message to @body. Return: 0 or -ENOMEM. */
 /** etcd_encode_range() - one key */
 int etcd_encode_range(struct bytes *body, const char *key) CHECK_RESULT;
-/** etcd_encode_range_below() - what begins with @prefix and, unless NULL, sorts before @before
- * @limit: so many, without their values; 0: all */
+/** etcd_encode_range_below() - the keys that begin with @prefix and, unless it is NULL, sort before
+ * @before; @limit: at most this many keys, without values; 0: all, with values */
 int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
                             unsigned limit) CHECK_RESULT;
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
@@ -40,7 +40,8 @@ int etcd_encode_authenticate(struct bytes *body, const char *user,
                              const char *password) CHECK_RESULT;
 int etcd_encode_watch(struct bytes *body, const char *prefix, const char *before,
                       int64_t start_revision) CHECK_RESULT;
-/** etcd_encode_progress() - what a watch stream is asked, to see whether it lives */
+/** etcd_encode_progress() - a progress request for a watch stream, to check that the stream is
+ * alive */
 int etcd_encode_progress(struct bytes *body) CHECK_RESULT;
 
 struct etcd_reply {
@@ -57,9 +58,8 @@ int etcd_decode_reply(enum etcd_operation operation, const uint8_t *message, siz
 struct etcd_watch_message {
     int64_t revision; /* of the store */
     bool created, canceled;
-    bool
-        answers_us; /* false: the answer to etcd_encode_progress(), which may run ahead of events */
-    int64_t compact_revision; /* canceled: below it history is gone; 0: another reason */
+    bool answers_us; /* false: the answer to etcd_encode_progress(), which may be ahead of events */
+    int64_t compact_revision; /* canceled: revisions below it are compacted; 0: another reason */
     char cancel_reason[256];  /* cut where it is longer */
     struct kv_event *events;
     size_t event_count;

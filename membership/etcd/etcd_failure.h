@@ -1,16 +1,16 @@
 /*
- * What it means when etcd refuses: whether asking again, elsewhere, or with a new token helps, and
- * whether what was asked for may have been done all the same.
+ * Classify etcd's errors: whether a retry, another member, or a new token helps, and whether the
+ * request may have been carried out.
  */
 #pragma once
 
 #include "membership/etcd/grpc.h"
 
 enum etcd_verdict {
-    ETCD_VERDICT_FINAL,     /* asking again or elsewhere changes nothing */
-    ETCD_VERDICT_ELSEWHERE, /* this member cannot serve now, and has done nothing */
-    ETCD_VERDICT_UNKNOWN,   /* it may have been done, or may still be */
-    ETCD_VERDICT_TOKEN,     /* authenticate (again), then ask again */
+    ETCD_VERDICT_FINAL,     /* a retry here or elsewhere does not help */
+    ETCD_VERDICT_ELSEWHERE, /* this member cannot serve now, and has not carried the request out */
+    ETCD_VERDICT_UNKNOWN,   /* the request may have been carried out, or may still be */
+    ETCD_VERDICT_TOKEN,     /* authenticate (again), then retry */
 };
 
 struct etcd_failure {
@@ -19,5 +19,5 @@ struct etcd_failure {
     char text[256]; /* etcd's own, printable */
 };
 
-/** etcd_failure_judge() - @text: NULL or etcd's words, which may be anything */
+/** etcd_failure_judge() - classify an error. @text: NULL or etcd's message, unchecked */
 void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failure *ret_failure);

@@ -1,5 +1,5 @@
 /*
- * What the parts of the etcd client share: etcd.c (requests, fail-over), etcd_auth.c (the token),
+ * Shared by the parts of the etcd client: etcd.c (requests, fail-over), etcd_auth.c (the token),
  * etcd_watch.c (streams).
  */
 #pragma once
@@ -20,8 +20,8 @@ struct kv_request {
     struct kv_request *next, **back; /* of the etcd's list, or of those that wait for a token */
     enum etcd_operation operation;
     struct bytes body;
-    bool repeatable;   /* doing it twice is as good as once */
-    bool reconnected;  /* it was asked again, as its connection had been lost */
+    bool repeatable;   /* the request is idempotent */
+    bool reconnected;  /* the request was retried after its connection was lost */
     unsigned endpoint; /* asked now */
     unsigned attempts;
     uint64_t sent_ns, limit_ns; /* of this attempt: its beginning, and the patience then */
@@ -68,7 +68,7 @@ void etcd_request_list(struct kv_request **list,
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
 
 #define ETCD_METADATA_MAX 3 /* with the NULL at its end */
-struct etcd_address {       /* what a call's order points to */
+struct etcd_address {       /* strings that a call's order borrows */
     char url[ETCD_URL_SIZE];
     const char *metadata[ETCD_METADATA_MAX];
 };
@@ -95,6 +95,6 @@ int etcd_watch_start(void *context, const char *prefix, const char *before,
                      const struct kv_watch_callbacks *callbacks, void *user,
                      struct kv_watch **ret_watch) CHECK_RESULT;
 void etcd_watch_stop(void *context, struct kv_watch *watch);
-/** etcd_watch_doubt() - a request to @endpoint failed: do streams from there still live? */
+/** etcd_watch_doubt() - check the streams of @endpoint, where a request failed */
 void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint);
 void etcd_watch_stop_all(struct etcd *etcd);

@@ -1,5 +1,5 @@
 /*
- * A watch on all keys below a prefix, which goes on whatever happens to connections and members.
+ * Watch all keys below a prefix, across failures of connections and members.
  *
  *   READING --- range of the prefix: the snapshot, at revision R
  *      |
@@ -13,15 +13,15 @@
  *               whether the store still is the one we knew; then OPENING at R + 1
  *
  * No event is lost or repeated: a stream starts at the revision after the last one delivered. When
- * that is compacted, or the store is behind what we saw (restored from a backup, or emptied),
- * history has a hole, and READING starts over with a new snapshot.
+ * that revision is compacted, or the store is behind the last seen revision (restored from a
+ * backup, or emptied), events are missing, and READING starts over with a new snapshot.
  *
- * A connection may die without a sign. So a stream is asked for its progress, on the same
- * connection, now and then, and at once when another request to its member has failed; one that
- * then says nothing for a request time-out is dead. (Asking a thousand times a second, once for
- * each of a thousand nodes, takes etcd a whole core.) The answer says the store's revision, but it
- * may overtake events (etcd issue 15220), so R follows only events and the notifications that etcd
- * puts in order behind them.
+ * A connection may die silently. So the watch sends progress requests on the stream's connection at
+ * intervals, and at once when another request to its member has failed. A stream that then stays
+ * silent for a request time-out is dead. (Asking a thousand times a second, once for each of a
+ * thousand nodes, takes etcd a whole core.) The answer carries the store's revision, but it may
+ * overtake events (etcd issue 15220), so R follows only events and the notifications that etcd puts
+ * in order behind them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@
 
 #define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (2 * NS_PER_SECOND)
-#define ASK_TIMEOUTS   10 /* request time-outs between two questions to a stream */
+#define ASK_TIMEOUTS   10 /* request time-outs between two progress requests */
 
 enum watch_phase { WATCH_READING, WATCH_OPENING, WATCH_STREAMING, WATCH_PAUSED, WATCH_PROBING };
 
@@ -48,19 +48,20 @@ struct kv_watch {
     struct grpc_call *stream;   /* OPENING, STREAMING */
     unsigned endpoint;          /* of the stream */
     uint64_t token_number;      /* of the stream */
-    bool asked;                 /* something is due by the alarm: "created", or how far it is */
-    bool heard;                 /* anything since then */
+    bool asked;                 /* an answer is due by the alarm: "created", or a progress answer */
+    bool heard;                 /* any message since then */
     uint64_t waits_ns;          /* how long that may take */
-    struct timer alarm;         /* PAUSED: go on; streams: ask, or look whether it has answered */
+    struct timer alarm;         /* PAUSED: retry; streams: send a progress request, or check its
+                                 * answer */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
-    int lost_status;  /* what `state` was last told; 0: all is well */
+    int lost_status;  /* status of the last call of `state`; 0: no error */
     bool *gone;       /* set when a callback ends the watch */
 };
 
 static void pause_watch(struct kv_watch *watch, const struct error *error);
 
-/* Runs a callback of the user. Returns false when it ended the watch, which then is freed memory.
+/* Run a callback of the user. Return false when it ended the watch, whose memory is freed then.
  */
 #define CALL_USER(watch, call)                                                                     \
     ({                                                                                             \
@@ -72,7 +73,8 @@ static void pause_watch(struct kv_watch *watch, const struct error *error);
         !gone_;                                                                                    \
     })
 
-/* Both call the user, who may end the watch: nothing may be touched afterwards. */
+/* Both call the user's callback, which may end the watch: the caller must not touch the watch
+ * afterwards. */
 static void tell_lost(struct kv_watch *watch, const struct error *error)
 {
     if (watch->lost_status == error->code || !watch->callbacks.state)
@@ -95,7 +97,7 @@ static void stop_stream(struct kv_watch *watch)
     watch->stream = NULL;
 }
 
-/* Something is due until then: "created", the answer to a question, or events. */
+/* Set the deadline of the next message: "created", a progress answer, or events. */
 static void expect_something(struct kv_watch *watch)
 {
     watch->asked = true;
@@ -126,7 +128,7 @@ static void stream_broken(struct kv_watch *watch, int status, const char *text)
     pause_watch(watch, &error);
 }
 
-/* Why etcd ends a stream: a hole in history, or something to wait for. */
+/* Handle the end of a stream: missing events need a snapshot, other reasons a retry. */
 static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_message *message)
 {
     if (message->compact_revision > watch->revision) {
@@ -311,7 +313,7 @@ static bool is_news(const struct kv_watch *watch)
     return watch->etcd->endpoints.count == 1 || watch->backoff_ns > BACKOFF_MIN_NS;
 }
 
-/* Stops what runs, says why, and goes on after a while. */
+/* Stop the request or stream, report the reason, and retry after a backoff. */
 static void pause_watch(struct kv_watch *watch, const struct error *error)
 {
     bool news = is_news(watch);
@@ -340,7 +342,7 @@ static int ask(struct kv_watch *watch)
     return status < 0 ? status : grpc_send(watch->stream, message.data, message.size_bytes);
 }
 
-/* Time to ask the stream, or to see whether it has answered: if not, it is dead. */
+/* Send a progress request, or end the stream if the last one is unanswered. */
 static void alarm_fired(void *user)
 {
     struct kv_watch *watch = user;

@@ -12,7 +12,7 @@
 
 struct grpc_call {
     struct http2_request *http;
-    struct bytes received; /* of a stream: what is not a whole message yet */
+    struct bytes received; /* of a stream: bytes of an incomplete message */
     size_t message_bytes_max;
     grpc_message_callback message;
     grpc_done_callback done;
@@ -79,8 +79,8 @@ static const char *broken_text(int status)
 }
 
 /*
- * Hands over all whole messages, which leave the call first: their callback may cancel it. Returns
- * false when it did.
+ * Deliver all complete messages. They leave the call first, because their callback may cancel the
+ * call. Return false when it did.
  */
 static bool deliver(struct grpc_call *call, int *ret_status)
 {
@@ -125,7 +125,7 @@ static int hexadecimal(char digit)
                                           : -1;
 }
 
-/* `grpc-message`: what is not printable ASCII, and '%', is "%XX". */
+/* `grpc-message`: '%' and bytes that are not printable ASCII are "%XX". */
 static void decode_text(const char *coded, char ret_text[GRPC_TEXT_SIZE])
 {
     size_t length = 0;
@@ -138,7 +138,7 @@ static void decode_text(const char *coded, char ret_text[GRPC_TEXT_SIZE])
     ret_text[length] = '\0';
 }
 
-/* There is no `grpc-status`: the connection failed, or whoever answered is not what we asked for.
+/* Without `grpc-status`: the connection failed, or the answer is not from a gRPC server.
  */
 static void judge_transport(const struct grpc_call *call, const struct http2_answer *http,
                             struct grpc_answer *answer, char text[GRPC_TEXT_SIZE])

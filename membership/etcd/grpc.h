@@ -3,8 +3,8 @@
  * loop: one message for one, or a stream of messages both ways.
  *
  * A call is a POST whose body and answer are messages, each with five bytes before it: whether it
- * is compressed (never) and its length. What became of it is in a trailer, `grpc-status`, behind
- * the answer. As with http2.h a call that starts (0) ends in exactly one of: its `done`, or
+ * is compressed (never) and its length. The result is in a trailer, `grpc-status`, behind the
+ * answer. As with http2.h a call that starts (0) ends in exactly one of: its `done`, or
  * grpc_cancel(); nothing calls back from inside a call of this header. Single-threaded.
  */
 #pragma once
@@ -42,15 +42,15 @@ struct grpc_order {
     const char *const *metadata; /* "name: value" each; the last is NULL */
     const void *message;         /* copied */
     size_t message_bytes;
-    uint64_t timeout_ns; /* these three are http2.h's */
+    uint64_t timeout_ns; /* these three as in http2.h */
     uint64_t silence_ns, reach_ns;
     uint64_t connect_timeout_ns; /* of TCP; 0: timeout_ns */
     size_t message_bytes_max;    /* of an answer */
 };
 
 struct grpc_answer {
-    int status; /* 0: the server said what became of the call; negative as http2_answer's; -EPROTO:
-                   what came is not gRPC; -EFBIG: over message_bytes_max */
+    int status; /* 0: the server returned a code; negative as in http2_answer; -EPROTO: the answer
+                 * is not gRPC; -EFBIG: over message_bytes_max */
     bool sent;  /* with a failure: the server may have seen the call */
     enum grpc_code code;
     const char *text;       /* of a failure: the server's, or the connection's */
@@ -73,7 +73,7 @@ typedef void (*grpc_done_callback)(void *context, const struct grpc_answer *answ
 int grpc_start(struct http2_client *client, const struct grpc_order *order,
                grpc_message_callback message, grpc_done_callback done, void *context,
                struct grpc_call **ret_call) CHECK_RESULT;
-/** grpc_send() - one more message of a stream. Return: 0 or -ENOMEM */
+/** grpc_send() - send one more message of a stream. Return: 0 or -ENOMEM */
 int grpc_send(struct grpc_call *call, const void *message, size_t message_bytes) CHECK_RESULT;
-/** grpc_cancel() - it does not call back any more; NULL allowed; not inside its own `done` */
+/** grpc_cancel() - cancel the call, without a callback; NULL allowed; not inside its own `done` */
 void grpc_cancel(struct grpc_call *call);

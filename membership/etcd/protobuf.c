@@ -53,7 +53,7 @@ int protobuf_begin(struct bytes *bytes, unsigned field, size_t *ret_mark)
     return status;
 }
 
-/* Room for one byte of length was left; a longer message moves back by what more it takes. */
+/* One byte was left for the length; a message with a longer length moves back. */
 int protobuf_end(struct bytes *bytes, size_t mark)
 {
     uint8_t length[VARINT_BYTES_MAX];

@@ -3,8 +3,8 @@
  * integers, bytes and messages within messages (protobuf.dev, "Encoding").
  *
  * Writing appends to a buffer; as in proto3 a zero and empty bytes are left out unless they are put
- * as a message. Reading goes through the fields of one message where it lies, checks every bound,
- * and passes over what it does not know.
+ * as a message. Reading iterates over the fields of one message in place, checks every bound, and
+ * skips unknown fields.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ int protobuf_put_int(struct bytes *bytes, unsigned field, int64_t value) CHECK_R
 int protobuf_put_bytes(struct bytes *bytes, unsigned field, const void *data,
                        size_t size_bytes) CHECK_RESULT;
 int protobuf_put_text(struct bytes *bytes, unsigned field, const char *text) CHECK_RESULT;
-/** protobuf_begin() - what is put until protobuf_end() with the same mark is a message in @field */
+/** protobuf_begin() - begin a message in @field: all fields put until protobuf_end() with the same
+ * mark belong to it */
 int protobuf_begin(struct bytes *bytes, unsigned field, size_t *ret_mark) CHECK_RESULT;
 int protobuf_end(struct bytes *bytes, size_t mark) CHECK_RESULT;
 

@@ -1,26 +1,27 @@
 /*
- * Election by a leased key: who creates `leader` leads until the key goes.
+ * Election by a leased key: the node that creates `leader` leads until the key is deleted.
  *
- *   FOLLOWING --- somebody leads (as far as we know); nothing to do until the watch says otherwise
+ *   FOLLOWING --- another node leads, as far as known; wait for an event of the watch
  *   CAMPAIGNING - read the key; if nobody has it, grant a lease and create it; if that fails, read
  *                 whose it is. Reading first costs a round trip and spares the store three writes
  *                 from each of a thousand candidates that come too late
- *   LEADING ----- keep the lease alive every third of its time
+ *   LEADING ----- keep the lease alive every third of its time to live
  *   DOUBTING ---- the lease was not renewed in time: do not lead, but keep trying it
  *   DEPOSING ---- delete the key of a leader known to be dead, then campaign
  *
- * Two leaders never overlap in what they write: every write carries election_guard(), and a new
- * leader has a new create revision. That they do not overlap in time either needs the clock: the
- * lease cannot end before its time to live has passed since the last successful keep-alive was
- * *sent*, so a leader that is cut off stops a little before that, on its own monotonic clock.
+ * The writes of two leaders never overlap: every write carries election_guard(), and a new leader
+ * has a new create revision. The clock keeps their times from overlapping too: the lease cannot end
+ * before its time to live has passed since the last successful keep-alive was *sent*, so a leader
+ * behind a netsplit stops a little before that, on its own monotonic clock.
  *
- * A campaign whose outcome is unknown (the answer was lost) is settled by reading: the key is ours
- * if it hangs on our lease. For the same reason a leader that stopped keeps trying its lease: if
- * that lives when the store is back, nobody else can have led, and it goes on.
+ * A campaign whose outcome is unknown (the answer was lost) is settled by a read: the key is ours
+ * if it is attached to our lease. For the same reason a leader that stopped keeps trying its lease:
+ * if the lease is still alive when the store is back, no other node can have led, and the leader
+ * resumes.
  *
- * What is read and what the watch tells come on two streams, so either may be older than the
- * other. A key is compared by its create revision; a reading that the watch has overtaken is done
- * again, for the deletion that made it wrong will not be told twice.
+ * Reads and events of the watch come on two streams, so either may be stale. Keys are compared by
+ * their create revisions. A read that the watch has overtaken is repeated, because the watch does
+ * not repeat the deletion that made the read stale.
  */
 #include "membership/kv/election.h"
 
@@ -37,8 +38,8 @@
 
 #define RETRY_MIN_NS (250 * NS_PER_MS)
 #define RETRY_MAX_NS (1 * NS_PER_SECOND)
-#define CROWD_NS     (40 * NS_PER_MS) /* over which candidates spread that see a leader go */
-#define CROWD_ROUNDS 4                /* and then over so many times what a reading took */
+#define CROWD_NS     (40 * NS_PER_MS) /* candidates that see a leader go spread over this time */
+#define CROWD_ROUNDS 4                /* then over this multiple of the duration of a read */
 
 enum election_phase {
     ELECTION_FOLLOWING,
@@ -57,14 +58,14 @@ struct election {
     election_callback changed;
     void *context;
     enum election_phase phase;
-    char leader[NAME_SIZE];  /* whom the key names; "": nobody, or unknown */
+    char leader[NAME_SIZE];  /* name in the key; "": no leader, or unknown */
     int64_t leader_revision; /* create revision of that key; 0: none is known */
-    int64_t seen_revision;   /* of the store, when the watch last told of that key */
+    int64_t seen_revision;   /* of the store, at the watch's last event of that key */
     bool told_leads;
     char told_leader[NAME_SIZE];
     int64_t lease;           /* 0: none */
-    uint64_t lease_until_ns; /* it cannot have run out before */
-    bool vacant; /* a reading of this campaign has shown no leader: worth a lease of our own */
+    uint64_t lease_until_ns; /* the lease cannot expire earlier */
+    bool vacant; /* a read of this campaign has shown no leader, so a lease is granted */
     struct kv_request *step; /* grant, create, read or delete: one at a time */
     struct kv_request *keep_alive;
     uint64_t step_sent_ns, beat_sent_ns;
@@ -134,7 +135,7 @@ static void nothing_follows(void *context, const struct kv_result *result)
     (void)result;
 }
 
-/* Gives the lease back early, so that it does not linger; if that fails it runs out by itself. */
+/* Revoke the lease early, so that it does not linger; if that fails it expires by itself. */
 static void drop_lease(struct election *election)
 {
     const struct kv *kv = election->kv;
@@ -197,14 +198,15 @@ static void become_candidate(struct election *election)
     tell(election);
 }
 
-/* Nobody leads, or we do not know who: find out by trying. */
+/* Campaign: no node leads, or the leader is unknown. */
 static void campaign(struct election *election)
 {
     become_candidate(election);
     advance(election);
 }
 
-/* All nodes have just been told that nobody leads: most of them may be spared the attempt. */
+/* All nodes have just seen the leader go: wait a random time, so that most of them need no
+ * attempt. */
 static void campaign_in_turn(struct election *election)
 {
     become_candidate(election);
@@ -253,7 +255,7 @@ static void beat_fired(void *user)
         timer_set_in(&election->beat, RETRY_MIN_NS);
 }
 
-/* Not renewed in time: others may lead from now on. */
+/* The lease was not renewed in time: another node may lead from now on. */
 static void expiry_fired(void *user)
 {
     struct election *election = user;
@@ -276,7 +278,8 @@ static void granted(void *context, const struct kv_result *result)
     advance(election);
 }
 
-/* A slow answer means a crowd: the first of it to go on spares the others the attempt. */
+/* A slow answer means many candidates: spread the creates, so that the first one spares the others
+ * the attempt. */
 static void create_in_turn(struct election *election)
 {
     uint64_t took_ns = now_ns(election) - election->step_sent_ns;
@@ -296,7 +299,7 @@ static void key_read(void *context, const struct kv_result *result)
     } else if (result->status < 0) {
         retry_later(election);
     } else if (result->revision < election->seen_revision) {
-        retry_later(election); /* the watch has overtaken it: what it says may be gone */
+        retry_later(election); /* the watch has overtaken the read: its key may be gone */
     } else if (result->entry_count == 0 && has_key(election)) { /* deposed */
         drop_lease(election);
         campaign(election);
@@ -347,7 +350,7 @@ static int create_key(struct election *election)
 static void deleted(void *context, const struct kv_result *result)
 {
     struct election *election = context;
-    (void)result; /* deleted, or somebody else was faster, or unknown: the campaign shows */
+    (void)result; /* deleted here or by another node, or unknown: the campaign settles it */
     election->step = NULL;
     if (election->phase == ELECTION_DEPOSING)
         campaign(election);
@@ -394,8 +397,8 @@ static void retry_fired(void *user)
 }
 
 /*
- * While we lead, what the watch shows may be older than our key: a key with a smaller revision is
- * history. A deletion carries no revision, so it is looked into before we believe it.
+ * While we lead, an event of the watch may be older than our key: a key with a smaller revision is
+ * stale. A deletion carries no revision, so it is verified by a read.
  */
 static void observe_leading(struct election *election, const struct kv_entry *entry)
 {
@@ -470,7 +473,7 @@ int election_start(const struct loop *loop, const struct kv *kv,
         election_free(election);
         return status;
     }
-    /* The watch is about to tell who leads; without its word we look for ourselves. */
+    /* The watch is about to report the leader; without its event, campaign after a pause. */
     timer_set_in(&election->retry, RETRY_MIN_NS);
     *ret_election = election;
     return 0;

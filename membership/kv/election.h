@@ -1,7 +1,7 @@
 /*
- * Leader election: whoever creates the key `leader` (with its own short lease) leads while the key
- * lives. Writes by a leader carry a compare on the key's create revision (election_guard()), so a
- * deposed leader's writes fail.
+ * Leader election: the node that creates the key `leader` (with its own short lease) leads while
+ * the key exists. Writes by a leader carry a compare on the key's create revision
+ * (election_guard()), so a deposed leader's writes fail.
  */
 #pragma once
 
@@ -13,28 +13,30 @@ struct election_options {
     int64_t ttl_seconds; /* 3 */
 };
 struct election;
-/* leads: this node now leads / no longer does; @leader: who does ("" unknown). Called from the
-   loop, or from inside election_observe() and election_depose(); may call anything but
+/* leads: whether this node leads now; @leader: the name of the leader ("": unknown). Called from
+   the loop, or from inside election_observe() and election_depose(); may call anything but
    election_stop() */
 typedef void (*election_callback)(void *context, bool leads, const char *leader);
-/** election_start() - campaign as soon as the watch has told that nobody leads
- * (election_observe()), or after a moment in which it has told nothing, and whenever there is no
- * leader. Return: 0, -EINVAL (names, ttl), -ENOMEM */
+/** election_start() - campaign as soon as the watch has reported that no node leads
+ * (election_observe()), or after a short time without a report, and whenever there is no leader.
+ * Return: 0, -EINVAL (names, ttl), -ENOMEM */
 int election_start(const struct loop *loop, const struct kv *kv,
                    const struct election_options *options, election_callback changed, void *context,
                    struct election **ret_election) CHECK_RESULT;
-/** election_observe() - feed what the cluster watch saw of the key `leader` (NULL: not there), its
- * lease included, and the store's @revision of that picture: campaigns follow from it */
+/** election_observe() - process an event of the cluster watch for the key `leader` (NULL: deleted),
+ * its lease included, at the store's @revision; may start a campaign */
 void election_observe(struct election *election, const struct kv_entry *entry, int64_t revision);
-/** election_leads() - also looks at the clock: false as soon as the lease may have run out */
+/** election_leads() - return whether this node leads; checks the clock: false as soon as the lease
+ * may have expired */
 bool election_leads(const struct election *election);
 const char *election_leader(const struct election *election);
-/** election_guard() - the compare that every leader write carries; only while election_leads() */
+/** election_guard() - return the compare that every leader write carries; only while
+ * election_leads() */
 struct kv_compare election_guard(const struct election *election);
-/** election_depose() - the leader is known to be dead (its node's links broke and its port
+/** election_depose() - remove a leader known to be dead (its node's links broke and its port
    refuses): delete its key, guarded by the create revision that was seen, and campaign at once.
    Nothing happens when this node leads or knows no leader */
 void election_depose(struct election *election);
-/** election_stop() - resigns (revokes its lease, which deletes the key if held; the request goes
-   out with the next round of the loop) and frees; NULL allowed */
+/** election_stop() - resign (revoke the lease, which deletes the key if held; the request is sent
+ * in the next round of the loop) and free; NULL allowed */
 void election_stop(struct election *election);

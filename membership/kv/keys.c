@@ -79,7 +79,7 @@ char *keys_object(char key[KV_KEY_MAX], const char *cluster, const char *job, ui
     return make(key, ROOT "%s/jobs/%s/objects/%010" PRIu64, cluster, job, step);
 }
 
-/* What follows "<root><cluster>/<folder>/" in @key, or NULL when it lies elsewhere. */
+/* Return the part of @key after "<root><cluster>/<folder>/", or NULL for another prefix. */
 static const char *below(const char *key, const char *cluster, const char *folder)
 {
     char prefix[KV_KEY_MAX];

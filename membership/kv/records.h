@@ -1,6 +1,6 @@
 /*
- * What lies under firn's keys, as structures: the JSON that firnd and firnctl write and read there.
- * Plans and reports have their own forms in elastic/; everything else is here.
+ * The values of firn's keys as structures: the JSON that firnd and firnctl write and read there.
+ * Plans and reports have their own formats in elastic/; all other values are here.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #define RECORD_STRAGGLERS_MAX  8
 #define RECORD_DAMAGED_SIZE    320
 
-/* What was measured of a node's slots, which are alike, by the second; 0: it was not. */
+/* Measured rates per second of a node's slots, which are all alike; 0: not measured. */
 struct record_rates {
     double bf16_flops, tf32_flops, f32_flops; /* multiplications and additions of large products */
     double memory_bytes;                      /* of a copy: read and written */
@@ -38,26 +38,28 @@ struct node_record {
     char domain[NAME_SIZE];  /* nodes of one domain may fail together; empty: the node itself */
     uint64_t incarnation;    /* of the daemon process, random */
     bool draining;
-    uint64_t drain_deadline_unix_ns; /* when a draining one goes; 0: nobody says */
+    uint64_t drain_deadline_unix_ns; /* when a draining node leaves; 0: unknown */
     char version[32];
-    /* What its slots compute with, equal where results are, to the bit; and other kinds of slots */
+    /* Arithmetic of its slots: equal text means equal results, to the bit; and of other kinds of
+     * slots */
     char arithmetic[RECORD_ARITHMETIC_SIZE];
     char other_arithmetic[RECORD_OTHERS_MAX][RECORD_ARITHMETIC_SIZE]; /* "" from the first free */
-    unsigned links; /* protocol of the workers that it starts; 0: an older firnd, which says
-                       nothing; and what its firnd speaks (elastic/plan/protocol.h): */
+    unsigned links; /* link protocol of the workers that the node starts; 0: an older firnd, which
+                     * does not report it; then the protocol versions of its firnd
+                     * (elastic/plan/protocol.h): */
     unsigned control, control_oldest;
     struct record_rates rates;
     unsigned slot_count;
     struct {
         char kind[16];   /* "cpu", "cuda" */
-        char device[96]; /* which one: a GPU's UUID; empty for a CPU slot */
+        char device[96]; /* a GPU's UUID; empty for a CPU slot */
         unsigned thread_count;
         uint64_t memory_bytes;
         double speed; /* relative to the reference slot */
         unsigned
             computes;  /* 0: with `arithmetic`, i: with other_arithmetic[i - 1]; more: unknown */
-        char bad[128]; /* why it is out of service; empty: it is in service */
-        uint64_t retry_unix_ns; /* when it is tried again, for people; 0: not by itself */
+        char bad[128]; /* why the slot is out of service; empty: in service */
+        uint64_t retry_unix_ns; /* when the slot is retried, for display; 0: no automatic retry */
     } slots[RECORD_SLOTS_MAX];
 };
 
@@ -69,21 +71,21 @@ struct desired_record {
 };
 
 /*
- * jobs/<job>/submission: what tells one submission from every other, of this and of other clusters.
- * Names of jobs are used again; this one is part of the name of the folder that the submission's
- * checkpoints lie in. A job that an earlier firnctl submitted has none.
+ * jobs/<job>/submission: a unique identity of one submission, across all clusters. Names of jobs
+ * are reused; this identity is part of the name of the folder of the submission's checkpoints. A
+ * job that an older firnctl submitted has none.
  */
 #define RECORD_SUBMISSION_SIZE 17
 struct submission_record {
     char id[RECORD_SUBMISSION_SIZE]; /* 1 to 16 hexadecimal digits, lower case */
 };
 
-/* said/<job>/state: the leader's word, changes only */
+/* said/<job>/state: written by the leader, on changes only */
 struct state_record {
     char state[16]; /* "waiting", "preparing", "running", "recovering", "pausing", "paused", ... */
     char text[RECORD_TEXT_SIZE]; /* why, for people */
     uint64_t unix_ns;
-    uint64_t kept_until_unix_ns; /* of a job that is over: it leaves the list then; 0: not said */
+    uint64_t kept_until_unix_ns; /* of an ended job: it leaves the list then; 0: unknown */
 };
 
 /* jobs/<job>/progress: rank 0's node, at most once a second */
@@ -95,7 +97,7 @@ struct progress_record {
     uint64_t checkpoint_step;
     char alarm[RECORD_TEXT_SIZE];
     uint64_t unix_ns;
-    /* Workers of the generation whose speed is not what the plan knows
+    /* Workers of the generation whose speed differs from the plan's
      * (elastic/messages/straggler.h). */
     unsigned straggler_count;
     struct {
@@ -110,25 +112,25 @@ struct checkpoint_record {
     char path[RECORD_PATH_SIZE];
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;
-    char node[NAME_SIZE]; /* whose firnd recorded it */
-    /* Of a checkpoint with copies: its places as elastic/copies/copies.h has them, owned by the
-     * record; NULL: it lies in one folder that all nodes share, at `path`. */
+    char node[NAME_SIZE]; /* node of the firnd that recorded it */
+    /* Of a checkpoint with copies: the places of its shares (elastic/copies/copies.h), owned by the
+     * record; NULL: the checkpoint is in one folder that all nodes share, at `path`. */
     char *shares;
     bool pinned; /* of a checkpoint with copies */
-    /* What was found wrong with it, by a leader, a worker or firnctl; "": nothing. It stays in the
-     * list, but nothing counts on it. */
+    /* Damage found by a leader, a worker or firnctl; "": none. A damaged checkpoint stays in the
+     * list but is not used. */
     char damaged[RECORD_DAMAGED_SIZE];
 };
 
-/* jobs/<job>/objects/<step>: a checkpoint in the object store, or on its way there */
+/* jobs/<job>/objects/<step>: a checkpoint in the object store, or being uploaded */
 enum record_object { RECORD_UPLOADING, RECORD_COMPLETE, RECORD_FAILED };
 struct object_record {
     enum record_object state;
     uint64_t step, size_bytes, done_bytes, unix_ns;
     char manifest_sha256[RECORD_DIGEST_SIZE];
     char place[RECORD_PATH_SIZE]; /* "s3://bucket/prefix/job/step-...-.../" */
-    char node[NAME_SIZE];         /* whose firnd sends it */
-    char text[RECORD_TEXT_SIZE];  /* why it failed, or is being tried again; else empty */
+    char node[NAME_SIZE];         /* node of the firnd that uploads it */
+    char text[RECORD_TEXT_SIZE];  /* why the upload failed or is retried; else empty */
 };
 
 /* Encoders return a new reference, NULL when memory is short; decoders 0 or -EINVAL with the key in
@@ -151,7 +153,7 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
 json_t *checkpoint_record_encode(const struct checkpoint_record *record);
 int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_record,
                              struct error *error) CHECK_RESULT;
-/** checkpoint_record_done() - frees its places; the record may be used again */
+/** checkpoint_record_done() - free the record's places; the record may be reused */
 void checkpoint_record_done(struct checkpoint_record *record);
 json_t *object_record_encode(const struct object_record *record);
 int object_record_decode(const json_t *tree, struct object_record *ret_record,

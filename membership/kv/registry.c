@@ -1,6 +1,6 @@
 /*
- * The registration of this node, as a loop around two facts: is there a lease, and does our key
- * hold the newest value under that lease?
+ * Register this node. A loop around two facts: whether a lease exists, and whether our key holds
+ * the newest value under that lease.
  *
  *   no lease           -> grant one
  *   value not stored   -> write it, guarded by the revision that the key is known to have; at first
@@ -10,9 +10,9 @@
  *                         somebody else's: wait until it goes, or refuse
  *   both               -> registered; keep the lease alive every third of its time
  *
- * Any failure only means that a fact is not known any more: it is reported, and the loop goes on
- * after a while (membership/transport/backoff.h). So a write whose outcome is unknown needs no case
- * of its own: reading shows it.
+ * A failure only makes a fact unknown: it is reported, and the loop retries after a backoff
+ * (membership/transport/backoff.h). So a write with an unknown outcome needs no case of its own: a
+ * read settles it.
  *
  * Invariant: every write of the key is guarded by its absence or by a revision at which it was
  * ours, so two daemons with one name can never both hold it.
@@ -31,9 +31,9 @@
 #include "membership/transport/backoff.h"
 #include "membership/transport/timer.h"
 
-#define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is away */
+#define RETRY_MIN_NS    (500 * NS_PER_MS) /* etcd is unreachable */
 #define RETRY_MAX_NS    (2 * NS_PER_SECOND)
-#define LOOK_NS         (500 * NS_PER_MS)   /* somebody else's key is in the way */
+#define LOOK_NS         (500 * NS_PER_MS)   /* another daemon holds the key */
 #define BEAT_SHARE      8                   /* of the time between two keep-alives: its jitter */
 #define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
 
@@ -50,20 +50,20 @@ struct registry {
     enum registry_state state;
     int reported; /* code of the last reason given while connecting */
     int64_t lease;
-    uint64_t lease_until_ns; /* it cannot have run out before; 0: it is not known */
+    uint64_t lease_until_ns; /* the lease cannot expire earlier; 0: unknown */
     uint64_t step_sent_ns, beat_sent_ns;
     bool holds_key;                /* our key has been written under `lease` */
     bool stored;                   /* the key holds `value` under `lease` */
     int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
     bool must_look;                /* `revision` has turned out wrong, or may have */
-    bool outdated;                 /* what is being written is not `value` any more */
+    bool outdated;                 /* `value` has changed since the write in flight began */
     bool unsure;                   /* a write has failed that the store may carry out yet */
     struct kv_request *step;       /* grant, read or write: one at a time */
-    struct kv_request *keep_alive; /* besides, whatever `step` waits for */
+    struct kv_request *keep_alive; /* in flight independently of `step` */
     struct timer retry, beat;
     struct backoff backoff;
-    uint64_t
-        holder_until_ns; /* somebody else's key is there; alive if it still is then. 0: it is not */
+    uint64_t holder_until_ns; /* another daemon's key exists; that daemon is alive if the key still
+                               * exists then. 0: no such key */
 };
 
 static void advance(struct registry *registry);
@@ -79,7 +79,8 @@ static void set_state(struct registry *registry, enum registry_state state,
     registry->changed(registry->context, state, error);
 }
 
-/* The store failed us: what we waited for may have been waiting for nothing but the store. */
+/* Handle a failure of the store: restart the wait for the holder's lease, which the store may have
+ * prolonged. */
 static void store_failed(struct registry *registry, const struct error *error)
 {
     registry->holder_until_ns = 0;
@@ -95,7 +96,8 @@ static void start_failed(struct registry *registry, int status)
     store_failed(registry, &error);
 }
 
-/* Nodes that came in one moment shall not all keep their leases alive in one moment. */
+/* Add jitter, so that nodes that registered at the same time do not renew their leases at the same
+ * time. */
 static void beat_later(struct registry *registry)
 {
     uint64_t period_ns = (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3;
@@ -142,7 +144,7 @@ static void lease_gone(struct registry *registry)
     error_set(&error, -ESTALE, "the lease of node %s ran out", registry->node);
     registry->lease = 0;
     registry->stored = registry->holds_key = false;
-    registry->revision = 0; /* it went with its lease */
+    registry->revision = 0; /* the key was deleted with its lease */
     registry->must_look = false;
     forget_keep_alive(registry);
     set_state(registry, REGISTRY_CONNECTING, &error);
@@ -156,7 +158,7 @@ static void keep_alive_done(void *context, const struct kv_result *result)
     if (result->status < 0) {
         timer_set_in(&registry->beat,
                      RETRY_MIN_NS + backoff_spread(&registry->backoff, RETRY_MIN_NS));
-        registry->stored = false; /* look again when the store is back: much may have happened */
+        registry->stored = false; /* check again when the store is back: it may have changed */
         store_failed(registry, &result->error);
     } else if (result->ttl_seconds == 0) {
         lease_gone(registry);
@@ -213,11 +215,11 @@ static void written(void *context, const struct kv_result *result)
         registry->unsure = true;
         store_failed(registry, &result->error);
     } else if (!result->succeeded) {
-        registry->must_look = true; /* the key is not as we thought */
+        registry->must_look = true; /* the key differs from the assumed revision */
         advance(registry);
     } else {
         registry->revision = result->revision;
-        registry->unsure = false; /* whatever comes late compares with an older one */
+        registry->unsure = false; /* a late write is guarded by an older revision and fails */
         if (registry->outdated)
             advance(registry);
         else
@@ -255,11 +257,12 @@ static void refuse(struct registry *registry, uint64_t holder)
               "); give this node a name of its own or stop the other daemon",
               registry->node, holder);
     forget_keep_alive(registry);
-    registry->lease = 0; /* runs out unused */
+    registry->lease = 0; /* expires unused */
     set_state(registry, REGISTRY_REFUSED, &error);
 }
 
-/* Dead or alive? Its lease is renewed or runs out within its time to live. */
+/* Wait until the holder is known to be dead or alive: its lease is renewed or expires within its
+ * time to live. */
 static void wait_for_holder(struct registry *registry, uint64_t holder)
 {
     uint64_t now = registry->loop->now_ns(registry->loop->context);
@@ -297,7 +300,7 @@ static void key_read(void *context, const struct kv_result *result)
     }
     registry->revision = ours ? entry->mod_revision : 0;
     registry->must_look = false;
-    /* Where an earlier write is on its way yet it would take the place of this very revision. */
+    /* Not while an earlier write may be in flight: it could still replace this very revision. */
     if (registry->lease != 0 && ours && !registry->unsure && entry->lease == registry->lease &&
         strcmp(entry->value, registry->value) == 0)
         mark_stored(registry);
@@ -407,7 +410,7 @@ int64_t registry_lease(const struct registry *registry)
     return registry->state == REGISTRY_REGISTERED ? registry->lease : 0;
 }
 
-/* What is left of a registry that was stopped: its last request, or the moment after. */
+/* State of a stopped registry: its last request, and the callback after it. */
 struct farewell {
     struct timer alarm;
     void (*done)(void *context);

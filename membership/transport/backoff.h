@@ -1,5 +1,5 @@
 /*
- * How long to wait before trying again: longer each time, and never the same on two nodes.
+ * Compute the pause before a retry: longer each time, and different on every node.
  *
  * A thousand nodes that lose their store lose it in the same moment. If all asked again after the
  * same pause they would come as one wave, each wave too late for the deadlines of the one before,
@@ -17,12 +17,13 @@ struct backoff {
     uint64_t random;  /* state of the generator */
 };
 
-/** backoff_init() - the first pause is from (@min_ns / 2, @min_ns], later ones at most @max_ns
- * @identity: what tells this one from all the others */
+/** backoff_init() - the first pause is from (@min_ns / 2, @min_ns], later ones at most @max_ns;
+ * @identity: unique to this backoff, seeds its generator */
 void backoff_init(struct backoff *backoff, uint64_t min_ns, uint64_t max_ns, const char *identity);
-/** backoff_next() - the pause before another try */
+/** backoff_next() - return the pause before the next retry */
 uint64_t backoff_next(struct backoff *backoff);
-/** backoff_reset() - something succeeded: begin with short pauses again */
+/** backoff_reset() - begin with short pauses again, after a success */
 void backoff_reset(struct backoff *backoff);
-/** backoff_spread() - anything from 0 to @span_ns: for what all nodes would do at once */
+/** backoff_spread() - return a random delay from 0 to @span_ns, for actions that all nodes would
+ * take at once */
 uint64_t backoff_spread(struct backoff *backoff, uint64_t span_ns);

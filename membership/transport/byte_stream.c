@@ -24,7 +24,7 @@ struct byte_stream {
     struct byte_stream_callbacks callbacks;
     void *context;
     char text[CURL_ERROR_SIZE];
-    char words[TLS_WORDS_SIZE]; /* what that means */
+    char words[TLS_WORDS_SIZE]; /* explanation of the error */
     const char *refusal;
 };
 
@@ -58,7 +58,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     wire->callbacks.connected(wire->context, status, text);
 }
 
-/* A loop that is late itself looks at the descriptors once more before it says that they were. */
+/* A late loop polls the descriptors once more before it reports a time-out. */
 static void alarm_fired(void *user)
 {
     struct byte_stream *wire = user;
@@ -75,7 +75,7 @@ static void alarm_fired(void *user)
     }
 }
 
-/* As TLS wants it, a byte with the length first. What is written in parts may move in between. */
+/* ALPN protocols have a length byte first. Partial writes may move their buffer between calls. */
 static CURLcode set_up_tls(CURL *easy, void *tls, void *user)
 {
     const struct byte_stream *wire = user;

@@ -60,7 +60,8 @@ static void alarm_fired(void *user)
     act(user, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* libcurl: watch this descriptor for these events. @known: what curl_multi_assign() remembered. */
+/* Called by libcurl: watch this descriptor for these events. @known: the pointer set by
+ * curl_multi_assign(). */
 static int descriptor_wanted(CURL *easy, curl_socket_t descriptor, int what, void *user,
                              void *known)
 {
@@ -183,7 +184,7 @@ int curl_transfer_status(const struct curl_transfer *transfer, CURLcode code)
     case CURLE_SEND_FAIL_REWIND: /* a kept connection died, and nothing may be sent twice */
         return -ECONNRESET;
     case CURLE_OUT_OF_MEMORY:
-    case CURLE_WRITE_ERROR: /* the owner's callback has refused what came */
+    case CURLE_WRITE_ERROR: /* the owner's callback has refused the data */
         return -ENOMEM;
     case CURLE_URL_MALFORMAT:
         return -EINVAL;

@@ -1,10 +1,10 @@
 /*
  * libcurl's multi interface on a `struct loop`.
  *
- * Problem: libcurl forbids most of its functions inside its own callbacks, but whoever receives
- * data wants to do just those things: cancel the transfer, start the next one. So a write callback
- * only puts bytes aside and calls curl_loop_touch(); once libcurl has returned, the loop calls
- * `received`, and then `finished` of the transfers that ended. In those everything is allowed.
+ * Problem: libcurl forbids most of its functions inside its own callbacks, but the receiver of data
+ * needs them: to cancel the transfer, to start the next one. So a write callback only buffers the
+ * bytes and calls curl_loop_touch(). Once libcurl has returned, the loop calls `received`, and then
+ * `finished` of the transfers that ended. These two may call anything.
  *
  * A descriptor that the event loop refuses to watch (no memory) is not fatal: libcurl's own timers
  * still run, and the transfer ends at its deadline.

@@ -24,9 +24,9 @@ struct http_request {
     struct http_client *client;
     struct http_request *next, **back; /* of the client's list */
     struct curl_slist *headers;
-    struct bytes body; /* what is still to be sent from `sent_bytes` on */
+    struct bytes body; /* bytes to be sent, from `sent_bytes` on */
     size_t sent_bytes;
-    struct bytes answer; /* what came and was not delivered */
+    struct bytes answer; /* received bytes that are not delivered */
     size_t answer_bytes_max;
     bool too_large;
     http_data_callback data;
@@ -118,8 +118,8 @@ static long answer_code(const struct http_request *request)
     return code;
 }
 
-/* Hands over what a stream brought. The callback may cancel the request, so the bytes leave it
- * first. */
+/* Deliver the received bytes of a stream. The callback may cancel the request, so the bytes leave
+ * it first. */
 static void deliver(struct curl_transfer *transfer)
 {
     struct http_request *request = (struct http_request *)transfer;

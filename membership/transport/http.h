@@ -33,14 +33,13 @@ struct http_order {
 };
 
 struct http_answer {
-    int status; /* 0: an answer came, whatever its code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
+    int status; /* 0: an answer came, with any code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
                    -ECONNRESET, -EKEYREJECTED (its certificate cannot be trusted), -EFBIG (over
-                   answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the
-                   URL), ... */
+                   answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the URL), ... */
     long code;  /* 200 */
     const char *text; /* of a failure, without the URL */
     const uint8_t
-        *body; /* zero-terminated past its end; of a streamed answer only what is not 2xx */
+        *body; /* zero-terminated past its end; of a streamed answer only a body that is not 2xx */
     size_t body_bytes;
 };
 
@@ -48,11 +47,11 @@ typedef void (*http_data_callback)(void *context, const uint8_t *data, size_t si
 typedef void (*http_done_callback)(void *context, const struct http_answer *answer);
 
 int http_client_new(const struct loop *loop, struct http_client **ret_client) CHECK_RESULT;
-/** http_client_free() - cancels what is in flight. Not from inside a callback of this client; NULL
- * allowed */
+/** http_client_free() - cancel the requests in flight and free the client. Not from inside a
+ * callback of this client; NULL allowed */
 void http_client_free(struct http_client *client);
 /**
- * http_client_set_token() - show the cluster's token (membership/transport/http_token.h) with every
+ * http_client_set_token() - send the cluster's token (membership/transport/http_token.h) with every
  * request from now on; those of this client go to firnds only
  * @token: copied; "": none
  */
@@ -77,5 +76,6 @@ int http_get(struct http_client *client, const char *url, uint64_t timeout_ns,
              http_data_callback data, http_done_callback done, void *context,
              struct http_request **ret_request) CHECK_RESULT;
 
-/** http_cancel() - it does not call back any more; NULL allowed; not inside its own `done` */
+/** http_cancel() - cancel the request, without a callback; NULL allowed; not inside its own
+ * `done` */
 void http_cancel(struct http_request *request);

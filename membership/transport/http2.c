@@ -176,7 +176,8 @@ static void wake_at(struct http2_client *client, uint64_t at_ns)
     timer_set_at(&client->alarm, at_ns);
 }
 
-/* It has not greeted for so long, or leaves a PING unanswered for a part of it. */
+/* Return whether the peer has sent no SETTINGS for that time, or left a PING unanswered for a part
+ * of it. */
 static bool is_dead(const struct http2_client *client, const struct peer *peer, uint64_t silence_ns)
 {
     if (!http2_connection_greeted(peer->connection))
@@ -205,7 +206,7 @@ static void give_up(struct http2_request *request, const char *text)
     finish(request, -ETIMEDOUT, text);
 }
 
-/* One of its times has come: it ends, its connection ends, or there is a next time. */
+/* A time of the request has come: end it, end its connection, or set the next time. */
 static void look_at(struct http2_request *request, uint64_t now)
 {
     struct peer *peer = request->stream.connection ? peer_of(request) : NULL;
@@ -230,7 +231,7 @@ static struct http2_request *find_due(struct http2_client *client, uint64_t now)
     return request;
 }
 
-/* What has come counts, even when the loop itself is late to see it. */
+/* Read received bytes first, so that a late loop does not count as a silent peer. */
 static void look_at_peers(struct http2_client *client)
 {
     for (struct peer *peer = client->peers, *next; peer; peer = next) {

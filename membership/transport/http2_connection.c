@@ -17,16 +17,16 @@
 #define TOKEN                   "token:" /* a secret: not to be kept in tables of headers */
 
 /*
- * Servers that speak gRPC hang up on a peer that asks for signs of life more than three times
- * within so long while they have nothing else to say.
+ * gRPC servers close the connection of a peer that sends more than three PINGs within this time
+ * while they send no data or headers.
  */
 #define PING_PAUSE_NS  (6 * NS_PER_SECOND)
 #define PINGS_IN_A_ROW 2u
 
 /*
- * A server that speaks gRPC sends a PING with every request it gets, to measure the way, and no
- * other while that is out. Answered at once, that is a third of all that a thousand nodes and etcd
- * say to each other. One that wants a sign of life waits for it for seconds.
+ * A gRPC server sends a PING with every request, to measure the round trip, and no other while that
+ * PING is unanswered. Answered at once, these PINGs are a third of the messages between a thousand
+ * nodes and etcd. A server that probes for liveness waits for seconds.
  */
 #define PONG_DELAY_NS (500 * NS_PER_MS)
 #define PING_BYTES    8
@@ -35,18 +35,18 @@ struct http2_connection {
     const struct loop *loop;
     struct byte_stream *wire;
     nghttp2_session *session;
-    struct bytes output; /* taken from nghttp2 and not yet by the wire */
+    struct bytes output; /* bytes taken from nghttp2 that the wire has not taken */
     struct http2_stream *streams;
-    struct http2_stream *told, **told_end; /* these have something to tell their owners */
+    struct http2_stream *told, **told_end; /* streams with a callback to deliver to their owners */
     void (*closed)(struct http2_connection *connection, void *context);
     void *context;
     bool plain; /* not encrypted */
     bool connected, greeted, watches_write;
-    bool busy;     /* in turn(): what is submitted is sent at its end */
+    bool busy;     /* in turn(): submitted frames are sent at its end */
     bool draining; /* GOAWAY */
-    int status;    /* not 0: it has failed */
+    int status;    /* not 0: the connection has failed */
     const char *text;
-    uint64_t ping_ns;   /* the one that is out was sent then; 0: none */
+    uint64_t ping_ns;   /* when the unanswered PING was sent; 0: none */
     uint64_t pinged_ns; /* the last one */
     unsigned pings;     /* since the last data or headers */
     bool pong_due;      /* the peer's PING is to be answered, with this */
@@ -105,7 +105,7 @@ static void end(struct http2_stream *stream, int status, const char *text)
     tell(stream);
 }
 
-/* nghttp2 knows it no more, or is to forget it. */
+/* Detach the stream from nghttp2. */
 static void detach(struct http2_stream *stream)
 {
     struct http2_connection *connection = stream->connection;
@@ -119,7 +119,7 @@ static void detach(struct http2_stream *stream)
 
 static void reset(struct http2_connection *connection, int32_t id)
 {
-    /* Without memory the peer talks on into the void. */
+    /* Without memory the peer keeps sending, and its frames are dropped. */
     (void)nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
 }
 
@@ -137,7 +137,7 @@ const char *http2_stream_header(const struct http2_stream *stream, const char *n
     return found;
 }
 
-/* ---- what nghttp2 calls: nothing here calls an owner ---- */
+/* ---- callbacks of nghttp2: none of them calls an owner ---- */
 
 static struct http2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -149,7 +149,7 @@ static ssize_t body_wanted(nghttp2_session *session, int32_t id, uint8_t *room, 
 {
     struct http2_stream *stream = stream_of(session, id);
     (void)source, (void)user;
-    if (!stream) /* it has left, and its reset is on the way */
+    if (!stream) /* the stream has left, and its reset is in flight */
         return NGHTTP2_ERR_DEFERRED;
     size_t given = MIN(size_bytes, stream->body.size_bytes - stream->body_at);
     if (given > 0)
@@ -248,7 +248,7 @@ static void answer_ping(struct http2_connection *connection)
         fail(connection, -ENOMEM, "no memory for an answer to a PING");
 }
 
-/* With a second one the server shows that it is in earnest. */
+/* A second PING shows that the server probes for liveness: answer at once. */
 static void ping_came(struct http2_connection *connection, const uint8_t payload[PING_BYTES])
 {
     if (connection->pong_due)
@@ -283,7 +283,7 @@ static int frame_came(nghttp2_session *session, const nghttp2_frame *frame, void
     bool last = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
                 (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
     if (stream && last)
-        end(stream, 0, NULL); /* whether or not we have said all */
+        end(stream, 0, NULL); /* even if our body is not sent completely */
     return 0;
 }
 
@@ -420,14 +420,14 @@ static void watch(struct http2_connection *connection, bool write)
         fail(connection, -ENOMEM, "the connection cannot be watched");
 }
 
-/* What the peer said before it went is still there to be read. */
+/* Read the bytes that the peer sent before it closed the connection. */
 static void break_off(struct http2_connection *connection)
 {
     read_all(connection);
     fail(connection, -ECONNRESET, "the connection broke");
 }
 
-/* It may have been a password. */
+/* Clear the bytes: they may hold a password. */
 static void written(struct http2_connection *connection, size_t size_bytes)
 {
     struct bytes *output = &connection->output;
@@ -451,7 +451,7 @@ static void write_all(struct http2_connection *connection)
     watch(connection, full);
 }
 
-/* What was submitted goes now, or at the end of the turn. What comes of it is told by the loop. */
+/* Send the submitted frames now, or at the end of the turn. The loop delivers the results. */
 static void flush(struct http2_connection *connection)
 {
     if (connection->busy || !connection->connected)
@@ -463,7 +463,7 @@ static void flush(struct http2_connection *connection)
 
 /* ---- turns ---- */
 
-/* To one stream at a time; its owner may do anything to it, and to the others. */
+/* Call one owner at a time: the callback may do anything to its stream, and to the others. */
 static void tell_owners(struct http2_connection *connection)
 {
     struct http2_stream *stream;

@@ -1,5 +1,5 @@
 /*
- * The token that a cluster's firnds and their readers share: who sends it may read over HTTP
+ * The token that a cluster's firnds and their readers share: it gives access to their HTTP pages
  * (Authorization: Bearer, RFC 6750).
  */
 #pragma once
@@ -19,13 +19,13 @@
  * The caller clears @ret_token (explicit_bzero()) when it is done with it.
  *
  * Return: 0; -EINVAL: the file holds no token; another errno: it cannot be read. @error names the
- * file and says what to do; @ret_token is "" then.
+ * file and gives the remedy; @ret_token is "" then.
  */
 int http_token_read(const char *path, char ret_token[HTTP_TOKEN_SIZE],
                     struct error *error) CHECK_RESULT;
 
 /**
- * http_token_accepts() - whether @header, the value of Authorization, carries @token
+ * http_token_accepts() - return whether @header, the value of Authorization, carries @token
  * @header: NULL: the request has none
  *
  * The time that it takes does not depend on how much of the token is right.

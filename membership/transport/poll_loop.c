@@ -1,8 +1,8 @@
 /*
  * A loop on poll(2), for programs with a handful of descriptors.
  *
- * Callbacks may add and remove anything, also themselves. So nothing is freed while a round runs:
- * what is removed is only marked, and swept at the end of the round. Additions go to the head of
+ * Callbacks may add and remove anything, also themselves. So nothing is freed while a round runs: a
+ * removed entry is only marked, and freed at the end of the round. Additions go to the head of
  * their list and are first looked at in the next round.
  */
 #include "membership/transport/poll_loop.h"
@@ -194,7 +194,8 @@ static struct timespec time_to_wait(const struct poll_loop *loop, uint64_t deadl
 
 static unsigned loop_events(const struct loop_io *io, short polled)
 {
-    /* A hang-up or an error shows when the descriptor is read or written: wake whoever waits. */
+    /* A hang-up or an error shows when the descriptor is read or written: report all
+     * requested events. */
     if (polled & (POLLERR | POLLHUP | POLLNVAL))
         return io->events;
     return (polled & POLLIN ? LOOP_READ : 0) | (polled & POLLOUT ? LOOP_WRITE : 0);

@@ -8,13 +8,14 @@ struct timer {
     struct loop_timer *timer;
 };
 
-/** timer_init() - not set yet. Return: 0, or what the loop's timer_add() returned (nothing to undo)
+/** timer_init() - make a timer that is not set. Return: 0, or the error of the loop's timer_add()
+ * (nothing to undo)
  */
 int timer_init(struct timer *alarm, const struct loop *loop, void (*fired)(void *user),
                void *user) CHECK_RESULT;
 void timer_done(struct timer *alarm); /* also of a zeroed alarm */
 
-/** timer_set_in(), timer_set_at() - fire once then; replaces what was set before */
+/** timer_set_in(), timer_set_at() - fire once at that time; replaces the earlier time */
 void timer_set_in(struct timer *alarm, uint64_t delay_ns);
 void timer_set_at(struct timer *alarm, uint64_t at_ns);
 void timer_clear(struct timer *alarm);

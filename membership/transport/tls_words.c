@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct meaning {
-    const char *fragment; /* of what was said; "": whatever it was */
+    const char *fragment; /* part of the original text; "": matches any text */
     const char *sentence;
 };
 

@@ -1,6 +1,6 @@
 /*
- * What is wrong with TLS, in words that say what to do about it: libcurl and OpenSSL say what they
- * found. Their own words stand behind in parentheses.
+ * Explain errors of TLS with the remedy. The original text of libcurl or OpenSSL follows in
+ * parentheses.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 #define TLS_WORDS_SIZE 384
 
-/** tls_words_connect() - a connection could not be made
+/** tls_words_connect() - explain why a connection could not be made
  * @words: libcurl's, perhaps empty
  *
  * Return: @ret_text; or @words when @code is not about TLS. */
 const char *tls_words_connect(CURLcode code, const char *words, char ret_text[TLS_WORDS_SIZE]);
-/** tls_words_refused() - the peer ended a connection that TLS had agreed on
+/** tls_words_refused() - explain why the peer ended a connection after the TLS handshake
  *
- * Return: @ret_text; NULL when it is not TLS that says why. */
+ * Return: @ret_text; NULL when the reason is not an error of TLS. */
 const char *tls_words_refused(const char *words, char ret_text[TLS_WORDS_SIZE]);

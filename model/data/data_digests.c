@@ -18,11 +18,11 @@
 #define YOUNG_NS  (2 * NS_PER_SECOND)
 #define ENTRY_MAX 256
 
-/* What the file system says of the files of a data set. */
+/* File system metadata of the files of a data set. */
 struct survey {
     struct hash_stream *stream;
     uint64_t size_bytes;
-    uint64_t modified_ns, changed_ns; /* the newest ones */
+    uint64_t modified_ns, changed_ns; /* the newest times */
 };
 
 static uint64_t nanoseconds(struct timespec time)
@@ -46,7 +46,7 @@ static int add_file(struct survey *survey, const struct listed_file *file, struc
     return 0;
 }
 
-/* The count keeps lists apart: a file that moves from one to another makes other data. */
+/* The count keeps lists apart: moving a file from one list to another gives another digest. */
 static int add_list(struct survey *survey, const char *key, const char *const *paths,
                     unsigned path_count, struct error *error)
 {
@@ -81,7 +81,8 @@ static int survey_files(const struct dataset_options *options, struct survey *re
     return status;
 }
 
-/* Every change moves the newest time of change, even one that sets the other times back. */
+/* Return the name of the entry. Every change moves the newest change time, even a change that sets
+ * the other times back. */
 static struct hash128 key_of(const struct dataset_options *options, struct hash128 identity,
                              uint64_t changed_ns)
 {
@@ -113,7 +114,7 @@ static void entry_text(struct hash128 key, struct hash128 digest, char ret_text[
     snprintf(ret_text + length, (size_t)(ENTRY_MAX - length), "check %s\n", check);
 }
 
-/* What is right is the very text that this program would write. */
+/* Look the entry up; it is valid only if it equals the text that this program would write. */
 static bool look_up(struct data_digests *memo, const char *path)
 {
     struct bytes text = {0};
@@ -134,8 +135,8 @@ static bool look_up(struct data_digests *memo, const char *path)
     return memo->known;
 }
 
-/* Whoever reads replaces the entry, so the lock may be on one that is no longer there; who gets it
- * looks the entry up once more. */
+/* Wait for the lock of the entry. The worker that reads the data replaces the entry, so the lock
+ * may be on a deleted file: look the entry up again after locking. */
 static void wait_for_turn(struct data_digests *memo, const char *path,
                           const struct dataset_listener *listener)
 {
@@ -174,7 +175,7 @@ static void consult(struct data_digests *memo, const struct dataset_listener *li
         return;
     wait_for_turn(memo, path, listener);
     if (look_up(memo, path))
-        data_digests_done(memo); /* the next one may go on */
+        data_digests_done(memo); /* the next process may go on */
     else
         log_info("nothing right is known of the training data in %s: it is read", path);
 }

@@ -1,7 +1,6 @@
 /*
- * Samples: which tokens each one is, which are held out, in which order an epoch visits the rest.
- * Where the tokens lie is model/data/token_row.h's concern, which of them count
- * model/data/loss_mask.h's.
+ * Samples: their tokens, the held-out samples, and the order of an epoch. model/data/token_row.h
+ * stores the tokens; model/data/loss_mask.h decides which of them count.
  */
 #include "model/data/dataset.h"
 
@@ -14,7 +13,7 @@
 #include "model/data/token_row.h"
 #include "model/net/streams.h"
 
-/* Tokens that samples are cut from, and which of them count. */
+/* The tokens of samples, and their mask. */
 struct text {
     struct token_row tokens;
     struct loss_mask mask;
@@ -25,8 +24,8 @@ struct text {
 struct dataset {
     struct text text;
     struct text validation_text;            /* empty unless validation has its own data */
-    const struct text *validation;          /* what validation samples are read from */
-    uint64_t validation_first;              /* its first sample there */
+    const struct text *validation;          /* source of the validation samples */
+    uint64_t validation_first;              /* first validation sample in that text */
     uint64_t train_count, validation_count; /* samples */
     unsigned context;
     struct philox_key order_key;
@@ -47,7 +46,7 @@ static int check_options(const struct dataset_options *options, struct error *er
     return 0;
 }
 
-/* Which files a text is made of, and what the job file calls them. */
+/* The files of a text, and their keys in the job file. */
 struct text_source {
     const char *key, *mask_key;
     const char *const *paths, *const *mask_paths;
@@ -94,7 +93,7 @@ static struct token_row_options row_options(const struct dataset_options *option
                                       .check_later = true};
 }
 
-/* What is open after a failure is the data set's to close. */
+/* Open a text; after a failure the data set closes the opened parts. */
 static int open_text(const struct dataset_options *options, const struct text_source *source,
                      struct text *text, struct error *error)
 {
@@ -129,7 +128,8 @@ static int open_texts(const struct dataset_options *options, struct dataset *dat
     return status;
 }
 
-/* A share that is asked for gets at least one sample, and training keeps at least one. */
+/* Return the number of held-out samples. A share above 0 gets at least one sample, and training
+ * keeps at least one. */
 static uint64_t held_out(uint64_t sample_count, double share)
 {
     if (share == 0.0 || sample_count < 2)
@@ -169,8 +169,8 @@ static int check_something_counts(const struct dataset *dataset, struct error *e
                      "bytes are 0 there");
 }
 
-/* The counts keep the two rows apart: moving a token from one to the other is other data. Tokens of
- * mapped files are looked at here for the first time, so that they are read once. */
+/* The counts keep the two rows apart: moving a token from one to the other gives another digest.
+ * Tokens of mapped files are first checked here, so that they are read once. */
 static int digest_texts(struct dataset *dataset, const struct dataset_options *options,
                         struct error *error)
 {
@@ -198,7 +198,8 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
     return status;
 }
 
-/* A token that is not one of the vocabulary is not looked for where another worker has looked. */
+/* Learn the digest. Tokens are not checked against the vocabulary when another worker has checked
+ * them. */
 static int learn_digest(struct dataset *dataset, const struct dataset_options *options,
                         struct data_digests *memo, struct error *error)
 {

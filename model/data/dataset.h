@@ -1,17 +1,16 @@
 /*
  * The samples of a job. The data is one long row of tokens (files in sorted order, one after
  * another), memory-mapped where possible; sample i is tokens [i*T, i*T + T] (T inputs and their T
- * targets, shifted by one). The last `validation` share of the samples is held out. Where masks say
- * so (model/data/loss_mask.h), a token is read but does not count in the loss: as a target it is
- * -1.
+ * targets, shifted by one). The last `validation` share of the samples is held out. A masked token
+ * (model/data/loss_mask.h) is read but does not count in the loss: as a target it is -1.
  *
  * Order: epoch e visits every training sample once, in the order of philox_permute() keyed by
- * (seed, e). Which samples a micro-batch gets is a function of its global sample index alone.
+ * (seed, e). The samples of a micro-batch are a function of its global sample index alone.
  *
- * Which files paths name, and what globs match, says base/file_list.h: sorted by path over all of
- * @paths, none twice. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened;
- * above it files are mapped and must not shrink while the job runs (model/data/token_row.h); then
- * they must not change while they are read either, and a node need read them only once
+ * base/file_list.h defines the files of paths and globs: sorted by path over all of @paths, without
+ * duplicates. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened; above
+ * it files are mapped and must not shrink while the job runs (model/data/token_row.h); then they
+ * must not change while they are read either, and a node need read them only once
  * (model/data/data_digests.h).
  *
  * A share above 0 holds out at least one sample, and training keeps at least one. Once open, a data
@@ -35,10 +34,10 @@ enum dataset_format {
     DATASET_UINT32, /* the same for vocabularies of more than 65,536 */
 };
 
-/* Told while large data is read, which takes minutes. */
+/* Progress callbacks while large data is read, which takes minutes. */
 struct dataset_listener {
-    /* every few MiB: @done_bytes of @total_bytes; @total_bytes 0: waits for another process of this
-     * node that reads the same data */
+    /* every few MiB: @done_bytes of @total_bytes; @total_bytes 0: waiting for another process of
+     * this node that reads the same data */
     void (*reading)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *context;
 };
@@ -51,13 +50,13 @@ struct dataset_options {
     const char *validation_path; /* NULL, or its own data (file, folder or glob): then the share is
                                     ignored */
     double validation_share;     /* 0 <= share < 1 */
-    const char *const *mask_paths;    /* a byte for each token of @paths: whether it counts */
+    const char *const *mask_paths;    /* one byte per token of @paths: 1 counts */
     unsigned mask_path_count;         /* 0: all count */
     const char *validation_mask_path; /* the same for @validation_path; NULL: all count */
     unsigned context, vocab;
     uint64_t seed;
-    const char *memo_folder;          /* NULL, or where the node keeps what it knows of large data
-                                         (model/data/data_digests.h) */
+    const char *memo_folder;          /* NULL, or the node's folder of digests of large data
+                                       * (model/data/data_digests.h) */
     struct dataset_listener listener; /* reading may be NULL */
     uint64_t memory_max_bytes;        /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
 };
@@ -65,45 +64,47 @@ struct dataset_options {
 struct dataset;
 
 /**
- * dataset_open() - -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample),
- * -ERANGE (a token >= vocab; says the file, the token and the position), -EINVAL (bad header, or a
- * mask that does not fit its tokens), -ENODATA also where no token of a training sample counts,
- * -EIO (a file changed while it was read), -E2BIG (over FILE_LIST_MAX files), -ENOMEM.
- * Unreadable entries below a folder are an error, not skipped. Binary files are data like others.
+ * dataset_open() - open the data of a job
+ *
+ * Return: 0; -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample, or no
+ * token of a training sample counts), -ERANGE (a token >= vocab; @error has the file, the token and the
+ * position), -EINVAL (bad header, or a mask that does not fit its tokens), -EIO (a file changed
+ * while it was read), -E2BIG (over FILE_LIST_MAX files), -ENOMEM. Unreadable entries below a folder
+ * are an error, not skipped. Binary files are data like others.
  */
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,
                  struct error *error) CHECK_RESULT;
 void dataset_close(struct dataset *dataset);
 
-/** dataset_digest() - of format, all tokens and masks, in order, whatever files they lie in: two
-   nodes with another digest do not have the same data */
+/** dataset_digest() - return the digest of format, all tokens and masks, in order, independent of
+ * the division into files: nodes with different digests have different data */
 struct hash128 dataset_digest(const struct dataset *dataset);
-/** dataset_was_known() - the tokens were not read: the digest is what another worker of this node
- * found, and has kept */
+/** dataset_was_known() - return whether the tokens were not read, because another worker of this
+ * node has stored the digest */
 bool dataset_was_known(const struct dataset *dataset);
-/** dataset_memory_max() - the limit that @options mean */
+/** dataset_memory_max() - return the memory limit of @options */
 uint64_t dataset_memory_max(const struct dataset_options *options);
-/** dataset_held_bytes() - of files, in memory: copied and mapped; what is mapped is there as far as
- * it is read, and goes when memory is short */
+/** dataset_held_bytes() - return the bytes of files in memory: copied and mapped; mapped pages are
+ * loaded when read, and the kernel drops them when memory is short */
 void dataset_held_bytes(const struct dataset *dataset, uint64_t *ret_copied, uint64_t *ret_mapped);
 uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
 uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */
 
 /**
- * dataset_train_batch() - the micro-batch that begins at global sample @first_sample
+ * dataset_train_batch() - read the micro-batch that begins at global sample @first_sample
  * @first_sample: counts samples since the job's first; epoch = first_sample / train count
  * @ret_tokens, @ret_targets: (batch, T) i32; a target that does not count is -1
  */
 void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                          int32_t *ret_tokens, int32_t *ret_targets);
-/** dataset_validation_batch() - samples [first_sample, +batch), unshuffled; behind the last one
- * stand samples of which nothing counts */
+/** dataset_validation_batch() - read samples [first_sample, +batch), unshuffled; behind the last
+ * sample follow samples without a target that counts */
 void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
                               int32_t *ret_tokens, int32_t *ret_targets);
 
-/** dataset_train_counted(), dataset_validation_counted() - how many targets of samples
- * [first_sample, +count) count in the loss: what their sum is divided by */
+/** dataset_train_counted(), dataset_validation_counted() - return how many targets of samples
+ * [first_sample, +count) count in the loss: the divisor of the loss sum */
 uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample,
                                uint64_t count);
 uint64_t dataset_validation_counted(const struct dataset *dataset, uint64_t first_sample,

@@ -49,7 +49,7 @@ static int check_sizes(const struct loss_mask_options *options, const struct fil
     return 0;
 }
 
-/* A plain loop, for the compiler to make vector code of. */
+/* Sum a span. A plain loop, which the compiler can vectorize. */
 static uint64_t sum_span(const uint8_t *bytes, uint64_t count, uint8_t *all)
 {
     uint64_t sum = 0;

@@ -1,11 +1,11 @@
 /*
- * Which tokens of a row count in the loss: a byte a token, 1 counts and 0 does not, in files of
- * their own, one for each file of tokens. Fine-tuning on conversations learns the answers alone:
- * the tokens of prompts are read, and nobody is asked to predict them.
+ * The tokens of a row that count in the loss: one byte per token, 1 counts and 0 does not, in files
+ * of their own, one for each file of tokens. Fine-tuning on conversations learns the answers alone:
+ * the tokens of prompts are read, but are not targets.
  *
  * A token's byte says whether the token itself is a target. Sample i has the targets
- * [i*T + 1, i*T + T]; how many of them count is added up once, when the mask is opened, so that
- * what a step's losses are divided by is known without reading its bytes again.
+ * [i*T + 1, i*T + T]; the number of them that count is computed once, when the mask is opened, so
+ * that the divisor of a step's losses is known without reading its bytes again.
  *
  * Immutable once open: any thread may read.
  */
@@ -15,7 +15,7 @@
 
 #include "model/data/token_row.h"
 
-/* A target that does not count: what the kernels take for "no loss, no gradient here". */
+/* A target that does not count: the kernels give it no loss and no gradient. */
 #define LOSS_MASK_IGNORED (-1)
 
 struct loss_mask {
@@ -35,19 +35,21 @@ struct loss_mask_options {
 };
 
 /**
- * loss_mask_open() - errors as token_row_open(), and -EINVAL: not one file for each of the row's, a
- * file of another size than its tokens, one that is among the row's files, a byte but 0 and 1
+ * loss_mask_open() - open the masks. Errors as token_row_open(), and -EINVAL: not one file for each
+ * of the row's, a file of another size than its tokens, a mask that is among the row's files, a
+ * byte but 0 and 1
  */
 int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *ret_mask,
                    struct error *error) CHECK_RESULT;
 void loss_mask_done(struct loss_mask *mask);
 
-/** loss_mask_is_given() - else every token counts, and the calls below must not be made */
+/** loss_mask_is_given() - return whether there is a mask. Without a mask every token counts, and
+ * the calls below must not be made */
 bool loss_mask_is_given(const struct loss_mask *mask);
 
-/** loss_mask_count() - how many targets of a sample count */
+/** loss_mask_count() - return the number of targets of a sample that count */
 unsigned loss_mask_count(const struct loss_mask *mask, uint64_t sample);
 
-/** loss_mask_apply() - those of @targets, the row's tokens [first, first + count), that do not
- * count become LOSS_MASK_IGNORED */
+/** loss_mask_apply() - set @targets, the row's tokens [first, first + count), to LOSS_MASK_IGNORED
+ * where they do not count */
 void loss_mask_apply(const struct loss_mask *mask, uint64_t first, size_t count, int32_t *targets);

@@ -13,9 +13,9 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
 
 #define LLMC_HEADER_BYTES 1024              /* 256 int32 */
-#define SCAN_BYTES        ((size_t)1 << 20) /* that are checked, then hashed while they are near */
+#define SCAN_BYTES        ((size_t)1 << 20) /* checked, then hashed while in the cache */
 
-/* What llm.c writes for which tokens. */
+/* Headers of llm.c's formats. */
 static const struct llmc_kind {
     uint32_t magic, version;
     size_t token_bytes;
@@ -175,7 +175,7 @@ static uint32_t token_at(const void *tokens, size_t token_bytes, size_t index)
     return token_bytes == 2 ? ((const uint16_t *)tokens)[index] : ((const uint32_t *)tokens)[index];
 }
 
-/* Plain loops over one type each, for the compiler to make vector code of. */
+/* Return the largest token. Plain loops over one type each, which the compiler can vectorize. */
 static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t count)
 {
     const uint8_t *bytes = tokens;
@@ -318,7 +318,7 @@ static int map_file(const struct token_row_options *options, const struct listed
     if (status < 0 || token_count == 0)
         return status;
     assert(extent.tokens);
-    add_extent(row, extent, token_count); /* the row's from here on, whatever comes */
+    add_extent(row, extent, token_count); /* the row owns it from here on, also after a failure */
     row->unchecked = options->check_later;
     if (row->unchecked)
         return 0;

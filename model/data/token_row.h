@@ -1,11 +1,11 @@
 /*
  * Tokens of many files as one long row, read by position.
  *
- * Below a size limit all tokens are copied into memory: simple, and nothing that happens to the
- * files later can hurt a run. Above it the files are mapped; a small file is copied even then,
- * because mappings are pages and their number is limited by the system. A mapped file that is
- * truncated while the job runs raises SIGBUS in whoever reads it: that is the price of data larger
- * than memory, and the worker's death is handled like any other.
+ * Below a size limit all tokens are copied into memory: simple, and later changes of the files do
+ * not affect the run. Above it the files are mapped; a small file is copied even then, because
+ * mappings are pages and their number is limited by the system. A mapped file that is truncated
+ * while the job runs raises SIGBUS in the reading worker. This is the cost of data larger than
+ * memory; the worker's death is handled like any other.
  *
  * Immutable once open: any thread may read.
  */
@@ -27,14 +27,14 @@ struct token_row_options {
     enum dataset_format format;
     const struct file_list *files; /* read in their order; borrowed for the call */
     unsigned vocab;
-    uint64_t memory_max_bytes, map_min_bytes; /* the limits above, but for tests */
-    bool check_later; /* token_row_scan() looks at the tokens of a row that is not copied whole */
+    uint64_t memory_max_bytes, map_min_bytes; /* the limits above; others in tests */
+    bool check_later; /* token_row_scan() checks the tokens of a row that is not copied whole */
 };
 
 struct token_extent {
     const void *tokens;
     uint64_t first; /* position of its first token */
-    void *memory;   /* what to give back: a mapping when map_bytes > 0, else from malloc() */
+    void *memory;   /* to be released: a mapping when map_bytes > 0, else from malloc() */
     size_t map_bytes;
 };
 
@@ -48,37 +48,39 @@ struct token_row {
     bool unchecked; /* its tokens may be outside the vocabulary */
 };
 
-/** token_row_open() - errors as dataset_open(), and -EIO when a file changes while it is read */
+/** token_row_open() - open the files as one row. Errors as dataset_open(), and -EIO when a file
+ * changes while it is read */
 int token_row_open(const struct token_row_options *options, struct token_row *ret_row,
                    struct error *error) CHECK_RESULT;
 void token_row_done(struct token_row *row);
 
-/** token_row_held_bytes() - what it has copied and what it has mapped, added to both numbers */
+/** token_row_held_bytes() - add the row's copied and mapped bytes to both numbers */
 void token_row_held_bytes(const struct token_row *row, uint64_t *copied, uint64_t *mapped);
 
-/** token_row_read() - tokens [first, first + count), which must lie in the row; O(log files) */
+/** token_row_read() - read tokens [first, first + count), which must lie in the row; O(log
+ * files) */
 void token_row_read(const struct token_row *row, uint64_t first, size_t count, int32_t *ret_tokens);
 
 /**
- * token_row_span() - tokens that lie together, of token_bytes each
+ * token_row_span() - return contiguous tokens, of token_bytes each
  * @first: a position in the row
- * @ret_count: how many, from @first on; at least one
+ * @ret_count: their number, from @first on; at least one
  */
 const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t *ret_count);
 
 /** token_row_hash() - add the bytes of all tokens */
 void token_row_hash(const struct token_row *row, struct hash_stream *stream);
 
-/* How far a scan of several rows is, and to whom that is told. */
+/* Progress of a scan of several rows, and its listener. */
 struct token_row_progress {
     const struct dataset_listener *listener;
     uint64_t done_bytes, total_bytes;
 };
 
-/** token_row_scan() - token_row_hash(), and in the same pass the check that was put off
- * @options: as it was opened with
- * @progress: of all rows; only what is checked here is told of. Return: 0; -ERANGE: a token outside
- * the vocabulary */
+/** token_row_scan() - hash the tokens as token_row_hash(), and make the deferred check in the same
+ * pass; @options: the options of token_row_open()
+ * @progress: of all rows; only rows that are checked here are reported. Return: 0; -ERANGE: a token
+ * outside the vocabulary */
 int token_row_scan(const struct token_row *row, const struct token_row_options *options,
                    struct token_row_progress *progress, struct hash_stream *stream,
                    struct error *error) CHECK_RESULT;

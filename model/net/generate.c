@@ -67,9 +67,9 @@ static int generator_init(struct generator *generator, const struct generate_opt
 }
 
 /*
- * A stage for what is used of the window, doubled each time: what lies behind it would be computed
- * for nothing. No tensor of a model begins elsewhere for a shorter context (positions are a prefix
- * of their table), so the weights stay. How many rows there are follows from `used` alone.
+ * Make a stage for the used part of the window, doubled each time, so that the unused rows are not
+ * computed. All tensors of a model keep their offsets with a shorter context (positions are a
+ * prefix of their table), so the weights stay. The number of rows depends only on `used`.
  */
 static int make_room(struct generator *generator, struct error *error)
 {

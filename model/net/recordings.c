@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 
-#define RECORDINGS_MAX 4096 /* of a stage; what comes later is called every time */
+#define RECORDINGS_MAX 4096 /* of a stage; later calls are not recorded */
 
 struct entry {
     struct entry *next; /* of the same place */
@@ -79,7 +79,7 @@ static struct entry *find(const struct recordings *r, const struct recording_key
     return entry;
 }
 
-/* Where there is no room for it the calls are made, as ever. */
+/* Add an entry. Without room for it the calls are made every time. */
 static void add(struct recordings *r, const struct recording_key *key)
 {
     struct entry *entry = r->entry_count < RECORDINGS_MAX ? calloc(1, sizeof(*entry)) : NULL;
@@ -91,7 +91,7 @@ static void add(struct recordings *r, const struct recording_key *key)
     r->entry_count++;
 }
 
-/* -ENOTSUP is somebody's wish. */
+/* Stop recording. -ENOTSUP is not logged: recording is switched off. */
 static void give_up(struct recordings *r, int status, const struct error *error)
 {
     if (status != -ENOTSUP)

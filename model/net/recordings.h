@@ -1,18 +1,19 @@
 /*
- * What a stage calls again and again with the same arguments, recorded once and replayed as one
- * call (kernel->record_begin): a GPU gets its work faster than it is done, however small the model.
+ * Record the kernel calls that a stage repeats with the same arguments, and replay them as one call
+ * (kernel->record_begin). So the host submits work faster than the GPU completes it, even for a
+ * small model.
  *
  *     while (recordings_next(recordings, &key))
  *         ... the calls of @key ...
  *
- * The first time the calls are only made: what a library prepares at its first use it does outside
- * of a recording. The second time they are recorded. From the third time on the loop's body does
- * not run.
+ * The first time the calls are only made, so that a library's preparations at its first use are not
+ * part of a recording. The second time they are recorded. From the third time on the loop's body
+ * does not run.
  *
  * A backend that cannot record, or fails to once, has the calls made every time; the failure is
  * logged. A replay is the same kernels with the same arguments in the same order, so the bits are
- * the same. Recordings go with the stage: when layers freeze or the layout changes all addresses
- * are others.
+ * the same. Recordings are freed with the stage: all addresses change when layers freeze or the
+ * layout changes.
  */
 #pragma once
 
@@ -31,11 +32,11 @@ struct recordings;
 /** recordings_new() - -ENOMEM */
 int recordings_new(const struct kernel *kernel, struct kernel_device *device, unsigned place_count,
                    struct recordings **ret_recordings) CHECK_RESULT;
-/** recordings_free() - nothing of the compute queue replays them any more; NULL allowed */
+/** recordings_free() - free the recordings when no replay is in flight; NULL allowed */
 void recordings_free(struct recordings *recordings);
 
-/** recordings_next() - whether the calls of @key are to be made (now, or once more) */
+/** recordings_next() - return whether the caller makes the calls of @key (now, or once more) */
 bool recordings_next(struct recordings *recordings, const struct recording_key *key);
 
-/** recordings_forget() - something that no key names has changed */
+/** recordings_forget() - drop all recordings, after a change that no key contains */
 void recordings_forget(struct recordings *recordings);

@@ -59,7 +59,7 @@ static double scaled_frequency(const struct model_rope_scaling *scaling, double 
     return frequency;
 }
 
-/* Taylor series on [-pi/4, pi/4], from the smallest term; what is left out is below 1e-17. */
+/* Taylor series on [-pi/4, pi/4], from the smallest term; the omitted terms are below 1e-17. */
 static double series(double square, int last)
 {
     double sum = 1.0;

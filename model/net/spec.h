@@ -1,4 +1,4 @@
-/* What a transformer looks like: the family and its sizes. */
+/* The shape of a transformer: its family and sizes. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,9 +16,9 @@ enum model_rope { MODEL_ROPE_PLAIN, MODEL_ROPE_LINEAR, MODEL_ROPE_LLAMA3 };
 struct model_rope_scaling {
     enum model_rope type;
     double
-        factor; /* waves become so many times longer: all of them, or with llama3 the long ones */
-    /* llama3's: what turns less often in the original context than the low number is long, what
-       turns more often than the high one stays as it is. */
+        factor; /* factor of the wavelengths: of all, or with llama3 of the long ones */
+    /* llama3 only: a wave with fewer turns in the original context than low_frequency_factor is
+     * long; a wave with more turns than high_frequency_factor is unchanged. */
     double low_frequency_factor, high_frequency_factor;
     unsigned original_context;
 };
@@ -27,7 +27,7 @@ struct model_spec {
     enum model_family family;
     unsigned layers, width, heads, context, vocab;
     bool tied; /* the head's weight is the token embedding's, until freezing unties them */
-    /* Llama's alone; GPT-2 has fixed ones, see below. */
+    /* Llama only; GPT-2 has fixed values, see below. */
     unsigned kv_heads;   /* of keys and values: divides heads */
     unsigned head_width; /* columns of a head; heads * head_width need not be the width */
     unsigned hidden;     /* columns inside the MLP */
@@ -39,7 +39,7 @@ struct model_spec {
     double norm_epsilon; /* of RMS norms */
 };
 
-/* Bounds on what is accepted from outside. */
+/* Limits of specs from outside. */
 #define MODEL_LAYERS_MAX  256
 #define MODEL_WIDTH_MAX   65536
 #define MODEL_HIDDEN_MAX  1048576
@@ -47,7 +47,8 @@ struct model_spec {
 #define MODEL_VOCAB_MAX   1048576
 #define MODEL_UNITS_MAX   (2 * MODEL_LAYERS_MAX + 2)
 
-/** model_spec_check() - 0, or -EINVAL with the key and the reason ("model.heads: ...") */
+/** model_spec_check() - check the values. Return: 0, or -EINVAL with the key and the reason
+ * ("model.heads: ...") */
 int model_spec_check(const struct model_spec *spec, struct error *error) CHECK_RESULT;
 
 /** model_family_named() - "gpt2", "llama"; -EINVAL with the names that there are */

@@ -3,8 +3,8 @@
  * first to measure it, then to hand out addresses, so that stage_memory_bytes() and stage_new()
  * cannot disagree and a planner may trust the number.
  *
- * Per slot: tokens, the residual stream at every cut, what each unit keeps. Shared by all slots:
- * the scratch buffers and the two stream gradients.
+ * Per slot: tokens, the residual stream at every cut, the kept activations of each unit. Shared by
+ * all slots: the scratch buffers and the two stream gradients.
  */
 #include "model/net/stage.h"
 
@@ -46,7 +46,7 @@ static void *carve(struct carver *carver, size_t rows, size_t columns)
     return carve_elements(carver, rows, columns, carver->activation_size);
 }
 
-/* Statistics and tokens have 4 bytes an element whatever activations have. */
+/* Carve statistics and tokens: always 4 bytes per element, for every type of activations. */
 static void *carve_words(struct carver *carver, size_t rows, size_t columns)
 {
     return carve_elements(carver, rows, columns, sizeof(float));
@@ -136,7 +136,7 @@ static bool has_attention(const struct stage_options *options)
     return false;
 }
 
-/* What a llama's queries and keys go through before attention. */
+/* Carve the buffers for rotary embedding and norms of a llama's queries and keys. */
 static void carve_heads(struct carver *carver, const struct stage_options *options, size_t rows,
                         struct stage *stage)
 {
@@ -172,7 +172,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
         stage->input_gradient = carve(carver, rows, width);
 }
 
-/* What computes attention is chosen before memory is counted: it may take some of its own. */
+/* Choose the attention kernel before memory is counted: it may take memory of its own. */
 static int prepare(const struct stage_options *options)
 {
     const struct kernel_attention shape = stage_attention_of(options->spec, options->batch);
@@ -228,7 +228,7 @@ static int make_rotary_angles(struct stage *stage)
     return 0;
 }
 
-/* The device first: what does not fit there shall not cost the host anything. */
+/* Allocate on the device first: if that fails, no host memory was allocated. */
 static int allocate(struct stage *stage, const struct stage_options *options)
 {
     size_t size_bytes = stage_memory_bytes(options);
@@ -337,8 +337,8 @@ double stage_loss_sum(struct stage *stage, unsigned slot)
     const struct activations *head = head_activations(stage, slot);
     double sum = 0.0;
 
-    /* Of the compute queue alone: a snapshot, or a message to a stage that is still at work, may be
-     * on its way in the others. Where the device has failed nothing comes, and NaN stays. */
+    /* Wait for the compute queue alone: the other queues may have a snapshot, or a message to a
+     * busy stage, in flight. When the device has failed no losses arrive, and NaN stays. */
     for (size_t i = 0; i < stage->rows; i++)
         stage->host_losses[i] = NAN;
     stage->kernel->download(stage->device, stage->host_losses, head->losses,
@@ -372,7 +372,7 @@ void stage_logits(struct stage *stage, unsigned slot, float *ret_logits)
             kernel->download(stage->device, ret_logits + row * vocab + done, stage->scratch_wide,
                              piece * sizeof(float));
         }
-    /* A failure is sticky: the caller's next synchronize() says it. */
+    /* A failure is sticky: the caller's next synchronize() returns it. */
     int status = kernel->synchronize(stage->device, NULL);
     (void)status;
 }

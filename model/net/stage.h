@@ -5,18 +5,18 @@
  * gradients belong to the caller and are borrowed per call, because they outlive a layout.
  * Everything is allocated by stage_new(); nothing in forward or backward.
  *
- * Weights are parameters in the type of the backend's activations: the parameters themselves where
- * that is f32, copies in bf16 elsewhere. A unit's weights lie as its parameters do, element for
+ * Weights are parameters in the type of the backend's activations: the parameters themselves for
+ * f32, otherwise copies in bf16. A unit's weights have the layout of its parameters, element for
  * element.
  *
- * Where memory is short a sublayer keeps nothing but its input, and backward first computes the
- * rest again: with the same kernels on the same bits, so the result is the same to the bit.
+ * To save memory a sublayer can keep only its input, and backward first recomputes the rest with
+ * the same kernels on the same bits, so the result is the same to the bit.
  *
  * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
  * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
  * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
  * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
- * trained unit, stage_input_gradient() holds what goes to the previous stage. There is one
+ * trained unit, stage_input_gradient() holds the gradient for the previous stage. There is one
  * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient
  * and the input gradient are two buffers: the next one may arrive while the last one is still being
  * sent.
@@ -33,12 +33,12 @@
 
 struct stage;
 
-/* Which sublayers are computed again in backward instead of kept. */
+/* Sublayers whose activations are recomputed in backward instead of kept. */
 enum stage_recompute { STAGE_KEEP_ALL, STAGE_RECOMPUTE_ATTENTION, STAGE_RECOMPUTE_ALL };
 
 struct stage_options {
     const struct kernel *kernel;
-    struct kernel_device *device;  /* borrowed for the stage's life */
+    struct kernel_device *device;  /* borrowed until stage_free() */
     const struct model_spec *spec; /* copied */
     unsigned first_unit, unit_count;
     unsigned batch; /* B of one micro-batch */
@@ -48,20 +48,21 @@ struct stage_options {
                      NULL: the stage takes it itself */
 };
 
-/** stage_new() - -ENOMEM: @error says which units need how much */
+/** stage_new() - make a stage; -ENOMEM: @error lists the memory of the units */
 int stage_new(const struct stage_options *options, struct stage **ret_stage,
               struct error *error) CHECK_RESULT;
 void stage_free(struct stage *stage);
 
 /**
- * stage_memory_bytes() - what a stage with these options takes of the device
+ * stage_memory_bytes() - return the device memory of a stage with these options
  *
- * Chooses first what computes attention, which may take memory of the device for good: what is free
- * after the call is what is left for the stage. SIZE_MAX: too much, or no memory to choose with.
+ * Chooses the attention kernel first, which may take device memory permanently: the stage can use
+ * only the memory that is free after the call. SIZE_MAX: overflow, or no memory for the choice.
  */
 size_t stage_memory_bytes(const struct stage_options *options);
 
-/** stage_boundary_bytes() - size of the residual stream of a micro-batch, (B,T,C) activations */
+/** stage_boundary_bytes() - return the size of the residual stream of a micro-batch, (B,T,C)
+ * activations */
 size_t stage_boundary_bytes(const struct stage *stage);
 
 /* Device buffers of stage_boundary_bytes() each; see the head of this file. */
@@ -78,24 +79,25 @@ void *stage_input_gradient(struct stage *stage);
  *   in the stage, tokens are kept for backward. @targets may be NULL when @keep is false: then no
  *   loss is computed, only logits.
  * @keep: false for evaluation: nothing is kept for backward
- * @loss_scale: what the loss sum is multiplied with (1 / tokens of the whole step that count); the
- *   head makes the gradient of its logits in place, here, so that the logits are stored and read
- *   only once. Ignored when @keep is false or the stage does not end with the head.
+ * @loss_scale: factor of the loss sum (1 / tokens of the whole step that count); the head makes the
+ *   gradient of its logits in place, here, so that the logits are stored and read only once.
+ *   Ignored when @keep is false or the stage does not end with the head.
  */
 void stage_forward(struct stage *stage, unsigned slot, void *const *weights, const int32_t *tokens,
                    const int32_t *targets, bool keep, float loss_scale);
 
 /**
- * stage_loss_sum() - after a forward through the head: the sum of the micro-batch's token losses
+ * stage_loss_sum() - return the sum of the micro-batch's token losses, after a forward through the
+ * head
  *
  * Added in f64 in row order. Waits for the compute queue, and for no other. A failed device gives
- * NaN; synchronize() says why.
+ * NaN; synchronize() returns the error.
  */
 double stage_loss_sum(struct stage *stage, unsigned slot);
 
 /**
- * stage_backward_unit() - backward of one unit on slot @slot, accumulating into @gradient
- * @weights: of that unit, as they were in forward
+ * stage_backward_unit() - run backward of one unit on slot @slot, accumulating into @gradient
+ * @weights: of that unit, unchanged since forward
  * @gradient: flat f32 device array of that unit, accumulated; padding untouched
  * @want_input_gradient: false when no unit below is trained: the gradient stops here
  */
@@ -103,7 +105,7 @@ void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, cons
                          float *gradient, bool want_input_gradient);
 
 /**
- * stage_logits() - after a forward through the head with keep == false: (B*T, V) f32 into host
- * memory
+ * stage_logits() - copy the logits, (B*T, V) f32, to host memory, after a forward through the head
+ * with keep == false
  */
 void stage_logits(struct stage *stage, unsigned slot, float *ret_logits);

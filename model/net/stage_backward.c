@@ -7,7 +7,7 @@
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
 
-/* One unit at work: its tensors and their gradients, what it kept. */
+/* Context of one unit's backward: its tensors, their gradients and the kept activations. */
 struct backward {
     const struct stage *stage;
     const struct unit_layout *layout;
@@ -106,7 +106,7 @@ static void backward_gelu_out(const struct backward *b, void *d_wide)
                                     stage_block_shape(s, mixed, s->spec.width));
 }
 
-/* SwiGLU's gradient is twice as wide as its output: it takes the place of what it is made of. */
+/* SwiGLU's gradient is twice as wide as its output: it overwrites SwiGLU's input. */
 static void backward_mlp(const struct backward *b)
 {
     const struct stage *s = b->stage;

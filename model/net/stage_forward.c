@@ -2,7 +2,7 @@
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
 
-/* One unit at work: its tensors, its streams, what it keeps. */
+/* Context of one unit's forward: its tensors, streams and kept activations. */
 struct forward {
     const struct stage *stage;
     const struct unit_layout *layout;
@@ -59,8 +59,8 @@ static void forward_norm(const struct forward *f)
 }
 
 /*
- * output = input + projection of what the sublayer made. With the unit above in the same stage its
- * norm takes the sum along on its way; the bits are the same as apart.
+ * output = input + projection of the sublayer's result. If the unit above is in the same stage, its
+ * norm kernel computes the sum too, with the same bits.
  */
 static void forward_projection(const struct forward *f, struct forward *above)
 {
@@ -98,7 +98,7 @@ const void *stage_attention_input(const struct stage *s, const struct unit_layou
     return qkv;
 }
 
-/* Attention up to what its projection takes. */
+/* Compute attention up to the input of its projection. */
 static void mix_attention(const struct forward *f)
 {
     const struct stage *s = f->stage;
@@ -188,7 +188,8 @@ static void forward_units(const struct stage *stage, const struct stage_slot *sl
     }
 }
 
-/* Recordings of a forward hold the addresses of all weights, of which the key names the first. */
+/* Forget recordings when weights have moved: recordings of a forward hold the addresses of all
+ * weights, but the key has only the first. */
 static void follow_weights(struct stage *stage, void *const *weights)
 {
     for (unsigned i = 0; i < stage->unit_count; i++)
@@ -210,8 +211,7 @@ static void forward_recorded(struct stage *stage, unsigned slot_index,
         forward_units(stage, slot, weights);
 }
 
-/* The losses are no part of a recording: where a mask says which tokens count, their scale is
- * another one in every step. */
+/* The losses are no part of a recording: with a mask, their scale changes in every step. */
 void stage_forward(struct stage *stage, unsigned slot_index, void *const *weights,
                    const int32_t *tokens, const int32_t *targets, bool keep, float loss_scale)
 {

@@ -1,10 +1,11 @@
-/* What model/net/stage.c lays out and stage_forward.c and stage_backward.c compute on. */
+/* The buffers that model/net/stage.c lays out for stage_forward.c and stage_backward.c. */
 #pragma once
 
 #include "model/net/recordings.h"
 #include "model/net/stage.h"
 
-/* What one unit keeps of one micro-batch from forward to backward, beside its input. */
+/* The activations that one unit keeps of one micro-batch from forward to backward, beside its
+ * input. */
 struct activations {
     void *norm;         /* (N,C); all but the embedding */
     float *mean, *rstd; /* (N); an RMS norm has no mean */
@@ -21,7 +22,7 @@ struct stage_slot {
     int32_t *tokens, *targets;       /* (B,T); of the embedding, of the head */
     void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream */
     struct activations *activations; /* unit_count; of units that are computed again: not used */
-    bool kept;                       /* the last forward kept what backward needs */
+    bool kept;                       /* the last forward kept the activations for backward */
 };
 
 struct stage {
@@ -35,7 +36,7 @@ struct stage {
 
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
-    struct activations again[UNIT_HEAD]; /* by kind: what a unit that keeps nothing works in */
+    struct activations again[UNIT_HEAD]; /* by kind: shared activations of units that keep none */
     void *scratch;                       /* (N, stage_scratch_width()) */
     void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
     float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
@@ -46,19 +47,19 @@ struct stage {
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
     struct kernel_event *losses_here; /* the losses of a micro-batch have come to the host */
-    struct recordings *recordings;    /* what forward and backward call */
+    struct recordings *recordings;    /* recorded kernel calls of forward and backward */
     const void **recorded_weights;    /* unit_count: of the forwards that are recorded */
     void *memory; /* all of the device buffers above, when they are the stage's own */
 };
 
-/** stage_recomputes() - whether sublayers of @kind keep nothing but their input */
+/** stage_recomputes() - return whether sublayers of @kind keep only their input */
 static inline bool stage_recomputes(enum stage_recompute recompute, enum unit_kind kind)
 {
     return (kind == UNIT_ATTENTION && recompute != STAGE_KEEP_ALL) ||
            (kind == UNIT_MLP && recompute == STAGE_RECOMPUTE_ALL);
 }
 
-/** stage_activations() - where unit @index of the stage keeps what it makes of @slot */
+/** stage_activations() - return the activations of unit @index for @slot */
 static inline const struct activations *stage_activations(const struct stage *stage,
                                                           const struct stage_slot *slot,
                                                           unsigned index)
@@ -68,7 +69,8 @@ static inline const struct activations *stage_activations(const struct stage *st
                                                     : &slot->activations[index];
 }
 
-/** stage_weight() - of a unit's flat weights those of @part, NULL where the unit has none */
+/** stage_weight() - return the weights of @part in a unit's flat weights, NULL if the unit has
+ * none */
 static inline const void *stage_weight(const struct stage *stage, const struct unit_layout *layout,
                                        const void *weights, enum unit_part part)
 {
@@ -76,13 +78,13 @@ static inline const void *stage_weight(const struct stage *stage, const struct u
     return !tensor ? NULL : (const char *)weights + tensor->offset * stage->kernel->activation_size;
 }
 
-/** stage_has_rms_norm() - else layer norm */
+/** stage_has_rms_norm() - return true for RMS norm, false for layer norm */
 static inline bool stage_has_rms_norm(const struct stage *stage)
 {
     return stage->spec.family == MODEL_LLAMA;
 }
 
-/* Columns of the scratch buffers: what backward makes of a sublayer's rows on their way down. */
+/* Columns of the scratch buffers, which hold the gradients of a sublayer's rows in backward. */
 static inline size_t stage_scratch_width(const struct model_spec *spec)
 {
     return MAX((size_t)spec->width, model_unit_widths(spec, UNIT_ATTENTION).mixed);
@@ -95,15 +97,17 @@ static inline size_t stage_scratch_wide_width(const struct model_spec *spec)
 }
 
 /**
- * stage_compute_again() - what unit @index of the stage made of @slot in forward, made once more
+ * stage_compute_again() - recompute the activations of unit @index for @slot
  *
- * Into stage_activations(); without the projection into the residual stream, which nobody needs.
+ * Writes stage_activations(), without the projection into the residual stream, which backward does
+ * not need.
  */
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
                          const void *weights);
 
 /**
- * stage_attention_input() - q|k|v as attention takes them, of @wide as the product made them
+ * stage_attention_input() - return q|k|v as attention's input, from @wide, the output of the
+ * product
  *
  * Queries and keys are turned in @wide itself. Where their heads have norms @wide stays, because
  * backward needs it: norm and turn go into a buffer that all units and slots share, and backward

@@ -1,4 +1,4 @@
-/* Which Philox stream of a seed each random decision of this folder draws from. */
+/* The Philox streams of a seed for the random decisions of this folder. */
 #pragma once
 
 enum model_stream {

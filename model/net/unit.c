@@ -1,6 +1,6 @@
 /*
- * What units a model has and how their tensors lie. Everything that moves, stores or updates
- * parameters walks these layouts; nothing but the families' tables knows a tensor's name.
+ * The units of a model and the layout of their tensors. All code that moves, stores or updates
+ * parameters iterates over these layouts; only the families' tables have the names of tensors.
  */
 #include "model/net/unit.h"
 

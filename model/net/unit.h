@@ -8,8 +8,8 @@
  * stays zero through every operation, so the flat array can be reduced, moved and hashed whole.
  *
  * A tensor has a name and a shape, which are its family's, and a part in the unit's work, by which
- * the computation finds it: families differ in what parts there are and in how many tensors a part
- * has, and share the rest.
+ * the computation finds it. Families differ only in the set of parts and in the number of tensors
+ * of a part.
  *
  * With a tied head the head unit has its own copy of the token table, "the mirror". Embedding and
  * head reduce their gradients apart; then both add embedding + head in that order and both take
@@ -25,7 +25,7 @@
 
 enum unit_kind { UNIT_EMBEDDING, UNIT_ATTENTION, UNIT_MLP, UNIT_HEAD };
 
-/* What a tensor is for. */
+/* Purpose of a tensor. */
 enum unit_part {
     UNIT_TOKENS,      /* embedding (V,C) */
     UNIT_POSITIONS,   /* embedding (T,C) */
@@ -65,14 +65,14 @@ struct unit_layout {
     size_t count; /* elements of the flat array, padding included */
 };
 
-/** model_unit_count() - 2 * layers + 2 */
+/** model_unit_count() - return 2 * layers + 2 */
 unsigned model_unit_count(const struct model_spec *spec);
 
 /** model_unit_layout() - @unit < model_unit_count() */
 void model_unit_layout(const struct model_spec *spec, unsigned unit,
                        struct unit_layout *ret_layout);
 
-/** model_unit_part() - the first tensor of @part, NULL where the unit has none */
+/** model_unit_part() - return the first tensor of @part, NULL where the unit has none */
 const struct unit_tensor *model_unit_part(const struct unit_layout *layout, enum unit_part part);
 
 /** model_part_is_norm() - the weight of a norm, which begins with ones */
@@ -81,8 +81,8 @@ static inline bool model_part_is_norm(enum unit_part part)
     return part == UNIT_NORM_WEIGHT || part == UNIT_Q_NORM || part == UNIT_K_NORM;
 }
 
-/* What the rows of a sublayer are on their way: norm (N,C), wide (N,W), mixed (N,M), norm's width
-   again. Attention: q|k|v, then its output; MLP: before and after the activation. */
+/* Widths of a sublayer's rows from step to step: norm (N,C), wide (N,W), mixed (N,M), norm's width
+ * again. Attention: q|k|v, then its output; MLP: before and after the activation. */
 struct unit_widths {
     size_t wide, mixed;
 };

@@ -1,5 +1,5 @@
 /*
- * What a unit costs before anything has been measured: the multiplications and additions of its
+ * Estimate the cost of a unit before any measurement: the multiplications and additions of its
  * matrix products (they are nearly all of the work), and the bytes that model/net/stage.c keeps.
  */
 #include "model/net/unit.h"

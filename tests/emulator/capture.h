@@ -1,8 +1,8 @@
 /*
- * What is captured on a stream instead of being put there to be carried out (streams.h).
+ * A capture records the work of a stream instead of queueing it for execution (streams.h).
  *
- * As a GPU's, a capture takes what is launched on its stream and refuses what waits, allocates, or
- * goes between host and device: such a call fails, and the capture with it.
+ * Like a GPU's, a capture takes the launches on its stream and refuses calls that wait, allocate,
+ * or copy between host and device: such a call fails, and the capture with it.
  */
 #pragma once
 

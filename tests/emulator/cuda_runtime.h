@@ -3,12 +3,11 @@
  * C++ against this header: each thread of a block is a coroutine, blocks run one after another, and
  * device memory is host memory.
  *
- * What it shows: index arithmetic, masks, barriers, shuffles, the layout of the operands of matrix
- * instructions as the PTX ISA describes them, and (under the address sanitizer) every access
+ * The emulator checks index arithmetic, masks, barriers, shuffles, the layout of the operands of
+ * matrix instructions as the PTX ISA describes them, and (under the address sanitizer) every access
  * outside an allocation. A barrier that some threads never reach ends the program with a message.
  * Threads run in another order at every launch, so that a missing barrier shows as another result.
- * What it cannot show: what the compiler for the GPU makes of the source, memory ordering between
- * blocks, and speed.
+ * The emulator cannot check the GPU compiler's output, memory ordering between blocks, and speed.
  */
 #pragma once
 
@@ -70,7 +69,7 @@ std::function<void()> emulator_call(Kernel kernel, Arguments... arguments)
                     emulator_call([](auto... values) { kernel(values...); }, __VA_ARGS__))
 #define DYNAMIC_SHARED(name) unsigned char *name = emulator_shared()
 
-/* ---- what threads of a block say to each other ---- */
+/* ---- communication between threads of a block ---- */
 
 void __syncthreads(void);
 int __syncthreads_or(int predicate);

@@ -9,13 +9,13 @@
 
 #include "emulator.h"
 
-#define ALIGNMENT  256 /* what cudaMalloc() promises */
+#define ALIGNMENT  256 /* as cudaMalloc() guarantees */
 #define MOST_BYTES ((size_t)1 << 40)
 #define PAGE_BYTES ((size_t)4096)
 
 static char *range;       /* MOST_BYTES of addresses; NULL: not reserved yet */
 static size_t used_bytes; /* of addresses */
-static size_t live_bytes; /* of memory: what is given back is free again */
+static size_t live_bytes; /* allocated bytes; freed memory counts as free again */
 static unsigned accesses;
 static std::map<void *, size_t> taken;
 
@@ -81,7 +81,7 @@ void device_memory_give(void *memory)
         return;
     }
     auto found = taken.find(memory);
-    assert(found != taken.end()); /* what was not taken, or is given back twice */
+    assert(found != taken.end()); /* @memory was never allocated, or is freed twice */
     madvise(memory, found->second, MADV_DONTNEED);
     live_bytes -= found->second;
     taken.erase(found);

@@ -1,26 +1,28 @@
 /*
- * The emulator's device memory: out of the host's reach but while the device works, as a GPU's is.
+ * The emulator's device memory: accessible to the host only while the device works, as a GPU's is.
  *
  * All of it lies in one reserved range of addresses. A `device_access` opens the range; without one
  * every access to it is a fault, so a program that takes a pointer of the device for one of its own
- * dies where it does so. What is given back is never handed out again. Under the address sanitizer
- * it is the heap instead, whose ends are watched more closely.
+ * dies at the access. Freed addresses are never handed out again. Under the address sanitizer
+ * device memory is the heap instead, whose bounds are checked more closely.
  */
 #pragma once
 
 #include <stddef.h>
 
-/** device_memory_free() - bytes that can still be taken, and how many there are: what
- * EMULATOR_MEMORY_MIB in the environment says, else a TiB */
+/** device_memory_free() - Return the bytes that can still be allocated, and the total: the value of
+ * EMULATOR_MEMORY_MIB in the environment, else a TiB */
 size_t device_memory_free(size_t *ret_total_bytes);
 /** device_memory_take() - nullptr when there is no more */
 void *device_memory_take(size_t size_bytes);
 void device_memory_give(void *memory);
-/** device_memory_has() - @memory lies on the device (on the heap nobody knows: false) */
+/** device_memory_has() - Return whether @memory lies on the device (on the heap unknown: false) */
 bool device_memory_has(const void *memory);
 
-/* While one lives the device works: on all of its memory, or only on what lies at @memory (on the
-   host: nothing is opened), which is quicker by far where there is much else. They nest. */
+/*
+ * While a device_access exists the device works: on all of its memory, or only on the allocation at
+ * @memory (on the host: nothing is opened), which is far quicker with many allocations. They nest.
+ */
 struct device_access {
     device_access();
     device_access(const void *memory, size_t size_bytes);

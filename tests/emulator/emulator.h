@@ -1,4 +1,4 @@
-/* What a test can ask of the emulator (cuda_runtime.h). */
+/* The controls of the emulator (cuda_runtime.h) for tests. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +23,8 @@ void emulator_fail(bool failing);
 unsigned emulator_allocations(void);
 /** emulator_captures_fail() - whether graphs cannot be captured from now on */
 void emulator_captures_fail(bool failing);
-/** emulator_carries_out() - whether what is launched is carried out from now on; else it is only
- * looked at, as a device looks at a launch before it begins: sizes of real models are taken so */
+/** emulator_carries_out() - Set whether launches are carried out from now on; otherwise they are
+ * only checked, as a device checks a launch before it begins: used for the sizes of real models */
 void emulator_carries_out(bool carrying);
 /** emulator_replays() - so many times a graph was launched */
 unsigned emulator_replays(void);
@@ -34,8 +34,11 @@ void emulator_knows_products(bool known);
 /** emulator_reach_memory() - opens the device's memory for a stand-in of one of its libraries, and
  * closes it again */
 void emulator_reach_memory(bool open);
-/** emulator_take_call() - for such a stand-in: @call is made with @context in its place on @stream,
- * or at each replay of the capture that it is in; @drop when nobody needs it any more */
+/**
+ * emulator_take_call() - Queue a stand-in's @call: it is made with @context in its place on
+ * @stream, or at each replay of the capture that it is in; @drop is called when @context is no
+ * longer needed
+ */
 void emulator_take_call(void *stream, void (*call)(void *context), void *context,
                         void (*drop)(void *context));
 

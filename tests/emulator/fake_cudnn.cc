@@ -1,8 +1,8 @@
 /*
- * A stand-in for cuDNN's graph API, with the numbers of its binary interface. A descriptor is what
- * was set on it; a plan knows its graph; executing one walks over the operations in the order in
- * which they were given and computes each, element by element, from what the one before left.
- * Values that have no memory are kept by their strides, as a reshape sees them.
+ * A stand-in for cuDNN's graph API, with the numbers of its binary interface. A descriptor holds
+ * the attributes set on it; a plan knows its graph; executing a plan walks over the operations in
+ * their given order and computes each, element by element, from the results of the operations
+ * before. Values that have no memory are kept by their strides, as a reshape sees them.
  */
 #include "emulator/fake_cudnn.h"
 
@@ -256,7 +256,7 @@ static void reshape(execution &run, const descriptor *operation)
     });
 }
 
-/* The largest results are what a test looks at: spoil those that lie in memory in bf16. */
+/* Spoil the largest results in bf16 memory, for tests compare these. */
 static void spoil(execution &run, const descriptor *operation)
 {
     if (operation->kind != MATMUL ||

@@ -1,7 +1,7 @@
 /*
- * What a test can ask of the stand-in for cuDNN. It keeps descriptors, answers the heuristic with
- * two engines, of which the first is not deterministic, and computes graphs operation by operation,
- * at once or at each replay of the capture that its stream is in.
+ * The controls of the stand-in for cuDNN. The stand-in keeps descriptors, answers the heuristic
+ * with two engines, of which the first is not deterministic, and computes graphs operation by
+ * operation, at once or at each replay of the capture that its stream is in.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ enum fake_cudnn_manner {
     FAKE_CUDNN_NO_DEVICE,  /* cudnnCreate() fails */
 };
 
-/* What it needs of the emulator that it runs beside: emulator_reach_memory(), emulator_take_call().
- */
+/* The functions of the emulator that the stand-in needs: emulator_reach_memory(),
+ * emulator_take_call(). */
 struct fake_cudnn_device {
     void (*reach)(bool open);
     void (*take)(void *stream, void (*call)(void *context), void *context,

@@ -16,7 +16,7 @@
 #define SHARED_MAX      ((size_t)99 << 10) /* of sm_120, the least of those that are compiled for */
 #define SHARED_UNASKED  ((size_t)48 << 10)
 #define WARP            32
-#define SHARED_POISON   0xcb /* what a block finds in shared memory that nobody has written */
+#define SHARED_POISON   0xcb /* the initial content of a block's shared memory */
 
 enum thread_state { RUNNABLE, AT_BLOCK, AT_WARP, ENDED };
 
@@ -29,7 +29,7 @@ struct thread {
     std::vector<unsigned char> stack;
 };
 
-struct warp_area { /* what lanes show each other between two barriers */
+struct warp_area { /* values exchanged by lanes between two barriers */
     uint64_t bits[WARP];
     const void *rows[WARP];
     uint32_t left[WARP][4], right[WARP][2];
@@ -131,8 +131,8 @@ static bool run_lanes(unsigned begin, unsigned count)
     return ran;
 }
 
-/* A warp goes as far as it can before another one moves: what lies between two barriers of a block runs
-   with the warps as far apart as they can get. */
+/* A warp runs as far as it can before another warp runs: between two barriers of a block the warps
+ * are as far apart as they can get. */
 static bool run_warp(unsigned begin, unsigned count)
 {
     bool ran = false;

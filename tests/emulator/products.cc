@@ -155,8 +155,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t *ret_found,
                                               int *ret_count)
 {
-    /* Without these the choice could depend on addresses, or add in no order. The epilogue's
-       pointers are of the same alignment whoever asks: no more than what all of them have. */
+    /*
+     * Without these the choice could depend on addresses, or add in no fixed order. The epilogue's
+     * pointers are declared with the same alignment for every caller: the least that all callers
+     * have.
+     */
     assert(preference->exact && preference->bounded && preference->alignments == 4);
     assert(!reads_bias(matmul) || (uintptr_t)matmul->bias == MATRIX_ALIGNMENT);
     assert(!has_before(matmul) || (uintptr_t)matmul->before == MATRIX_ALIGNMENT);

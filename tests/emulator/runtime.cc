@@ -124,7 +124,7 @@ static bool is_pinned(const void *memory, size_t size_bytes)
 /* Each side is where the kind says; where the driver is to find out, the host's is pinned. */
 static void check_sides(const void *to, const void *from, size_t size_bytes, cudaMemcpyKind kind)
 {
-    if (EMULATOR_JUMPS_ARE_SLOW) /* device memory is the heap: nobody knows */
+    if (EMULATOR_JUMPS_ARE_SLOW) /* device memory is the heap: unknown */
         return;
     bool to_device = device_memory_has(to), from_device = device_memory_has(from);
     if (kind == cudaMemcpyDefault)

@@ -115,7 +115,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return cudaSuccess;
 }
 
-/* Not at the first look: whoever takes the answer for granted is wrong. */
+/* The first query never reports completion: a host that takes completion for granted is wrong. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (has_passed(event))

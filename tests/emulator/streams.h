@@ -1,11 +1,11 @@
 /*
- * Streams of the emulator: as late as a GPU may be. What is put on a stream is carried out when
- * somebody waits for it, or looks at an event twice, and no sooner; what an event does not order
- * runs in the order in which it is waited for. So the host finds the old bytes where it reads
- * before it has waited, and a stream where it does not wait for another one.
+ * Streams of the emulator: as late as a GPU may be. Work on a stream is carried out when the host
+ * waits for it, or queries an event twice, and no sooner. Work that no event orders runs in the
+ * order in which it is waited for. So the host finds the old bytes where it reads without waiting,
+ * and so does a stream that does not wait for another stream.
  *
- * A device runs what is put on it without anybody's waiting; here what nobody waits for is carried
- * out when memory is given back or the stream ends, which wait for the device on a real one, too.
+ * A device carries out its work without any waiter. Here work without a waiter is carried out when
+ * memory is freed or the stream ends, which wait for the device on a real GPU, too.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "cuda_runtime.h"
 
 cudaStream_t stream_new(void);
-/** stream_free() - carries out what is left */
+/** stream_free() - Carry out the remaining work and free the stream */
 void stream_free(cudaStream_t stream);
 
 /** stream_takes() - @call, now in its place on @stream, or in the capture that the stream is in */

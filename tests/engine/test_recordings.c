@@ -1,5 +1,5 @@
 /*
- * What a stage calls in every step is recorded once and replayed, with the same bits: through
+ * The calls of a stage in a step are recorded once and replayed, with the same bits: through
  * several lanes, layers that freeze, and where the device cannot record.
  */
 #include <dlfcn.h>
@@ -122,8 +122,8 @@ static void test_what_cannot_be_recorded_is_called(void **state)
     assert_int_equal(run.warnings, 2); /* once an engine */
 }
 
-/* A step that cuDNN's attention is part of: it computes at each replay what it computes when it is
- * called, as often, on what lies there then. */
+/* A recorded step contains cuDNN's attention: each replay computes the same as a direct call, as
+ * often, on the memory's content at that time. */
 static void test_cudnn_is_recorded(void **state)
 {
     const struct kernel *kernel = firn_cuda_backend()->bf16;
@@ -143,8 +143,8 @@ static void test_cudnn_is_recorded(void **state)
     struct run replayed = train(kernel, "on");
     unsigned of_replays = runs() - before - of_calls;
     assert_int_equal(unsetenv("FIRN_CUDNN_LIBRARY"), 0);
-    /* more than its trials: two layers forward and backward, each lane of each step but what
-       freezes */
+    /* more than its trials: two layers forward and backward, each lane of each step, less the
+     * frozen layers */
     assert_true(of_calls > 2 * STEPS * LANES);
     assert_int_equal(of_replays, of_calls);
     assert_true(replayed.replays > STEPS * LANES - 2);

@@ -1,6 +1,6 @@
 /*
- * What etcd answers: whatever comes, what is taken from it is whole and within its bounds. The
- * first byte says what was asked: an operation, or a watch.
+ * Answers of etcd: for any input, decoded values are whole and within their bounds. The first byte
+ * chooses the request: an operation, or a watch.
  */
 #include <stdlib.h>
 #include <string.h>

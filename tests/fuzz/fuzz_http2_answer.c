@@ -1,7 +1,7 @@
 /*
- * What a server says over HTTP/2, from its first frame on: whatever comes, and however it is cut,
- * each of two calls (one message for one, and a stream) ends at most once, with a reason, and what
- * it brings is within its bounds. The first byte says where the rest is cut in two.
+ * A server's bytes over HTTP/2, from its first frame on. For any input, however it is cut, each of
+ * two calls (one message for one call, and a stream) ends at most once, with a reason, and its data
+ * are within their bounds. The first byte is the position of the cut of the rest in two.
  *
  * The bytes come from here instead of membership/transport/byte_stream.c, which the linker does not
  * take.
@@ -77,7 +77,7 @@ ssize_t byte_stream_write(struct byte_stream *wire, const void *data, size_t siz
     return (ssize_t)size_bytes;
 }
 
-/* ---- a loop that only tells the time ---- */
+/* ---- a loop with a clock alone ---- */
 
 static int add_timer(void *context, uint64_t at_ns, void (*fired)(void *user), void *user,
                      struct loop_timer **ret_timer)

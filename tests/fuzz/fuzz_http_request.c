@@ -1,5 +1,5 @@
-/* What a client says to firnd's HTTP: over a real socket, through libmicrohttpd. Whatever comes,
- * the answer is HTTP or the connection ends, and the next client is served. */
+/* A client's bytes to firnd's HTTP: over a real socket, through libmicrohttpd. For any input, the
+ * answer is HTTP or the connection ends, and the next client is served. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Job files: YAML as a user writes it, then the schema. What is accepted as a job comes back the
- * same when it is written to etcd and read there. */
+/* Job files: YAML as a user writes it, then the schema. An accepted job comes back the same when
+ * it is written to etcd and read there. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What a stranger, and what a proven peer, can send on a link: frames, the handshake, the inbox.
- * The input is the bytes as they come; its first byte says in which pieces.
+ * The bytes of a stranger, and of a proven peer, on a link: frames, the handshake, the inbox. The
+ * input is the bytes in their order; its first byte chooses the pieces.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Manifests: what is accepted stays inside its files and comes back the same when written again. */
+/* Manifests: an accepted manifest stays inside its files and comes back the same when written
+ * again. */
 #include <stdlib.h>
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* Lines of metrics: as a worker finds them on its disk, as it gets them from another node, and as
- * firnctl reads them from nodes. What is kept is in the order of its steps. */
+ * firnctl reads them from nodes. Kept lines are in the order of their steps. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* config.json of a model: what is accepted agrees with itself. */
+/* config.json of a model: an accepted configuration is consistent. */
 #include <stdlib.h>
 
 #include "base/json.h"

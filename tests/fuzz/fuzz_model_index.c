@@ -1,6 +1,5 @@
-/* The index of a model's folder: whatever comes, the files are of the folder, and each is there
- * once.
- */
+/* The index of a model's folder: for any input, the listed files lie in the folder, and each file
+ * is listed once. */
 #include <stdlib.h>
 #include <string.h>
 

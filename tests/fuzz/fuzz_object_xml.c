@@ -1,4 +1,4 @@
-/* Answers of an object store: whatever comes, what is taken from it is within its bounds. */
+/* Answers of an object store: for any input, decoded values are within their bounds. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Plans: what is accepted passes its own check and comes back the same when written again. */
+/* Plans: an accepted plan passes its own check and comes back the same when written again. */
 #include <stdlib.h>
 #include <string.h>
 

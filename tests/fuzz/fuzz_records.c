@@ -1,5 +1,5 @@
-/* What nodes write to etcd about themselves and their jobs, and the step records that workers send
- * each other: what is accepted comes back the same when it is written again. */
+/* The records that nodes write to etcd about themselves and their jobs, and the step records that
+ * workers send each other: an accepted record comes back the same when written again. */
 #include <stdlib.h>
 #include <string.h>
 

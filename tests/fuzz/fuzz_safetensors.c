@@ -1,4 +1,4 @@
-/* Safetensors headers: whatever comes in, what is accepted tiles the file exactly. */
+/* Safetensors headers: for any input, the tensors of an accepted header tile the file exactly. */
 #include <stdlib.h>
 
 #include "checkpoint/format/safetensors.h"

@@ -1,5 +1,5 @@
-/* Files of tokens, in each of their formats: what is opened has tokens of the vocabulary only,
- * wherever it is read. The first byte says which format, and whether the file is mapped. */
+/* Files of tokens, in each of their formats: an opened file has tokens of the vocabulary only, at
+ * every position. The first byte chooses the format, and whether the file is mapped. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -63,7 +63,7 @@ static void run_damaged(uint8_t *data, size_t size)
 static struct input {
     uint8_t *data;
     size_t size;
-} inputs[INPUTS_MAX], now; /* the corpus; what a decoder is looking at */
+} inputs[INPUTS_MAX], now; /* the corpus; the decoder's current input */
 static unsigned input_count;
 static uint64_t random_state, seed;
 
@@ -85,7 +85,7 @@ static void keep_input(const uint8_t *data, size_t size)
     memcpy(input->data, data, size);
 }
 
-/* A piece of another input over, or in between, what is there. */
+/* Put a piece of another input over the data, or insert the piece. */
 static size_t insert_piece(uint8_t *data, size_t size)
 {
     const struct input *other = &inputs[random_below(input_count)];

@@ -1,22 +1,24 @@
 /*
  * firn-worker, except that a test may order its end at an exact place.
  *
- * The program is made of the very objects of firn-worker: the linker leads the calls that a place
- * is about through this file (--wrap, see CMakeLists.txt), so that the worker that people run has
- * no such hook. Orders are files in the node's folder of the job, looked for at every place:
+ * The program is made of the very objects of firn-worker: the linker leads the calls of each place
+ * through this file (--wrap, see CMakeLists.txt), so that the installed worker has no such hook.
+ * Orders are files in the node's folder of the job, checked at every place:
  *
- *   doom-<slot>        "<place> <step> <signal>": at that place, in that step or later, the signal
- *                      is sent to this process. The order is removed first: it is for one worker.
- *   gradient-<slot>    one bit of a gradient is another one, after the reduction, where another
- *                      replica can tell. The order is removed first.
- *   parameter-<slot>   one bit of a parameter is another one, between two steps. The same.
- *   wire-<slot>        one bit of a tensor is another one on its way to a peer, though what lies
- * here is right. The same. disk-fault         "<errno>": while it is there, writing and fsync of
- * checkpoint files fail slow-disk          "<milliseconds>": while it is there, fsync of one of
- * them takes that long receipt-fault      "<errno>": the node cannot say whose shares it has copies
- * of; with ESTALE it says it of an earlier attempt. The order is removed first.
+ *   doom-<slot>        "<place> <step> <signal>": send the signal to this process at that place, in
+ *                      that step or a later step. The order is removed first: it is for one worker.
+ *   gradient-<slot>    flip one bit of a gradient after the reduction, where another replica can
+ *                      detect the difference. The order is removed first.
+ *   parameter-<slot>   flip one bit of a parameter between two steps. The order is removed first.
+ *   wire-<slot>        flip one bit of a tensor on its way to a peer; the local tensor stays right.
+ *                      The order is removed first.
+ *   disk-fault         "<errno>": while the file exists, writing and fsync of checkpoint files fail.
+ *   slow-disk          "<milliseconds>": while the file exists, fsync of a checkpoint file takes
+ *                      that long.
+ *   receipt-fault      "<errno>": the node cannot record the shares that it has copies of; with
+ *                      ESTALE it records them for an earlier attempt. The order is removed first.
  *
- * "Later", because a test that gives an order does not stop time.
+ * "A later step", because training goes on while a test gives an order.
  */
 #include <errno.h>
 #include <inttypes.h>

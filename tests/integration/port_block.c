@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As in ports.py: below what `firnctl local` takes. */
+/* As in ports.py: below the ports of `firnctl local`. */
 #define FIRST 10240
 #define END   16000
 

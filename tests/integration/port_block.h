@@ -10,7 +10,7 @@
 #define PORT_BLOCK 64
 
 /**
- * port_block_take() - PORT_BLOCK adjacent ports of 127.0.0.1 that nobody else uses
+ * port_block_take() - Reserve PORT_BLOCK adjacent ports of 127.0.0.1 that no other test uses
  * @ret_lock: a descriptor; closing it gives the block back
  *
  * Return: the first port; -EADDRINUSE: no block is free

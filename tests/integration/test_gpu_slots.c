@@ -2,9 +2,9 @@
  * Whole jobs on GPU slots: the same bits on every layout, through a death and out of a checkpoint,
  * and the losses of CPU slots up to rounding.
  *
- * The GPU is the emulator's (tests/emulator), whose memory a worker cannot touch but through the
- * kernel table: one that took a device's pointer for its own would die by a fault. With
- * FIRN_CUDA_LIBRARY set and CREW_DEVICE=cuda:0 the same runs on a real one.
+ * The GPU is the emulator's (tests/emulator). A worker can reach its memory only through the kernel
+ * table: a worker that took a device's pointer for its own would die by a fault. With
+ * FIRN_CUDA_LIBRARY set and CREW_DEVICE=cuda:0 the same tests run on a real GPU.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void start(struct crew *crew, enum job_precision precision, const char *d
         crew_spawn(crew, slot);
 }
 
-/* What a run leaves: its metrics, malloc'ed, and the digest of its last state. */
+/* Return the run's metrics, malloc'ed, and the digest of its last state. */
 static char *finish(struct crew *crew, char ret_digest[33])
 {
     crew_pump(crew, crew_finished, NULL, WAIT_SECONDS);

@@ -91,7 +91,7 @@ static char *last_line(unsigned steps)
     return strdup(line ? line + 1 : exact);
 }
 
-/* What the finished model is worth is what the next step would have begun with. */
+/* The finished model's evaluation equals the start of the step that would have been next. */
 static void test_the_finished_model_is_evaluated(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_so_do_its_relatives(void **state)
     expect_same_bits(QWEN3, layouts, ARRAY_COUNT(layouts));
 }
 
-/* A job that begins with what another one left, in a folder that Hugging Face's tools read. */
+/* A job begins from another job's result, in a folder that Hugging Face's tools read. */
 static void test_so_does_a_job_from_a_folder(void **state)
 {
     static const unsigned layouts[][2] = {{2, 2}};

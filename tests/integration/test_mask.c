@@ -64,7 +64,7 @@ static void two_of_three(size_t sample, size_t at, uint8_t *ret_token, uint8_t *
     *ret_counts = sample % 3 != 1;
 }
 
-/* What a sample is asked for begins with its second token. */
+/* A sample's loss begins with its second token. */
 static void write_data(unsigned context, token_function *function)
 {
     static uint8_t text[SAMPLES * CONTEXT_MAX + 1], mask[SAMPLES * CONTEXT_MAX + 1];
@@ -156,7 +156,7 @@ static bool one_is_gone_and_the_other_knows(const struct crew *crew, void *conte
     return crew->workers[1].exited && crew->workers[0].status.phase == WORKER_STUCK;
 }
 
-/* What the survivor had trained since is trained again, and compared with its metrics. */
+/* The survivor's steps since the checkpoint are trained again, and compared with its metrics. */
 static char *run_with_death(const struct job_spec *spec, char ret_digest[33])
 {
     char path[1024];
@@ -242,8 +242,11 @@ static void expect_close(const char *a, const char *b)
     }
 }
 
-/* Where all samples are one, the mean does not depend on how many of a step count: the loss and
- * the gradient are over what counts, and not over what is read. A mask of ones is none. */
+/*
+ * Where all samples are equal, the mean does not depend on the number of counted tokens in a step:
+ * the loss and the gradient are over the counted tokens, not over all tokens read. A mask of ones
+ * is no mask.
+ */
 static void test_the_mean_is_over_what_counts(void **state)
 {
     struct job_spec spec = masked_job(STEPS_FEW, always);

@@ -1,7 +1,7 @@
 /*
- * What firn-worker says that it computes with, by what OpenBLAS is asked for: the environment's
- * word holds, even where it is slow, and without one no core is taken that is worse than the
- * processor.
+ * The OpenBLAS core that firn-worker reports, by the core that is asked of OpenBLAS: the setting of
+ * the environment holds, even where it is slow, and without a setting no core is taken that is
+ * worse than the processor.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define TEXT_SIZE 1024
 
-/* Its answer and what it warns of, together; @core: NULL: nothing is asked for. */
+/* Return firn-worker's answer and its warnings together; @core: NULL: no core is asked for. */
 static void ask(const char *core, char ret_text[TEXT_SIZE])
 {
     if (core)

@@ -1,9 +1,10 @@
 /*
- * Folders that Hugging Face's transformers wrote, in bf16, one of them in several files: a job file
- * with nothing but the folder and a context reads its sizes there, and the units that come from it
+ * Folders that Hugging Face's transformers wrote, in bf16, one of them in several files. A job file
+ * with only the folder and a context reads its sizes there, and the units that come from the folder
  * give the logits of transformers.
  *
- * Needs python3, or what FIRN_PYTHON names, with torch and transformers; skipped elsewhere.
+ * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped
+ * elsewhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * A firn-worker that was replaced under its firnd: that is the slot's trouble. Were it the node's
- * word against the job, a job of whose nodes all say so would have failed for good.
+ * A firn-worker binary that was replaced under its firnd is a failure of the slot. As the node's
+ * refusal of the job it would fail the job for good once all its nodes refuse.
  */
 #include <setjmp.h>
 #include <stdarg.h>

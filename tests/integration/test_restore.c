@@ -1,7 +1,7 @@
 /*
- * A damaged checkpoint: whichever file has the flipped byte, the workers say so instead of training
- * on; from the checkpoint before it the run comes to the same bits, and writes the damaged one
- * anew.
+ * A damaged checkpoint: for a flipped byte in any file, the workers report the damage instead of
+ * training on. From the checkpoint before it the run comes to the same bits, and writes the damaged
+ * checkpoint anew.
  */
 #include <setjmp.h>
 #include <stdarg.h>

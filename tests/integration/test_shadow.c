@@ -1,7 +1,7 @@
 /*
  * Stages of one replica lose their worker, again and again and at any moment, without a checkpoint
- * to go back to: copies kept by workers of other stages bring the run to the bits of one that
- * nobody disturbed. What a leader does is done here by the same functions.
+ * to go back to. Shadow copies on workers of other stages bring the run to the bits of an
+ * undisturbed run. The test does a leader's work through the same functions.
  */
 #include <poll.h>
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static bool all_run(const struct crew *crew, void *context)
     return true;
 }
 
-/* Every worker that is left has said what it holds, or has come to the end. */
+/* Return whether every remaining worker has reported the state that it holds, or has finished. */
 static bool all_settled(const struct crew *crew, void *context)
 {
     (void)context;
@@ -92,7 +92,7 @@ static struct plan *plan_of_survivors(struct crew *crew)
     return plan;
 }
 
-/* What a worker of @plan has in memory while it trains. */
+/* List the units that a worker of @plan has in memory while it trains. */
 static void list_kept(const struct plan *plan, unsigned rank, struct state_moves_holder *holder)
 {
     unsigned ranges = 0;

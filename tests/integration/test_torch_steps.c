@@ -1,10 +1,11 @@
 /*
  * Twenty training steps of a GPT-2 beside PyTorch's, from the same parameters on the same samples:
  * losses, gradient norms and the parameters at the end, on CPU slots, on the emulator's GPU and,
- * with CREW_DEVICE=cuda:0, on a real one in each precision. With CREW_LARGE it is GPT-2 124M with
- * 1,024 positions, for a GPU alone.
+ * with CREW_DEVICE=cuda:0, on a real GPU in each precision. With CREW_LARGE the model is GPT-2 124M
+ * with 1,024 positions, for a GPU alone.
  *
- * Needs python3, or what FIRN_PYTHON names, with torch and transformers; skipped elsewhere.
+ * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped
+ * elsewhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

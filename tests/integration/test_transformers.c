@@ -1,10 +1,10 @@
 /*
- * A checkpoint of a run as Hugging Face's transformers see it: from_pretrained() of the family's
- * model on the folder as it is, and on what export makes of it, gives firn's logits. With the tied
- * table of the beginning, and with frozen units in files of their own and a table of the head's
- * own.
+ * Hugging Face's transformers read a run's checkpoint: from_pretrained() of the family's model, on
+ * the folder itself and on its export, gives firn's logits. Both hold with the initial tied table,
+ * and with frozen units in files of their own and a separate table for the head.
  *
- * Needs python3, or what FIRN_PYTHON names, with torch and transformers; skipped elsewhere.
+ * Needs python3, or the program that FIRN_PYTHON names, with torch and transformers; skipped
+ * elsewhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

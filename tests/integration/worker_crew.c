@@ -149,8 +149,8 @@ static bool connect_worker(const struct crew *crew, unsigned slot, int *ret_sock
     return true;
 }
 
-/* Opened by several processes at once, its libraries compiling for each shape: workers, and who
- * waits for them, have more time. */
+/* Several processes open a GPU at once, and its libraries compile for each shape: workers and the
+ * waits for them have more time. */
 static bool is_on_gpu(const struct crew *crew)
 {
     return strncmp(crew->device, "cuda", 4) == 0;
@@ -181,7 +181,7 @@ static void run_worker(const struct crew *crew, unsigned slot)
     _exit(127);
 }
 
-/* Why a worker did what it did, before a test fails by it. */
+/* Print the workers' logs, which explain a failure, before a test fails. */
 static void print_logs(const struct crew *crew)
 {
     char command[600];

@@ -10,7 +10,7 @@
 
 #define CREW_MAX 16
 
-/* What is trained on: the system's, so that no change of firn's own files changes a result. */
+/* The training text: the system's files, so that no change of firn's own files changes a result. */
 #define CREW_TEXT "/usr/include/asm-generic"
 
 struct crew_worker {
@@ -39,17 +39,17 @@ struct crew {
 bool crew_is_large(void);
 
 /**
- * crew_job() - three layers of width 32 (large: 256), in steps of micro-batches of two, on
- * CREW_TEXT as bytes; no checkpoint but the last unless spec.checkpoint.every is set
- * @name: also of its folders
- * @family: members of "model": its family, its heads and what else that family needs or may have
+ * crew_job() - Make a job: three layers of width 32 (large: 256), in steps of micro-batches of two,
+ * on CREW_TEXT as bytes; no checkpoint but the last unless spec.checkpoint.every is set @name: also
+ * of its folders @family: members of "model": its family, its heads and the other members of that
+ * family
  */
 #define CREW_GPT2 "\"family\":\"gpt2\",\"heads\":2,\"tied\":true"
 struct job_spec crew_job(const char *name, const char *family, unsigned steps, unsigned lanes,
                          unsigned micro_batches_per_lane);
 /** crew_init() - an empty crew in a new folder below the temporary one; @spec's data must exist */
 void crew_init(struct crew *crew, const struct job_spec *spec);
-/** crew_done() - kills what is left and removes the folder */
+/** crew_done() - Kill the remaining workers and remove the folder */
 void crew_done(struct crew *crew);
 
 /** crew_spawn() - start the worker of @slot (on a node of its own, "n<slot>") and wait for its
@@ -60,8 +60,8 @@ void crew_spawn(struct crew *crew, unsigned slot);
 struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count);
 /** crew_send() - the plan to every worker, as PREPARE or SWITCH */
 void crew_send(struct crew *crew, const struct plan *plan, enum control_type type);
-/** crew_pump() - take what workers say until @done says so; fails the test, with the end of the
- * workers' logs, after @seconds, of which a GPU has several times as many */
+/** crew_pump() - Take the workers' messages until @done returns true. Fail the test, with the end
+ * of the workers' logs, after @seconds, several times as many on a GPU */
 void crew_pump(struct crew *crew, bool (*done)(const struct crew *crew, void *context),
                void *context, unsigned seconds);
 /** crew_finished() - for crew_pump(): every worker that is not killed has exited */

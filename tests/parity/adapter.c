@@ -26,7 +26,7 @@ static void wait_for_device(void)
 
 /* ---- one argument: f32, activations, or tokens ---- */
 
-/* NaN in every type: what an operation shall write is there only when it has written it. */
+/* NaN in every type: an operation's result differs from it only where the operation has written. */
 static void *result_memory(size_t size_bytes)
 {
     void *memory = device_memory(size_bytes), *poison = malloc(size_bytes);

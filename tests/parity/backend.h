@@ -31,22 +31,24 @@ const struct kernel *backend_gpu(enum kernel_precision precision);
 /** backend_name() - the backend of the check that runs now, for messages */
 const char *backend_name(void);
 
-/** backend_case() - what is checked now, for messages: the operation, its shape, its layout. It
- * holds until the next one, or the next backend. */
+/** backend_case() - Name the current case for messages: the operation, its shape, its layout. The
+ * name holds until the next case, or the next backend. */
 void backend_case(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /**
- * backend_fail() - a result is wrong: the test ends, after saying what the backend computes with.
- * On a real GPU it goes on, so that one run tells of every shape and precision, and fails at the
- * end of backend_each().
+ * backend_fail() - Report a wrong result with the backend's arithmetic, and end the test. On a real
+ * GPU the test goes on, so that one run reports every shape and precision, and fails at the end of
+ * backend_each().
  */
 void backend_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** backend_emulated() - the emulator computes: thousands of times slower than what it stands for */
+/**
+ * backend_emulated() - Return whether the emulator computes: thousands of times slower than a GPU
+ */
 bool backend_emulated(void);
 
 /** backend_round() - @x as the activations of the current backend hold it */
 float backend_round(float x);
 
-/** backend_tolerance() - of a result in f32 arithmetic, widened to what the backend computes in */
+/** backend_tolerance() - Widen @tolerance of a result in f32 to the precision of the backend */
 double backend_tolerance(double tolerance);

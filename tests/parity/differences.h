@@ -1,7 +1,7 @@
 /*
- * What is wrong with a result, in one message: how many elements, which, how far, and in what
- * pattern. A machine with a GPU is lent by the minute, so the message of a failure has to be enough
- * to mend it by.
+ * Describe a wrong result in one message: the number of wrong elements, their positions, their
+ * distance, and their pattern. A machine with a GPU is lent by the minute, so the message of a
+ * failure has to be enough to mend it by.
  *
  * The pattern is that of stretches, runs of wrong elements: "270 stretches, the first of 14, the
  * second begins 284 further" are the last 14 columns of rows of 284.
@@ -16,18 +16,18 @@ struct differences {
     size_t count;     /* of its elements */
     size_t checked, wrong, not_numbers;
     size_t first, last, worst;                          /* elements */
-    double first_values[2], worst_values[2], worst_off; /* what is there, and what should be */
+    double first_values[2], worst_values[2], worst_off; /* the actual value, and the wanted value */
     size_t stretches, first_stretch, second_begins;     /* elements */
     bool in_stretch;
 };
 
-/** differences_add() - element @index, in ascending order, is @actual; @off: how far that is from
- * @wanted, in whatever unit; 0: it is right */
+/** differences_add() - Add element @index, in ascending order, with value @actual; @off: its
+ * distance from @wanted, in any unit; 0: the element is right */
 void differences_add(struct differences *differences, size_t index, double actual, double wanted,
                      double off);
 
-/** differences_text() - all of it in words; @rule says what right would have been, as "to be within
- * 3e-2" */
+/** differences_text() - Write the whole message; @rule is the condition for a right element, as "to
+ * be within 3e-2" */
 void differences_text(const struct differences *differences, const char *rule, char *ret_text,
                       size_t size);
 

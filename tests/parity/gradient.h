@@ -16,9 +16,9 @@ double gradient_at(gradient_function function, const void *context, double *elem
 double weighted_sum(const double *values, const double *weights, size_t count);
 
 /**
- * assert_gradient() - @actual minus @before is the gradient of @function with respect to @elements
- * @before: what an accumulating operation found, or NULL
- * @every: check each @every-th element, beginning with the first, and the last one
+ * assert_gradient() - Check that @actual minus @before is the gradient of @function with respect to
+ * @elements @before: the content that an accumulating operation found, or NULL @every: check each
+ * @every-th element, beginning with the first, and the last element
  */
 #define assert_gradient(function, context, elements, actual, before, count, every, tolerance)      \
     assert_gradient_as(#actual, function, context, elements, actual, before, count, every,         \

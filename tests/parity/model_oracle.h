@@ -1,7 +1,7 @@
 /*
- * Whole models written down once more: in double, one token after another, without any of firn's
- * kernels. They share with the code under test only the names and offsets of tensors. What is the
- * families' own lies in gpt2_oracle.h and llama_oracle.h.
+ * Second implementations of whole models: in double, one token after another, without any of firn's
+ * kernels. They share with the code under test only the names and offsets of tensors. The parts of
+ * one family lie in gpt2_oracle.h and llama_oracle.h.
  */
 #pragma once
 

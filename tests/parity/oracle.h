@@ -1,7 +1,7 @@
 /*
- * What every operation of kernels/kernel.h means, in f64 and as plainly as it can be written. No
- * code is shared with what is tested. There is no backward here: gradients are checked against
- * finite differences of these functions (gradient.h). Letters as in kernel.h.
+ * The definition of every operation of kernels/kernel.h, in f64 and as plainly as it can be
+ * written. The oracle shares no code with the code under test. There is no backward here: gradients
+ * are checked against finite differences of these functions (gradient.h). Letters as in kernel.h.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What the oracles of all families have in common; see model_oracle.h. */
+/* The common parts of the oracles of all families; see model_oracle.h. */
 #pragma once
 
 #include <assert.h>

@@ -10,8 +10,8 @@ struct tensor {
     double *f64; /* equal to f32 when made */
 };
 
-/** tensor_random() - normal(0, @deviation), a function of @seed and the count; rounded to what the
-   current backend's activations hold */
+/** tensor_random() - Draw normal(0, @deviation), a function of @seed and the count; rounded to the
+ * type of the current backend's activations */
 struct tensor tensor_random(size_t count, uint64_t seed, float deviation);
 
 /** tensor_poison() - NaN everywhere: for results that must be overwritten */
@@ -27,7 +27,7 @@ int32_t *tokens_random(size_t count, uint64_t seed, size_t vocab);
 /** tensor_off() - how far @actual is from @expected; 0 within tolerance (1 + |expected|) */
 double tensor_off(double actual, double expected, double tolerance);
 
-/* What follows names the result in its message as the test does. */
+/* The following checks name the result in their messages as the test does. */
 
 /** assert_near() - |actual - expected| <= tolerance (1 + |expected|) for every element; @tolerance
    is that of f32 arithmetic, see backend_tolerance() */

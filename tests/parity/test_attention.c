@@ -130,7 +130,7 @@ static void check_matrix_heads(const struct backend *backend)
     check_against_cpu(backend, (struct kernel_attention){1, 33, 200, 1, 1});
 }
 
-/* What a GPU chooses for a stage: cuDNN, or our own kernels. Of whole tiles and of broken ones. */
+/* The kernels that a GPU chooses for a stage, cuDNN's or our own, on whole and on broken tiles. */
 static void check_chosen(const struct backend *backend)
 {
     static const struct kernel_attention shapes[] = {

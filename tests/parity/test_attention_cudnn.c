@@ -1,5 +1,5 @@
-/* Which shapes cuDNN computes, with a stand-in that computes its graphs: what it gives, how it is
-   chosen, and that our own kernels take over whenever something about it is not in order. */
+/* The shapes that cuDNN computes, with a stand-in that computes its graphs: its results, its
+ * selection, and that our own kernels take over at every failure of cuDNN. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -103,8 +103,8 @@ static const char *described(const struct kernel *kernel, struct kernel_device *
     return text;
 }
 
-/* By cuDNN what our own kernels give up to rounding, backward in @backward_runs runs; chosen once.
- */
+/* cuDNN gives the result of our own kernels up to rounding, backward in @backward_runs runs;
+ * chosen once. */
 static void check_taken(enum fake_cudnn_manner manner, struct kernel_attention shape,
                         unsigned backward_runs, const char *words)
 {

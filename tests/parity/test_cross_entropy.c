@@ -90,8 +90,8 @@ static void check_shape(const struct backend *backend, size_t rows, size_t vocab
     free(targets);
 }
 
-/* Rows that do not count have no loss and no gradient, whatever lies there; the others are as if
- * those were not. */
+/* Ignored rows have no loss and no gradient, for any content; the other rows have the results of a
+ * batch without the ignored rows. */
 static void check_ignored(const struct backend *backend, size_t vocab, size_t stride)
 {
     enum { ROWS = 6 };

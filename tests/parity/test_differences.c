@@ -1,4 +1,4 @@
-/* What a failure of the other tests here says. */
+/* The failure messages of the other tests here. */
 #include "parity/differences.h"
 
 #include <math.h>

@@ -56,7 +56,7 @@ static void check_embedding(const struct backend *backend)
     free(tokens);
 }
 
-/* Without positions: what is left of them must not be touched, and tokens alone count. */
+/* Without positions: the position table must not be touched, and tokens alone count. */
 static void check_tokens_alone(const struct backend *backend)
 {
     int32_t *tokens = tokens_random(B * T, 1, V);

@@ -1,5 +1,5 @@
-/* What only the GPU's backend has: rounded weights, a fallback for products, failures that stick,
-   and a machine without a GPU. All of it in the emulator. */
+/* Features of the GPU's backend alone: rounded weights, a fallback for products, failures that
+ * stick, and a machine without a GPU. All of it in the emulator. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -148,7 +148,7 @@ static void test_products_that_no_library_knows(void **state)
     kernel->close(device);
 }
 
-/* Whether cuBLASLt has GELU or not: how exact it is there nobody promises. */
+/* Our kernel computes GELU even if cuBLASLt has it: cuBLASLt guarantees no accuracy for it. */
 static void test_gelu_of_f32_is_ours(void **state)
 {
     (void)state;

@@ -142,7 +142,8 @@ static void test_sizes_in_f32(void **state)
     take_sizes(firn_cuda_backend()->f32);
 }
 
-/* What no product of cuBLASLt's is known for is computed by ours, whose grid has other limits. */
+/* Sizes without a known product of cuBLASLt are computed by our kernel, whose grid has other
+ * limits. */
 static void test_sizes_of_plain_products(void **state)
 {
     (void)state;

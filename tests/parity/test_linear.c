@@ -54,7 +54,7 @@ static void check_backward(const struct backend *backend, struct linear *l, size
     assert_gradient(loss, l, l->bias.f64, d_bias.f32, d_bias.f64, d_bias.count, every > 1 ? 53 : 1,
                     1e-5);
 
-    /* What is not wanted is left alone, and what is wanted does not change by it. */
+    /* Unwanted results are left alone, and the wanted results are the same without them. */
     struct tensor again = tensor_random(l->weight.count, 5, 1);
     k->linear_backward(backend->device, NULL, again.f32, NULL, l->d_output.f32, l->input.f32,
                        l->weight.f32, l->shape);
@@ -90,7 +90,8 @@ static void check_shape(const struct backend *backend, struct kernel_linear shap
     tensor_free(&l.d_output);
 }
 
-/* The rows of @to, @stride apart, become those of @from; what lies between them stays. */
+/* Copy the rows of @from to the rows of @to, @stride apart; the gaps between them keep their
+ * content. */
 static void spread_rows(float *to, const float *from, size_t rows, size_t width, size_t stride)
 {
     for (size_t row = 0; row < rows; row++)
@@ -169,7 +170,7 @@ static void check_stride(const struct backend *backend, struct kernel_linear sha
     }
 }
 
-/* The pair of a product and GELU is what each alone makes. */
+/* The fused product and GELU give the results of the separate operations. */
 static void check_gelu(const struct backend *backend, struct kernel_linear shape)
 {
     const struct kernel *k = backend->kernel;
@@ -193,7 +194,7 @@ static void check_gelu(const struct backend *backend, struct kernel_linear shape
     tensor_free(&output);
 }
 
-/* The same through GELU: its input is what a change is felt of. */
+/* The same through GELU: its input is the result that a change affects. */
 struct gelu_linear {
     struct kernel_linear shape;
     struct tensor before, input, weight, d_output, output;

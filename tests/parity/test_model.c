@@ -428,7 +428,7 @@ static void test_memory_is_foretold(void **state)
         model_unit_cost(tiny.spec, unit, TINY_BATCH, &cost);
         kept += cost.activation_bytes;
     }
-    assert_in_range(slot_bytes, kept, kept + kept / 50); /* alignment apart, what the units say */
+    assert_in_range(slot_bytes, kept, kept + kept / 50); /* alignment apart, the sum of the units */
 
     struct stage *stage = NULL;
     struct error error = {0};
@@ -471,7 +471,7 @@ static struct step recomputed_step(enum stage_recompute recompute)
     return step;
 }
 
-/* All forwards before all backwards: what a slot keeps must survive the others. */
+/* All forwards before all backwards: a slot's kept activations must survive the other slots. */
 static void test_recomputing_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -514,8 +514,8 @@ static double cosine(const float *a, const float *b, size_t count)
     return product / sqrt(a_square * b_square);
 }
 
-/* All losses and the gradients of all units, before any of them fails the test: which ones are near
- * tells where the wrong one is. */
+/* Compare all losses and the gradients of all units before any of them fails the test: the near
+ * ones help to locate the wrong one. */
 static void expect_near_step(const struct step *step, const struct step *want, const char *where,
                              double tolerance)
 {

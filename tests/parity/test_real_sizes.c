@@ -1,8 +1,8 @@
 /*
  * Operations at the sizes of GPT-2 1.5B and of Llama's heads, against the CPU's, which the other
- * tests here hold to the oracle. On a GPU they are what training meets: other algorithms of a
- * library than small shapes take, and grids that fill the device many times over. The emulator
- * computes the same on small ones, so that the test itself is tested.
+ * tests here hold to the oracle. On a GPU training takes these paths: other algorithms of a library
+ * than small shapes take, and grids that fill the device many times over. The emulator computes the
+ * same on small sizes, so that the test itself is tested.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,7 +200,8 @@ static void check_attention(const struct pair *p, struct kernel_attention shape)
     tensor_free(&d_output);
 }
 
-/* By our own kernels first, then by what is chosen; heads of 64, and of 128 with fewer of keys. */
+/* By our own kernels first, then by the chosen kernels; heads of 64, and of 128 with fewer of
+ * keys. */
 static void check_attentions(const struct backend *backend)
 {
     struct pair p;

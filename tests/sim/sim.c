@@ -21,7 +21,7 @@
 #include "sim/sim_stragglers.h"
 
 #define LOOK_NS          NS_PER_SECOND
-#define AFTERMATH_NS     (40 * NS_PER_SECOND) /* for those that are told to go */
+#define AFTERMATH_NS     (40 * NS_PER_SECOND) /* for workers that are ordered to stop */
 #define EVENTS_MAX       2000000
 #define STEPS_LEAST      30
 #define CHECKPOINT_EVERY 100
@@ -97,7 +97,7 @@ static void describe_job(struct sim *sim)
     spec->model.heads = 4;
     spec->model.context = 128;
     spec->model.vocab = 256;
-    spec->model.kv_heads = 4; /* what follows from the others with gpt2 */
+    spec->model.kv_heads = 4; /* with gpt2 they follow from the other settings */
     spec->model.head_width = 512 / 4;
     spec->model.hidden = 4 * 512;
     spec->model.rope_theta = 10000;
@@ -312,7 +312,7 @@ bool sim_run_until(struct sim *sim, uint64_t until_ns)
     return !sim->failed;
 }
 
-/* What everybody has at the end of a run that failed. */
+/* Log the state of every node at the end of a failed run. */
 static void tell_state(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->node_count; i++) {

@@ -1,15 +1,16 @@
 /*
- * firn in a bottle: a whole cluster in one process, on a clock that only events move.
+ * Simulate a whole firn cluster in one process, on a clock that only events move.
  *
- * Real code: everything that decides. elastic/ (leader, agent, recovery, planner, plans and
- * reports as JSON), membership/ (election, registry), and firnd's own wiring (of daemon/: job.c,
- * leading.c, recording.c, sweeping.c, following.c, earlier_report.c, view.c, mirror.c, outbox.c,
- * suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes, and the
- * worker, whose code blocks in threads and therefore is modelled as a state machine that follows
+ * Real code: all decisions. elastic/ (leader, agent, recovery, planner, plans and reports as JSON),
+ * membership/ (election, registry), and firnd's own wiring (of daemon/: job.c, leading.c,
+ * recording.c, sweeping.c, following.c, earlier_report.c, view.c, mirror.c, outbox.c, suspicion.c).
+ * Simulated: the store behind `struct kv`, the network, disks, processes, and the worker. The
+ * worker's code blocks in threads, so it is modelled as a state machine that follows
  * worker/session/trainer.c line by line.
  *
- * Everything random comes from one 64-bit seed through Philox, events of one time happen in the
- * order in which they were posted, and nothing looks at the machine: a seed replays its run.
+ * All randomness comes from one 64-bit seed through Philox, events of the same time happen in the
+ * order in which they were posted, and nothing reads the state of the machine: a seed replays its
+ * run.
  */
 #pragma once
 
@@ -84,7 +85,7 @@ extern const char *const sim_bug_names[BUG_COUNT];
 
 struct sim_event;
 
-/* What things take where that is not drawn from the seed. */
+/* Durations that are not drawn from the seed. */
 struct sim_costs {
     uint64_t lane_ns;    /* forward and backward of one lane through the whole model; 0: drawn */
     uint64_t spawn_ns;   /* until a process can be prepared */
@@ -92,7 +93,7 @@ struct sim_costs {
     uint64_t unit_ns;    /* to move one unit's state to another worker */
 };
 
-/* Somebody who can be stopped: what comes for it waits until it goes on. */
+/* A process that can be paused: its events wait until it resumes. */
 struct sim_pause {
     uint64_t until_ns;
 };
@@ -162,12 +163,13 @@ struct sim {
     struct sim_bits *bits;             /* NULL: in no scene */
     struct sim_input *input;           /* NULL: in no scene */
 
-    bool unjudged; /* it ends here: nobody can find any more that something is wrong */
+    bool unjudged; /* the run ends here: the fault can no longer be detected */
     bool failed;
     char failure[512];
 };
 
-/* The one that runs: for what real code calls without a context (clocks, files, random keys). */
+/* The running simulation, for real code that is called without a context (clocks, files, random
+ * keys). */
 extern struct sim *sim_now;
 
 /** sim_new() - a cluster of daemons that has just been switched on, and a submitted job */
@@ -183,7 +185,8 @@ bool sim_run(struct sim *sim);
 
 /* ---- events (sim_queue.c) ---- */
 
-/** sim_post() - call @fire at @at_ns, or when @whose (may be NULL) goes on; freed when fired */
+/** sim_post() - Call @fire at @at_ns, or when @whose (may be NULL) resumes; the event is freed when
+ * fired */
 struct sim_event *sim_post(struct sim *sim, uint64_t at_ns, const struct sim_pause *whose,
                            void (*fire)(void *context), void *context);
 /** sim_cancel() - NULL allowed; not for one that has fired */
@@ -199,7 +202,7 @@ bool sim_chance(struct sim *sim, enum sim_stream stream, unsigned percent);
 uint64_t sim_soon(struct sim *sim, uint64_t least_us, uint64_t most_us);
 uint64_t sim_mix(uint64_t a, uint64_t b);
 
-/** sim_fail() - a rule is broken: the first one told ends the run */
+/** sim_fail() - Report a broken rule: the first report ends the run */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_tell(const struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define sim_trace(sim, ...)                                                                        \

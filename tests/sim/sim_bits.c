@@ -86,7 +86,7 @@ void sim_bits_free(struct sim *sim)
     free(sim->bits);
 }
 
-/* ---- what happens ---- */
+/* ---- inject bit flips ---- */
 
 static unsigned keepers_of(const struct plan *plan, unsigned unit)
 {
@@ -123,7 +123,7 @@ static bool is_open(const struct flip *flip)
     return flip->state == FLIP_ARMED || flip->state == FLIP_STRUCK;
 }
 
-/* One at a time: whose fault a dispute is has to be known. */
+/* Only one flip is open at a time: a dispute must be attributable to its flip. */
 static bool another_is_open(const struct sim *sim)
 {
     for (unsigned i = 0; i < sim->bits->count; i++)
@@ -209,7 +209,7 @@ void sim_bits_begin(struct sim *sim)
         sim_post(sim, sim->faults->over_ns + i * GAP_NS, NULL, excuse, sim);
 }
 
-/* ---- what must come of it ---- */
+/* ---- check the reaction ---- */
 
 /* Of state, or of a step that is held. */
 static const struct flip *find_struck(const struct sim *sim, uint64_t generation, bool of_state)
@@ -272,7 +272,7 @@ void sim_bits_planned(struct sim *sim, const struct plan *plan)
     for (unsigned i = 0; sim->bits && i < sim->bits->count; i++) {
         struct flip *flip = &sim->bits->flips[i];
         if (flip->state == FLIP_ARMED && plan->worker_count > 0)
-            flip->state = FLIP_OVER; /* who knows in which step it would have been */
+            flip->state = FLIP_OVER; /* its step can no longer be known */
         end_by(sim, flip, plan);
     }
 }

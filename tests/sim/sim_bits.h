@@ -1,14 +1,15 @@
 /*
- * Bits that are lost: of the gradients, a parameter or an optimizer's moment of one worker, where
- * others hold the same. Replicas find that they differ, and what follows from it has to be exact:
- * nothing of a wrong bit is ever in a checkpoint, and soon not in what is trained on either.
+ * Flip bits in the gradients, a parameter or an optimizer's moment of one worker, where other
+ * replicas hold the same values. The replicas find that they differ. Their reaction has to be
+ * exact: a wrong bit never reaches a checkpoint, and soon leaves the state that is trained on.
  *
- * Half of these histories have no other fault: there everything is held to the rules. In the others
- * one who knows, or who is right, may die just then; where a generation goes on from memory before
- * a wrong bit was found, nobody can find it any more, and the history ends without a verdict.
+ * Half of these histories have no other fault: they are held to all rules. In the other half, a
+ * worker that knows of the difference, or that holds the right values, may die at that moment.
+ * Where a generation goes on from memory before a wrong bit was found, the wrong bit can no longer
+ * be found, and the history ends without a verdict.
  *
- * They have a stream of random numbers of their own: the histories of all other jobs are as they
- * would be without them.
+ * Bit flips have a random stream of their own: the histories of all other jobs are the same with
+ * and without them.
  */
 #pragma once
 
@@ -24,15 +25,15 @@ void sim_bits_free(struct sim *sim);
 
 /** sim_bits_flips_gradient() - one of @unit is flipped where @worker comes to hold its step */
 bool sim_bits_flips_gradient(struct sim_worker *worker, unsigned unit);
-/** sim_bits_may_be_wrong() - what @generation trains on, for a while yet */
+/** sim_bits_may_be_wrong() - Return whether the state of @generation may still hold wrong bits */
 bool sim_bits_may_be_wrong(const struct sim *sim, uint64_t generation);
 
 /** sim_bits_excuse() - a plan goes back because of one */
 bool sim_bits_excuse(const struct sim *sim);
-/** sim_bits_planned() - @plan is about to be in force: what becomes of wrong bits by it */
+/** sim_bits_planned() - Update the wrong bits for @plan, which is about to be in force */
 void sim_bits_planned(struct sim *sim, const struct plan *plan);
 
-/** @worker finds, or is told, that replicas differ: there must be a reason */
+/** Check that @worker, which detects or receives a dispute, has a reason for it */
 void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum sim_dispute about);
 /** @worker hears the verdict, and goes or stays */
 void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool settled, bool goes);

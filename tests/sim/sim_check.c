@@ -11,23 +11,23 @@
 #include "sim/sim_input.h"
 #include "sim/sim_node.h"
 
-#define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* a checkpoint that nobody can read, at least */
+#define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* at least, per unreadable checkpoint */
 #define READING_NS                                                                                 \
-    (12 * NS_PER_SECOND)             /* until a node that trains alone knows who is registered     \
-                                      */
-#define TELL_NS  (5 * NS_PER_SECOND) /* until one that it knows has a lease again, and says so */
-#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all */
+    (12 * NS_PER_SECOND)             /* until a node that trains alone knows the registered nodes */
+#define TELL_NS  (5 * NS_PER_SECOND) /* until a known node has a lease again and reports it */
+#define LEARN_NS (3 * NS_PER_SECOND) /* until a node that is back has heard of all nodes */
 /*
- * Without a commit, when all faults are over. The longest way back: links of a generation are
- * waited for as long as they may take (20 failure time-outs, 30 s), and one more for those who hear
- * of that last; then a slot that fell silent may be left alone for a while yet, processes start,
- * and the next generation begins. Without the first wait it is a few seconds.
+ * Bound the time without a commit when all faults are over. The longest way back: the links of a
+ * generation are waited for up to their limit (20 failure time-outs, 30 s), with one more time-out
+ * for the workers that hear of it last. Then a slot that fell silent may be left alone for a while,
+ * processes start, and the next generation begins. Without the first wait the recovery takes a few
+ * seconds.
  */
 #define STALL_MAX_NS (60 * NS_PER_SECOND)
 #define QUIET_NS     (5 * NS_PER_SECOND)
 #define END_MAX_NS   (400 * NS_PER_SECOND)
 
-/* ---- the history that there is to be ---- */
+/* ---- expected history ---- */
 
 static uint64_t compute_record(const struct sim_unit *units, uint64_t step)
 {
@@ -90,7 +90,7 @@ static bool is_on_one_node(const struct plan *plan)
     return true;
 }
 
-/* A node that trains alone reads now and then who else is registered: what it must know. */
+/* A node that trains alone reads the registered nodes now and then: note the nodes it must know. */
 static void note_company(struct sim *sim, struct sim_node *node)
 {
     char key[KV_KEY_MAX];
@@ -107,9 +107,9 @@ static void note_company(struct sim *sim, struct sim_node *node)
 }
 
 /*
- * Nobody else was registered when it reached etcd last, or not for long enough to be known, and of
- * all that it has known none that it reaches now reaches etcd: so it cannot know that it is the
- * only one that does not.
+ * Return true if the node cannot know that it is the only node without etcd: no other node was
+ * registered (or not for long enough to be known) when it last reached etcd, and none of the nodes
+ * that it has known and reaches now reaches etcd.
  */
 static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
 {
@@ -128,7 +128,7 @@ static bool knows_nobody(const struct sim *sim, const struct sim_node *node)
     return true;
 }
 
-/* Others that it asks may say that they do not reach the store either. */
+/* Other nodes that it asks may answer that they do not reach the store either. */
 static bool has_company(const struct sim *sim, const struct sim_node *node)
 {
     for (unsigned i = 0; i < sim->node_count; i++)
@@ -139,9 +139,9 @@ static bool has_company(const struct sim *sim, const struct sim_node *node)
 }
 
 /*
- * A job that was given away goes on beside its new owner only where nobody can prevent it: the
- * daemon of the node is dead, or has not learnt yet what the one before knew; the store was away
- * for all, and the news are on their way; several nodes are cut off from it together.
+ * A job that was given away runs on beside its new owner only where firn cannot prevent it: the
+ * daemon of the node is dead or has not yet learnt its predecessor's knowledge; the store was away
+ * for all nodes and the news is in flight; or several nodes are cut off from the store together.
  */
 static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
 {
@@ -295,7 +295,7 @@ void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const st
     unsigned place = worker->generation % ARRAY_COUNT(check->announced);
     if (!worker->engine || !next->planned || worker->phase != WORKER_RUNNING)
         return;
-    check->doubled = check->doubled && keeps_double(sim, next); /* whoever is not in it leaves */
+    check->doubled = check->doubled && keeps_double(sim, next); /* absent workers leave */
     if (check->announced[place].generation != worker->generation ||
         check->announced[place].step != worker->state.applied_step ||
         check->announced[place].next > next->generation)
@@ -314,7 +314,7 @@ void sim_check_missed(struct sim *sim, uint64_t step)
     sim->check->missed_ns[MIN(step, (uint64_t)SIM_STEPS_MAX)] = sim->now_ns;
 }
 
-/* A part that @worker needs is on no node of its plan: who did not answer has not got it either. */
+/* A part that @worker needs is on no node of its plan: nodes that did not answer lack it, too. */
 static void check_lost(struct sim *sim, const struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -331,7 +331,7 @@ static void check_lost(struct sim *sim, const struct sim_worker *worker)
                  sim_worker_name(worker), (unsigned long long)plan->resume_step);
 }
 
-/* Nodes that may have a part of it do not answer. */
+/* Nodes that may have a part of the checkpoint do not answer. */
 static void note_unread(struct sim *sim, uint64_t step)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
@@ -379,7 +379,7 @@ void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t 
                  (unsigned long long)generation);
 }
 
-/* Whoever computes at another step than the others would wait for them for ever. */
+/* A worker at another step than the other workers would wait for them for ever. */
 static void check_same_step(struct sim *sim, const struct sim_worker *worker)
 {
     uint64_t generation = worker->plan->generation, step = worker->state.applied_step;
@@ -505,7 +505,7 @@ void sim_check_outage_ends(struct sim *sim)
     struct sim_faults *faults = sim->faults;
     const struct sim_check *check = sim->check;
     uint64_t began_ns = faults->outage_ns;
-    faults->outage_ns = 0; /* of two that overlap the first to end is the end of both */
+    faults->outage_ns = 0; /* of two overlapping outages the first end ends both */
     if (began_ns == 0 || faults->disturbing > 0 || faults->disturbed_ns > began_ns ||
         sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) ||
         check->committed_step == sim->spec.train.steps)
@@ -527,7 +527,7 @@ static bool is_complete(const struct sim *sim)
                      (sim_input_ended(sim) && strstr(state->value, "\"failed\"")));
 }
 
-/* Who computes it in the generation that trains. */
+/* Return the number of workers that own @unit in the generation that commits. */
 static unsigned owners_of(const struct sim *sim, unsigned unit)
 {
     unsigned owners = 0;
@@ -555,8 +555,8 @@ static void check_owners(struct sim *sim)
                      owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
 }
 
-/* Two that have lost each other for good, and are both needed, are waited for before the job goes
- * back, and may find out about each other in two generations before. */
+/* Two workers that have lost each other for good, and are both needed, are waited for before the
+ * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
     return sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
@@ -573,7 +573,7 @@ static unsigned slots_out(const struct sim *sim)
     return count;
 }
 
-/* Slots whose workers were killed again and again come back by themselves, but not at once. */
+/* Slots whose workers were killed repeatedly return to service by themselves, but not at once. */
 uint64_t sim_check_slots_back_ns(const struct sim *sim)
 {
     uint64_t back_ns = sim->faults->slots_back_ns;
@@ -590,7 +590,7 @@ uint64_t sim_check_slots_back_ns(const struct sim *sim)
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
 {
     struct sim_check *check = sim->check;
-    /* A job may need slots that nobody puts back into service before their time. */
+    /* A job may need slots that return to service only at their time. */
     if (slots_out(sim) > 0)
         check->slots_out_ns = MIN(sim->now_ns, sim_check_slots_back_ns(sim));
     calm_since_ns = MAX(calm_since_ns, check->slots_out_ns);

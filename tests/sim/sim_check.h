@@ -1,6 +1,6 @@
 /*
- * The checkers: each knows one promise of the protocol and nothing about how it is kept. They look
- * at what happens, at the moment when it happens.
+ * The checkers: each checker knows one promise of the protocol and nothing of its implementation.
+ * Checkers observe every event at the moment when it happens.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 struct plan;
 struct sim_fault;
 
-/* Who has held which step, of one generation: a commit needs all. */
+/* The workers of one generation that have held each step: a commit needs all of them. */
 struct sim_witness {
     uint64_t generation, step;
     uint64_t ranks; /* a bit each */
@@ -54,7 +54,7 @@ struct sim_check {
     bool records_changed;                     /* by the transaction that is being carried out */
     uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
     uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* when somebody found it lost, */
-    uint64_t unread_ns[SIM_STEPS_MAX + 1];    /* and since when nobody could read it; 0: not so */
+    uint64_t unread_ns[SIM_STEPS_MAX + 1];    /* unreadable since then; 0: readable */
     uint64_t passed_ns[SIM_STEPS_MAX + 1];    /* when the job went back to one before it last */
     uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
     struct sim_sealed sealed[SIM_SEALED_MAX]; /* the oldest are overwritten */
@@ -62,7 +62,8 @@ struct sim_check {
     struct sim_sealed cannot; /* the newest that some keeper could not do its part of, and when */
 
     struct sim_witness begun[16]; /* by generation: the step that it begins from */
-    /* By generation: who has begun its share of the newest checkpoint, and who has left it out. */
+    /* By generation: workers that began their share of the newest checkpoint, workers that left it
+     * out. */
     struct sim_witness begins[16], leaves_out[16];
     /* By generation: which one its last commit with a switch flag announced, after which step. */
     struct {
@@ -85,7 +86,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
 void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit);
 /** a worker is about to leave its generation for a planned one */
 void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next);
-/** a worker says something of itself: what it must have kept is there, what it claims is so */
+/** Check a worker's report: the state that it must have kept exists, and its claims are true */
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report);
 /** somebody was to read the checkpoint of @step and found it lost */
@@ -114,10 +115,12 @@ void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_
                        uint64_t generation);
 /** a node's disk, or a checkpoint on it, is lost */
 void sim_check_disk_lost(struct sim *sim, unsigned node);
-/** what is on disks or in records has changed: every checkpoint is on as many nodes as its record
- * says, but for those that are lost since */
+/** Check after a change of disks or records: every checkpoint is on as many nodes as its record
+ * says, less the nodes lost since */
 void sim_check_copies(struct sim *sim);
-/** sim_check_recorded_by() - the generation whose checkpoint of @step is recorded; 0: none */
+/**
+ * sim_check_recorded_by() - Return the generation whose checkpoint of @step is recorded; 0: none
+ */
 uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step);
 /** sim_check_newest_record() - the step of the newest record in the store; 0: none */
 uint64_t sim_check_newest_record(const struct sim *sim);

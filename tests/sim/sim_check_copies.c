@@ -1,6 +1,7 @@
 /*
- * Checkpoints with copies: after the loss of any n - 1 nodes with their disks, each whose record
- * says n copies can still be restored; and nothing goes before what follows it is safe.
+ * Checkpoints with copies: after the loss of any n - 1 nodes with their disks, each checkpoint
+ * whose record says n copies can still be restored. A checkpoint is removed only after its
+ * successor is safe.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,8 +89,8 @@ uint64_t sim_check_recorded_by(const struct sim *sim, uint64_t step)
     return there && decode(there->value, &record) ? strtoull(record.manifest_sha256, NULL, 16) : 0;
 }
 
-/* It may be written anew, over what is left: it was as good as none, or away with its nodes, and
- * the job has gone back to one before it. */
+/* The checkpoint may be written anew over its remains: it was useless or went away with its nodes,
+ * and the job has gone back to an earlier checkpoint. */
 static bool is_past(const struct sim *sim, uint64_t step)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
@@ -126,8 +127,8 @@ void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation)
                                              .committed_step = sim->check->committed_step};
 }
 
-/* Its word goes with a step: the one that was being computed just then, or the next. In a
- * generation that breaks before, nobody has heard it. */
+/* A node's failure report goes with a step: the step in progress or the next step. In a generation
+ * that breaks before that step, no worker has received the report. */
 static bool is_said(const struct sim *sim, const struct sim_sealed *cannot)
 {
     return sim->check->committed_step >= cannot->committed_step + STEPS_TO_SAY &&

@@ -1,5 +1,5 @@
 /*
- * A planned change that has a node in it whose firnd is gone: nobody waits for that node for long.
+ * A planned change with a node whose firnd is gone must not wait for that node for long.
  */
 #include "sim/sim_check.h"
 #include "sim/sim_cuts.h"
@@ -7,8 +7,8 @@
 #include "sim/sim_node.h"
 
 /*
- * The lease of a node, the leader's patience, and the change itself, also where it begins as a
- * failure because rank 0 is away; and what is on its way when it is looked at.
+ * Sum the lease of a node, the leader's patience, the change itself (also where it begins as a
+ * failure because rank 0 is away), and the messages in flight at the time of the check.
  */
 #define HELD_UP_MAX_NS (15 * NS_PER_SECOND)
 #define ON_ITS_WAY_NS  (3 * NS_PER_SECOND)
@@ -18,8 +18,7 @@ static bool is_away(const struct sim_fault *fault, unsigned node)
     return node == fault->node || (sim_fault_takes_two(fault) && node == fault->other);
 }
 
-/* Nothing but this one has happened for so long, and nobody is cut off whom the change needs, too.
- */
+/* No other fault has happened for so long, and no node that the change needs is cut off. */
 static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
 {
     const struct sim_faults *faults = sim->faults;

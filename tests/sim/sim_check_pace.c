@@ -1,6 +1,7 @@
 /*
- * How many generations there are in a minute, whatever they are for: each is written to etcd, told
- * to every node and logged, so one that fails at once must not be followed by the next at once.
+ * Bound the generations in a minute, of any cause: each generation is written to etcd, sent to
+ * every node and logged, so a generation that fails at once must not be followed by the next at
+ * once.
  */
 #include "sim/sim_check.h"
 

@@ -1,6 +1,6 @@
 /*
- * What may be written to the store: plans by the leader, forward, and without losing a step that
- * lives; records of checkpoints by the generation that made them.
+ * Check writes to the store: the leader writes plans forward and without losing a step that a
+ * worker still holds; a generation writes only the records of its own checkpoints.
  */
 #include <string.h>
 
@@ -69,8 +69,8 @@ static bool has_copies(const struct sim *sim, uint64_t step)
     return all;
 }
 
-/* Whoever planned at known_ns had heard of it, and can read it. What was found lost once is not
- * tried again, whatever lies there since: its record has to be a new one. */
+/* A leader that planned at known_ns had heard of the checkpoint and can read it. A checkpoint that
+ * was found lost is not tried again, even if its files return: its record has to be a new one. */
 static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
 {
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
@@ -86,8 +86,8 @@ uint64_t sim_check_newest_record(const struct sim *sim)
 }
 
 /*
- * A record that is written while a plan is on its way, or that a hanging watch has not told of, is
- * not in that plan: nothing is wrong then, but some steps are computed twice.
+ * A record that is written while a plan is in flight, or that a hanging watch has not delivered, is
+ * not in that plan. This is no error, but some steps are computed twice.
  */
 static uint64_t newest_readable(const struct sim *sim, unsigned node, uint64_t sent_ns)
 {
@@ -102,15 +102,15 @@ static bool is_recorded(const struct sim *sim, uint64_t step)
     return sim_store_find(sim->store, keys_checkpoint(key, SIM_CLUSTER, SIM_JOB, step));
 }
 
-/* Somebody of whom the leader cannot but know. */
+/* Return whether the leader is certain to know of the worker. */
 static bool is_clearly_there(const struct sim *sim, const struct sim_worker *worker)
 {
     return worker->alive && !worker->unlinked && worker->pause.until_ns <= sim->now_ns &&
            is_untroubled(sim, &sim->nodes[worker->node]);
 }
 
-/* It has read a checkpoint, and says so when its links are up: until then that counts, not what was
- * made of it. */
+/* The worker has read a checkpoint, and reports it when its links are up. Until then the
+ * checkpoint counts, not the state that was made of it. */
 static bool has_only_read(const struct sim_worker *worker)
 {
     return worker->plan && worker->plan->source != PLAN_SOURCE_MEMORY && !worker->engine;
@@ -137,8 +137,8 @@ static bool is_troubled(const struct sim *sim, const struct sim_node *node, uint
 }
 
 /*
- * With every unit on two nodes the loss of either leaves all of them: whatever happened to one node
- * alone since then is no reason to go back.
+ * With every unit on two nodes, the loss of either node leaves all units. A later fault of one node
+ * alone is no reason to go back.
  */
 static void check_shadowed(struct sim *sim, const struct plan *plan)
 {
@@ -223,7 +223,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
         return;
     }
     check->disk_plans++;
-    /* One that is lost may be tried first: those who are to read it find that out. */
+    /* A lost checkpoint may be tried first: its readers find the loss. */
     if (plan->resume_step < readable ||
         (plan->resume_step > 0 && !is_recorded(sim, plan->resume_step)))
         sim_fail(sim, "generation %llu starts from step %llu, but a checkpoint of %llu is recorded",
@@ -319,7 +319,7 @@ static void check_record(struct sim *sim, const struct kv_operation *operation)
         sim_fail(sim, "a checkpoint of generation %llu is recorded in generation %llu",
                  (unsigned long long)record.generation, (unsigned long long)plan->generation);
     /* A request that was given up may be carried out very late, and bring back an old record of
-     * this generation: nobody reads it, for there are newer ones. */
+     * this generation: newer records exist, so the old record is not read. */
     if (record.step > sim_check_newest_record(sim) && !record.shares &&
         !sim_disk_find(sim, record.step))
         sim_fail(sim, "the checkpoint of step %llu is recorded, but not on disk",

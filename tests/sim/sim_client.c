@@ -1,10 +1,11 @@
 /*
  * Requests and watches: everything between a daemon and the store that can be late or get lost.
  *
- * A request arrives, is carried out, and its answer comes back; the client stops waiting after a
- * second, whatever has become of it. One that could not get through is tried on for a while, as
- * TCP does even for a process that has given up or died. A watch looks at the store a little after
- * every change and once a second; it tells what it has not told yet, or all when that is compacted.
+ * A request arrives, is carried out, and its answer comes back. The client stops waiting after a
+ * second, whether or not the request was carried out. A request that could not get through is
+ * retried for a while, as TCP does even for a process that has given up or died. A watch reads the
+ * store a little after every change and once a second. It delivers the changes that it has not
+ * delivered yet, or all keys if those changes are compacted.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,7 +35,7 @@ struct kv_request {
     struct kv_operation *operations;
     size_t compare_count, operation_count;
     int64_t lease, ttl_seconds;
-    kv_callback done; /* NULL: nobody waits any more */
+    kv_callback done; /* NULL: the caller has given up */
     void *user;
     uint64_t sent_ns;
     bool late;
@@ -52,7 +53,7 @@ struct kv_watch {
     int64_t told; /* all up to this revision; 0: nothing yet */
     bool away;    /* said so */
     bool tells;   /* it is telling something just now: */
-    bool ended;   /* nobody listens any more, it is freed when it is through */
+    bool ended;   /* no listener is left: freed when the stream is drained */
     uint64_t heard_ns, look_ns;
     struct sim_event *look;
 };
@@ -270,8 +271,8 @@ static void delay_plan(struct kv_request *request)
     request->travel = sim_post(sim, there_ns, NULL, arrive, request);
 }
 
-/* Its guard is missing: what comes after a generation that goes back shows that, so many are late.
- */
+/* The record lacks its guard: only a record after a generation that goes back shows this bug, so
+ * many records are late. */
 static void delay_unguarded_record(struct kv_request *request)
 {
     struct sim *sim = request->store->sim;
@@ -435,7 +436,7 @@ static void end_watch(void *context, struct kv_watch *watch)
         watch_free(watch);
 }
 
-/* What has changed since; whoever hears it may end the watch. */
+/* Deliver the changes since the last delivery; the callback may end the watch. */
 static void tell_news(struct kv_watch *watch)
 {
     const struct sim_store *store = watch->client->sim->store;

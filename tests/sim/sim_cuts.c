@@ -129,7 +129,7 @@ static void post_lone(struct sim *sim)
     sim_post(sim, at_ns, NULL, cut_off_lone, sim);
 }
 
-/* ---- what is drawn ---- */
+/* Bugs of other rules are searched in their usual histories. */
 
 /* Bugs of other rules are looked for in the histories that they have always had. */
 static bool is_other_bug(const struct sim *sim)
@@ -189,7 +189,7 @@ void sim_cuts_free(struct sim *sim)
     free(sim->cuts);
 }
 
-/* ---- what must come of it ---- */
+/* Return whether the pair has been apart for the whole wait, or one node of it is due to leave. */
 
 /* Has this pair been away for as long as it is waited for, or is one of them to go? */
 static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)

@@ -17,7 +17,7 @@ struct sim_part {
 };
 
 struct sim_checkpoint {
-    uint64_t step, made_by; /* which generation wrote it: what tells two manifests apart */
+    uint64_t step, made_by; /* made_by: the generation; distinguishes two manifests */
     struct sim_unit units[SIM_UNITS];
 };
 
@@ -33,7 +33,8 @@ struct sim_disk {
 
 /** sim_disk_is_broken() - writing fails on @node; without copies on all or none */
 bool sim_disk_is_broken(const struct sim *sim, unsigned node);
-/** sim_disk_strain() - @node is about to write a receipt, which is what a brittle disk breaks by */
+/** sim_disk_strain() - Break the disk of @node if it is brittle: the node is about to write a
+ * receipt */
 void sim_disk_strain(struct sim *sim, unsigned node);
 void sim_disk_write_part(struct sim *sim, const struct sim_part *part);
 /** sim_disk_abandon() - remove the parts of a checkpoint that has been given up */
@@ -46,8 +47,7 @@ int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigne
                     const bool *left_out);
 /** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */
 void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
-/** sim_disk_lose() - a checkpoint is damaged or gone, whatever is recorded; false: it is not there
- */
+/** sim_disk_lose() - Damage or remove a checkpoint, recorded or not; false: it does not exist */
 bool sim_disk_lose(struct sim *sim, uint64_t step);
 const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step);
 /** sim_disk_path() - of a checkpoint; sim_disk_step() - the other way round, 0: it is none;

@@ -1,6 +1,7 @@
 /*
- * Replicas that hold different things: worker/state/state_digest.c, what worker/step/step_commit.c
- * makes of it and worker/step/dispute.c, point by point. Who is wrong is decided by the real code.
+ * Replicas that hold different values: worker/state/state_digest.c, its use in
+ * worker/step/step_commit.c, and worker/step/dispute.c, point by point. The real code decides which
+ * replica is wrong.
  */
 #include <errno.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static size_t list_claims(const struct sim_worker *worker, enum sim_dispute abou
     return count;
 }
 
-/* Rank 0 has heard of all: what they said, which went up the tree with their messages. */
+/* Rank 0 has the claims of all workers, which went up the tree with their messages. */
 static void judge(struct sim_worker *root)
 {
     const struct sim *sim = root->sim;
@@ -120,7 +121,7 @@ static bool seen_before(const struct sim_worker *worker, uint64_t step)
            (interval == 0 || step <= worker->doubted_step[1] + MAX(interval, (uint64_t)SIM_UNITS));
 }
 
-/* What this slot holds is not to be trusted: its firnd has to hear that before it may go. */
+/* The state of this slot is not to be trusted: firnd has to know before the worker may leave. */
 static void leave_service(struct sim_worker *worker)
 {
     worker->disputed = SIM_DISPUTE_NOTHING;

@@ -197,8 +197,8 @@ void sim_faults_free(struct sim_faults *faults)
 }
 
 /*
- * An operator who is asked whether the job may begin at step 0 again, for all that is recorded is
- * damaged, says yes: `firnctl checkpoint remove JOB --damaged`.
+ * An operator is asked whether the job may begin at step 0 again, because all recorded checkpoints
+ * are damaged, and agrees: `firnctl checkpoint remove JOB --damaged`.
  */
 void sim_faults_answer(struct sim *sim)
 {

@@ -1,9 +1,9 @@
 /*
- * What goes wrong, and what people ask for meanwhile: drawn from the seed when the run begins, and
- * over by a known time, after which training has to go on.
+ * Faults and operator requests: drawn from the seed when the run begins, and over by a known time.
+ * After that time training has to go on.
  *
- * Steps of the wall clock are no fault here: nothing that decides reads it. Decisions get monotonic
- * time as an argument; wall time is written into records for people, and no code compares it.
+ * Steps of the wall clock are no fault here: no decision reads it. Decisions get monotonic time as
+ * an argument; wall time is written into records for people, and no code compares it.
  */
 #pragma once
 
@@ -41,10 +41,10 @@ extern const struct sim_fault_kind sim_fault_alone; /* that must last and be alo
 /* The next worker that comes to this point dies, or is stopped, there. */
 struct sim_trap {
     bool armed, kills;
-    bool in_switch; /* only one whose generation has not committed yet */
+    bool in_switch; /* only a generation that has not committed yet */
     enum sim_point point;
     unsigned skips;
-    struct sim_node *deaf; /* whose daemon hears of nothing for a while from then on; NULL */
+    struct sim_node *deaf; /* its daemon receives nothing for a while from then on; NULL */
 };
 
 struct sim_faults {
@@ -63,12 +63,13 @@ struct sim_faults {
 };
 
 struct sim_faults *sim_faults_new(struct sim *sim);
-/** sim_faults_wish() - write down what is asked for just now */
+/** sim_faults_wish() - Write the current operator request to the store */
 void sim_faults_wish(struct sim *sim);
 void sim_faults_free(struct sim_faults *faults);
 /** sim_faults_answer() - an operator looks whether the job asks to begin at step 0 again */
 void sim_faults_answer(struct sim *sim);
-/** sim_faults_excuse() - an operator says that what took slots of @node out of service is over */
+/** sim_faults_excuse() - Declare as operator that the cause for slots of @node out of service is
+ * over */
 void sim_faults_excuse(struct sim *sim, const struct sim_node *node);
 /** sim_faults_at() - a worker came to a point */
 void sim_faults_at(struct sim_worker *worker);

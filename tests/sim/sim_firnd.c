@@ -1,7 +1,7 @@
 /*
- * firnd without sd-event: what daemon/daemon.c does between the store, the jobs and the leader, on
- * simulated time. Its parts (jobs, leading, recording, view, mirror, following, outbox, suspicion,
- * election, registry) are the real ones.
+ * firnd without sd-event: the work of daemon/daemon.c between the store, the jobs and the leader,
+ * on simulated time. Its parts (jobs, leading, recording, view, mirror, following, outbox,
+ * suspicion, election, registry) are the real ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -190,7 +190,7 @@ void daemon_wake(struct daemon *daemon)
                                     &firnd->sim->nodes[firnd->node].firnd_pause, reconcile, firnd);
 }
 
-/* ---- what membership tells ---- */
+/* ---- membership callbacks ---- */
 
 static void restart(void *context)
 {
@@ -217,7 +217,7 @@ static void on_elected(void *context, bool leads, const char *leader)
     bool partial = leads && sim_now->bug == BUG_PARTIAL_LEADER;
     int status = partial ? 0 : subscription_set(daemon, leads);
     assert(status == 0);
-    if (partial) /* it takes what it has followed so far for all */
+    if (partial) /* planted bug: takes a partial read for the full one */
         daemon->partial = false;
     daemon_wake(daemon);
 }
@@ -380,7 +380,7 @@ void sim_node_disturb(struct sim_node *node)
     node->disturbed_ns = node->sim->now_ns;
 }
 
-/* Power goes: everything at once, and nobody is told. */
+/* Cut the power: everything stops at once, without notice. */
 void sim_node_lose(struct sim_node *node)
 {
     struct sim *sim = node->sim;

@@ -1,6 +1,6 @@
 /*
- * The checkpoint folders of nodes whose disks are their own, as checkpoints with copies have them:
- * each holds shares of checkpoints, those that its workers wrote and copies of other nodes'.
+ * The checkpoint folders of nodes with local disks, for checkpoints with copies. Each folder holds
+ * shares of checkpoints: shares that its workers wrote and copies of other nodes' shares.
  */
 #pragma once
 
@@ -14,11 +14,11 @@ struct sim_part;
 
 /* A checkpoint's folder on one node: step-N.gG.part, then under its final name. */
 struct sim_folder {
-    uint64_t step, generation;        /* generation: what tells two manifests apart, too */
+    uint64_t step, generation;        /* generation: also distinguishes two manifests */
     bool placed;                      /* it has its final name */
-    bool receipt, sealed;             /* what notes in it say: */
+    bool receipt, sealed;             /* marks in the folder: */
     uint64_t copied;                  /* receipt: of which nodes' shares, a bit each */
-    uint64_t ranks;                   /* whose files are here, a bit each */
+    uint64_t ranks;                   /* ranks whose files are here, a bit each */
     struct sim_unit units[SIM_UNITS]; /* all that is in them */
 };
 
@@ -34,11 +34,10 @@ struct sim_folder *sim_folder_placed(const struct sim *sim, unsigned node, uint6
 
 /** sim_folders_write() - a rank's share, on its own node */
 void sim_folders_write(struct sim *sim, unsigned node, const struct sim_part *part);
-/** sim_folders_copy() - what @ranks have written on @from is on @to as well; false: it is not there
- */
+/** sim_folders_copy() - Copy the files of @ranks from @from to @to; false: @from lacks them */
 bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step,
                       uint64_t generation, uint64_t ranks);
-/** sim_folders_place() - the final name; what has it already makes room */
+/** sim_folders_place() - Give a checkpoint its final name; a folder of that name makes room */
 void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation);
 void sim_folders_abandon(struct sim *sim, unsigned node, uint64_t step, uint64_t generation);
 /** sim_folders_sweep() - checkpoint_sweep() of this node */

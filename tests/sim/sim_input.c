@@ -29,7 +29,7 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
 int __real_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error);
 
-/* Planted bug: nobody counts what came to nothing. */
+/* Planted bug: failed starts are not counted. */
 int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error)
 {
@@ -65,7 +65,7 @@ static void lack(void *context)
     sim->faults->disturbed_ns = sim->now_ns;
 }
 
-/* An operator has mended it, and tells the nodes so. */
+/* An operator has repaired the file and reports it to the nodes. */
 static void mend(void *context)
 {
     struct sim *sim = context;

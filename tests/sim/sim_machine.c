@@ -1,7 +1,7 @@
 /*
- * What the real code asks of the machine it runs on, answered by the simulator. The linker takes
- * these in place of the libraries' own, which it then has no use for; where it has, the functions
- * are wrapped (CMakeLists.txt).
+ * The system calls of the real code, answered by the simulator. The linker takes these functions in
+ * place of the libraries' own. Functions that are still needed for real are wrapped
+ * (CMakeLists.txt).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -140,7 +140,7 @@ int __wrap_checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *
     return 0;
 }
 
-/* What is long is over at once. */
+/* Run the thread's long work at once. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*run)(void *context), void *context)
 {

@@ -50,7 +50,7 @@ static void on_abort(int signal)
     siglongjmp(assertion, signal);
 }
 
-/* What daemons log is for operators; the trace has its own words. */
+/* Drop the daemons' logs: they are for operators, and the trace has its own messages. */
 static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
                        size_t field_count, void *context)
 {

@@ -1,8 +1,9 @@
 /*
- * Links between workers, as comm/mesh/mesh.h promises them: one mesh a generation and worker, made
- * when both ends open the same generation with the same key; messages of a link in order; whoever
- * finds a peer gone or silent for failure_timeout fails its whole mesh and tells the others with
- * FAULT, so a break spreads; BYE from one that closes in health.
+ * Links between workers, as comm/mesh/mesh.h promises them. Each worker has one mesh per
+ * generation, made when both ends open the same generation with the same key. Messages of a link
+ * arrive in order. A worker that finds a peer gone, or silent for failure_timeout, fails its whole
+ * mesh and sends FAULT to the other peers, so a break spreads. A worker that closes in health sends
+ * BYE.
  */
 #pragma once
 
@@ -28,7 +29,7 @@ enum sim_tag {
     SIM_VERDICT,
 };
 
-/* Who has the plan that comes next (worker/step/step_commit.h). */
+/* The workers that have the next plan (worker/step/step_commit.h). */
 struct sim_readiness {
     uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
     uint64_t lacking;                      /* ranks that have none, a bit each */
@@ -48,7 +49,7 @@ struct sim_verdict {
     uint64_t accused; /* ranks, a bit each */
 };
 
-/* What a message carries: as much of it as its tag needs. */
+/* The content of a message: the fields that its tag needs. */
 struct sim_payload {
     uint64_t step;
     struct sim_readiness readiness;
@@ -105,7 +106,9 @@ bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice);
 bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns);
 /** sim_mesh_close() - with BYE when healthy; NULL allowed */
 void sim_mesh_close(struct sim_mesh *mesh);
-/** sim_mesh_reset() - its process was killed: the kernel tells the peers, where it can */
+/**
+ * sim_mesh_reset() - Reset the links of a killed process: the kernel notifies the reachable peers
+ */
 void sim_mesh_reset(struct sim_mesh *mesh);
 void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
                    const struct sim_payload *payload);

@@ -1,6 +1,6 @@
 /*
- * Who reaches whom, and how fast. Places are the nodes, and one more for the store. A cut says
- * nothing to either side (no FIN, no RST); what is on its way waits, as TCP would make it.
+ * The network: reachability and delay between places. A place is a node or the store. A cut is
+ * silent on both sides (no FIN, no RST); messages in flight wait, as TCP would make them.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * A machine: its power, its daemon, and what a daemon leaves on disk for the next one.
+ * A machine: its power, its daemon, and the files that a daemon leaves on disk for the next one.
  */
 #pragma once
 
@@ -32,12 +32,12 @@ struct sim_node {
     unsigned links; /* protocol of the workers that it starts */
     char name[NAME_SIZE];
     bool up;
-    bool starts_fail, steps_fail; /* whatever is started here dies: at once, or when it trains */
+    bool starts_fail, steps_fail; /* every process started here dies: at once, or when it trains */
     uint64_t incarnation;         /* of the last daemon, from its data folder */
     struct sim_firnd *firnd;      /* NULL: none runs */
     struct sim_pause firnd_pause; /* SIGSTOP */
     uint64_t disturbed_ns;        /* when a fault touched it last */
-    uint64_t watch_stalled_ns;    /* its daemon's watch tells nothing until then */
+    uint64_t watch_stalled_ns;    /* its daemon's watch is silent until then */
     struct sim_company company[SIM_NODES_MAX];
     uint64_t reached_ns;                    /* when it trained alone and reached etcd last */
     struct neighbour known[NEIGHBOURS_MAX]; /* to its daemons, since it was switched on */

@@ -77,7 +77,7 @@ static const char *key_of(const struct sim *sim, char ret_key[KV_KEY_MAX])
     return ret_key;
 }
 
-/* ---- what must come of it ---- */
+/* ---- check the reaction ---- */
 
 /* Nothing but the notice has happened since @since_ns. */
 static bool is_undisturbed(const struct sim *sim, uint64_t since_ns)

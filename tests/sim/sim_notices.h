@@ -1,9 +1,8 @@
 /*
- * Nodes that are taken at a time that is said before (spot instances, maintenance), and what must
- * come of it: with time enough, and nothing else going on, no step is lost with the node.
+ * Nodes that leave at an announced time (spot instances, maintenance), and the check of the
+ * reaction: with enough time, and no other fault, no step is lost with the node.
  *
- * They have a stream of random numbers of their own, and half of these histories have nothing else
- * that goes wrong.
+ * Notices have a random stream of their own, and half of these histories have no other fault.
  */
 #pragma once
 

@@ -126,7 +126,7 @@ int worker_process_adopt(const struct worker_process_options *options,
     return 0;
 }
 
-/* ---- what the worker says ---- */
+/* ---- from the worker ---- */
 
 static bool is_hidden(const struct worker_process *process, const struct control_message *message)
 {
@@ -171,7 +171,7 @@ static void die(void *context)
     struct worker_process *process = context;
     process->death = NULL;
     for (struct said *said = process->said; said; said = said->next)
-        said->due_ns = 0; /* what it said last comes before its end */
+        said->due_ns = 0; /* its last message comes before its end */
     sim_cancel(process->sim, process->ears);
     hear(process);
     process->callbacks->exited(process->context, SIM_JOB, process->slot, process->exit_code, "");
@@ -186,7 +186,7 @@ void sim_process_exited(struct worker_process *process, int exit_code)
         sim_post(process->sim, sim_transit(process->sim, node, node), process->pause, die, process);
 }
 
-/* ---- what firnd says ---- */
+/* ---- from firnd ---- */
 
 void worker_process_send(struct worker_process *process, const struct control_message *message)
 {

@@ -1,6 +1,6 @@
 /*
- * firnd's view of a worker process (daemon/jobs/worker_process.h), on simulated ones. A new firnd
- * finds what an old one has left, if its socket is there.
+ * firnd's view of a worker process (daemon/jobs/worker_process.h), on simulated processes. A new
+ * firnd finds the processes that an old firnd has left, if their sockets exist.
  */
 #pragma once
 
@@ -8,5 +8,5 @@
 
 /** sim_process_hear() - the worker wrote @message (copied; it has no plan) */
 void sim_process_hear(struct worker_process *process, const struct control_message *message);
-/** sim_process_exited() - the kernel says so, after what it wrote before */
+/** sim_process_exited() - Deliver the exit status, after all earlier messages of the process */
 void sim_process_exited(struct worker_process *process, int exit_code);

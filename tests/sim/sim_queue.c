@@ -108,7 +108,7 @@ bool sim_step(struct sim *sim)
     leave(sim, event);
     sim->now_ns = event->at_ns;
     if (event->whose && event->whose->until_ns > sim->now_ns) {
-        event->at_ns = event->whose->until_ns; /* what waits for it keeps its order */
+        event->at_ns = event->whose->until_ns; /* events that wait for the pause keep their order */
         enter(sim, event);
         return true;
     }

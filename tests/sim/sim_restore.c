@@ -1,6 +1,6 @@
 /*
- * State from a checkpoint or from the seed: worker/state/restore.c, and what
- * worker/session/generation.c and trainer.c make of it.
+ * Restore state from a checkpoint or from the seed: worker/state/restore.c, and its use in
+ * worker/session/generation.c and trainer.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static bool is_silent(const struct sim *sim, unsigned node, unsigned to)
     return node != to && (!sim->nodes[node].up || !sim_reachable(sim, node, to));
 }
 
-/* Every unit from whichever node of the plan has it; -EHOSTUNREACH: one that is away may have it.
- */
+/* Read every unit from any node of the plan that has it; -EHOSTUNREACH: an absent node may have
+ * it. */
 static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
 {
     const struct sim *sim = worker->sim;
@@ -63,7 +63,7 @@ static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_che
     return 0;
 }
 
-/* The seed's state, which is what a checkpoint of step 0 would have. */
+/* Make the seed's state, which equals a checkpoint of step 0. */
 static void initialize(struct sim_checkpoint *ret_checkpoint)
 {
     ret_checkpoint->step = 0;

@@ -1,7 +1,7 @@
 /*
  * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes
- * on, rank 0 commits when all are durable, and firnd is told when the folder is there. With copies
- * the nodes do that together (sim_spread.h).
+ * on, rank 0 commits when all shares are durable, and firnd gets the result when the folder is in
+ * place. With copies the nodes do this together (sim_spread.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static bool makes_copies(const struct sim_worker *worker)
     return worker->sim->spec.checkpoint.copies > 1;
 }
 
-/* A commit that is through is told at the next occasion; other nodes' keepers are through then. */
+/* A finished commit is reported at the next occasion; the keepers of other nodes are finished
+ * then. */
 void sim_snapshot_end_copies(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
@@ -64,7 +65,7 @@ void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
     sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);
 }
 
-/* A step was begun, and rank 0 does not know yet what becomes of it. */
+/* A step was begun, and rank 0 does not know its outcome yet. */
 static bool is_open(const struct sim_snapshot *snapshot)
 {
     bool committed = snapshot->begun_step == snapshot->committed_step &&

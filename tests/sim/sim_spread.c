@@ -111,7 +111,7 @@ static void finish(struct sim_spread *spread, int status)
     sim_worker_wake(worker);
 }
 
-/* Everybody's description of what it wrote, without which there is nothing to do. */
+/* Merge the descriptions of all ranks' shares; the commit cannot begin without all of them. */
 static void merge(struct sim_spread *spread)
 {
     for (unsigned store = 0; store < spread->writer_count; store++) {

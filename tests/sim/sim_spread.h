@@ -1,8 +1,8 @@
 /*
- * Making a checkpoint with copies: what worker/checkpoint/checkpoint_commit.c does on rank 0 and
+ * Make a checkpoint with copies: the work of worker/checkpoint/checkpoint_commit.c on rank 0 and of
  * worker/checkpoint/copy_keeper.c on the lowest rank of every other node, each on a thread beside
- * its worker's steps. Nodes read each other's notes through their daemons, now and then, until they
- * say what is waited for.
+ * its worker's steps. Nodes read each other's marks through their daemons at intervals, until the
+ * marks have the expected content.
  */
 #pragma once
 
@@ -19,5 +19,5 @@ char *sim_spread_shares(const struct sim_spread *spread);
 /** sim_spread_stop() - given up where it is, and freed; NULL allowed */
 void sim_spread_stop(struct sim_spread *spread);
 
-/** sim_serves() - does the daemon of @node answer @to, who asks for a file? */
+/** sim_serves() - Return whether the daemon of @node serves a file to @to */
 bool sim_serves(const struct sim *sim, unsigned node, unsigned to);

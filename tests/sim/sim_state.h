@@ -1,8 +1,7 @@
 /*
- * What training computes, as numbers that tell the same story: a unit's parameters and moments are
- * hashes of everything that was ever applied to it, a step's record is made from those of all
- * units. So whoever applies a step twice, misses one, or computes with a neighbour at another step,
- * has other bits from then on.
+ * Training state as hashes: a unit's parameters and moments are hashes of every update ever applied
+ * to it, and a step's record is made from those of all units. A worker that applies a step twice,
+ * misses a step, or computes with a neighbour at another step has other bits from then on.
  */
 #pragma once
 
@@ -30,7 +29,7 @@ struct sim_state {
 };
 
 uint64_t sim_initial_hash(unsigned unit);
-/** sim_forward() - @digest of what comes in, carried through [first, first + count) of @step */
+/** sim_forward() - Return @digest of the input, carried through [first, first + count) of @step */
 uint64_t sim_forward(uint64_t digest, uint64_t step, const struct sim_unit *units, unsigned first,
                      unsigned count);
 double sim_square(unsigned unit, uint64_t step, uint64_t digest);
@@ -52,5 +51,5 @@ unsigned sim_frozen_layers(const struct sim *sim, uint64_t step);
 
 bool sim_state_empty(const struct sim_state *state);
 void sim_state_list_held(const struct sim_state *state, bool ret_held[SIM_UNITS]);
-/** sim_state_drop() - all but what @kept says; NULL: everything */
+/** sim_state_drop() - Drop all units but those in @kept; NULL: drop all units */
 void sim_state_drop(struct sim_state *state, const bool *kept);

@@ -1,8 +1,8 @@
 /*
- * etcd as firnd meets it: keys with revisions, leases that run out, guarded transactions, watches
+ * etcd as firnd uses it: keys with revisions, leases that run out, guarded transactions, watches
  * that lag, resume, and start over after a compaction. Answers are late or lost; a request whose
- * client has given up may still be carried out. Data survive an outage, and leases begin anew
- * after it, as etcd's do.
+ * client has given up may still be carried out. Data survive an outage, and leases begin anew after
+ * it, as etcd's do.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct sim_store_change {
 struct sim_lease {
     int64_t id, ttl_seconds;
     uint64_t expires_ns;
-    uint64_t client; /* who was granted it */
+    uint64_t client; /* the lease's holder */
 };
 
 struct sim_store {
@@ -67,5 +67,5 @@ void sim_store_put(struct sim_store *store, const char *key, const char *value);
 void sim_store_delete(struct sim_store *store, const char *key);
 void sim_store_set_down(struct sim_store *store, bool down);
 void sim_store_compact(struct sim_store *store);
-/** sim_store_lease_client() - whose lease the key @name hangs on; 0: none */
+/** sim_store_lease_client() - Return the client whose lease the key @name hangs on; 0: none */
 uint64_t sim_store_lease_client(const struct sim_store *store, const char *name);

@@ -1,4 +1,4 @@
-/* What the keys (sim_store.c) and the clients' side of the store (sim_client.c) share. */
+/* Shared by the keys (sim_store.c) and the client side of the store (sim_client.c). */
 #pragma once
 
 #include "sim/sim_store.h"

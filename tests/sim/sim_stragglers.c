@@ -23,7 +23,9 @@
 #define LEAST_MS         2000
 #define MOST_MS          90000
 
-/* The first time that a slot is found slow it is believed to be for so long, whatever it does. */
+/*
+ * A slot that is found slow for the first time counts as slow for this long, even if it recovers.
+ */
 #define TERM_NS (40 * SIM_FAILURE_TIMEOUT)
 
 /* From a verdict to the plan that follows from it: progress once a second, a look of the leader, a
@@ -34,7 +36,7 @@ struct spell {
     struct sim *sim;
     unsigned node, slot, slowness;
     uint64_t begin_ns, end_ns;
-    bool at_stake; /* when it began, the plan was one in which nobody needs it */
+    bool at_stake; /* when the spell began, the plan did not need the slot */
 };
 
 struct sim_stragglers {
@@ -66,7 +68,7 @@ void sim_stragglers_free(struct sim *sim)
     free(sim->stragglers);
 }
 
-/* ---- what a slow slot does ---- */
+/* ---- slow slots ---- */
 
 static const struct spell *spell_at(const struct sim *sim, unsigned node, unsigned slot)
 {
@@ -79,7 +81,7 @@ static const struct spell *spell_at(const struct sim *sim, unsigned node, unsign
     return NULL;
 }
 
-/* As long for each lane, and for all of them what a step of this job takes. */
+/* Each lane takes equally long; all lanes together take the duration of one step of this job. */
 uint64_t sim_straggler_compute(struct sim_worker *worker)
 {
     struct sim *sim = worker->sim;
@@ -136,7 +138,7 @@ void sim_straggler_tell(const struct sim_worker *root, struct control_progress *
         progress->verdicts[i].rank = (progress->verdicts[i].rank + 1) % root->plan->worker_count;
 }
 
-/* ---- what must come of it ---- */
+/* ---- check the reaction ---- */
 
 static bool was_slow(const struct sim *sim, const struct plan_slow *slow)
 {
@@ -208,7 +210,7 @@ static void begin_spell(void *context)
     plan_free(plan);
 }
 
-/* Two windows and the first step, each as long as the slow one makes it, and what follows. */
+/* Two windows and the first step, each as long as the slow slot makes it, and the reaction. */
 static uint64_t bound_ns(const struct spell *spell)
 {
     uint64_t step_ns = spell->sim->compute_us * 1000 * spell->slowness * 2 + 100 * NS_PER_MS;
@@ -216,8 +218,8 @@ static uint64_t bound_ns(const struct spell *spell)
 }
 
 /*
- * Since when it has been slow with nothing else going on: where no daemon lives nobody plans, and
- * the slots of one that has just begun have a clean slate.
+ * Return since when the slot has been slow with nothing else going on. Without a live daemon no
+ * plan is made, and the slots of a daemon that has just begun have a clean slate.
  */
 static uint64_t undisturbed_since_ns(const struct spell *spell)
 {

@@ -1,11 +1,11 @@
 /*
- * Slots that compute slower for a while, in jobs that evict stragglers, and what must come of it:
- * nobody is accused who was not slow; and one that stays slow, with nothing else going on, carries
- * less than its share within a bound, or nothing.
+ * Slots that compute slower for a while, in jobs that evict stragglers, and the check of the
+ * reaction: a slot that was not slow is never accused; a slot that stays slow, with nothing else
+ * going on, carries less than its share within a bound, or nothing.
  *
- * They have a stream of random numbers of their own: the histories of all other jobs are as they
- * would be without them. The times that a real worker sends with its part of a commit are read
- * from the simulated workers by the one at the root; the judge is the real one.
+ * Stragglers have a random stream of their own: the histories of all other jobs are the same with
+ * and without them. The times that a real worker sends with its part of a commit are read from the
+ * simulated workers by the root of the commit tree; the judge is the real one.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 /** sim_stragglers_draw() - does this job evict? Before it is submitted */
 void sim_stragglers_draw(struct sim *sim);
-/** sim_stragglers_begin() - draw who becomes slow, and when; after the faults were drawn */
+/** sim_stragglers_begin() - Draw the slow slots and their times; after the faults were drawn */
 void sim_stragglers_begin(struct sim *sim);
 void sim_stragglers_free(struct sim *sim);
 /** sim_stragglers_alone() - nothing but slow slots happens in this history */
@@ -28,5 +28,5 @@ void sim_straggler_judge(struct sim_worker *root);
 /** sim_straggler_tell() - the verdicts, into the root's progress */
 void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress);
 
-/** sim_check_accused() - a plan is written: whom it takes for slow was slow once */
+/** sim_check_accused() - Check a new plan: every slot that it takes for slow was slow once */
 void sim_check_accused(struct sim *sim, const struct plan *plan);

@@ -27,7 +27,7 @@ struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned 
     return NULL;
 }
 
-/* ---- what it says ---- */
+/* ---- reports ---- */
 
 static void describe_held(const struct sim_worker *worker, struct worker_report *report)
 {
@@ -62,7 +62,7 @@ static void describe_unreached(const struct sim_worker *worker, struct worker_re
            report->unreached_count * sizeof(report->unreached[0]));
 }
 
-/* Planted bugs: what a worker says of itself is not so. */
+/* Planted bugs: falsify the worker's report. */
 static void lie(const struct sim_worker *worker, struct worker_report *report)
 {
     if (worker->sim->bug == BUG_UNTOLD_SHADOW)
@@ -149,7 +149,7 @@ void sim_worker_accept(struct sim_worker *worker, struct worker_process *process
     sim_process_hear(process, message);
 }
 
-/* ---- what it is told ---- */
+/* ---- orders ---- */
 
 static void order_free(struct sim_order *order)
 {
@@ -405,7 +405,7 @@ static bool fits(struct sim_worker *worker)
     if (another_step && plan->workers[worker->rank].instance != 0)
         return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
     if (another_step) {
-        sim_state_drop(&worker->state, NULL); /* nobody counts on it */
+        sim_state_drop(&worker->state, NULL); /* the state is no longer needed */
         sim_check_forget(worker);
     }
     sim_state_list_held(&worker->state, held);
@@ -430,7 +430,7 @@ static void open_links(struct sim_worker *worker)
     worker_go(worker, POINT_LINKS);
 }
 
-/* A plan that goes on from what is here, and without this worker: it steps aside. */
+/* The plan goes on from the state here, but without this worker: the worker steps aside. */
 static void leave_out(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;

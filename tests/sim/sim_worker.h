@@ -1,8 +1,8 @@
 /*
- * A worker process, as the files that worker/session/trainer.h lists make it, without threads: the
- * main thread's place in the code is a `point`, and every wait is a return. What the control thread
- * does at once (obey STOP, break off for an unplanned plan) happens when the order arrives;
- * everything else when the main thread next looks at its mailbox.
+ * A worker process without threads, modelled after the files that worker/session/trainer.h lists.
+ * The main thread's place in the code is a `point`, and every wait is a return. The control
+ * thread's immediate reactions (obey STOP, break off for an unplanned plan) happen when the order
+ * arrives. Everything else happens when the main thread next reads its mailbox.
  */
 #pragma once
 
@@ -25,15 +25,15 @@ enum sim_point {
     POINT_FORWARD,
     POINT_BACKWARD,
     POINT_REDUCE,
-    POINT_SHADOW, /* the gradients of the stages that it keeps copies of */
-    POINT_GATHER, /* HOLD: the children's words */
-    POINT_ASK,    /* the parent's */
+    POINT_SHADOW, /* the gradients of the stages that the worker shadows */
+    POINT_GATHER, /* waits for HOLD of the children */
+    POINT_ASK,    /* waits for the parent */
     POINT_APPLY,  /* between COMMIT and APPLIED */
     POINT_ANNOUNCED,
     POINT_SHARE, /* of the last checkpoint */
     POINT_RECORD,
     POINT_CLAIMS,  /* of the children, in a dispute */
-    POINT_VERDICT, /* the parent's word */
+    POINT_VERDICT, /* waits for the parent's verdict */
     POINT_OUT,     /* its slot goes out of service: waits to be stopped */
     POINT_COUNT,
 };
@@ -43,7 +43,7 @@ struct sim_order {
     uint64_t due_ns;
     enum control_type type;
     struct plan *plan;
-    uint64_t step, generation, kept_from; /* of a checkpoint that firnd answers for */
+    uint64_t step, generation, kept_from; /* the checkpoint that firnd answers for */
     bool committed;
 };
 
@@ -55,11 +55,11 @@ struct sim_snapshot {
     uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
     uint64_t abandoned_step;
     uint64_t unable_step; /* failed because of this node's disk */
-    bool left_out[JOB_DEVICES_MAX], commit_left_out[JOB_DEVICES_MAX]; /* who wrote nothing of it */
+    bool left_out[JOB_DEVICES_MAX], commit_left_out[JOB_DEVICES_MAX]; /* ranks that skipped it */
     bool committing;
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
-    /* With copies: this node's part in it, and of which step it was begun last. */
+    /* With copies: this node's part in the newest checkpoint, and the step begun last. */
     struct sim_spread *spread;
     uint64_t kept_step;
 };
@@ -68,13 +68,13 @@ struct sim_snapshot {
 struct sim_round {
     bool closing;
     unsigned next_child;
-    struct sim_payload sum;  /* what goes up */
-    struct sim_payload down; /* what came down */
+    struct sim_payload sum;  /* sent up the tree */
+    struct sim_payload down; /* received from the parent */
 };
 
 /*
- * What a worker has done, as the checkers saw it, whatever it says or remembers itself: the step
- * of each unit when it applied last, and the last step whose reduced gradients it had.
+ * The worker's history as the checkers saw it, independent of its own reports and memory: the step
+ * of each unit when the worker applied last, and the last step whose reduced gradients it had.
  */
 struct sim_ledger {
     uint64_t kept[SIM_UNITS];
@@ -85,7 +85,7 @@ struct sim_ledger {
     uint64_t hold_generation, hold_step;
 };
 
-/* What the rounds without a step are about. */
+/* The subjects of the rounds without a step. */
 enum sim_finish { FINISH_SHARES, FINISH_RECORD, FINISH_GIVEN_UP };
 
 struct sim_worker {
@@ -93,7 +93,7 @@ struct sim_worker {
     unsigned node, slot, links;
     uint64_t instance;
     char name[16];
-    bool alive, listening, unlinked; /* listening: its socket is there; unlinked: nobody finds it */
+    bool alive, listening, unlinked; /* listening: the socket exists; unlinked: its path is gone */
     uint64_t died_ns;
     struct sim_pause pause;
     struct sim_event *wake, *alarm;
@@ -112,11 +112,11 @@ struct sim_worker {
     uint64_t prepared, generation, announced, recorded_step, refused_step;
     uint64_t held_generation;
     bool stopping, cancelled, first_commit;
-    enum worker_cause cause; /* while it says that it is stuck */
+    enum worker_cause cause; /* while the worker reports that it is stuck */
     struct sim_state state;
     struct sim_mesh *mesh;
     struct mesh_unreached unreached;
-    bool engine; /* there is one, of this rank and range: */
+    bool engine; /* an engine exists, of this rank and range: */
     unsigned rank, first_unit, unit_count;
     bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */
     uint64_t gradients_step[SIM_UNITS]; /* whose reduced gradients lie in its buffers; 0: none */
@@ -129,8 +129,8 @@ struct sim_worker {
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     enum worker_phase leaves_as;
     struct sim_round round;
-    struct sim_digests digests; /* of what was compared last */
-    enum sim_dispute disputed;  /* in the last round, as far as it knows */
+    struct sim_digests digests; /* digests of the last comparison */
+    enum sim_dispute disputed;  /* in the last round, as far as the worker knows */
     struct sim_verdict verdict;
     uint64_t doubted_step[2]; /* the last without a majority: gradients, state */
     struct sim_snapshot snapshot;
@@ -138,22 +138,22 @@ struct sim_worker {
     uint64_t progress_ns;
     struct sim_readiness readiness; /* rank 0: as of the last commit */
     struct straggler *straggler;    /* rank 0, if the job evicts stragglers */
-    uint64_t computed_ns;           /* what it computed in this step; 0: nobody asks */
+    uint64_t computed_ns;           /* compute time of this step; 0: not measured */
     struct sim_ledger ledger;
 };
 
 struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slot);
 void sim_worker_free(struct sim_worker *worker);
-/** sim_worker_at() - the living process on a slot whose socket can be found; NULL */
+/** sim_worker_at() - Return the live process on a slot whose socket can be found; NULL: none */
 struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned slot);
 const char *sim_worker_name(const struct sim_worker *worker);
-/** sim_worker_wake() - its main thread may go on */
+/** sim_worker_wake() - Let the main thread go on */
 void sim_worker_wake(struct sim_worker *worker);
-/** sim_worker_order() - firnd wrote to it; @order is taken */
+/** sim_worker_order() - Deliver an order of firnd; takes @order */
 void sim_worker_order(struct sim_worker *worker, struct sim_order *order);
-/** sim_worker_accept() - firnd connects: what is kept is said again */
+/** sim_worker_accept() - Connect firnd: the worker repeats the reports that it keeps */
 void sim_worker_accept(struct sim_worker *worker, struct worker_process *process);
-/** sim_worker_kill() - SIGKILL, or what is as sudden */
+/** sim_worker_kill() - Kill the process as SIGKILL does, or an equally sudden end */
 void sim_worker_kill(struct sim_worker *worker);
 void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns);
 
@@ -165,55 +165,60 @@ void worker_alarm(struct sim_worker *worker, uint64_t at_ns);
 void worker_report(struct sim_worker *worker, enum worker_phase phase);
 void worker_messages(struct sim_worker *worker);
 void worker_exit(struct sim_worker *worker, int exit_code);
-/** worker_broken() - the generation cannot go on for it */
+/** worker_broken() - End the worker's part in the generation because of @status */
 void worker_broken(struct sim_worker *worker, int status);
 void worker_say(struct sim_worker *worker, const struct control_message *message);
-/** worker_switch() - the pending plan takes over */
+/** worker_switch() - Put the pending plan into force */
 void worker_switch(struct sim_worker *worker);
 
-/* sim_session.c: one step of the main thread at its point; false: it waits */
+/* sim_session.c: run one step of the main thread at its point; false: the main thread waits */
 bool session_step(struct sim_worker *worker);
-/** session_take() - a message of this generation is here; with a failed mesh the generation is over
- * instead, and *ret_broken */
+/** session_take() - Take a message of this generation if it has arrived; with a failed mesh, end
+ * the generation instead and set *ret_broken */
 bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
                   struct sim_payload *ret_payload, bool *ret_broken);
 void session_begin(struct sim_worker *worker);
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
-/** session_apply() - the optimizer step, if all is as it should be */
+/** session_apply() - Apply the optimizer step, if the record fits the worker's state */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
 
 /* sim_dispute.c: worker/step/dispute.c and worker/state/state_digest.c */
 
-/** dispute_compare() - digests of the units whose turn it is, or of @all */
+/**
+ * dispute_compare() - Compute the digests of the units whose turn it is, or of all units with @all
+ */
 void dispute_compare(struct sim_worker *worker, bool all);
-/** dispute_merge() - what a child says is merged into the round's sum */
+/** dispute_merge() - Merge a child's digests and claims into the round's sum */
 void dispute_merge(struct sim_worker *worker, const struct sim_payload *from);
-/** dispute_begin() - the round's commit is none */
+/** dispute_begin() - Begin a dispute instead of the round's commit */
 void dispute_begin(struct sim_worker *worker);
 bool dispute_at_claims(struct sim_worker *worker);
 bool dispute_at_verdict(struct sim_worker *worker);
 bool dispute_at_out(struct sim_worker *worker);
-/** dispute_let_go() - of what its generation held, if it knows that replicas differ in it; why it
- * cannot go on */
+/** dispute_let_go() - Drop the state of the generation if the worker knows that replicas differ in
+ * it; return why the worker cannot go on */
 enum worker_cause dispute_let_go(struct sim_worker *worker);
 
-/** sim_restore() - what the plan does not move here: 0; -ENOENT: the checkpoint is lost;
- * -EHOSTUNREACH: who has it does not answer */
+/** sim_restore() - Restore the state that the plan does not move here. Return 0; -ENOENT: the
+ * checkpoint is lost; -EHOSTUNREACH: a node that may have it does not answer */
 int sim_restore(struct sim_worker *worker);
 
 /* sim_snapshot.c */
 bool sim_snapshot_due(const struct sim *sim, uint64_t step);
-/** sim_snapshot_busy() - another one cannot be begun at the coming boundary */
+/** sim_snapshot_busy() - Return whether a new snapshot cannot begin at the coming boundary */
 bool sim_snapshot_busy(const struct sim_worker *worker);
 bool sim_snapshot_begin(struct sim_worker *worker);
 void sim_snapshot_poll(struct sim_worker *worker);
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
-/** sim_snapshot_abandon() - with copies: @failed_step has failed on some node: what is here goes */
+/** sim_snapshot_abandon() - With copies: drop the local files of @failed_step, which failed on some
+ * node */
 void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step);
-/** sim_snapshot_end_copies() - what is under way with other nodes is given up */
+/** sim_snapshot_end_copies() - Give up the checkpoint in progress with other nodes */
 void sim_snapshot_end_copies(struct sim_worker *worker);
-/** sim_snapshot_take_result() - tell firnd of a commit that is through */
+/** sim_snapshot_take_result() - Report a finished commit to firnd */
 void sim_snapshot_take_result(struct sim_worker *worker);
 void sim_snapshot_reset(struct sim_worker *worker);
-/** sim_snapshot_forget() - what was begun last failed somewhere: it may be written again */
+/**
+ * sim_snapshot_forget() - Allow the step begun last, which failed somewhere, to be written again
+ */
 void sim_snapshot_forget(struct sim_worker *worker);

@@ -1,5 +1,5 @@
 /*
- * What a spot market gave and took: machines that come and go, read from the traces of others.
+ * Machines that come and go on a spot market, read from published traces.
  */
 #pragma once
 

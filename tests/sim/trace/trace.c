@@ -1,10 +1,10 @@
 /*
- * A spot trace played in the simulator (tests/sim): firn's own leader, agents and protocol, on
- * simulated time, with nodes that come and go as they did. What a step, a start, a restore and a
- * move of state take is given. Reported is the goodput: steps committed, as a share of what the
- * slots there were at each moment could have done undisturbed. Beside it the same trace with "stop
- * all, restart from the last checkpoint", by arithmetic and with every doubt in its favour: it
- * notices at once, and its rendezvous takes no time.
+ * Replay a spot trace in the simulator (tests/sim): firn's own leader, agents and protocol, on
+ * simulated time, with nodes that come and go as in the trace. The durations of a step, a start, a
+ * restore and a move of state are given. The report is the goodput: steps committed, as a share of
+ * the steps that the slots of each moment could have done undisturbed. The report compares it with
+ * "stop all, restart from the last checkpoint" on the same trace, computed by arithmetic with every
+ * doubt in its favour: it detects at once, and its rendezvous takes no time.
  *
  * A node that goes loses its power: no notice, no closed connection.
  */
@@ -67,7 +67,7 @@ static double steps_in(const struct setting *setting, unsigned slots, double sec
     return slots == 0 || seconds <= 0 ? 0 : seconds / step_seconds(setting, slots);
 }
 
-/* ---- what the slots could do, and what restarting makes of it ---- */
+/* ---- the possible steps, and the steps of restarting ---- */
 
 struct outcome {
     double possible, restarted, slot_seconds;
@@ -149,7 +149,9 @@ static void describe(const struct setting *setting, const struct sim *sim, doubl
     fflush(stdout);
 }
 
-/* Replicas alone: the simulator's pipelines know no bubble, and what is possible must be known. */
+/*
+ * Replicas alone: the simulator's pipelines know no bubble, and the possible steps must be known.
+ */
 static void ask_for_one_stage(struct sim *sim)
 {
     const struct desired_record desired = {.wish = RECORD_RUNNING, .stages = 1};

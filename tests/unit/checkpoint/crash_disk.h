@@ -1,15 +1,16 @@
 /*
  * Power cuts, enumerated. All operations of one piece of work on a job's folder are recorded
- * (record_io.h). For every prefix of them the operations that no sync has made durable yet may or
- * may not have reached the disk, in any combination, and a write may have reached it by half; the
- * states that this allows are built as real folders and given to a check.
+ * (record_io.h). For every prefix of the recording, the operations that no sync has made durable
+ * yet may or may not have reached the disk, in any combination, and a write may have reached the
+ * disk by half. The states that this allows are built as real folders and given to a check.
  *
- * The combinations: all 2^p while p is small; else none, all, each one alone, each one missing, and
- * random ones from a fixed seed, with halves. A state that was seen before is not looked at again.
+ * The combinations: all 2^p while p is small; else none, all, each operation alone, each operation
+ * missing, and random subsets from a fixed seed, with halves. A state that was seen before is not
+ * checked again.
  *
- * Folders and files are told apart as inodes are: by where they were made, not by the name that an
- * operation calls them by. So a renamed folder takes along what has reached it, and one whose
- * making was lost takes everything with it.
+ * Folders and files are identified as inodes are: by the place of their creation, not by the name
+ * that an operation uses. So a renamed folder takes along the content that has reached it, and a
+ * folder whose creation was lost loses its content.
  */
 #pragma once
 
@@ -38,13 +39,13 @@ struct crash_file {
     char name[CRASH_NAME_SIZE]; /* empty: no name points to it */
 };
 
-/* The model of what the work changes in the job's folder. */
+/* The model of the job's folder under the recorded work. */
 struct crash_disk {
     struct crash_file files[CRASH_FILES_MAX];
     char folders[CRASH_FOLDERS_MAX][CRASH_NAME_SIZE]; /* empty: no name points to it */
 };
 
-/* What the paths of one operation meant when it was carried out. */
+/* The files and folders behind the paths of one operation at the time of the operation. */
 struct crash_meaning {
     bool is_folder; /* of the job's folder, not of a file in one */
     unsigned folder, target_folder, file;
@@ -52,7 +53,7 @@ struct crash_meaning {
 
 struct crash {
     char recorded[64]; /* the job's folder that the recording ran in */
-    char replay[64];   /* where states are built; has what was there before, but for the model's */
+    char replay[64];   /* states are built here, on top of the initial content */
     /* Called with each state; @finished: the work had returned. Fails the test when it is wrong */
     void (*check)(struct crash *crash, bool finished);
     unsigned began;                      /* operations before it are of the past, and durable */
@@ -86,7 +87,7 @@ static inline const char *crash_name(const char *path)
     return strrchr(path, '/') + 1;
 }
 
-/* Whatever has the name loses it to @file. */
+/* Give the name to @file; a previous holder of the name loses it. */
 static inline void crash_put_name(struct crash_disk *disk, unsigned file, unsigned folder,
                                   const char *name)
 {
@@ -146,7 +147,7 @@ static inline void crash_apply(const struct crash *crash, struct crash_disk *dis
     }
 }
 
-/* ---- what paths mean ---- */
+/* ---- path resolution ---- */
 
 static inline bool crash_is_parent(const char *folder, const char *path)
 {
@@ -223,7 +224,7 @@ static inline void crash_understand(struct crash *crash)
     }
 }
 
-/* ---- what is durable ---- */
+/* ---- durability ---- */
 
 static inline bool crash_is_durable(unsigned index, unsigned prefix)
 {
@@ -306,7 +307,7 @@ static inline void crash_materialize(const struct crash *crash, const struct cra
     }
 }
 
-/* Also what a check has made of it. */
+/* Remove the state and the files that a check has added to it. */
 static inline void crash_clear(const struct crash *crash)
 {
     char path[FOLDER_PATH_SIZE], part[FOLDER_PATH_SIZE];
@@ -410,7 +411,7 @@ static inline void crash_check_prefix(struct crash *crash, unsigned length)
     else
         crash_some_subsets(crash, &prefix);
     crash_random_subsets(crash, &prefix, length);
-    if (length == recording.count) { /* all that has returned must stand, whatever is pending */
+    if (length == recording.count) { /* returned operations must stand, whatever is pending */
         crash->seen_count = 0;
         crash_set_all(&prefix, CRASH_DONE);
         crash_check_state(crash, length, prefix.fates, true);

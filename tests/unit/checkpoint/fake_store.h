@@ -29,7 +29,7 @@ struct fake_upload {
 
 enum fake_fault {
     FAKE_REFUSED,     /* the operation has no effect */
-    FAKE_ANSWER_LOST, /* it has its effect, and nobody hears of it */
+    FAKE_ANSWER_LOST, /* takes effect, but the answer is lost */
 };
 
 struct fake {
@@ -42,8 +42,8 @@ struct fake {
     uint64_t sent_bytes, got_bytes, copies;
     unsigned names;
     bool checksums;
-    /* Called around what the store itself does, which is no part of the test; or NULL. @left: what
-     * the first has returned */
+    /* NULL, or called before and after the store's own work, which is not under test. @left: the
+     * result of begins() */
     long (*begins)(void);
     void (*ends)(long left);
 };

@@ -108,7 +108,7 @@ static int fault_sync(struct io_context *context, int descriptor)
     return fault_now() ? fault.fail_code : fault.inner->sync(context, descriptor);
 }
 
-/* Linux closes whatever it returns. */
+/* Linux closes the descriptor even when close() fails. */
 static int fault_close_file(struct io_context *context, int descriptor)
 {
     int status = fault.inner->close_file(context, descriptor);

@@ -1,8 +1,8 @@
 /*
- * Memory that runs out: this program's own malloc, calloc and realloc, of which the one numbered
- * fault_memory_arm() says returns NULL, in whichever thread it is. Linked statically, so libraries
- * that the code uses (jansson, xxHash) fail too. With AddressSanitizer, which brings its own,
- * nothing ever fails and the tests say so.
+ * Memory that runs out: this program's own malloc, calloc and realloc. The allocation with the
+ * number given to fault_memory_arm() returns NULL, in any thread. Linked statically, so libraries
+ * that the code uses (jansson, xxHash) fail too. With AddressSanitizer, which brings its own
+ * allocator, no allocation ever fails and the tests report that.
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 
 static atomic_long fault_memory_left = -1; /* allocations until the one that fails; -1: none will */
 static atomic_bool fault_memory_hit;
-/* NULL, or called at each allocation; by nobody in sanitized builds. */
+/* NULL, or called at each allocation; never called in sanitized builds. */
 __attribute__((unused)) static void (*fault_memory_seen)(void);
 
 static inline void fault_memory_arm(long number)
@@ -38,7 +38,7 @@ static inline bool fault_memory_disarm(void)
     return fault_memory_hit;
 }
 
-/** fault_memory_suspend() - until fault_memory_resume(), which is given what this returns */
+/** fault_memory_suspend() - Suspend failures; pass the return value to fault_memory_resume() */
 static inline long fault_memory_suspend(void)
 {
     return atomic_exchange(&fault_memory_left, -1);
@@ -82,10 +82,9 @@ void *realloc(void *memory, size_t size)
 #endif
 
 /**
- * fault_memory_each() - @run with its k-th allocation failing, for k = 0, 1, ... until none is left
- * to fail; each time it must succeed or return -ENOMEM
- * @failure: where @run leaves what it says
- * @check: NULL, or what has to hold after each; is given the result
+ * fault_memory_each() - Call @run with its k-th allocation failing, for k = 0, 1, ... until no
+ * allocation is left to fail; each call must succeed or return -ENOMEM @failure: the error that
+ * @run sets @check: NULL, or the check after each call; is given the result
  */
 static inline void fault_memory_each(const struct error *failure, int (*run)(void),
                                      void (*check)(int result))

@@ -14,7 +14,7 @@
 
 static uint64_t path_notes[PATH_NOTES_MAX]; /* a hash of the path, by number of the allocation */
 static atomic_uint path_note_count;
-static _Thread_local bool path_noting; /* what backtrace() itself takes is no allocation of ours */
+static _Thread_local bool path_noting; /* ignores the allocations of backtrace() itself */
 
 static inline void path_note(void)
 {
@@ -48,7 +48,7 @@ static inline void fault_memory_each_path(const struct error *failure, int (*run
     unsigned failed = 0;
     if (!FAULT_MEMORY)
         skip();
-    check(run()); /* what is allocated once for all */
+    check(run()); /* makes the one-time allocations */
     path_note_count = 0;
     fault_memory_seen = path_note;
     int found = run();

@@ -33,7 +33,7 @@ static struct file_calls {
     atomic_bool hit;
     enum file_calls_kind kind;
     int code;     /* errno */
-    bool records; /* what changes the disk goes into the recording (record_io.h); one thread */
+    bool records; /* disk changes go into the recording (record_io.h); one thread */
     atomic_bool ours[FILE_CALLS_DESCRIPTORS];
 } file_calls = {.left = -1};
 
@@ -101,7 +101,7 @@ static inline ssize_t file_calls_share(int descriptor, size_t size)
     return -1;
 }
 
-/** file_calls_record() - what happens below @below from now on, until file_calls_disarm() */
+/** file_calls_record() - Record the calls below @below until file_calls_disarm() */
 static inline void file_calls_record(const char *below)
 {
     file_calls_arm(below, -1, FILE_CALLS_FAIL, 0);
@@ -117,7 +117,7 @@ static inline void file_calls_path_of(int descriptor, char ret_path[1280])
     ret_path[length] = '\0';
 }
 
-/* ---- what is recorded ---- */
+/* ---- recorded calls ---- */
 
 static inline void file_calls_created(int descriptor, const char *path)
 {

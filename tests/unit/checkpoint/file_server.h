@@ -1,6 +1,6 @@
 /*
- * A firnd's part in the eyes of somebody who reads files of checkpoints: it serves one node's
- * folder over HTTP on a port of its own, checks proofs, and misbehaves on request.
+ * A fake firnd for readers of checkpoint files: it serves one node's folder over HTTP on a port of
+ * its own, checks proofs, and misbehaves on request.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct file_server {
     atomic_uint refuses; /* so many requests are answered with 403 */
     atomic_ullong bytes; /* given away */
     atomic_uint requests;
-    uint8_t *buffer; /* taken at the start: memory may run out (fault_memory.h) for those who ask */
+    uint8_t *buffer; /* taken at the start: later allocations may fail (fault_memory.h) */
 };
 
 static inline void file_server_say(int connection, int code, const void *body, size_t size_bytes)

@@ -1,7 +1,7 @@
 /*
- * An I/O table that carries everything out and keeps a record of what would change a disk, in
- * order, with the data of every write. It also watches the one rule that the crash model relies on:
- * nothing is in flight on any file when one is synced or a name moves.
+ * An I/O table that carries everything out and records every change of the disk, in order, with the
+ * data of every write. It also asserts the rule that the crash model relies on: no operation is in
+ * flight on any file when a file is synced or a name moves.
  */
 #pragma once
 
@@ -147,7 +147,7 @@ static int record_rename(struct io_context *context, const char *from, const cha
     return status;
 }
 
-/* What the name stands for: nobody writes a linked file any more. */
+/* Record the content behind the name: a linked file is not written any more. */
 static inline void record_content(struct record *record, const char *path)
 {
     struct stat status;

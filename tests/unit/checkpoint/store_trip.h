@@ -1,6 +1,6 @@
 /*
  * A checkpoint of the sample goes into the fake store and comes back, as often as a test wants,
- * and nobody waits between the attempts at an operation.
+ * without backoff between the attempts at an operation.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ static inline void store_trip_init(struct store_trip *trip, const char *folder, 
     fake_reset();
 }
 
-/* What object_send() returns. */
+/* Send the sample; return the result of object_send(). */
 static inline int store_trip_send(const struct store_trip *trip, struct error *error)
 {
     const struct object_send_options options = {.folder = trip->path,
@@ -44,7 +44,7 @@ static inline int store_trip_send(const struct store_trip *trip, struct error *e
     return object_send(&fake_store, &options, error);
 }
 
-/* Into the folder @to; what object_fetch() returns. */
+/* Fetch into the folder @to; return the result of object_fetch(). */
 static inline int store_trip_fetch(const struct store_trip *trip, const char *to,
                                    struct error *error)
 {

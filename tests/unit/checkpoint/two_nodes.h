@@ -1,6 +1,6 @@
 /*
  * Checkpoints of the sample (sample.h) on two nodes, a and b, that keep a copy of each other's
- * share: every step of checkpoint/replicate/copy_steps.h in its order, on folders of their own.
+ * share: every step of checkpoint/replicate/copy_place.h in its order, on folders of their own.
  */
 #pragma once
 

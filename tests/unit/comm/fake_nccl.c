@@ -166,7 +166,7 @@ static void activate(struct fake_group *head)
     }
 }
 
-/* Whoever is in front of @move of the same direction of the same pair comes first. */
+/* Return whether no earlier move of the same direction of the same pair is pending. */
 static bool is_first(const struct move *move)
 {
     const struct move *other = under_way;

@@ -1,12 +1,12 @@
 /*
- * NCCL without GPUs: the calls that comm/carrier/nccl.c looks for (fake_nccl.c). A test finds what
- * it pretends under the name `fake_nccl`.
+ * NCCL without GPUs: the calls that comm/carrier/nccl.c looks up (fake_nccl.c). A test sets the
+ * simulated behaviour through `fake_nccl`.
  *
- * Ranks are threads of one process, device memory is memory of the host. What matters of NCCL is
- * kept: a stream carries out one group after the other, a group ends when all of its moves have met
- * their counterparts, of one communicator and one pair in order, and only then is data copied. So
- * whoever posts in an order that would hang on GPUs hangs here. An abort ends the communicator's
- * groups without their data, and the other side's stay where they are.
+ * Ranks are threads of one process, device memory is host memory. The essential behaviour of NCCL
+ * is kept: a stream carries out one group after the other. A group ends when all of its moves have
+ * met their counterparts, of one communicator and one pair in order, and only then is data copied.
+ * So a rank that posts in an order that would hang on GPUs hangs here. An abort ends the
+ * communicator's groups without their data, and the other side's groups stay pending.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 struct fake_group;
 
-/* What a cudaStream_t points to here: its owner's, all zero at first. */
+/* The target of a cudaStream_t: owned by the test, all zero at first. */
 struct fake_stream {
     struct fake_group *head, *tail; /* the head is under way */
     atomic_ulong posted, finished;  /* groups */
@@ -27,13 +27,13 @@ struct fake_nccl {
     atomic_int polls_to_join; /* looks at a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */
     atomic_int init_result, post_result;
-    atomic_int fault;          /* what every communicator's state is from now on; 0: none */
+    atomic_int fault;          /* the state of every communicator from now on; 0: none */
     atomic_bool abort_hangs;   /* until it is false again */
     atomic_bool no_id;         /* ncclGetUniqueId fails */
     atomic_int alive;          /* communicators made less those aborted */
     atomic_int aborts_outside; /* aborts that were not part of a group */
     atomic_int largest_abort;  /* communicators aborted by one group */
-    atomic_int flip;           /* the move whose data arrives with a bit flipped, from 1; 0: none */
+    atomic_int flip;           /* the move whose data arrive with a bit flipped, from 1; 0: none */
     atomic_int copied;         /* moves that met */
     atomic_int wrong;          /* moves that met one of another size */
     atomic_ulong moved;        /* bytes */

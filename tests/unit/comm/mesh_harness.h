@@ -25,7 +25,7 @@
 
 #define WORLD_MAX       16
 #define WORLD_OPEN_NS   (20 * NS_PER_SECOND)
-#define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* nobody is silent by accident on a busy machine */
+#define WORLD_SILENT_NS (10 * NS_PER_SECOND) /* no rank is silent by accident on a busy machine */
 
 static bool world_checksums; /* of all worlds from now on: links do with checksums */
 
@@ -38,7 +38,7 @@ struct world {
     uint64_t failure_timeout_ns;
     uint64_t open_ns;
     uint64_t unexpected_max_bytes;
-    uint64_t shares[WORLD_MAX]; /* of what others send, by their rank; 0: an even one */
+    uint64_t shares[WORLD_MAX]; /* credit for other ranks' messages, by rank; 0: an even share */
     bool any_address;           /* of connections */
     uint8_t key[MESH_KEY_SIZE];
     struct mesh *meshes[WORLD_MAX];
@@ -221,7 +221,7 @@ static inline bool raw_read(int descriptor, void *data, size_t size)
     return true;
 }
 
-/* @data and, on a link whose handshake is through, its tag, to the end of @wire. */
+/* Append @data and, on a link after its handshake, the tag to the end of @wire. */
 static inline void raw_append(int descriptor, struct bytes *wire, const void *data, size_t size)
 {
     uint8_t tag[FRAME_SEAL_TAG_SIZE];
@@ -233,7 +233,8 @@ static inline void raw_append(int descriptor, struct bytes *wire, const void *da
     }
 }
 
-/* @payload: NULL: none follows, whatever the header says. Return: false when the link is closed */
+/* @payload: NULL: no payload follows, even if the header has a length. Return false when the link
+ * is closed */
 static inline bool raw_try_put(int descriptor, struct frame frame, const void *payload)
 {
     uint8_t header[FRAME_HEADER_SIZE];

@@ -1,6 +1,6 @@
 /*
- * A reduction's members, jobs and sums, and the oracle: the sequential tree over all lanes. What
- * the members talk over is the test's.
+ * A reduction's members, jobs and sums, and the oracle: the sequential tree over all lanes. The
+ * test brings the carrier between the members.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* A driver's management library without a driver: the calls that daemon/node/nvml.c looks for. */
+/* A fake of the driver's management library: the calls that daemon/node/nvml.c loads. */
 #include "unit/daemon/fake_nvml.h"
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct event {
     unsigned instances[2];
 };
 
-/* Handles are places, from 1; those in events are others, of the same devices. */
+/* Handles are indices from 1; events use other handles for the same devices. */
 #define OTHER_HANDLE 0x1000u
 
 static unsigned place(const void *device)
@@ -99,7 +99,7 @@ int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *ret_sizes)
     return OK;
 }
 
-/* GPUs hang on domain 0, a switch on domain 1. */
+/* GPUs are in PCI domain 0, a switch is in domain 1. */
 static void fill_pci(struct pci *pci, unsigned domain, unsigned bus)
 {
     memset(pci, 0, sizeof(*pci));

@@ -1,4 +1,4 @@
-/* What the library of fake_nvml.c pretends to see; a test finds it under the name `fake_nvml`. */
+/* The simulated state of the library in fake_nvml.c; a test finds it under the name `fake_nvml`. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +13,13 @@ struct fake_nvml {
         bool lost;
         unsigned long long uncorrected;
         unsigned pending_rows, failed_rows, mig;
-        int links_to; /* place of the GPU that its NVLink ends in; -1: none, -2: a switch */
-        int socket;   /* processor that it hangs on */
+        int links_to; /* index of the GPU at the end of its NVLink; -1: none, -2: a switch */
+        int socket;   /* its processor */
     } gpus[FAKE_GPUS];
     struct {
         unsigned gpu;
         unsigned long long xid;
     } events[8];
     unsigned event_count;
-    int initialized; /* init less shutdown */
+    int initialized; /* calls of init minus shutdown */
 };

@@ -1,4 +1,4 @@
-/* For tests: a mirror with the keys that a cluster would have. */
+/* Fixtures for tests: a mirror with the keys of a cluster. */
 #pragma once
 
 #include <stdio.h>
@@ -51,13 +51,13 @@ static inline void put_registered(struct mirror *mirror, const char *name)
     put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
 
-/* 64 digits that tell @number. */
+/* Return 64 digits that encode @number. */
 static inline void digest_of(uint64_t number, char ret_digest[RECORD_DIGEST_SIZE])
 {
     snprintf(ret_digest, RECORD_DIGEST_SIZE, "%064llu", (unsigned long long)number);
 }
 
-/* Recorded by @node; its manifest's digest is that of the step. */
+/* Put a checkpoint that @node recorded; the digest of its manifest encodes the step. */
 static inline void put_checkpoint(struct mirror *mirror, const char *job, uint64_t step,
                                   const char *node, const char *shares)
 {

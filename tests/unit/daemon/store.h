@@ -1,7 +1,7 @@
 /*
- * For tests: a key-value store that writes nothing down until it is told to answer, and a loop
- * whose timers fire when the test says so. One request and one timer at a time, which is all that
- * is tested with it.
+ * Fixtures for tests: a key-value store that completes a write only when the test answers, and a
+ * loop whose timers fire when the test says so. The store handles one request and one timer at a
+ * time, which is all that its tests need.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct fake_store {
     kv_callback done;
     void *user;
     char key[KV_KEY_MAX], value[256]; /* of the put in flight; no value: a read */
-    int64_t guard;                    /* the revision that the put counts on */
+    int64_t guard;                    /* the revision that guards the put */
     int64_t revision;                 /* of the last answer */
     unsigned started, cancelled;
     int refuse; /* the next txn does not start, with this code */
@@ -142,7 +142,7 @@ static inline void fake_store_init(struct fake_store *store)
     };
 }
 
-/** fake_answer() - the put in flight ends with @status */
+/** fake_answer() - End the put in flight with @status */
 static inline void fake_answer(struct fake_store *store, int status)
 {
     const struct kv_result result = {
@@ -153,7 +153,7 @@ static inline void fake_answer(struct fake_store *store, int status)
     store->done(store->user, &result);
 }
 
-/** fake_answer_changed() - the guard of the put in flight did not hold */
+/** fake_answer_changed() - Answer that the guard of the put in flight did not hold */
 static inline void fake_answer_changed(struct fake_store *store)
 {
     const struct kv_result result = {.revision = ++store->revision};
@@ -163,7 +163,8 @@ static inline void fake_answer_changed(struct fake_store *store)
     store->done(store->user, &result);
 }
 
-/** fake_answer_read() - the key that is being read was written at @revision; 0: it is not there */
+/** fake_answer_read() - Answer the read in flight: the key was written at @revision; 0: it is
+ * absent */
 static inline void fake_answer_read(struct fake_store *store, int64_t revision)
 {
     const struct kv_entry entry = {.key = store->key, .value = "", .mod_revision = revision};
@@ -175,7 +176,7 @@ static inline void fake_answer_read(struct fake_store *store, int64_t revision)
     store->done(store->user, &result);
 }
 
-/** fake_wait() - time goes on until the timer fires; fails when it never would */
+/** fake_wait() - Let time pass until the timer fires; fail if it never would */
 static inline void fake_wait(struct fake_store *store)
 {
     assert_true(store->timer.at_ns != UINT64_MAX && store->timer.fired);

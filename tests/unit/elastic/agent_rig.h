@@ -1,4 +1,4 @@
-/* For tests: one node's agent that is fed events one by one, and what it wanted last. */
+/* Test rig: feeds events to one node's agent one by one, and keeps its last actions and report. */
 #pragma once
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 static struct agent *agent;
 static struct agent_actions actions;
 static struct worker_report said;
-static struct node_report last_report; /* what was written last */
+static struct node_report last_report; /* the last report that the agent wrote */
 static uint64_t now_ns;
 static bool on_probation;
 
@@ -79,7 +79,7 @@ static inline const struct worker_report *entry_of(unsigned slot)
         assert_int_equal(entry_of(slot)->phase, expected);                                         \
     } while (0)
 
-/* One stage, as many replicas as there are slots given; instance 0: fresh. */
+/* Make a plan of one stage, with one replica for each given slot; instance 0: fresh. */
 static inline struct plan *make_plan(uint64_t generation, bool planned, unsigned count,
                                      const unsigned *slots, const uint64_t *instances)
 {
@@ -121,7 +121,7 @@ static inline void feed_status(unsigned slot, uint64_t instance, enum worker_pha
     step((struct agent_event){.type = AGENT_WORKER_STATUS, .slot = slot, .status = &said});
 }
 
-/* It has obeyed the plan of @generation, which leaves it out. */
+/* Feed the status of a worker that has obeyed the plan of @generation, which leaves it out. */
 static inline void feed_aside(unsigned slot, uint64_t instance, uint64_t generation)
 {
     said = (struct worker_report){.slot = slot,
@@ -152,7 +152,7 @@ static inline void feed_tick(uint64_t at_ns)
     step((struct agent_event){.type = AGENT_TICK});
 }
 
-/* Slots 0 and 1 run in generation 1 as instances 10 and 11. */
+/* Run slots 0 and 1 in generation 1 as instances 10 and 11. */
 static inline void run_two(void)
 {
     feed_plan(AGENT_PLAN, make_plan(1, false, 2, (unsigned[]){0, 1}, NULL));

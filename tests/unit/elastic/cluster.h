@@ -1,10 +1,10 @@
 /*
- * A miniature cluster for tests: real leader_decide() and agent_step(), and fakes of all else
- * (etcd, nodes, worker processes) on a simulated clock with seeded delays.
+ * A miniature cluster for tests: the real leader_decide() and agent_step(), with fakes of
+ * everything else (etcd, nodes, worker processes) on a simulated clock with seeded delays.
  *
- * Fake workers follow the protocol of steps and commits. Their state is one number a unit: the step
- * that it has applied, so a commit taken twice, a step lost for one unit or a move from a wrong
- * source is seen at once.
+ * Fake workers follow the protocol of steps and commits. The state of a fake worker is one number
+ * per unit: the last step applied to the unit. A double commit, a step lost for one unit and a move
+ * from a wrong source are therefore detected at once.
  */
 #pragma once
 
@@ -107,7 +107,10 @@ static inline void node_tick(struct cluster *cluster, unsigned index)
 
 /* --- the leader --- */
 
-/* As elastic/messages/straggler.h judges, at once: what differs from what the plan knows. */
+/*
+ * Judge at once, as elastic/messages/straggler.h does: report each slot whose speed differs from
+ * the plan.
+ */
 static inline void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
 {
     const struct plan *plan = cluster->plan;
@@ -177,7 +180,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
     }
 }
 
-/* Every unit of a plan from memory is where the plan says: on a live process or on its way. */
+/* Assert that every unit of a plan from memory has its planned source: a live process or a move. */
 static inline void check_plan(struct cluster *cluster, const struct plan *plan)
 {
     struct error error = {0};
@@ -188,7 +191,9 @@ static inline void check_plan(struct cluster *cluster, const struct plan *plan)
         assert_int_equal(plan_unit_count(plan), cluster->unit_count);
 }
 
-/* Falling back is only right when no set of live processes has every unit at the last steps. */
+/*
+ * Assert that the job falls back only if no set of live processes has every unit at the last steps.
+ */
 static inline void check_fallback(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->worker_count; i++) {
@@ -264,7 +269,7 @@ static inline void apply_decision(struct cluster *cluster, struct leader_decisio
     }
 }
 
-/* A number that changes whenever the view does, time aside. */
+/* Return a number that changes whenever the view changes, except for its time. */
 static inline uint64_t view_fingerprint(const struct cluster *cluster)
 {
     const uint64_t parts[] = {cluster->plan_version,
@@ -294,7 +299,9 @@ static inline uint64_t view_fingerprint(const struct cluster *cluster)
     return print;
 }
 
-/* As the daemon does it: after every change, and when the last decision asked for it. */
+/*
+ * Run the leader as the daemon does: after every change, and when its last decision asked for it.
+ */
 static inline void leader_tick(struct cluster *cluster)
 {
     static struct member nodes[CLUSTER_NODES];
@@ -317,7 +324,7 @@ static inline void leader_tick(struct cluster *cluster)
     apply_decision(cluster, &decision);
 }
 
-/* --- what a test does --- */
+/* --- actions of tests --- */
 
 static inline void cluster_tick(struct cluster *cluster)
 {
@@ -330,7 +337,7 @@ static inline void cluster_tick(struct cluster *cluster)
     leader_tick(cluster);
 }
 
-/* A new daemon: finds the workers that run. */
+/* Start a new daemon, which finds the running workers. */
 static inline void cluster_start_daemon(struct cluster *cluster, unsigned index)
 {
     struct fake_node *node = &cluster->nodes[index];
@@ -367,7 +374,7 @@ static inline void cluster_stop_daemon(struct cluster *cluster, unsigned index)
     agent_free(cluster->nodes[index].agent);
     cluster->nodes[index].agent = NULL;
     cluster->nodes[index].inbox_count = 0;
-    /* One that was just being started has nobody to greet. */
+    /* A worker that was still starting has no daemon to greet. */
     for (unsigned i = 0; i < cluster->worker_count; i++)
         if (cluster->workers[i].alive && cluster->workers[i].node == index &&
             cluster->workers[i].activity == FAKE_BOOTING)
@@ -439,7 +446,7 @@ static inline void cluster_free(struct cluster *cluster)
     free(cluster);
 }
 
-/* Everybody of the plan in force trains in it. */
+/* Return whether every rank of the plan in force trains in it. */
 static inline bool cluster_trains(struct cluster *cluster)
 {
     const struct plan *plan = cluster->plan;
@@ -459,7 +466,7 @@ static inline void cluster_run(struct cluster *cluster, double seconds)
         cluster_tick(cluster);
 }
 
-/* Run until @condition, at most @seconds of the cluster's time. */
+/* Run until @condition, at most @seconds of simulated time. */
 #define cluster_until(cluster, seconds, condition)                                                 \
     do {                                                                                           \
         uint64_t until_ = (cluster)->now_ns + (uint64_t)((seconds)*1e9);                           \
@@ -471,7 +478,7 @@ static inline void cluster_run(struct cluster *cluster, double seconds)
         }                                                                                          \
     } while (0)
 
-/* Some steps further, in whatever generation. */
+/* Run until the job is @steps further, in any generation. */
 static inline void cluster_progress(struct cluster *cluster, unsigned steps, double seconds)
 {
     uint64_t target = cluster->committed_ever + steps;

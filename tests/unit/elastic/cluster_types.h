@@ -1,4 +1,4 @@
-/* What the miniature cluster (cluster.h) is made of. */
+/* The types of the miniature cluster (cluster.h). */
 #pragma once
 
 #include <setjmp.h>
@@ -14,9 +14,9 @@
 #include "elastic/agent/agent.h"
 #include "elastic/leader/leader.h"
 
-#define CLUSTER_LINKS      2 /* link protocol of all nodes at first */
+#define CLUSTER_LINKS      2 /* initial link protocol of all nodes */
 #define CLUSTER_NODES      4
-#define CLUSTER_SLOTS      3 /* at most, of one node */
+#define CLUSTER_SLOTS      3 /* most slots of one node */
 #define CLUSTER_WORKERS    512
 #define CLUSTER_INBOX      64
 #define CLUSTER_EXCHANGES  8
@@ -27,10 +27,10 @@
 
 enum fake_activity {
     FAKE_BOOTING,
-    FAKE_IDLE,     /* said hello, waits for orders */
-    FAKE_JOINING,  /* told to be in `plan`, waits for the others */
+    FAKE_IDLE,     /* sent its hello, waits for orders */
+    FAKE_JOINING,  /* ordered into `plan`, waits for the others */
     FAKE_TRAINING, /* in `plan` */
-    FAKE_LEAVING,  /* switched to an empty plan: saves, then goes */
+    FAKE_LEAVING,  /* switched to an empty plan: saves, then exits */
 };
 
 struct fake_worker {
@@ -38,39 +38,39 @@ struct fake_worker {
     unsigned node, slot;
     uint64_t instance;
     enum fake_activity activity;
-    struct plan *plan;             /* of the generation it is in, or joins */
-    struct plan *pending;          /* planned, told, not yet at its boundary */
-    struct worker_report status;   /* what it says; phase, steps and ranges are its real ones */
+    struct plan *plan;             /* of its generation, or of the one it joins */
+    struct plan *pending;          /* planned and received, not yet at its boundary */
+    struct worker_report status;   /* its report; phase, steps and ranges are its real ones */
     bool unit_kept[UNITS_MAX];     /* in memory, reported or not */
-    uint64_t unit_step[UNITS_MAX]; /* of those */
+    uint64_t unit_step[UNITS_MAX]; /* of the kept units */
     bool ready;                    /* joining: has all its units */
-    bool must_switch;              /* the last commit it applied said so */
-    uint64_t act_at_ns;            /* its next own act */
-    uint64_t notice_at_ns;         /* will find its links broken; 0: has not */
+    bool must_switch;              /* its last applied commit carried the switch flag */
+    uint64_t act_at_ns;            /* time of its next own action */
+    uint64_t notice_at_ns;         /* time when it detects broken links; 0: it has */
     bool deaf;                     /* ignores STOP */
-    uint64_t left_generation;      /* it said good-bye to the links of this one */
+    uint64_t left_generation;      /* it said good-bye to this generation's links */
 };
 
-/* The exchange of one generation: what its ranks know together. */
+/* The exchange of one generation: the knowledge that its ranks share. */
 struct fake_exchange {
     uint64_t generation;
-    uint64_t start;     /* the step it began with */
+    uint64_t start;     /* first step */
     uint64_t committed; /* the last step that its root has committed */
-    bool switches;      /* that commit carried the flag */
+    bool switches;      /* that commit carried the switch flag */
     bool broken;
     struct step_record record; /* of `committed` */
 };
 
 struct fake_node {
     char name[NAME_SIZE], arithmetic[PLAN_ARITHMETIC_SIZE];
-    char other_arithmetic[PLAN_ARITHMETIC_SIZE]; /* of its last slot; "": as all of them */
+    char other_arithmetic[PLAN_ARITHMETIC_SIZE]; /* of its last slot; "": as all others */
     struct protocol protocol;
     bool up, draining, start_fails, refuses;
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;
     unsigned slot_count;
     bool slot_bad[CLUSTER_SLOTS], slot_tried_again[CLUSTER_SLOTS];
-    double slowness[CLUSTER_SLOTS]; /* times slower than its peers; 0: as fast as they are */
+    double slowness[CLUSTER_SLOTS]; /* times slower than its peers; 0: as fast */
     struct agent *agent;
     uint64_t agent_wake_ns, sync_at_ns;
     uint64_t plan_seen, next_seen; /* versions */
@@ -91,15 +91,15 @@ struct cluster {
     struct fake_worker workers[CLUSTER_WORKERS];
     unsigned worker_count;
     struct fake_exchange exchanges[CLUSTER_EXCHANGES]; /* of the last generations, by number */
-    uint64_t generation_open;                          /* the newest that has opened */
+    uint64_t generation_open;                          /* the newest generation that has opened */
     uint64_t committed_ever;                           /* the largest committed step */
     /* etcd */
     struct plan *plan, *next;
     uint64_t plan_version, next_version, report_version;
-    struct node_report *reports[CLUSTER_NODES]; /* each of the generation that it names */
+    struct node_report *reports[CLUSTER_NODES]; /* each of its own generation */
     uint64_t checkpoint_step, checkpoint_generation;
     bool finished;
-    /* what the user wants */
+    /* the user's wishes */
     enum job_desired desired;
     unsigned devices_wanted, stages_wanted, replicas_wanted, frozen_layers;
     /* the leader */
@@ -108,10 +108,10 @@ struct cluster {
     enum job_state state;
     char text[512];
     bool over; /* LEADER_FINISH */
-    /* what happened, for assertions */
+    /* events, for assertions */
     unsigned published, prepared, dropped, restarts_from_disk;
     unsigned publish_reasons[PLAN_REASON_UPGRADE + 1];
-    bool quiet_leader; /* nobody leads */
+    bool quiet_leader; /* no node leads */
     bool verbose;
 };
 

@@ -1,6 +1,7 @@
 /*
- * Fake worker processes that follow the protocol (cluster.h). Their state is one number
- * a unit: the step that it has applied. Everything asserted here is a promise of the protocol.
+ * Fake worker processes that follow the protocol (cluster.h). The state of a fake worker is one
+ * number per unit: the last step applied to it. Every assertion here is a guarantee of the
+ * protocol.
  */
 #pragma once
 
@@ -89,7 +90,7 @@ static inline bool fake_reports_unit(const struct fake_worker *worker, unsigned 
            unit - status->old_first_unit < status->old_unit_count;
 }
 
-/* Units whose gradients it has when it holds: of its stage and of those that it shadows. */
+/* Return whether @worker has gradients of @unit at HOLD: for its stage and the units it shadows. */
 static inline bool fake_follows(const struct fake_worker *worker, unsigned unit)
 {
     const struct worker_report *status = &worker->status;
@@ -99,7 +100,7 @@ static inline bool fake_follows(const struct fake_worker *worker, unsigned unit)
     return unit - status->held_first_unit < status->held_unit_count;
 }
 
-/* Forget every unit that is left of the generation before. */
+/* Forget every unit that is left from the generation before. */
 static inline void fake_drop_old(struct fake_worker *worker)
 {
     struct worker_report *status = &worker->status;
@@ -113,7 +114,7 @@ static inline void fake_drop_old(struct fake_worker *worker)
         worker->unit_kept[unit] = fake_reports_unit(worker, unit);
 }
 
-/* Is the state that the plan counts on here? Applies the plan's commit first. */
+/* Apply the plan's commit, then return whether the worker has the state that the plan expects. */
 static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -150,7 +151,7 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
         if (!worker->unit_kept[unit] || worker->unit_step[unit] != resume)
             return false;
     }
-    if (total > 0 && status->holds) { /* thrown away: it will be replayed */
+    if (total > 0 && status->holds) { /* gradients are discarded: replayed */
         status->holds = false;
         status->record.step = 0;
     }
@@ -190,7 +191,7 @@ static inline void fake_told(struct cluster *cluster, struct fake_worker *worker
             fake_exit(cluster, worker, action->type == AGENT_KILL ? -9 : 0);
         return;
     }
-    /* Said on the strength of a status that is old news. */
+    /* The daemon sent the action because of a stale status. */
     if (worker->plan && worker->plan->generation >= action->plan->generation &&
         (worker->activity != FAKE_IDLE || worker->status.phase == WORKER_STUCK))
         return;
@@ -229,7 +230,7 @@ static inline bool fake_in(const struct fake_worker *worker, uint64_t generation
            worker->plan->generation == generation;
 }
 
-/* Is every rank of the plan there, on its way in or further? */
+/* Return whether every rank of the plan is joining it, or further. */
 static inline bool mesh_is_up(struct cluster *cluster, const struct plan *plan)
 {
     for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++) {
@@ -247,7 +248,7 @@ static inline struct fake_exchange *exchange_of(struct cluster *cluster, const s
     return &cluster->exchanges[plan->generation % CLUSTER_EXCHANGES];
 }
 
-/* The step that a generation begins with: of a planned one, where the one before has ended. */
+/* Return the first step of a generation; a planned generation begins where the one before ended. */
 static inline uint64_t join_step(struct cluster *cluster, const struct plan *plan)
 {
     if (!plan->planned)
@@ -261,7 +262,7 @@ static inline uint64_t join_step(struct cluster *cluster, const struct plan *pla
     return step;
 }
 
-/* Beside the stage: one unit a range is as good as longer ones. */
+/* Describe units outside the stage: ranges of one unit are as good as longer ranges. */
 static inline void fake_describe_others(struct cluster *cluster, struct fake_worker *worker,
                                         unsigned rank)
 {
@@ -275,7 +276,7 @@ static inline void fake_describe_others(struct cluster *cluster, struct fake_wor
         }
 }
 
-/* Take what the moves bring, all or (a broken switch) nothing. */
+/* Receive the units of all moves, or (in a broken switch) of none. */
 static inline void fake_receive(struct cluster *cluster, struct fake_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -291,7 +292,7 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
     for (unsigned m = 0; m < plan->move_count; m++) {
         const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
         if (plan->moves[m].to_rank == rank && !fake_at(cluster, from->node, from->slot))
-            return; /* will notice */
+            return; /* it detects the break later */
     }
     bool keeps_old = plan->source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
                      status->applied_step == step;
@@ -336,7 +337,7 @@ static inline bool everybody_ready(struct cluster *cluster, const struct plan *p
     return true;
 }
 
-/* The first in a generation opens its exchange; nobody opens an older one. */
+/* The first rank in a generation opens its exchange; no rank opens an older exchange. */
 static inline void open_exchange(struct cluster *cluster, const struct plan *plan)
 {
     struct fake_exchange *exchange = exchange_of(cluster, plan);
@@ -362,7 +363,7 @@ static inline void fake_act_joining(struct cluster *cluster, struct fake_worker 
         return;
     if (exchange->generation == plan->generation ? exchange->broken
                                                  : plan->generation < cluster->generation_open)
-        return; /* will notice */
+        return; /* it detects the break later */
     open_exchange(cluster, plan);
     if (!worker->ready) {
         fake_receive(cluster, worker);
@@ -372,7 +373,7 @@ static inline void fake_act_joining(struct cluster *cluster, struct fake_worker 
         return;
     unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
     if (rank >= plan->worker_count) {
-        /* A donor leaves when nobody needs it any more: all have begun. */
+        /* A donor leaves when no rank needs it any more: all ranks have begun. */
         for (unsigned r = 0; r < plan->worker_count; r++)
             if (!fake_in(fake_at(cluster, plan->workers[r].node, plan->workers[r].slot),
                          plan->generation, FAKE_TRAINING))
@@ -444,7 +445,7 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
     worker->act_at_ns = cluster_delay(cluster, 40);
     if (worker->must_switch) {
         if (!worker->pending)
-            return; /* its daemon will tell */
+            return; /* its daemon reports */
         struct plan *next = worker->pending;
         worker->pending = NULL;
         if (fake_rank(cluster, worker, next) < 0 && next->worker_count > 0) {
@@ -477,7 +478,7 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
         assert_true(step + 1 > cluster->committed_ever);
         cluster->committed_ever = MAX(cluster->committed_ever, step);
     }
-    /* The commit may have reached some and not others when the links broke. */
+    /* The commit may have reached some ranks and not others when the links broke. */
     if (status->holds && exchange->committed >= step &&
         (!exchange->broken || cluster_random(cluster, 3) == 0))
         fake_apply(cluster, worker, step);
@@ -485,7 +486,9 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
 
 static inline void fake_act_leaving(struct cluster *cluster, struct fake_worker *worker)
 {
-    /* The checkpoint needs everybody of the generation that ends: those have the same old exchange.
+    /*
+     * The checkpoint needs every rank of the generation that ends: its ranks share the old
+     * exchange.
      */
     const struct plan *plan = worker->plan;
     for (unsigned rank = 0; rank < plan->donor_count; rank++) {
@@ -510,7 +513,7 @@ static inline bool said_good_bye(const struct cluster *cluster, const struct pla
     return false;
 }
 
-/* Somebody that this worker talks to is not in its generation any more. */
+/* Return whether a peer of this worker has left its generation. */
 static inline bool links_broken(struct cluster *cluster, const struct fake_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -528,10 +531,10 @@ static inline bool links_broken(struct cluster *cluster, const struct fake_worke
     if (worker->activity != FAKE_JOINING && worker->activity != FAKE_TRAINING)
         return false;
     if (!plan || worker->must_switch)
-        return false; /* has all that it needs from this generation */
+        return false; /* has all it needs from this generation */
     const struct fake_exchange *exchange = exchange_of(cluster, plan);
     if (exchange->generation != plan->generation)
-        return false; /* still waits for links: only its daemon can tell it something new */
+        return false; /* still waits for links: only its daemon can give it new orders */
     for (unsigned rank = 0; rank < plan->worker_count; rank++) {
         struct fake_worker *peer =
             fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);

@@ -1,4 +1,4 @@
-/* A report with every part in use: stuck at HOLD with a partial record, and who it lost. */
+/* A report with every part in use: stuck at HOLD with a partial record and a lost peer. */
 #pragma once
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * One job of one stage and three replicas on nodes a, b and c, generation 6 in force, and reports
- * that a test makes by hand.
+ * One job of one stage and three replicas on nodes a, b and c, generation 6 in force, with
+ * hand-made reports.
  */
 #pragma once
 
@@ -106,7 +106,7 @@ static inline void say(unsigned node, enum worker_phase phase, uint64_t generati
     report->held_unit_count = phase == WORKER_DEAD ? 0 : job_spec_unit_count(&spec);
 }
 
-/* It holds applied + 1 and knows the losses of lanes [first, end). */
+/* Make the worker hold applied + 1 and know the losses of lanes [first, end). */
 static inline void hold(unsigned node, unsigned first, unsigned end)
 {
     struct worker_report *report = &reports[node].workers[0];

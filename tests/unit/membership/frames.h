@@ -67,7 +67,7 @@ static inline void frame_send_number(int connection, unsigned type, unsigned str
     frame_send(connection, type, 0, stream, payload, sizeof(payload));
 }
 
-/** frame_send_headers() - @lines: "name: value" each, as literals that nobody remembers */
+/** frame_send_headers() - Send @lines, "name: value" each, as literals outside the dynamic table */
 static inline void frame_send_headers(int connection, unsigned flags, unsigned stream,
                                       const char *lines)
 {

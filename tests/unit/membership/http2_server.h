@@ -50,7 +50,7 @@ struct server {
     sem_t hung_up; /* posted for each connection that was closed */
     /* of this connection */
     unsigned whole, pings, pongs, resets;
-    int64_t window, stream_window; /* what the client still takes; of one stream */
+    int64_t window, stream_window; /* the client's remaining windows; of one stream */
     /* read after the thread has ended */
     unsigned connections;
     size_t body_bytes;
@@ -77,7 +77,7 @@ static inline void take_settings(struct server *server, const struct frame *fram
     frame_send(server->connection, FRAME_SETTINGS, FRAME_ACK, 0, NULL, 0);
 }
 
-/* Windows for what the client sends are given back as it comes. */
+/* Give the client's send window back as its data arrive. */
 static inline void take_data(struct server *server, const struct frame *frame)
 {
     server->body_bytes += frame->size_bytes;
@@ -230,7 +230,7 @@ static inline void *serve(void *user)
     struct server *server = user;
     const struct act *act = server->script;
     while ((server->connection = accept(server->listener, NULL, NULL)) >= 0) {
-        const int at_once = 1; /* closing drops what would wait for an acknowledgement */
+        const int at_once = 1; /* close() would drop data that wait for an acknowledgement */
         setsockopt(server->connection, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
         act = serve_one(server, act);
         close(server->connection);

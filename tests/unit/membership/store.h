@@ -1,6 +1,6 @@
 /*
- * For tests: an etcd client on a poll loop, its operations as calls that wait, and a watch that
- * keeps what it was told.
+ * For tests: an etcd client on a poll loop, its operations as blocking calls, and a watch that
+ * keeps its events.
  */
 #pragma once
 
@@ -189,7 +189,8 @@ static inline void store_posted(void *context, const struct http_answer *answer)
              (const char *)answer->body);
 }
 
-/* What the client itself has no call for: compaction, users and roles. @token: NULL for none */
+/* Post requests that the client has no call for: compaction, users and roles. @token: NULL for
+ * none */
 static inline struct posted store_post_as(const struct etcd_fixture *fixture, const char *token,
                                           const char *path, const char *body)
 {
@@ -226,8 +227,8 @@ static inline void store_post(const struct etcd_fixture *fixture, const char *pa
     store_post_as(fixture, NULL, path, body);
 }
 
-/* What a watch told: the keys as they must be now, and every event as text, to see none is lost or
- * repeated. */
+/* A watch's history: the keys as they must be now, and every event as text, so that a lost or
+ * repeated event shows. */
 struct watched {
     struct kv_watch *watch;
     unsigned snapshots, losses, returns;

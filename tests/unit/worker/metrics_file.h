@@ -1,4 +1,4 @@
-/* A metrics file of a test, in a folder of its own, and lines for it. */
+/* A metrics file for tests, in a folder of its own, and lines for it. */
 #pragma once
 
 #include <setjmp.h>
@@ -26,7 +26,7 @@
 static char folder[64], path[96];
 static bool appending_fails;
 
-/* In place of the C library's: a file that is to be appended to is not opened any more. */
+/* Replace the C library's open(): on demand a file cannot be opened for appending. */
 int open(const char *__file, int __oflag, ...)
 {
     mode_t mode = 0;
@@ -114,7 +114,7 @@ static inline void read_text(struct bytes *ret_text)
         fail_msg("%s", error.text);
 }
 
-/* The file holds exactly these steps, once each, in order. */
+/* Check that the file holds exactly these steps, once each, in order. */
 static inline void check_steps(uint64_t first, uint64_t last)
 {
     struct bytes text = {0};

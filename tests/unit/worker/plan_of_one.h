@@ -1,12 +1,12 @@
-/* The least plan: one stage on one worker. */
+/* The smallest plan: one stage on one worker. */
 #pragma once
 
 #include <string.h>
 
 #include "elastic/plan/plan.h"
 
-/** plan_of_one() - generation 7 of the job "tiny", all units and lanes on rank 0; to be freed with
- * plan_free() */
+/** plan_of_one() - Return generation 7 of the job "tiny", all units and lanes on rank 0; free it
+ * with plan_free() */
 static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
 {
     struct plan *plan = plan_new();
@@ -24,8 +24,8 @@ static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
     return plan;
 }
 
-/** plan_of_one_keeps_copies() - checkpoints go the way through shares, receipts and seals, on the
- * only node that there is, "a" */
+/** plan_of_one_keeps_copies() - Make checkpoints go through shares, receipts and seals, on the
+ * only node, "a" */
 static inline void plan_of_one_keeps_copies(struct plan *plan)
 {
     plan->copies = 2;

@@ -1,9 +1,9 @@
-/* A plan with so many ranks, one a node. */
+/* A plan with a given number of ranks, one rank on each node. */
 #pragma once
 
 #include "elastic/plan/plan.h"
 
-/** ranked_plan() - its nodes are n0, n1, ...; no stages yet; to be freed with plan_free() */
+/** ranked_plan() - Return a plan on nodes n0, n1, ..., without stages; free it with plan_free() */
 static inline struct plan *ranked_plan(unsigned count)
 {
     struct plan *plan = plan_new();

@@ -1,4 +1,4 @@
-/* A training state of a model so small that a test can look at every element. */
+/* A training state of a model small enough for a test to check every element. */
 #pragma once
 
 #include <setjmp.h>

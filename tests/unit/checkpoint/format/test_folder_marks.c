@@ -1,4 +1,4 @@
-/* Pins, removal on demand, and what retention makes of both. */
+/* Pins, removal on demand, and the effect of both on retention. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,7 +145,7 @@ static void removal_spares_the_pinned_and_the_newest(void **state)
     assert_int_equal(checkpoint_remove(path_of(40), false, &error), -EBUSY);
 }
 
-/* The newest name whose manifest is damaged is not what a job would go on from. */
+/* A job does not resume from the newest name if its manifest is damaged. */
 static void a_damaged_one_can_be_removed(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Frozen units: written by two checkpoints, linked from then on whatever the layout so that
- * neighbours share nothing, and written again whenever the earlier file is not exactly what memory
- * holds or a link is refused.
+ * Frozen units: two checkpoints write their own files, later checkpoints link to them on any
+ * layout, so that neighbours share no file. A unit is written again whenever the earlier file
+ * differs from memory or a link is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static void written_twice_and_linked_on_any_layout(void **state)
     for (unsigned unit = 0; unit < FROZEN; unit++) {
         for (uint64_t step = 3; step <= 6; step++)
             assert_true(same_file(bench, unit, step - 2, step));
-        assert_false(same_file(bench, unit, 1, 2)); /* what rots in one is whole in the other */
+        assert_false(same_file(bench, unit, 1, 2)); /* damage to either file spares the other */
     }
 }
 
@@ -158,7 +158,7 @@ static void a_copied_folder_is_whole(void **state)
     sample_remove(copy);
 }
 
-/* What Hugging Face's loaders follow. */
+/* The index that Hugging Face's loaders follow names the frozen files. */
 static void the_index_names_the_frozen_files(void **state)
 {
     const struct workbench *bench = *state;
@@ -177,7 +177,9 @@ static void the_index_names_the_frozen_files(void **state)
     error_clear(&error);
 }
 
-/* More layers freeze between two checkpoints: what was there is linked, the rest is written. */
+/*
+ * More layers freeze between two checkpoints: existing files are linked, the new ones are written.
+ */
 static void the_boundary_moves(void **state)
 {
     const struct workbench *bench = *state;

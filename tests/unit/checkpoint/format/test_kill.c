@@ -1,8 +1,8 @@
 /*
- * SIGKILL at 200 random moments of real saves. A process of its own saves, commits and retains in a
- * loop, and tells of every commit that has returned; it is killed; what is on disk is then read
- * whole: every checkpoint that is listed is good, none that was told of is missing. The next
- * process goes on in the same folder, over whatever the last one has left.
+ * SIGKILL at 200 random moments of real saves. A child process saves, commits and retains in a
+ * loop, reports every commit that has returned, and is killed. The parent then reads the whole
+ * folder: every listed checkpoint is good, no reported checkpoint is missing. The next child goes
+ * on in the same folder, over the remains of the previous child.
  *
  * The moments follow from a seed, which is printed; FIRN_SEED repeats a run as far as timing does.
  */
@@ -48,7 +48,7 @@ static void tell(int told, uint64_t step)
         _exit(2);
 }
 
-/* In the child, which tells when it begins; every other one writes on another layout. */
+/* In the child, which reports when it begins; every second child writes on another layout. */
 static void save_until_killed(const char *folder, uint64_t step, int told)
 {
     const char *why;
@@ -86,7 +86,7 @@ static pid_t start_child(const struct story *story, uint64_t step, int *ret_told
     return child;
 }
 
-/* What the child tells, until @deadline_ns or, without one, until it ends. */
+/* Read the child's reports until @deadline_ns or, without a deadline, until the child ends. */
 static void listen_until(struct story *story, int told, uint64_t deadline_ns)
 {
     for (;;) {
@@ -163,7 +163,7 @@ static void measure(struct story *story)
     kill_child(story, child, told);
 }
 
-/* Whatever all the kills have left goes with the next save that is let live. */
+/* The first save that is not killed removes the remains of all killed saves. */
 static void check_leftovers(const struct story *story, uint64_t step)
 {
     unsigned count = 0;
@@ -196,7 +196,7 @@ static void a_kill_at_any_moment_leaves_good_checkpoints(void **state)
         listen_until(&story, told, clock_monotonic_ns() + patience_ns);
         kill_child(&story, child, told);
         newest = check_disk(&story);
-        story.told = newest; /* one more may have been committed than told of */
+        story.told = newest; /* one more commit may have succeeded than was reported */
     }
     print_message("[   INFO   ] %" PRIu64 " checkpoints, %u verified, %u of %d kills in the middle "
                   "of a save\n",

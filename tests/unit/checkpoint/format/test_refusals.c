@@ -1,6 +1,6 @@
 /*
- * What a machine refuses, in words for its operator: every message names the file or folder and the
- * cause, and after each of them the same writer saves again.
+ * Refusals by the machine: every message names the file or folder and the cause for the operator,
+ * and after each refusal the same writer saves again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static void a_save_says_what_refuses_it(void **state)
     assert_int_equal(sample_check(folder, 4, &error), 0);
 }
 
-/* A file where the folder should be: no root may pass it, so it stands for what cannot be used. */
+/* A file in the folder's place stands for an unusable folder: not even root can pass it. */
 static void a_folder_that_has_gone_is_named(void **state)
 {
     struct error error = {0};
@@ -85,7 +85,7 @@ static void a_folder_that_has_gone_is_named(void **state)
     assert_int_equal(sample_check(folder, 3, &error), 0);
 }
 
-/* In a child that is nobody: root may read everything. 0: the message was right. */
+/* In a child that runs as nobody: root may read everything. Return 0: the message was right. */
 static int open_as_nobody(const char *path, const char *file)
 {
     struct checkpoint_reader *reader;
@@ -126,7 +126,8 @@ static void what_may_not_be_read_is_named_and_not_lost(void **state)
     }
 }
 
-/* 0: a writer whose arena does not fit refused to start, and said how large it would be. */
+/* Return 0: a writer whose arena does not fit refused to start, and its message has the arena's
+ * size. */
 static int start_without_memory(void)
 {
     const struct rlimit limit = {(rlim_t)512 << 20, (rlim_t)512 << 20};

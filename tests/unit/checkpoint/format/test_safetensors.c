@@ -1,4 +1,6 @@
-/* The container both ways: what is laid out parses back, and everything foreign is refused. */
+/*
+ * The container both ways: every written layout parses back, and every foreign layout is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +106,7 @@ static int parse_text(const char *json, uint64_t data_bytes, struct error *error
     return status;
 }
 
-/* The same as a file, whose data are a hole. */
+/* The same layout as a file whose data are a hole. */
 static int open_text(const char *path, const char *json, uint64_t data_bytes, struct error *error)
 {
     uint8_t length[8];

@@ -1,4 +1,5 @@
-/* Both backends against one list of expectations, and what a kernel's result means to a write. */
+/* Both backends against one list of expectations, and the meaning of a kernel's result for a
+ * write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

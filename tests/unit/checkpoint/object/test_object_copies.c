@@ -1,7 +1,8 @@
 /*
  * A checkpoint whose shares lie on several nodes goes into an object store: each node sends its own
- * once, and whoever puts the manifest makes up for those that are away, silent or damaged. The
- * store checks after each operation that what claims to be complete is (fake_store.h).
+ * share once, and the node that puts the manifest sends the shares of nodes that are away, silent
+ * or damaged. The store checks after each operation that every checkpoint with a manifest is
+ * complete (fake_store.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +149,7 @@ static void a_silent_node_is_made_up_for(void **state)
     assert_comes_back();
 }
 
-/* The others are asked only for what they have; two copies here are as good as theirs. */
+/* The other nodes are asked only for the shares that they hold; two local copies serve as well. */
 static void a_lost_node_is_not_waited_for(void **state)
 {
     const struct checkpoint_remote_node alone = nodes.servers[0].node;
@@ -165,7 +166,7 @@ static void a_lost_node_is_not_waited_for(void **state)
     checkpoint_remote_free(remote);
 }
 
-/* A leader that has nothing of it: the one who recorded the checkpoint is gone. */
+/* The leader holds no share of the checkpoint: the leader that recorded the checkpoint is gone. */
 static void somebody_without_a_part_sends_it(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
  * A checkpoint goes into an object store and comes back: with every operation failing once, cut off
- * at every operation and gone on with, damaged on either side. The store checks after each
- * operation that what claims to be complete is (fake_store.h).
+ * at every operation and resumed, damaged on either side. The store checks after each operation
+ * that every checkpoint with a manifest is complete (fake_store.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static char sha256[10][65]; /* of the manifests of steps 1, 2, ... */
 static uint64_t total_bytes;
 static unsigned pauses;
 
-/* Step @step, whose last unit is large. */
+/* Save step @step, whose last unit is large. */
 static void save(uint64_t step)
 {
     const char *why;
@@ -222,7 +222,8 @@ static void test_goes_on_after_a_crash_anywhere(void **state)
         fake.fail_from = FAKE_NEVER;
         assert_int_equal(send_step(1, NULL), 0);
         assert_int_equal(fake_check(), 1);
-        /* What had arrived was not sent again, but for what the crash itself may have hidden. */
+        /* Data that had arrived were not sent again, but for a part that the crash itself may have
+         * hidden. */
         assert_true(fake.sent_bytes <= whole + PART_BYTES);
     }
     assert_comes_back(1);
@@ -328,7 +329,7 @@ static void test_damage_in_the_store_is_found(void **state)
         }
     }
     fake.got_bytes = 0;
-    assert_comes_back(1); /* goes on with what is there already */
+    assert_comes_back(1); /* resumes from the files that are there already */
     assert_true(fake.got_bytes < total_bytes);
 }
 
@@ -421,7 +422,7 @@ static void test_retention(void **state)
     assert_int_equal(oldest, 2);
     assert_int_equal(fake_check(), 2);
     assert_int_equal(fetch_step(1, false, &error), -ENOENT);
-    /* A run that went back leaves what lies ahead alone, and needs what it has just made. */
+    /* A run that went back leaves later steps alone, and needs the step that it has just made. */
     assert_int_equal(send_step(1, &error), 0);
     assert_int_equal(expire(1, 1, &oldest, &error), 0);
     assert_int_equal(fake_check(), 3);

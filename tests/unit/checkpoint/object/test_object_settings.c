@@ -1,4 +1,4 @@
-/* The operator's file: what is taken, what is refused, and that no secret gets into a message. */
+/* The operator's settings file: accepted and refused settings; no secret gets into a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

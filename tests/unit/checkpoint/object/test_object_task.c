@@ -1,4 +1,4 @@
-/* The thread that sends and fetches: it says what is wrong, and can be stopped while it waits. */
+/* The thread that sends and fetches reports its errors, and can be stopped while it waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void test_is_stopped_at_once(void **state)
     object_task_free(start(file)); /* wherever it is: it comes back */
     object_task_free(NULL);
     struct pollfd ready = {.fd = notify, .events = POLLIN};
-    assert_int_equal(poll(&ready, 1, 0), 1); /* its end was told all the same */
+    assert_int_equal(poll(&ready, 1, 0), 1); /* its end was signalled all the same */
 }
 
 static int set_up(void **state)

@@ -1,4 +1,4 @@
-/* Answers of S3 stores: what is read out of them, and what is refused. */
+/* Answers of S3 stores: the values read from accepted answers, and the refused answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /*
  * Power cuts (crash_disk.h) while a checkpoint comes back from an object store, while a model is
- * exported, and while retention takes a checkpoint away. In each state what has its final name is
- * whole; what has been reported is there, or gone; and from each state the next attempt gets there.
+ * exported, and while retention takes a checkpoint away. In each state every folder with its final
+ * name is whole; every reported folder is there, every reported removal is done; and from each
+ * state the next attempt succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* A plain Hugging Face folder out of a checkpoint: what is in it, and that it is whole or absent.
- */
+/* Export of a checkpoint as a plain Hugging Face folder: its content, and that it is whole or
+ * absent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
- * The k-th call of the kernel about a file fails, for every k until all goes well, with every kind
- * of failure: opening and reading, loading, scrubbing, exporting, pinning, retention, and both ways
- * between a folder and an object store. Each succeeds (the call did not matter, or was repeated) or
- * says what failed, and nothing half-done is left under a final name.
+ * The k-th file call of the kernel fails, for every k until all goes well, with every kind of
+ * failure: opening and reading, loading, scrubbing, exporting, pinning, retention, and both ways
+ * between a folder and an object store. Each operation succeeds (the call did not matter, or was
+ * repeated) or reports the failed call, and nothing half-done is left under a final name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,8 +60,8 @@ static const struct kind {
     {FILE_CALLS_FAIL, EACCES}, {FILE_CALLS_FAIL, EROFS}, {FILE_CALLS_SHORT, 0},
 };
 
-/* A failure is told with its cause, and where: firn's own words behind an errno that the reader
- * gives another meaning name the file too. */
+/* A failure is reported with its cause and its place: firn's own message for an errno that the
+ * reader gives another meaning names the file too. */
 static void check_words(const struct kind *kind, int result, long number)
 {
     if (result == 0)
@@ -222,7 +222,7 @@ static int retain(void)
     return checkpoint_retain(folder, 1, NEW, 0, &failure);
 }
 
-/* What is not gone is whole. */
+/* Every checkpoint that retention has left is whole. */
 static void check_retention(int result)
 {
     (void)result;
@@ -262,7 +262,7 @@ static int fetch_it(void)
     return store_trip_fetch(&trip, to, &failure);
 }
 
-/* What an attempt has left is gone on with by the next one. */
+/* The next attempt resumes from the files of the failed attempt. */
 static void check_fetched(int result)
 {
     struct error error = {0};

@@ -1,7 +1,7 @@
 /*
- * A finished checkpoint's folder in the hands of the official safetensors package. Needs python3
- * (or what FIRN_PYTHON names) with safetensors and numpy; without them the test says so and is
- * skipped.
+ * The official safetensors package reads a finished checkpoint's folder. Needs python3 (or the
+ * program that FIRN_PYTHON names) with safetensors and numpy; without them the test prints a
+ * message and is skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * Loading many tensors at once: right to the bit on every layout, with every backend and block
- * size, whatever fails on the way; next to no byte read twice; and damage refused in the words of
- * the careful reader.
+ * size, after any failure on the way; next to no byte read twice; and damage refused with the
+ * message of the careful reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,7 +184,7 @@ static void every_backend_block_and_depth_gives_the_same(void **state)
     }
 }
 
-/* The bound of what a restore may cost: bytes are counted where they are asked for. */
+/* Bound the cost of a restore: bytes are counted where they are requested. */
 static void another_layout_reads_next_to_nothing_twice(void **state)
 {
     const char *why;

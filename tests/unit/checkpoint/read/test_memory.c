@@ -1,8 +1,8 @@
 /*
  * The k-th allocation fails, for every k until all goes well: a save, an open with every tensor
  * read, a scrub, an export, a retention, and both ways to an object store each either succeed or
- * say -ENOMEM (or find no memory for what they can do without, and succeed), and leave the
- * checkpoint before as it was.
+ * return -ENOMEM (or lack memory only for optional work, and succeed), and leave the previous
+ * checkpoint as it was.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,7 +41,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Of its own each time: it remembers for a while who did not answer. */
+/* Make a new remote for each run: a remote remembers silent nodes for a while. */
 static int with_remote(int (*run)(struct checkpoint_remote *remote))
 {
     const struct checkpoint_remote_node both[2] = {nodes.servers[0].node, nodes.servers[1].node};
@@ -205,7 +205,7 @@ static int verify(struct checkpoint_remote *remote)
     checkpoint_close(reader);
     if (status != 0)
         return status;
-    assert_int_equal(verdict.bad, 0); /* what was not seen is not damaged */
+    assert_int_equal(verdict.bad, 0); /* an unread file is not damaged */
     status = verdict.unseen > 0 ? -EHOSTUNREACH : 0;
     copies_verdict_done(&verdict);
     return status;

@@ -1,4 +1,4 @@
-/* Folders that other programs wrote: types, several files, and what is refused. */
+/* Folders that other programs wrote: types, several files, and refusals. */
 #include "checkpoint/read/model_folder.h"
 
 #include <errno.h>

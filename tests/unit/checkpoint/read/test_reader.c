@@ -1,4 +1,4 @@
-/* The reader: what it gives back is right to the bit, and what is not right is refused by name. */
+/* The reader: returned data are right to the bit, and wrong data are refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

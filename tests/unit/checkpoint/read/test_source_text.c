@@ -27,7 +27,7 @@ static struct checkpoint_remote *make(const struct file_server *server)
     return remote;
 }
 
-/* Who has the text reads what the one who wrote it could read. */
+/* A reader with the text can read everything that the writer of the text could read. */
 static void what_is_handed_over_works(void **state)
 {
     static struct file_server server;

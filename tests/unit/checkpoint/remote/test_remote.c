@@ -48,13 +48,13 @@ static bool asked_in_vain(unsigned port)
 static void a_refusal_is_a_sign(void **state)
 {
     unsigned port;
-    int unheard = bind_loopback(&port); /* nobody listens */
+    int unheard = bind_loopback(&port); /* without accept() */
     (void)state;
     assert_false(asked_in_vain(port));
     close(unheard);
 }
 
-/* A queue that is full drops whoever comes, as a cable that is cut does. */
+/* A full queue drops every new connection, as a cut cable does. */
 static void silence_is_none(void **state)
 {
     unsigned port;
@@ -77,7 +77,7 @@ static void silence_is_none(void **state)
 static void one_that_says_nothing_more_is_there(void **state)
 {
     unsigned port;
-    int deaf = bind_loopback(&port); /* the kernel accepts, nobody else does */
+    int deaf = bind_loopback(&port); /* only the kernel accepts */
     (void)state;
     assert_int_equal(listen(deaf, CALLERS), 0);
     assert_false(asked_in_vain(port));

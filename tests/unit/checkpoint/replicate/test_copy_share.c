@@ -88,7 +88,7 @@ static void a_new_node_gets_share_after_share(void **state)
     assert_int_equal(atomic_load(&nodes.servers[0].requests), asked);
 }
 
-/* What c got is found there, although the manifest names a and b alone. */
+/* Readers find the copy on c, although the manifest names a and b alone. */
 static void others_read_the_new_copy(void **state)
 {
     static struct file_server server;
@@ -167,8 +167,8 @@ struct kind {
     bool torn, stay_dead;
 };
 
-/* Whatever operation of @failing's copy fails, and however, the folder is not there or whole, and
- * the next try succeeds. How many operations there are. */
+/* Fail each operation of @failing's copy in turn: the folder is absent or whole, and the next try
+ * succeeds. Return the number of operations. */
 static unsigned fail_each_operation(const char *failing, const struct kind *kind)
 {
     static const char *const writers[] = {"a", "b"};

@@ -1,4 +1,4 @@
-/* Shares copied to another node, and checkpoints read from whoever has what is left of them. */
+/* Shares copied to another node, and checkpoints read from any nodes that have parts of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,7 +127,7 @@ static void damage_here_is_made_up_for_elsewhere(void **state)
     two_nodes_stop(&nodes);
 }
 
-/* Somebody who has none of the files; the copies on a are damaged in header and data. */
+/* The reader has none of the files; the copies on a are damaged in header and data. */
 static void it_is_exported_from_elsewhere(void **state)
 {
     struct two_nodes nodes;
@@ -302,7 +302,7 @@ static void what_cannot_be_read_is_not_replaced(void **state)
     two_nodes_stop(&nodes);
 }
 
-/* Whatever operation fails on the node that receives, its final name is not given. */
+/* When any operation fails on the receiving node, the copy does not get its final name. */
 static void any_failing_operation_leaves_no_name(void **state)
 {
     (void)state;

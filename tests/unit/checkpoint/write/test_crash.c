@@ -1,8 +1,8 @@
 /*
- * Power cuts (crash_disk.h) while a checkpoint is made, on one node and on one that keeps copies.
- * What must hold in each state: the old checkpoint is there, and the final name is either absent or
- * has a complete, valid checkpoint behind it; once the commit has returned it is there. With frozen
- * units the new checkpoint links files of the older one of two.
+ * Power cuts (crash_disk.h) while a checkpoint is made, on one node and on a node that keeps
+ * copies. In each state the old checkpoint is there, and the final name is either absent or has a
+ * complete, valid checkpoint behind it. Once the commit has returned, the new checkpoint is there.
+ * With frozen units the new checkpoint links files of the older one of two.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #define OLD   2
 #define NEW   3
 
-/* What a restart sees. */
+/* Check the folder as a restart reads it. */
 static void check_restart(struct crash *crash, bool finished)
 {
     uint64_t *steps;

@@ -1,8 +1,8 @@
 /*
- * Power cuts (crash_disk.h) on a node that gets a copy of a share long after the commit. What must
- * hold in each state: the checkpoint's folder is absent, or has a manifest and all that was in it
- * before; every file in it that has its size has the right bytes; once the copy has been reported
- * all of the share is there. And from each state the next attempt gets there.
+ * Power cuts (crash_disk.h) on a node that gets a copy of a share long after the commit. In each
+ * state the checkpoint's folder is absent, or has a manifest and all its earlier content; every
+ * file of full size in it has the right bytes; once the copy has been reported, the whole share is
+ * there. From each state the next attempt succeeds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +22,8 @@
 
 static struct two_nodes nodes;
 static struct crash crash;
-static const char *arriving; /* whose share is being copied */
-static bool began_with_a;    /* the folder is there from the beginning, with what a wrote */
+static const char *arriving; /* the node whose share is copied */
+static bool began_with_a;    /* the folder has a's share from the beginning */
 
 static int set_up(void **state)
 {

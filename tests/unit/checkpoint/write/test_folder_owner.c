@@ -1,4 +1,4 @@
-/* Whose a folder of checkpoints is, and taking all of it away. */
+/* The owner of a folder of checkpoints, and the removal of the whole folder. */
 #include "unit/base/test_folder.h"
 
 #include <errno.h>

@@ -69,7 +69,7 @@ static void what_was_measured_is_remembered(void **state)
     assert_true(measured.bytes_per_second > 0);
     assert_int_equal(MANIFEST_CHUNK_BYTES % measured.block_bytes, 0);
     assert_true(measured.depth >= 1 && measured.depth <= IO_DEPTH_MAX);
-    assert_int_equal(entries(), 1); /* what was written is gone again */
+    assert_int_equal(entries(), 1); /* the trial file is removed */
     struct io_tuning again = io_tune(io_probe(&why), folder);
     assert_true(again.bytes_per_second == measured.bytes_per_second);
     assert_int_equal(again.depth, measured.depth);

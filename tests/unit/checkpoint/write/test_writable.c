@@ -80,7 +80,7 @@ static void what_cannot_be_written_is_said_with_its_cause(void **state)
 {
     (void)state;
     struct error error = {0};
-    /* Also for root, who may do more than others. */
+    /* The check fails for root, too, although root has more rights. */
     assert_true(checkpoint_writable("/proc/nowhere", 0, &error) < 0);
     assert_non_null(strstr(error.text, "/proc"));
     assert_true(checkpoint_writable("/proc/self", 0, &error) < 0); /* a folder of no disk */

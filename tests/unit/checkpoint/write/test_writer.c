@@ -1,4 +1,5 @@
-/* The writer: what lies on disk, when memory is released, and what begin, poll and stop promise. */
+/* The writer: the files on disk, the time when memory is released, and the contracts of begin,
+ * poll and stop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,7 @@ static void both_backends_write_the_same_checkpoint(void **state)
             hash128_text(manifest.state_digest, text);
             if (digest[0] == '\0')
                 memcpy(digest, text, sizeof(text));
-            assert_string_equal(digest, text); /* whatever the layout, the backend, the block */
+            assert_string_equal(digest, text); /* for any layout, backend and block size */
             manifest_done(&manifest);
             checkpoint_writer_stop(writer);
             sample_remove(folder);
@@ -83,7 +84,7 @@ static void data_is_aligned_and_length_is_exact(void **state)
     sample_remove(folder);
 }
 
-/* What Hugging Face reads: every parameter, none of the optimizer, and the total. */
+/* Hugging Face's index covers every parameter, none of the optimizer, and the total. */
 static void index_covers_the_model_only(void **state)
 {
     (void)state;

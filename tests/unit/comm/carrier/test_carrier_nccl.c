@@ -9,8 +9,8 @@
 #include "unit/comm/fake_nccl_fixture.h"
 
 #define RANKS        6
-#define LONG_NS      (60 * NS_PER_SECOND) /* for what is to come, on however busy a machine */
-#define SHORT_NS     (30 * NS_PER_MS)     /* for what is not to come */
+#define LONG_NS      (60 * NS_PER_SECOND) /* for expected events, on a busy machine, too */
+#define SHORT_NS     (30 * NS_PER_MS)     /* for events that must not happen */
 #define TAG_AGREE    1
 #define TAG_IDENTITY 2
 
@@ -22,7 +22,7 @@ static atomic_int hopeless_count;
 struct device {
     struct fake_stream stream;
     unsigned followed;
-    unsigned long preceding; /* what is computed waits for so many groups of the stream */
+    unsigned long preceding; /* computed data wait for so many groups of the stream */
 };
 
 static void device_follow(void *context, void *stream)
@@ -72,7 +72,7 @@ static void on_hopeless(void *context, const char *reason)
 }
 
 struct rank {
-    struct member member; /* what the reduction sees */
+    struct member member; /* the reduction's view */
     struct mesh *mesh;
     pthread_barrier_t *barrier;
     struct device device;
@@ -200,7 +200,7 @@ static const char *fault_text(struct mesh *mesh)
     return fault.text;
 }
 
-/* ---- what works ---- */
+/* ---- successful reductions ---- */
 
 static void *run_layouts(void *context)
 {
@@ -244,7 +244,7 @@ static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
     play_end(&ranks);
 }
 
-/* ---- what fails ---- */
+/* Rank 1 posts its sums and gives up: the other ranks get the fault over the mesh. */
 
 /* Rank 1 posts its sums and gives up: the others hear of it over the mesh. */
 static void *run_give_up(void *context)
@@ -291,7 +291,7 @@ static void a_member_that_hangs_is_named(void **state)
         assert_true(ranks.ranks[i].code == -ETIMEDOUT || ranks.ranks[i].code == -ECONNRESET);
         late |= ranks.ranks[i].code == -ETIMEDOUT;
     }
-    assert_true(late); /* the other was told, or was late itself */
+    assert_true(late); /* the other rank got the fault, or was late itself */
     assert_non_null(strstr(fault_text(ranks.ranks[1].mesh), "was not moved within 30 ms"));
     play_end(&ranks);
 }
@@ -323,7 +323,7 @@ static void a_join_that_never_completes_ends_in_time(void **state)
     play_end(&ranks);
 }
 
-/* An error that NCCL tells of while rank 0 and 2 wait for rank 1. */
+/* NCCL reports an error while rank 0 and 2 wait for rank 1. */
 static void *run_fault(void *context)
 {
     struct rank *rank = context;
@@ -371,7 +371,7 @@ static void without_an_identity_nothing_has_failed(void **state)
     play_end(&ranks);
 }
 
-/* ---- what is chosen ---- */
+/* ---- choice of the carrier ---- */
 
 static void what_offers_make(void **state)
 {

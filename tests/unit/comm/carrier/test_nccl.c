@@ -13,8 +13,8 @@
 #include "comm/carrier/nccl.h"
 #include "unit/comm/fake_nccl_fixture.h"
 
-#define SHORT_NS (20 * NS_PER_MS)     /* for what is not to come, and for an abort that hangs */
-#define LONG_NS  (60 * NS_PER_SECOND) /* for what is to come, on however busy a machine */
+#define SHORT_NS (20 * NS_PER_MS)     /* for events that must not happen, and for a hanging abort */
+#define LONG_NS  (60 * NS_PER_SECOND) /* for expected events, on a busy machine, too */
 
 static struct nccl_library *library;
 static uint8_t id[NCCL_ID_SIZE];
@@ -147,7 +147,7 @@ static void test_a_peer_that_never_joins(void **state)
     assert_int_equal(fake->alive, 0);
 }
 
-/* An error of one communicator ends them all, in one group, and whoever waits hears of it. */
+/* An error of one communicator aborts all communicators in one group, and every waiter gets it. */
 static void test_all_are_aborted_as_a_group(void **state)
 {
     struct nccl_clique *clique = new_clique();
@@ -190,7 +190,7 @@ static void test_a_peer_that_is_known_to_be_lost(void **state)
     peer_lost = true;
     assert_int_equal(nccl_wait(clique, never, NULL, UINT64_MAX, &error), -ECONNRESET);
     assert_string_equal(error.text, "worker c/0 closed its link");
-    assert_int_equal(fake->alive, 0); /* whoever is told is told after the abort */
+    assert_int_equal(fake->alive, 0); /* waiters return only after the abort */
     nccl_clique_free(clique);
 }
 

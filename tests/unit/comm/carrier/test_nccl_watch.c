@@ -62,7 +62,7 @@ static void test_an_error(void **state)
     assert_string_equal(watch.reason, "NCCL: peer lost");
 }
 
-/* One abort, whatever comes after the first fault; its reason stays. */
+/* Later faults cause no second abort; the reason of the first fault stays. */
 static void test_one_abort(void **state)
 {
     static const enum nccl_event_type types[] = {NCCL_STEP, NCCL_STATE, NCCL_FAULT, NCCL_TICK};

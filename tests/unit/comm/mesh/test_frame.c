@@ -1,4 +1,5 @@
-/* Frame headers: what is encoded is decoded, what no correct peer sends is refused. */
+/* Frame headers: encoded headers decode to the same, and headers that no correct peer sends are
+ * refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +100,7 @@ static void another_magic_version_or_type_is_refused(void **state)
     }
 }
 
-/* Whatever is accepted obeys the bounds that the rest of the code relies on. */
+/* Accepted headers obey the bounds that the rest of the code relies on. */
 static void random_headers_never_pass_the_bounds(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static ssize_t pipe_receive(struct link *link, const struct iovec *parts, int pa
 
 static const struct link_operations pipe_operations = {.send = pipe_send, .receive = pipe_receive};
 
-/* What the receiving side saw. */
+/* The receiving side's events. */
 struct seen {
     uint8_t *destination;
     uint64_t message_size;
@@ -228,7 +228,7 @@ static void a_small_frame_goes_between_two_segments(void **state)
     fixture_free(fixture);
 }
 
-/* The data of an abandoned message is gone at once; what follows is still understood. */
+/* The data of an abandoned message are dropped at once; the next frames are still understood. */
 static void a_fault_can_follow_an_abandoned_message(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void a_fault_can_follow_an_abandoned_message(void **state)
     }
 }
 
-/* Any one bit of what travels, and any cut of it off its end or out of its middle. */
+/* Flip any one bit of the sent bytes, and cut any piece off their end or out of their middle. */
 static void what_was_changed_on_the_way_is_no_message(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The handshake as a pure machine: who gets in, and every way not to. */
+/* The handshake as a pure machine: admission, and every way of refusal. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +104,7 @@ static void each_direction_has_a_key_of_this_conversation(void **state)
     assert_memory_not_equal(again[0], keys[0][0], FRAME_SEAL_KEY_SIZE);
 }
 
-/* What both agree on; @offers: of the connector and the acceptor. */
+/* Return the seals that both ends agree on; @connector and @acceptor: their offers. */
 static enum frame_seal_kind seals_of(bool connector, bool acceptor)
 {
     struct both both;
@@ -128,7 +128,9 @@ static void checksums_will_do_where_both_say_so(void **state)
     assert_int_equal(seals_of(false, false), SEAL_AUTHENTICATED);
 }
 
-/* Whoever sits on the way makes one end believe what the other did not say. */
+/*
+ * An attacker in the middle alters the connector's offer: the ends disagree, and the proof fails.
+ */
 static void nobody_else_can_agree_on_checksums(void **state)
 {
     (void)state;
@@ -147,7 +149,7 @@ static void nobody_else_can_agree_on_checksums(void **state)
     }
 }
 
-/* The acceptor ends with @acceptor_code, and what it says is the same whatever the reason. */
+/* The acceptor ends with @acceptor_code, and sends the same answer for every reason. */
 static void expect_refused(struct both *both, int acceptor_code)
 {
     struct handshake_reply none;
@@ -228,7 +230,7 @@ static void every_bit_of_a_proof_counts(void **state)
     }
 }
 
-/* Whatever a proof is made over: another value there, another proof. */
+/* A proof covers every value of the conversation: another value gives another proof. */
 static void a_proof_is_for_one_conversation_only(void **state)
 {
     (void)state;

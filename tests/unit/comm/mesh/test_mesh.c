@@ -82,8 +82,8 @@ static void tags_are_matched_each_in_order(void **state)
     world_done(&world);
 }
 
-/* With credit for little, most is offered; it still arrives, in order, whatever is asked for first.
- */
+/* With little credit, most messages are only offered; they still arrive in order, in any order of
+ * receives. */
 static void messages_beyond_the_credit_wait_at_the_sender(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void messages_beyond_the_credit_wait_at_the_sender(void **state)
     uint32_t word = 77;
     send_now(world.meshes[0], 1, 99, &word, sizeof(word));
     receive_equal(world.meshes[1], 0, 99, &word, sizeof(word));
-    assert_false(mesh_test(sends[COUNT - 1])); /* nobody has asked: it cannot have been sent */
+    assert_false(mesh_test(sends[COUNT - 1])); /* not received yet: cannot have been sent */
     for (unsigned tag = 2; tag-- > 0;)
         for (unsigned i = tag; i < COUNT; i += 2)
             receive_equal(world.meshes[1], 0, tag, data + i * SIZE, SIZE);
@@ -132,7 +132,7 @@ static void a_peer_may_have_a_share_of_its_own(void **state)
                 mesh_send(world.meshes[from], 0, i, data, SIZE, &sends[2 * i + from - 1]), 0);
     assert_int_equal(mesh_wait(sends[0], UINT64_MAX), 0); /* the first of rank 1 waits at rank 0 */
     assert_false(mesh_test(sends[1]));
-    assert_false(mesh_test(sends[2])); /* with what it costs beyond its bytes, one too many */
+    assert_false(mesh_test(sends[2])); /* with the overhead per message, one too many */
     assert_false(mesh_test(sends[3]));
     for (unsigned i = 0; i < 2; i++)
         for (unsigned from = 1; from <= 2; from++)
@@ -207,7 +207,7 @@ static void what_was_posted_before_closing_arrives(void **state)
         fill(data, SIZE, i);
         receive_equal(world.meshes[1], 0, i, data, SIZE);
     }
-    /* it has left, which is no fault; what is sent to it now is dropped */
+    /* the peer has left, which is no fault; messages sent to it now are dropped */
     assert_int_equal(mesh_send(world.meshes[1], 0, 1, data, SIZE, NULL), 0);
     struct mesh_fault fault;
     mesh_fault(world.meshes[1], &fault);
@@ -264,7 +264,7 @@ static void a_newer_connector_waits_in_the_backlog(void **state)
     world_done(&world);
 }
 
-/* Half-open entries in the backlog, as a connector leaves behind that gave up, harm nobody. */
+/* Half-open entries in the backlog, as left by a connector that gave up, are harmless. */
 static void stale_connections_in_the_backlog_are_harmless(void **state)
 {
     (void)state;
@@ -296,14 +296,14 @@ static void opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
         opener_start(&openers[i], &world, i); /* rank 2 never comes */
     for (unsigned i = 0; i < 2; i++) {
         int status = opener_join(&openers[i]);
-        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* the second may be told */
+        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
         assert_non_null(strstr(openers[i].error.text, "c/0 (rank 2)"));
         assert_null(strstr(openers[i].error.text, "b/0 (rank 1) does not"));
     }
     world_done(&world);
 }
 
-/* A place that drops every attempt, as a cut cable does: a listener whose backlog is full. */
+/* An address that drops every attempt, as a cut cable does: a listener with a full backlog. */
 struct black_hole {
     int listener, fillers[8];
 };
@@ -331,7 +331,8 @@ static void black_hole_done(struct black_hole *hole)
     close(hole->listener);
 }
 
-/* Long before the deadline; who answers, were it with a refusal, is not among them. */
+/* Silent hosts are named long before the deadline; a host that answers, even with a refusal, is
+ * not. */
 static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
 {
     (void)state;
@@ -347,7 +348,7 @@ static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
         opener_start(&openers[i], &world, 2 + i);
     for (unsigned i = 0; i < 2; i++) {
         int status = opener_join(&openers[i]);
-        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* the second may be told */
+        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
         assert_int_equal(openers[i].unreached.count, 1);
         assert_int_equal(openers[i].unreached.ranks[0], 1);
     }

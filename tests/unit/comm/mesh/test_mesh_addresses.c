@@ -1,5 +1,4 @@
-/* Whose connections a mesh accepts: those from addresses of its peers, which bind theirs to them.
- */
+/* A mesh accepts only connections from addresses of its peers, which bind their own addresses. */
 #include "unit/comm/mesh_harness.h"
 
 #include "base/log.h"

@@ -98,7 +98,7 @@ static void a_peer_that_resets_in_the_middle_of_a_message_is_lost(void **state)
     close(pair.raw);
     pair.raw = raw_connect(pair.world.addresses[0]); /* a descriptor for pair_done() */
     assert_int_equal(mesh_wait(request, UINT64_MAX), -ECONNRESET);
-    free(buffer); /* from here on nobody may write into it: ASan would tell */
+    free(buffer); /* ASan reports any later write */
     expect_fault(&pair, "closed the link while 1 receives", true);
     pair_done(&pair);
 }
@@ -147,7 +147,8 @@ static void *beat(void *context)
     return NULL;
 }
 
-/* It sends heartbeats but takes nothing in: the kernel's time-out for what is not acknowledged. */
+/* The peer sends heartbeats but reads nothing: the kernel's time-out for unacknowledged data ends
+ * it. */
 static void a_peer_that_stops_reading_is_lost(void **state)
 {
     (void)state;
@@ -201,8 +202,8 @@ static void a_fault_is_passed_on_along_a_chain(void **state)
     world_done(&world);
 }
 
-/* In the middle of a large message in both directions a FAULT still gets through, and blames
- * nobody. */
+/* In the middle of a large message in both directions a FAULT still gets through, and names no
+ * lost rank. */
 static void a_fault_overtakes_large_messages(void **state)
 {
     (void)state;
@@ -406,7 +407,7 @@ static void frames_that_are_not_allowed_end_the_link(void **state)
 
 enum damage { FLIP_HEADER, FLIP_HEADER_TAG, FLIP_PAYLOAD, FLIP_PAYLOAD_TAG, DROP, REPEAT, DAMAGES };
 
-/* A frame of @payload as it leaves, then what becomes of it on the way. */
+/* Put a frame of @payload into the wire and then apply the damage. */
 static void put_damaged(struct pair *pair, struct frame frame, const uint8_t *payload,
                         enum damage damage, unsigned bit)
 {
@@ -450,7 +451,7 @@ static void expect_damage_breaks(struct frame frame, const uint8_t *payload, enu
     after.tag = 6;
     after.size = after.length = sizeof(sent);
     (void)raw_try_put(pair.raw, after, sent);
-    shutdown(pair.raw, SHUT_WR); /* a length that has become longer waits for what does not come */
+    shutdown(pair.raw, SHUT_WR); /* a frame with too long a length waits for missing bytes */
     int status = mesh_wait(request, UINT64_MAX);
     assert_true(mesh_await_fault(pair.mesh, UINT64_MAX));
     if (status == 0 && (damage != REPEAT || memcmp(received, payload, sizeof(received)) != 0))
@@ -650,7 +651,9 @@ static void a_connector_of_an_older_generation_is_refused(void **state)
     world_done(&world);
 }
 
-/* While links are up nobody accepts: those who only connect must not fill the queue. */
+/*
+ * While links are up the mesh does not accept: clients that only connect must not fill the queue.
+ */
 static void a_flood_leaves_room_in_the_backlog(void **state)
 {
     (void)state;

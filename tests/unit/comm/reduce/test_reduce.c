@@ -127,7 +127,7 @@ static void one_replica_needs_no_mesh(void **state)
     reduce_bucket_free(bucket);
 }
 
-/* A carrier that moves nothing and counts what is posted. */
+/* A carrier that moves nothing and counts the posts. */
 struct counting {
     struct carrier carrier;
     unsigned received, sent;
@@ -157,7 +157,7 @@ static void assert_posted(struct counting *counting, unsigned received, unsigned
     counting->received = counting->sent = 0;
 }
 
-/* The second of three members, whose others bring one sum and two. */
+/* Return the bucket of the second of three members; the other members bring one sum and two. */
 static struct reduce_bucket *counted_bucket(struct counting *counting)
 {
     static const unsigned ranks[] = {0, 1, 2};
@@ -193,19 +193,19 @@ static void receives_are_posted_before_what_they_receive_can_come(void **state)
         assert_int_equal(reduce_begin(bucket, 0x200, subtrees, 100), -EINVAL); /* another one */
         assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 99), -EINVAL);
         assert_int_equal(reduce_begin(bucket, 0x100, subtrees, 100), 0);
-        assert_posted(&counting, 2, 2); /* what becomes of both other shards */
+        assert_posted(&counting, 2, 2); /* the results of both other shards */
         assert_int_equal(reduce_combine(bucket), 0);
         assert_posted(&counting, 0, 2);
         assert_int_equal(reduce_finish(bucket, values), 0);
     }
-    assert_int_equal(reduce_begin(bucket, 0x300, subtrees, 100), 0); /* nobody has to expect */
+    assert_int_equal(reduce_begin(bucket, 0x300, subtrees, 100), 0); /* no receives are needed */
     assert_posted(&counting, 5, 2);
     assert_int_equal(reduce_combine(bucket), 0);
     assert_int_equal(reduce_finish(bucket, values), 0);
     reduce_bucket_free(bucket);
 }
 
-/* What two ranks exchange is posted in one order there, sums with sums and results with results. */
+/* Two ranks post their exchange in one order, sums with sums and results with results. */
 static void a_carrier_without_tags_sees_the_order_of_always(void **state)
 {
     (void)state;
@@ -225,7 +225,8 @@ static void a_carrier_without_tags_sees_the_order_of_always(void **state)
     reduce_bucket_free(bucket);
 }
 
-/* One member begins and then gives up: nobody waits for it, and no buffer stays borrowed. */
+/* One member begins and then gives up: the others do not wait for it, and no buffer stays
+ * borrowed. */
 static void *member_give_up(void *context)
 {
     struct member *member = context;
@@ -272,7 +273,7 @@ static void a_member_that_gives_up_fails_the_others(void **state)
     assert_int_equal(members[2].code, -ECONNRESET);
     struct mesh_fault fault;
     mesh_fault(world.meshes[0], &fault);
-    assert_int_equal(fault.lost_count, 0); /* nobody was lost: it was told */
+    assert_int_equal(fault.lost_count, 0); /* no rank was lost: the fault was received */
     assert_non_null(strstr(fault.text, "given up"));
     free(members);
     world_close(&world);

@@ -31,7 +31,7 @@ static void test_words(void **state)
 {
     (void)state;
     strcpy(records[0].manifest_sha256, "a");
-    assert_string_equal(where(0), "local"); /* what is there is another one of this step */
+    assert_string_equal(where(0), "local"); /* the folder holds another checkpoint of this step */
     strcpy(objects[0].manifest_sha256, "a");
     assert_string_equal(where(0), "local, uploading 0 %");
     objects[0].size_bytes = 1000;

@@ -1,4 +1,4 @@
-/* What is said about copies that are damaged or away fits one as well as many. */
+/* The messages about damaged or absent copies are right in singular and plural. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* A cluster's keys as one picture, and what nodes tell about their workers. */
+/* A cluster's keys as one picture, and the nodes' reports about their workers. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

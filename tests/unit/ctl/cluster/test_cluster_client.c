@@ -1,5 +1,5 @@
-/* firnctl asks an etcd that takes connections and answers nothing: not longer than it was told to.
- */
+/* firnctl waits for an etcd that accepts connections and never answers, but only until its
+ * deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static int take_nothing(void *context, const struct kv_result *result, struct er
     return 0;
 }
 
-/* Also for who does not want to know why. */
+/* The reason is optional: a caller without interest in it passes NULL. */
 static void test_no_answer_is_none_of_no_keys(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Node @node tells of steps [@first, @end), whose losses are 1 / step unless @other. */
+/* Node @node reports steps [@first, @end), whose losses are 1 / step unless @other. */
 static uint64_t add(const char *node, uint64_t first, uint64_t end, double other)
 {
     char text[16384];
@@ -60,7 +60,7 @@ static void test_copies_with_gaps_make_one_history(void **state)
     expect_steps("1 2 3 4 5 6 7 8");
     assert_int_equal(history.conflict.code, 0);
     assert_int_equal(history_gap(&history, 1), 0);
-    assert_string_equal(history.steps[3].node, "b"); /* whose line came first */
+    assert_string_equal(history.steps[3].node, "b"); /* the node of the first line */
     assert_int_equal(history_find(&history, 5), 4);
     assert_int_equal(history_find(&history, 99), 8);
 }

@@ -1,4 +1,4 @@
-/* What `firnctl node list` has to say of a node: nothing, as long as all is well. */
+/* The remarks of `firnctl node list` about a node: none, as long as all is well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,11 +83,11 @@ static void test_bad_slots_and_versions(void **state)
     snprintf(words, sizeof(words), "slot 1 is out of service, and tried again at %s: burnt;",
              format_time(nodes[2].record.slots[1].retry_unix_ns, time));
     expect(2, words);
-    cluster.leader[0] = '\0'; /* just now nobody leads */
+    cluster.leader[0] = '\0'; /* no leader at the moment */
     expect(0, NULL);
 }
 
-/* Whatever there is to say, it ends where the room ends. */
+/* Remarks of any length end where the buffer ends. */
 static void test_too_much_is_cut_off(void **state)
 {
     (void)state;

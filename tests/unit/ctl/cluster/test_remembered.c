@@ -1,4 +1,4 @@
-/* What is kept of a cluster for the time when etcd is away. */
+/* The picture of a cluster that firnctl keeps for the time when etcd is away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

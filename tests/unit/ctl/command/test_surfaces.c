@@ -41,7 +41,7 @@ static void troff_flag(const char *name, char *ret, size_t size)
         used += (size_t)snprintf(ret + used, size - used, *name == '-' ? "\\-" : "%c", *name);
 }
 
-/* What stands below ".SS firnctl job submit" up to the next heading. */
+/* Return the text below ".SS firnctl job submit" up to the next heading. */
 static const char *section(const char *page, const char *name, size_t *ret_length)
 {
     char heading[192];
@@ -185,7 +185,7 @@ static void test_the_manual_page_of_firnd_has_every_key(void **state)
     assert_true(count >= 20);
 }
 
-/* What @print writes to standard output. */
+/* Return the standard output of @print. */
 static const char *printed(void (*print)(void))
 {
     FILE *file = tmpfile();

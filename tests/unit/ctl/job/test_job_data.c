@@ -1,4 +1,4 @@
-/* How much data a job has, in every format; what is said of it, and when. */
+/* The amount of a job's data, in every format, and the remarks about it. */
 #include "unit/base/test_folder.h"
 
 #include <math.h>

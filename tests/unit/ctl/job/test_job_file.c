@@ -124,7 +124,7 @@ static void test_messages_have_file_and_line(void **state)
     assert_non_null(strstr(error.text, "job.yaml"));
 }
 
-/* load(), and what it writes to standard error. */
+/* Call load() and catch its standard error. */
 static int load_telling(const char *yaml, char *ret_told, size_t told_size, struct error *error)
 {
     FILE *told = tmpfile();
@@ -283,7 +283,7 @@ static void test_every_example_is_a_job(void **state)
     globfree(&found);
 }
 
-/* What the guide shows must work when it is copied out. */
+/* Every example of the guide must work when it is copied out. */
 static void test_every_example_of_the_guide_is_a_job(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Beginning a job from a checkpoint: what is read from it, and what may differ. */
+/*
+ * Beginning a job from a checkpoint: the settings read from it, and the settings that may differ.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +35,7 @@ static void make_spec(struct job_spec *into, unsigned layers, unsigned steps, do
         fail_msg("%s", error.text);
 }
 
-/* A checkpoint of step 12 whose manifest remembers the job. */
+/* Write a checkpoint of step 12 whose manifest holds the job. */
 static void write_checkpoint(char folder[64], const struct job_spec *remembered)
 {
     const char *why;
@@ -83,7 +85,7 @@ static void test_a_checkpoint_remembers_its_job(void **state)
         assert_int_equal(origin.train.steps, 40);
         assert_string_equal(origin.name, "sample");
     }
-    /* What is recorded is what a reader will be asked to find. */
+    /* The recorded hash is the hash that a reader will be asked to find. */
     assert_int_equal(manifest_load(path, record.manifest_sha256, &manifest, &error), 0);
     manifest_done(&manifest);
     assert_int_equal(job_from_load("/nowhere/at/all", &record, &origin, &error), -ENOENT);
@@ -164,7 +166,7 @@ static void test_what_is_at_risk(void **state)
     struct job_risk risk = job_risk(&job, 9500000000);
     assert_null(risk.durable);
     assert_int_equal(risk.lost_steps, 130);
-    assert_true(isnan(risk.lost_seconds)); /* nobody has said how long a step takes */
+    assert_true(isnan(risk.lost_seconds)); /* no node has reported the duration of a step */
     job.checkpoint_count = 2;
     job.progress.step_seconds = 0.5;
     risk = job_risk(&job, 9500000000);

@@ -1,4 +1,4 @@
-/* What was planned for each worker and what it has taken, side by side. */
+/* The planned memory of each worker and the memory that it has taken, side by side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

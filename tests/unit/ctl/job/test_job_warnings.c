@@ -1,4 +1,4 @@
-/* Whoever submits a job hears what the cluster cannot give it now. */
+/* A user who submits a job gets a warning about everything that the cluster lacks now. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

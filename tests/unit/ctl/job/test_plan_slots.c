@@ -1,4 +1,4 @@
-/* The slots of a dry run: how they are written, and what its times are made from. */
+/* The slots of a dry run: their syntax, and the source of its times. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

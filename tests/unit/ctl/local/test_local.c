@@ -79,7 +79,8 @@ static void replace(char *text, const char *word, const char *with)
     memcpy(at, with, strlen(with));
 }
 
-/* What is removed with all that is in it must be a folder of ours, whatever the file says. */
+/* A folder that is removed with all its content must be a folder of ours, for any content of the
+ * file. */
 static void test_a_foreign_folder_of_sockets_is_refused(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void test_the_file_is_written_found_and_removed(void **state)
     assert_int_equal(local_state_remove(&cluster, &error), 0);
     assert_int_equal(local_state_remove(&cluster, &error), 0);
     assert_int_equal(local_state_load(folder, &other, &error), -ENOENT);
-    assert_int_equal(local_state_load_earlier(folder, &other, &error), 0); /* what it was like */
+    assert_int_equal(local_state_load_earlier(folder, &other, &error), 0); /* as it was before */
     assert_memory_equal(&cluster, &other, sizeof(cluster));
     char earlier[64];
     snprintf(earlier, sizeof(earlier), "%s/cluster.down.json", folder);
@@ -240,7 +241,7 @@ static void test_a_program_that_is_not_there_is_said_at_once(void **state)
         ;
 }
 
-/* What firnctl has open must not live on in a daemon: a pipe would never end. */
+/* A daemon must not inherit firnctl's open descriptors: a pipe would never end. */
 static void test_no_descriptor_is_inherited(void **state)
 {
     (void)state;

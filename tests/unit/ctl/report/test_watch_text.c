@@ -1,4 +1,4 @@
-/* What top and watch say of a job: what an operator must see comes first, on any terminal. */
+/* The status lines of top and watch for a job: the urgent facts come first, on any terminal. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Words for people: quantities, tables, and what fits a terminal. */
+/* Text for people: quantities, tables, and cutting to a terminal's width. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,7 @@
-/* Which checkpoint a job waits for from the object store, and when it does not wait. */
+/*
+ * Tests of the checkpoint that a job waits for from the object store, and when the job does not
+ * wait.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,15 +96,15 @@ static void a_bad_one_is_passed_over(void **state)
     refused_add(&memory.refused, 2, "");
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 40);
-    assert_int_equal(choose(60, ""), FETCHING_GO_ON); /* now the nodes' is newer */
+    assert_int_equal(choose(60, ""), FETCHING_GO_ON); /* now the nodes' checkpoint is newer */
     refused_add(&memory.refused, 1, "");
     assert_int_equal(choose(0, ""), FETCHING_GO_ON);
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* sent anew */
+    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* uploaded again */
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 80);
 }
 
-/* A store that is away can be read as little as a disk that is lost. */
+/* A store that is away is as unreadable as a disk that is lost. */
 static void an_older_one_of_its_own_is_better_than_waiting(void **state)
 {
     (void)state;

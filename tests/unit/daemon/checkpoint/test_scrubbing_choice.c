@@ -1,4 +1,7 @@
-/* Which checkpoint a node reads back: from the cluster's keys and from what it has read already. */
+/*
+ * Tests of the checkpoint that a node scrubs: chosen from the cluster's keys and from earlier
+ * scrubs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +86,9 @@ static void the_newest_comes_first(void **state)
     expect(SCRUBBING_NOTHING, 0);
 }
 
-/* Where new ones come faster than they are read. */
+/*
+ * New checkpoints may arrive faster than they are scrubbed: the oldest and the newest take turns.
+ */
 static void in_turns_the_oldest(void **state)
 {
     (void)state;
@@ -104,7 +109,7 @@ static void every_week_again_and_new_ones_before(void **state)
     learn(80, now_ns + 1, 0);
     now_ns += TERM;
     expect(SCRUBBING_AGAIN, 40);
-    put_checkpoint(&mirror, JOB, 20, "a", ""); /* older, and never read */
+    put_checkpoint(&mirror, JOB, 20, "a", ""); /* older, and never scrubbed */
     expect(SCRUBBING_NEW, 20);
 }
 
@@ -127,7 +132,7 @@ static void each_node_reads_what_is_its_own(void **state)
     assert_int_equal(choose("b", false), SCRUBBING_NEW);
     put_checkpoint(&mirror, JOB, 80, "gone", "");
     assert_int_equal(choose("a", false), SCRUBBING_NOTHING);
-    assert_int_equal(choose("a", true), SCRUBBING_NEW); /* who leads, where it reaches the folder */
+    assert_int_equal(choose("a", true), SCRUBBING_NEW); /* the leader, if it reaches the folder */
     assert_int_equal(task.record.step, 80);
 }
 
@@ -141,7 +146,7 @@ static void with_copies_every_node_reads_its_part(void **state)
     assert_int_equal(choose("c", true), SCRUBBING_NOTHING);
 }
 
-/* They may share the very file. */
+/* Other checkpoints may share the damaged file. */
 static void damage_makes_the_others_doubtful(void **state)
 {
     (void)state;
@@ -151,12 +156,12 @@ static void damage_makes_the_others_doubtful(void **state)
     learn(80, 0, now_ns + 5);
     scrubbing_doubt(&memory, &mirror, CLUSTER, JOB);
     expect(SCRUBBING_NEW, 40);
-    assert_true(task.doubted); /* whatever the mark says */
+    assert_true(task.doubted); /* in spite of its mark */
     learn(40, now_ns, 0);
     expect(SCRUBBING_NOTHING, 0);
 }
 
-/* A leader or an operator found it. */
+/* A leader or an operator has found the damage. */
 static void damage_in_a_record_is_noticed_once(void **state)
 {
     (void)state;
@@ -205,14 +210,14 @@ static void reading_takes_half_of_the_time_between_two(void **state)
     expect(SCRUBBING_NEW, 80);
     assert_true(task.seconds == 10);
     learn(80, now_ns, 0);
-    expect(SCRUBBING_NEW, 40); /* nothing is known of its time */
+    expect(SCRUBBING_NEW, 40); /* its time is unknown */
     assert_true(task.seconds == 30);
     put_checkpoint(&mirror, JOB, 120, "a", "");
     expect(SCRUBBING_NEW, 120);
-    assert_true(task.seconds == 0); /* it has no bytes to speak of */
+    assert_true(task.seconds == 0); /* its size is nearly zero */
 }
 
-/* A look goes through the records of all jobs every few seconds. */
+/* The choice goes through the records of all jobs every few seconds. */
 static void a_record_is_decoded_once_until_it_changes(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* What a node sends to the object store: from the cluster's keys, one job at a time. */
+/*
+ * Tests of the files that a node uploads to the object store: from the cluster's keys, one job at a
+ * time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +65,7 @@ static void the_one_who_recorded_the_newest_sends_it(void **state)
     put_checkpoint(&mirror, JOB, 40, "b", "");
     put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
-    assert_int_equal(choose("b", false), STORING_NOTHING); /* 40 has been overtaken */
+    assert_int_equal(choose("b", false), STORING_NOTHING); /* 40 is superseded */
     assert_int_equal(choose("b", true), STORING_NOTHING);  /* leading or not */
 }
 
@@ -79,14 +82,14 @@ static void what_is_there_is_not_sent_again(void **state)
     (void)state;
     put_checkpoint(&mirror, JOB, 80, "a", "");
     put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
-    assert_sends("a", false, 80); /* of an earlier life */
+    assert_sends("a", false, 80); /* of an earlier run */
     put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     assert_int_equal(choose("a", false), STORING_NOTHING);
     put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 81); /* another manifest of that step */
     assert_sends("a", false, 80);
 }
 
-/* Not again before the mirror shows the record. */
+/* The node does not upload again before the mirror shows the record. */
 static void what_has_just_been_sent_is_not_sent_again(void **state)
 {
     (void)state;
@@ -115,7 +118,7 @@ static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
     assert_sends("a", false, 80);
     assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
     assert_int_equal(choose("a", false), STORING_NOTHING);
-    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* said before */
+    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* already reported */
     assert_sends("a", false, 80);
     assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
     put_checkpoint(&mirror, JOB, 120, "a", "");
@@ -133,12 +136,12 @@ static void others_help_when_it_is_on_its_way(void **state)
     put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_int_equal(choose("b", false), STORING_HELPS);
     assert_int_equal(chosen.step, 80);
-    assert_int_equal(choose("c", false), STORING_NOTHING); /* it has no part */
+    assert_int_equal(choose("c", false), STORING_NOTHING); /* c has no part */
     put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
-    assert_int_equal(choose("b", false), STORING_HELPS); /* with the one that is on its way */
+    assert_int_equal(choose("b", false), STORING_HELPS); /* with the upload in progress */
     assert_int_equal(chosen.step, 80);
     storing_succeeded(&memory, STORING_HELPS, JOB, chosen.manifest_sha256);
-    assert_int_equal(choose("b", false), STORING_NOTHING); /* once is enough */
+    assert_int_equal(choose("b", false), STORING_NOTHING); /* each node helps once */
     put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
     assert_int_equal(choose("b", false), STORING_HELPS);
@@ -160,9 +163,9 @@ static void whoever_will_send_tries_first(void **state)
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
     struct plan plan = {.workers = workers, .worker_count = ARRAY_COUNT(workers)};
-    assert_true(storing_will_send(&plan, "a")); /* the first one's node records what they make */
+    assert_true(storing_will_send(&plan, "a")); /* the first writer's node records their results */
     assert_false(storing_will_send(&plan, "b"));
-    plan.copies = 2; /* every node sends what it has written */
+    plan.copies = 2; /* every node uploads its own shares */
     assert_true(storing_will_send(&plan, "a"));
     assert_true(storing_will_send(&plan, "b"));
     assert_false(storing_will_send(&plan, "c"));

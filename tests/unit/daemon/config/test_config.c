@@ -1,6 +1,6 @@
 /*
- * Configuration: defaults, then the file, then the flags; every mistake is answered with its place;
- * and the example that is installed is true.
+ * Tests of the configuration: defaults, then the file, then the flags; every mistake is reported
+ * with its position; and the installed example is correct.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,10 @@ static void write_file(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* As if started with these arguments; the worker exists, so that it is not what is missing. */
+/*
+ * Load as if started with these arguments; the worker program exists, so that it is not reported as
+ * missing.
+ */
 static int load(struct config *config, struct error *error, const char *const *more)
 {
     char *arguments[ARGUMENTS_MAX] = {"firnd", "--config", path, "--worker", "/bin/true"};
@@ -207,7 +210,7 @@ static void test_flags_over_file(void **state)
     assert_int_equal(config.drain_timeout_ns, 5 * NS_PER_SECOND);
 }
 
-/* A mistake: nothing is written, and the words are at their place. */
+/* Check that a mistake is refused: nothing is written, and the error has the words @words. */
 static void check_refused(const char *text, const char *const *flags, const char *words)
 {
     struct config config, before;
@@ -359,7 +362,7 @@ static void test_all_mistakes_at_once(void **state)
     assert_int_equal(load(&config, &error, FLAGS("--check-config")), 1);
 }
 
-/* What the parser stumbles over hides no wrong value of another key. */
+/* A syntax error hides no wrong value of another key. */
 static void test_a_wrong_shape_hides_nothing(void **state)
 {
     static const struct {
@@ -424,7 +427,7 @@ static void read_example(struct bytes *ret_text)
         fail_msg("%s", error.text);
 }
 
-/* As installed everything is a comment, so it must say nothing but the defaults. */
+/* The example as installed is all comments: it must give exactly the defaults. */
 static void test_example_as_it_is(void **state)
 {
     struct bytes text = {0};
@@ -439,7 +442,9 @@ static void test_example_as_it_is(void **state)
     bytes_done(&text);
 }
 
-/* "#key: value" is a setting, "# words" a comment: with the former taken in, every key is known. */
+/*
+ * "#key: value" is a setting, "# words" a comment: with the settings enabled, every key is known.
+ */
 static void test_example_with_everything_set(void **state)
 {
     struct bytes text = {0};
@@ -455,9 +460,9 @@ static void test_example_with_everything_set(void **state)
             at[0] = '\n';
             settings++;
         }
-    assert_int_equal(settings, 33); /* all keys there are */
+    assert_int_equal(settings, 33); /* all existing keys */
     write_file((const char *)text.data);
-    make_token(token); /* the files of the example are not there */
+    make_token(token); /* the files of the example do not exist */
     if (load(&config, &error,
              FLAGS("--http-token", token, "--http-certificate", "", "--http-key", "",
                    "--http-authorities", "")))

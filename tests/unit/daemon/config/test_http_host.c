@@ -1,4 +1,4 @@
-/* Which names a request may use for this node: its own, and those that are configured. */
+/* Tests of the names that a request may use for this node: its own, and the configured ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void test_configured_names(void **state)
     assert_int_equal(http_names_check("a.example.org, .b.example.org,", &error), 0);
     assert_int_equal(http_names_check("a.example.org,http://b", &error), -EINVAL);
     assert_non_null(strstr(error.text, "\"http://b\""));
-    assert_int_equal(http_names_check(".", &error), -EINVAL); /* all names there are */
+    assert_int_equal(http_names_check(".", &error), -EINVAL); /* all names on this machine */
 }
 
 int main(void)

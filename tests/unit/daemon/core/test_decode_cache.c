@@ -1,4 +1,4 @@
-/* What a value of the mirror means is decoded once, for as long as the value stays. */
+/* Tests that a value of the mirror is decoded once, as long as the value does not change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void test_plans(void **state)
                      -EINVAL);
     assert_non_null(strstr(error.text, "job"));
     mirror_done(&mirror);
-    assert_int_equal(first->generation, 7); /* whoever has one keeps it */
+    assert_int_equal(first->generation, 7); /* every holder keeps its reference */
     assert_int_equal(newer->generation, 8);
     plan_free(first);
     plan_free(newer);

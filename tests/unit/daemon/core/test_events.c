@@ -1,4 +1,4 @@
-/* Events: one JSON line each, whatever the words; and no failure of the disk stops anyone. */
+/* Tests of events: one JSON line each, with any text; a disk failure stops no caller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void test_lines(void **state)
     bytes_done(&text);
 }
 
-/* Bytes that are not UTF-8 become question marks: the event is told all the same. */
+/* Bytes that are not UTF-8 become question marks: the event is written all the same. */
 static void test_words_that_are_no_text(void **state)
 {
     const struct event_facts facts = {.job = "demo", .node = "a", .pause_seconds = -1};

@@ -1,4 +1,4 @@
-/* The mirror against a plain list that is told the same. */
+/* Tests of the mirror against a plain list with the same updates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void test_snapshot_forgets_the_rest(void **state)
     mirror_done(&mirror);
 }
 
-/* A value is as long as the store says, not as long as the text that it is borrowed from. */
+/* A value has the length that the store gives, not the length of the borrowed text. */
 static void test_value_is_copied_to_its_length(void **state)
 {
     const struct kv_entry entry = {.key = "a", .value = "12345", .value_bytes = 2};
@@ -144,7 +144,7 @@ static void *new_meaning(char meaning)
     return memory;
 }
 
-/* What was made of a value lives as long as the value. */
+/* The decoded form of a value is freed with the value. */
 static void test_meaning_goes_with_its_value(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_meaning_goes_with_its_value(void **state)
     mirror_keep(&mirror, mirror_find(&mirror, "a"), new_meaning('A'), free);
     mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('?'), free);
     mirror_keep(&mirror, mirror_find(&mirror, "b"), new_meaning('B'), free);
-    assert_int_equal(apply(&mirror, false, "aa", "1", 3), 0); /* comes between them */
+    assert_int_equal(apply(&mirror, false, "aa", "1", 3), 0); /* a key between them */
     assert_int_equal(*(char *)mirror_find(&mirror, "a")->meaning, 'A');
     assert_null(mirror_find(&mirror, "aa")->meaning);
     assert_int_equal(*(char *)mirror_find(&mirror, "b")->meaning, 'B');

@@ -1,5 +1,7 @@
-/* What the outbox promises: the newest value of every key gets written, once, however long it
- * takes. */
+/*
+ * Tests of the outbox's guarantee: the newest value of every key gets written, once, however long
+ * it takes.
+ */
 #include "unit/daemon/store.h"
 
 #include <errno.h>
@@ -83,7 +85,7 @@ static void test_tried_again_until_written(void **state)
     put("a", "1");
     for (size_t i = 0; i < ARRAY_COUNT(failures); i++) {
         fake_answer(&store, failures[i]);
-        assert_false(store.in_flight); /* not at once: etcd would be flooded while it is away */
+        assert_false(store.in_flight); /* not at once: that would flood an etcd that is away */
         put("b", "2");
         assert_false(store.in_flight);
         fake_wait(&store);
@@ -95,7 +97,7 @@ static void test_tried_again_until_written(void **state)
     assert_int_equal(store.started, ARRAY_COUNT(failures) + 2);
 }
 
-/* The value that came while the failed one was in flight goes out, and only once. */
+/* The value that arrived while the failed value was in flight is written, and only once. */
 static void test_replaced_then_failed(void **state)
 {
     (void)state;
@@ -109,7 +111,10 @@ static void test_replaced_then_failed(void **state)
     assert_int_equal(store.started, 2);
 }
 
-/* A put that was given up cannot come back over a newer one: each counts on what it last knew. */
+/*
+ * A put that was given up cannot overwrite a newer value: each put is guarded by the last known
+ * revision.
+ */
 static void test_puts_are_guarded(void **state)
 {
     (void)state;
@@ -122,7 +127,7 @@ static void test_puts_are_guarded(void **state)
     fake_answer(&store, -ETIMEDOUT);
     fake_wait(&store);
     assert_int_equal(store.guard, 41);
-    fake_answer_changed(&store); /* the one that was given up went through after all */
+    fake_answer_changed(&store); /* the put that was given up succeeded after all */
     put("a", "3");
     fake_answer_read(&store, 42);
     expect_flight("a", "3");

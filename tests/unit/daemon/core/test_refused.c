@@ -1,4 +1,6 @@
-/* Which records a leader passes over, and whose word it takes for it. */
+/*
+ * Tests of the records that a leader skips, and of the workers whose reports it accepts for that.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +24,7 @@ static void test_a_record_is_refused_by_its_revision(void **state)
     refused_add(&refused, 7, "");
     assert_int_equal(refused.count, 1);
     assert_string_equal(refused_unasked(&refused, 7), "");
-    assert_null(refused_unasked(&refused, 8)); /* written anew */
+    assert_null(refused_unasked(&refused, 8)); /* rewritten */
 }
 
 static void test_damage_is_told_from_other_causes(void **state)
@@ -46,7 +48,7 @@ static void test_who_was_not_asked_is_kept_up_to_date(void **state)
     (void)state;
     refused_add(&refused, 7, "b+c");
     assert_string_equal(refused_unasked(&refused, 7), "b+c");
-    refused_add(&refused, 7, "c"); /* b is back, and does not have it either */
+    refused_add(&refused, 7, "c"); /* b is back, and lacks it, too */
     assert_string_equal(refused_unasked(&refused, 7), "c");
     assert_int_equal(refused.count, 1);
 }
@@ -98,7 +100,7 @@ static void test_only_a_worker_of_the_plan_is_a_witness(void **state)
     worker->phase = WORKER_DEAD;
     assert_null(refused_witness(plan, &seen, 1));
     worker->phase = WORKER_STUCK;
-    worker->generation--; /* it speaks of the plan before */
+    worker->generation--; /* its report is under the plan before */
     assert_null(refused_witness(plan, &seen, 1));
     worker->generation++;
     worker->slot = 63;

@@ -1,6 +1,6 @@
 /*
- * A view is what the leader decides from: every key in its place, other jobs' slots busy, damaged
- * keys refused where they matter and passed over where they do not.
+ * Tests of the view, the leader's input: every key in its place, slots of other jobs busy; a
+ * damaged key is an error if the decision depends on it, and skipped if not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void put_plan(struct mirror *mirror, const char *job, const char *leaf, u
     plan_free(plan);
 }
 
-/* In force, and from the checkpoint of @step. */
+/* Put a plan in force that restores the checkpoint of @step. */
 static void put_restoring_plan(struct mirror *mirror, const char *job, uint64_t step)
 {
     struct plan *plan = sample_plan();
@@ -214,11 +214,11 @@ static void test_plans_and_reports(void **state)
     put_report(&mirror, "demo", 7, "a");
     put_report(&mirror, "demo", 7, "b");
     put_report(&mirror, "demo", 8, "a");
-    put_report(&mirror, "demo", 6, "a");  /* of before */
+    put_report(&mirror, "demo", 6, "a");  /* of the generation before */
     put_report(&mirror, "demo", 70, "a"); /* not of 7 */
     put_report(&mirror, "demox", 7, "a"); /* of another job */
     put(&mirror, keys_said(key, CLUSTER, "demo", "reports/7/c"),
-        "{}"); /* damaged: as if it had not come */
+        "{}"); /* damaged: as if absent */
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.plan->generation, 7);
     assert_int_equal(view->view.next->generation, 8);
@@ -231,7 +231,7 @@ static void test_plans_and_reports(void **state)
     view_free(view);
     assert_non_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 7, "a"))->meaning);
     put_plan(&mirror, "demo", "generation", 8);
-    view = make_view(&mirror, "demo", 0); /* what was said of 7 is not kept in mind */
+    view = make_view(&mirror, "demo", 0); /* reports of 7 are not remembered */
     assert_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 7, "a"))->meaning);
     assert_non_null(mirror_find(&mirror, keys_report(key, CLUSTER, "demo", 8, "a"))->meaning);
     view_free(view);
@@ -272,7 +272,7 @@ static void test_wishes_and_words(void **state)
     assert_string_equal(view->state.state, "pausing");
     view_free(view);
 
-    /* A measurement of another generation says nothing about this one. */
+    /* A measurement under another generation does not count for this generation. */
     put_plan(&mirror, "demo", "generation", 9);
     view = make_view(&mirror, "demo", 0);
     assert_true(view->view.measured_step_seconds == 0);
@@ -281,7 +281,7 @@ static void test_wishes_and_words(void **state)
     assert_int_equal(view->view.frozen_layers, 1);
     view_free(view);
 
-    /* Words for people may be damaged; what decides may not. */
+    /* Messages for operators may be damaged; inputs of decisions may not. */
     put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
     put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
     view = make_view(&mirror, "demo", 0);
@@ -298,7 +298,9 @@ struct said {
     bool counts;
 };
 
-/* The view of a plan of generation 7 that follows 6 and resumes at step 30. */
+/*
+ * Check the progress in the view of a plan of generation 7 that follows 6 and resumes at step 30.
+ */
 static void check_progress(const struct said *said)
 {
     struct progress_record progress = {
@@ -335,7 +337,7 @@ static void test_progress_of_a_life_that_is_over(void **state)
 {
     static const struct said cases[] = {
         {PLAN_SOURCE_MEMORY, true, 7, 40, true},
-        {PLAN_SOURCE_MEMORY, true, 6, 40, true},  /* which goes on until 7 takes over */
+        {PLAN_SOURCE_MEMORY, true, 6, 40, true},  /* which continues until 7 takes over */
         {PLAN_SOURCE_MEMORY, true, 5, 40, false}, /* 6 may have begun from a checkpoint */
         {PLAN_SOURCE_MEMORY, false, 7, 40, true},
         {PLAN_SOURCE_MEMORY, false, 6, 30, true},
@@ -380,7 +382,7 @@ static void test_checkpoints(void **state)
     put_spec(&mirror, "demo");
     put_checkpoint(&mirror, "demo", 5, "a", "");
     put_checkpoint(&mirror, "demo", 50, "a", "");
-    put_checkpoint(&mirror, "demo", 400, "a", ""); /* after 50 in number, before it as plain text */
+    put_checkpoint(&mirror, "demo", 400, "a", ""); /* after 50 as a number, before it as text */
     put_checkpoint(&mirror, "other", 450, "a", "");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 400);
@@ -388,7 +390,7 @@ static void test_checkpoints(void **state)
     assert_false(view->view.finished);
     view_free(view);
 
-    view = make_view(&mirror, "demo", 400); /* known to be bad: the one before */
+    view = make_view(&mirror, "demo", 400); /* known to be damaged: the one before */
     assert_int_equal(view->view.checkpoint.step, 50);
     view_free(view);
     view = make_view(&mirror, "demo", 5);
@@ -407,7 +409,10 @@ static void test_checkpoints(void **state)
     mirror_done(&mirror);
 }
 
-/* Who could be asked did not have all of it: it is tried again when b or c is there, not before. */
+/*
+ * The nodes that could be asked lacked parts of it: the leader retries when b or c is back, not
+ * before.
+ */
 static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
 {
     struct mirror mirror = {0};
@@ -450,7 +455,7 @@ static void mark(struct mirror *mirror, uint64_t step, const char *damaged)
     checkpoint_record_done(&record);
 }
 
-/* By their records, and by what the leader has just found and not noted yet. */
+/* A checkpoint is damaged by its record, or by a finding of the leader that is not recorded yet. */
 static void test_damaged_checkpoints_are_passed_over_and_counted(void **state)
 {
     struct mirror mirror = {0};
@@ -486,8 +491,10 @@ static char *name_of(unsigned node, char ret_name[NAME_SIZE])
     return ret_name;
 }
 
-/* Whatever the number of its places and the length of their names, it is known where they are: it
- * would be taken for one in a shared folder, and for gone. */
+/*
+ * The view has the places of a checkpoint, whatever their number and the length of their names:
+ * without them the checkpoint would be taken for one in a shared folder, and for lost.
+ */
 static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
 {
     struct mirror mirror = {0};
@@ -513,7 +520,7 @@ static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
 
     remove_key(&mirror, keys_node(key, CLUSTER, name_of(7, name)));
     view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.checkpoint.step, 50); /* 8 has what 7 wrote */
+    assert_int_equal(view->view.checkpoint.step, 50); /* 8 has 7's checkpoint */
     view_free(view);
     remove_key(&mirror, keys_node(key, CLUSTER, name_of(8, name)));
     view = make_view(&mirror, "demo", 0);
@@ -524,7 +531,10 @@ static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
     mirror_done(&mirror);
 }
 
-/* While it is being read, what is before it matters, too: it may have to be given up for that. */
+/*
+ * While a checkpoint is read, the one before it matters, too: the leader may have to fall back to
+ * it.
+ */
 static void test_the_checkpoint_before_the_one_that_is_read(void **state)
 {
     struct mirror mirror = {0};
@@ -582,12 +592,12 @@ static void test_slots_of_other_jobs_are_busy(void **state)
     put_node(&mirror, "node0", false);
     put_node(&mirror, "node3", false);
     check_busy(&mirror, "demo", false);
-    put_plan(&mirror, "other", "next", 1); /* what is being prepared counts */
+    put_plan(&mirror, "other", "next", 1); /* the plan in preparation counts */
     check_busy(&mirror, "demo", true);
     check_busy(&mirror, "other", false);
     put_state(&mirror, "other", "running");
     check_busy(&mirror, "demo", true);
-    put_state(&mirror, "other", "completed"); /* over: its plan holds nothing any more */
+    put_state(&mirror, "other", "completed"); /* over: its plan holds no slots any more */
     check_busy(&mirror, "demo", false);
     put_state(&mirror, "other", "paused"); /* may still hand over */
     check_busy(&mirror, "demo", true);
@@ -606,7 +616,7 @@ static void put_phase(struct mirror *mirror, const char *node, enum worker_phase
     put_tree(mirror, keys_report(key, CLUSTER, "other", 3, node), node_report_encode(report));
 }
 
-/* Slot 0 of node3 is of a worker that the plan lets go, as all are when a job pauses. */
+/* Slot 0 of node3 has a worker that the plan releases, like all workers when a job pauses. */
 static void test_whoever_has_left_holds_no_slot(void **state)
 {
     static const struct {
@@ -661,11 +671,11 @@ static void test_jobs_at_rest(void **state)
     struct mirror mirror = {0};
 
     (void)state;
-    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* nothing is said of it yet */
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* no report yet */
     put_state(&mirror, "demo", "paused");
     assert_false(view_job_rests(&mirror, CLUSTER, "demo"));
     put_state(&mirror, "demo", "failed");
-    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* it is to run, as nobody says more */
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* it is to run, as no node reports more */
     put_wish(&mirror, "demo", RECORD_CANCELLED);
     assert_true(view_job_rests(&mirror, CLUSTER, "demo"));
     put_wish(&mirror, "demo", RECORD_RUNNING);

@@ -1,4 +1,4 @@
-/* Which requests for files of checkpoints are granted. */
+/* Tests of the requests for files of checkpoints that are granted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static int prepare(void **state)
     return 0;
 }
 
-/* A request for @rest with a proof under @key for @folder and @file. */
+/* Request @rest with a proof under @key for @folder and @file. */
 static int ask(const char *rest, const char *key, const char *folder, const char *file,
                uint64_t size_bytes, char ret_path[256])
 {
@@ -120,7 +120,7 @@ static void test_ranges_are_bounded(void **state)
     assert_int_equal(ask("step-0000000040/x", IN_FORCE, "step-0000000040", "x", 0, path), -EINVAL);
 }
 
-/* Whatever is asked, a path that is granted lies two names below the job's folder. */
+/* In any request, a granted path lies two names below the job's folder. */
 static void test_noise(void **state)
 {
     static const char letters[] = "step-0123456789./g%~\\part";

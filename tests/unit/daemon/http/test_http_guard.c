@@ -1,5 +1,7 @@
-/* Which HTTP connections stay: a newcomer finds room as long as somebody waits without asking, no
- * address keeps others out, and every connection has an end. */
+/*
+ * Tests of the HTTP connections that stay: a new one finds room as long as another one is idle, no
+ * address keeps others out, and every connection has a deadline.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -178,7 +180,7 @@ static void test_every_connection_has_an_end(void **state)
     assert_int_equal(http_guard_expire(&table->guard, 50), UINT64_MAX);
     assert_int_equal(visitor->visit, HTTP_VISIT_DISMISSED);
     assert_int_equal(dismissed_count, 1);
-    http_guard_waits(&table->guard, visitor, 51); /* what was under way ends late */
+    http_guard_waits(&table->guard, visitor, 51); /* the request in flight ends late */
     assert_int_equal(visitor->visit, HTTP_VISIT_DISMISSED);
     http_guard_leave(&table->guard, visitor);
     assert_int_equal(table->guard.counted, 0);

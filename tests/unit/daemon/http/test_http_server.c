@@ -1,5 +1,7 @@
-/* firnd's HTTP over real sockets: half requests keep nobody out, names of others are refused, and
- * files come from other threads. */
+/*
+ * Tests of firnd's HTTP over real sockets: incomplete requests block no client, foreign host names
+ * are refused, and other threads serve files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,7 @@
 #include "daemon/http/http_server.h"
 
 #define HALF_REQUESTS 420
-#define TURNS_MAX     20000 /* each waits a millisecond at most */
+#define TURNS_MAX     20000 /* at most a millisecond each */
 #define TRIES_MAX     5000
 
 struct node {
@@ -30,7 +32,7 @@ struct node {
     size_t answer_bytes;
 };
 
-/* A port that nobody listens at. */
+/* Take a port that no program listens at. */
 static void take_port(struct node *node)
 {
     socklen_t size = sizeof(node->address);
@@ -86,7 +88,7 @@ static int dial(struct node *node, const char *request)
     return client;
 }
 
-/* Let the server work until @client has all of its answer; closes @client. */
+/* Let the server work until @client has its whole answer; close @client. */
 static void hear(struct node *node, int client)
 {
     node->answer_bytes = 0;
@@ -122,11 +124,11 @@ static void test_half_requests_keep_nobody_out(void **state)
 
     for (unsigned i = 0; i < HALF_REQUESTS; i++)
         clients[i] = dial(node, "GET /v1/node HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ");
-    do /* the server waits a little before it takes them for what they are */
+    do /* the server waits a little before it closes idle connections */
         ask(node, "/metrics", "127.0.0.1");
     while (!memcmp(node->answer, "HTTP/1.1 503", 12) && ++tries < TRIES_MAX);
     assert_memory_equal(node->answer, "HTTP/1.1 200", 12);
-    hear(node, clients[0]); /* the oldest was dismissed, without an answer */
+    hear(node, clients[0]); /* the oldest was closed, without an answer */
     assert_int_equal(node->answer_bytes, 0);
     for (unsigned i = 1; i < HALF_REQUESTS; i++)
         close(clients[i]);
@@ -202,7 +204,7 @@ static void test_a_token_is_wanted_where_there_is_one(void **state)
     assert_memory_equal(node->answer, "HTTP/1.1 200", 12);
     ask_with(node, "/no-such-page", "Authorization: Bearer 0123456789abcdef");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
-    /* A worker has no token; without the job's key it gets nothing either. */
+    /* A worker has no token; without the job's key it gets no file, either. */
     ask_with(node, "/v1/jobs/demo/checkpoints/step-0000000001/manifest.json?at=0&bytes=1", "");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
 }

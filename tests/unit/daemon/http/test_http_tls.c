@@ -1,5 +1,7 @@
-/* firnd's HTTP over TLS with the client that nodes ask each other with: large answers come whole,
- * several at a time, and a certificate of another authority is refused before anything is shown. */
+/*
+ * Tests of firnd's HTTP over TLS with the client of the nodes: large answers arrive whole, several
+ * at a time; a certificate of another authority is refused before any data are sent.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,7 +253,7 @@ struct reading {
     int status;
 };
 
-/* As a worker does: one after the other over a connection that is kept. */
+/* Read ranges like a worker: one after the other over a kept connection. */
 static void *read_ranges(void *context)
 {
     struct reading *reading = context;
@@ -278,7 +280,10 @@ static void *read_ranges(void *context)
     return NULL;
 }
 
-/* What GnuTLS holds decrypted wakes no descriptor: the server must come back to it by itself. */
+/*
+ * Data that GnuTLS has decrypted and buffered wake no descriptor: the server must poll for them
+ * itself.
+ */
 static void test_ranges_do_not_wait_for_a_timer(void **state)
 {
     struct node *node = *state;

@@ -1,5 +1,7 @@
-/* What a node tells Prometheus: slots by state, a job's numbers only where rank 0 is, nothing that
- * is not known. */
+/*
+ * Tests of a node's metrics for Prometheus: slots by state, a job's numbers only on the node of
+ * rank 0, and no unknown values.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +27,7 @@ struct node {
 /* Node node0 of three slots: rank 0 on slot 0, rank 1 on slot 1; slot 2 is out of service. */
 static int begin(void **state)
 {
-    static char some_process; /* the page only asks whether there is one */
+    static char some_process; /* the page only tests it for NULL */
     struct node *node = calloc(1, sizeof(*node));
     assert_non_null(node);
     strcpy(node->config.cluster, "c");
@@ -135,7 +137,7 @@ static void test_alarms_and_drains(void **state)
     assert_has(page_of(node), "\nfirn_etcd_reachable 0\n");
 }
 
-/* Only under the plan that it was held for. */
+/* A job is reported as held only under the plan for which it was held. */
 static void test_a_job_that_is_held(void **state)
 {
     struct node *node = *state;
@@ -147,7 +149,7 @@ static void test_a_job_that_is_held(void **state)
     assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 0\n");
 }
 
-/* Each family once, with its help and type before its samples. */
+/* Each family is declared once, with its help and type before its samples. */
 static void test_every_sample_follows_its_family(void **state)
 {
     char *page = strdup(page_of(*state)), *rest = page, family[64] = "";

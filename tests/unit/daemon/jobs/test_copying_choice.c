@@ -1,4 +1,4 @@
-/* Which checkpoints get their missing copies back: the newest, then those that somebody pinned. */
+/* Tests of the checkpoints whose missing copies are restored: the newest, then the pinned ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,8 +63,8 @@ static void the_newest_comes_first(void **state)
     put_checkpoint(&mirror, JOB, 80, "a", "a+lost lost+b");
     assert_copies("a", 80, "lost");
     assert_copies("b", 80, "a");
-    assert_false(choose("a", 1)); /* the job wants none */
-    assert_false(choose("c", 2)); /* no worker there */
+    assert_false(choose("a", 1)); /* the job wants no copies */
+    assert_false(choose("c", 2)); /* c has no worker */
 }
 
 static void of_older_ones_the_pinned(void **state)
@@ -78,7 +78,7 @@ static void of_older_ones_the_pinned(void **state)
     put_pinned(60, "lost+a+b");
     assert_copies("b", 20, "a");
     put_pinned(20, "a+lost+b");
-    assert_false(choose("b", 2)); /* 40 is neither */
+    assert_false(choose("b", 2)); /* 40 is neither newest nor pinned */
 }
 
 int main(void)

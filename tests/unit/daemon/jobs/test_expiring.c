@@ -1,4 +1,4 @@
-/* Which records of checkpoints go: by number, by what was read back, by what is pinned. */
+/* Tests of the records of checkpoints that expire: by number, by scrubbing, by pins. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void put_record(uint64_t step, bool pinned, const char *damaged)
     checkpoint_record_done(&record);
 }
 
-/* @wanted: the steps that go, newest first, with a comma after each. */
+/* @wanted: the steps that expire, newest first, with a comma after each. */
 static void expect_gone(struct expiring *expiring, size_t capacity, const char *wanted)
 {
     struct kv_operation operations[MOST];
@@ -84,7 +84,10 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* One more than two, until the newest is known to be good. */
+/*
+ * The newest verified checkpoint is kept beyond the two newest ones, until one of these is
+ * verified.
+ */
 static void the_newest_that_is_good_stays_on_top(void **state)
 {
     (void)state;

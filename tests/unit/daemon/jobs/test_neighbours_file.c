@@ -1,4 +1,4 @@
-/* What one firnd has known of other nodes is there for the next one. */
+/* Tests that a new firnd has the other nodes that an earlier firnd knew. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Several workers see one full disk: one alarm begins, and ends with the last of them. */
+/* Several workers report one full disk: one alarm begins, and it ends with the last of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,10 @@ static void test_one_disk_is_one_alarm(void **state)
     assert_string_equal(slot_alarms_told(&alarms), "");
 }
 
-/* The worker of rank 0 and the one whose share is missing have different words for it. */
+/*
+ * The worker of rank 0 and the worker of the missing share report the failure with different
+ * messages.
+ */
 static void test_different_words_take_no_turns(void **state)
 {
     struct slot_alarms alarms = {0};

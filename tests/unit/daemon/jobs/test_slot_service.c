@@ -1,4 +1,7 @@
-/* Slots go out of service and come back: by themselves when their workers died, else by hand. */
+/*
+ * Tests of slots that go out of service and come back: by themselves if their workers died,
+ * otherwise by hand.
+ */
 #include "unit/daemon/store.h"
 
 #include "base/clock.h"
@@ -18,7 +21,7 @@ static struct fake_store store;
 static struct daemon *node;
 static unsigned published, mended; /* how often, and slots by bit */
 
-/* ---- what is around it ---- */
+/* ---- stubs ---- */
 
 void daemon_publish_self(struct daemon *daemon)
 {
@@ -101,7 +104,7 @@ static void a_slot_is_tried_again(void **state)
     assert_true(slot_service_take_out(node->slot_service, 1, "died again", true) == 2 * PAUSE_NS);
 }
 
-/* Each at its time. */
+/* Each slot is tried at its own time. */
 static void of_two_slots_the_first_is_tried_first(void **state)
 {
     (void)state;
@@ -135,7 +138,7 @@ static void excuse(int64_t revision)
     slot_service_sync(node->slot_service);
 }
 
-/* Once for each time that it is said, and not for what was said before. */
+/* An operator's request counts once for each time that it is made, and not for earlier failures. */
 static void an_operator_takes_all_back(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * The connection to a worker: one that breaks while the worker lives is made again. The worker is
- * this process, for one that is adopted is told by its socket alone.
+ * Tests of the connection to a worker: a broken connection to a living worker is made again. The
+ * worker is this process, because an adopted worker is identified by its socket alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,7 +185,7 @@ static void test_worker_that_is_not_understood_is_connected_again(void **state)
     worker_process_free(process);
 }
 
-/* A stopped worker accepts nobody, and must not stop the daemon with it. */
+/* A stopped worker accepts no connection, and must not block the daemon. */
 static void test_worker_that_accepts_nobody_is_not_waited_for(void **state)
 {
     struct fixture *fixture = *state;
@@ -211,7 +211,7 @@ static void on_killed(void *context, const char *job, unsigned slot, int exit_co
     exited_count++;
 }
 
-/* A "worker" that never makes its socket; this test's is there in its place. */
+/* The "worker" never makes its socket; a socket of this test is there in its place. */
 static void test_socket_of_another_process_is_not_the_workers(void **state)
 {
     static const struct worker_process_callbacks of_killed = {
@@ -244,7 +244,7 @@ static void test_socket_of_another_process_is_not_the_workers(void **state)
         fail_msg("%s", error.text);
     assert_int_equal(rename(aside, fixture->socket), 0);
     int connection = accept_connection(fixture);
-    assert_int_equal(recv(connection, &byte, 1, 0), 0); /* it has hung up */
+    assert_int_equal(recv(connection, &byte, 1, 0), 0); /* the daemon has hung up */
     close(connection);
     assert_int_equal(fixture->connected_count, 0);
     worker_process_kill(process);

@@ -1,5 +1,7 @@
-/* What the queue is told of each job: who waits, with how little it could do, and what was found
- * out about one that did not begin. */
+/*
+ * Tests of the queue's input for each job: whether it waits, the fewest slots that it needs, and
+ * the reason why it did not begin.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +21,7 @@
 #define NOW_NS 1000
 
 static struct mirror mirror;
-static struct queueing_need known; /* about every job */
+static struct queueing_need known; /* for every job */
 
 static int set_up(void **state)
 {
@@ -61,7 +63,10 @@ static void put_slots(const char *name, unsigned count)
     put_tree(&mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
 
-/* Six workers on slots 0 and 1 of node0, node1 and node2, and one on node3 that leaves. */
+/*
+ * Put a job with six workers on slots 0 and 1 of node0, node1 and node2, and one on node3 that
+ * leaves.
+ */
 static void put_running(const char *job)
 {
     struct plan *plan = sample_plan();
@@ -126,7 +131,7 @@ static void jobs_and_slots_are_counted(void **state)
     assert_int_equal(queueing.free, 3);
     assert_int_equal(queueing.free_now, 2);
     queueing_done(&queueing);
-    queueing = look("runs"); /* its own count as well */
+    queueing = look("runs"); /* its own slots count, too */
     assert_int_equal(queueing.free, 3);
     assert_int_equal(queueing_place(&queueing).kept, 2);
     queueing_done(&queueing);
@@ -145,10 +150,10 @@ static void who_did_not_begin_with_enough_needs_more(void **state)
     assert_int_equal(need.total, 2);
     queueing_done(&queueing);
     known = need;
-    queueing = look("next"); /* nobody stands behind it any more */
+    queueing = look("next"); /* no job is behind it any more */
     assert_int_equal(queueing_place(&queueing).kept_before, 0);
     queueing_done(&queueing);
-    put_slots("node1", 1); /* until there are others */
+    put_slots("node1", 1); /* until the slots change */
     queueing = look("next");
     assert_int_equal(queueing_place(&queueing).kept_before, 1);
     queueing_done(&queueing);

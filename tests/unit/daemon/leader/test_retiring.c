@@ -1,4 +1,7 @@
-/* The leader removes a job that is over, whole and only as it was chosen; nobody else does. */
+/*
+ * Tests that only the leader removes a job that is over, as a whole, and only if it is still as it
+ * was chosen.
+ */
 #include "unit/daemon/store.h"
 
 #include "base/clock.h"
@@ -15,7 +18,7 @@ static struct retiring *retiring;
 static bool leading, due;
 static unsigned removals;
 
-/* ---- what is around it ---- */
+/* ---- stubs ---- */
 
 bool election_leads(const struct election *election)
 {
@@ -78,7 +81,7 @@ static int setup(void **state)
     node->config = &config;
     node->kv = &store.kv;
     node->loop.loop = store.loop;
-    node->election = (struct election *)node; /* there is one */
+    node->election = (struct election *)node; /* an election exists */
     leading = due = true;
     removals = 0;
     return retiring_new(node, &retiring);
@@ -124,13 +127,13 @@ static void a_leader_believes_its_clock_after_a_while(void **state)
     answer(true);
     look();
     assert_int_equal(removals, 2);
-    answer(false); /* it has changed meanwhile: chosen anew */
+    answer(false); /* the job has changed meanwhile: chosen anew */
     due = false;
     look_often(3);
     assert_int_equal(removals, 2);
 }
 
-/* Nor one that has not seen all keys yet, or does not reach etcd. */
+/* A leader that has not seen all keys yet, or does not reach etcd, removes no job, either. */
 static void who_does_not_lead_removes_nothing(void **state)
 {
     (void)state;

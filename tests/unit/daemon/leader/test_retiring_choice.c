@@ -1,4 +1,7 @@
-/* Which jobs that are over leave the list, and when: none that anybody may still wait for. */
+/*
+ * Tests of the jobs that leave the list when they are over, and when: no job that a user may still
+ * wait for.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,14 +52,14 @@ static void jobs_go_when_their_time_is_over(void **state)
     (void)state;
     put_job("a", "completed", ENDED_NS, ENDED_NS + 3 * DAY_NS);
     put_job("b", "failed", ENDED_NS, ENDED_NS + 2 * DAY_NS);
-    put_job("c", "completed", ENDED_NS, 0); /* an older firnd did not say until when */
+    put_job("c", "completed", ENDED_NS, 0); /* an older firnd did not write a deadline */
     put_job("d", "running", ENDED_NS, 0);
     put_job("e", "paused", ENDED_NS, 0);
-    put_leaf(&mirror, "f", "spec", "{}"); /* nobody has looked at it yet */
+    put_leaf(&mirror, "f", "spec", "{}"); /* no leader has seen it yet */
     assert_false(choose(ENDED_NS + 2 * DAY_NS - 1));
     assert_true(choose(ENDED_NS + 2 * DAY_NS));
     assert_string_equal(chosen.name, "b");
-    assert_true(choose(ENDED_NS + 3 * DAY_NS)); /* b first, as long as it is there */
+    assert_true(choose(ENDED_NS + 3 * DAY_NS)); /* b first, as long as it exists */
     assert_string_equal(chosen.name, "b");
     remove_key(&mirror, "/firn/v1/c/jobs/b/spec");
     assert_true(choose(ENDED_NS + 3 * DAY_NS));
@@ -105,7 +108,7 @@ static void of_too_many_the_oldest_go_but_none_in_its_first_hour(void **state)
     assert_false(choose(ENDED_NS + HOUR_NS + 1000));
 }
 
-/* What the object store has not got yet would be sent by nobody. */
+/* No node would upload a checkpoint that the object store still lacks. */
 static void the_last_checkpoint_is_sent_first(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What a node says of its CPU slots' speed: measured once beside everything else, and kept. */
+/* Tests of a node's measured speed of CPU slots: measured once, in the background, and kept. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "daemon/node/cpu_rates.h"
 
 #define ARITHMETIC "OpenBLAS 0.3.21 SkylakeX, kernels 2, 3 threads"
-#define TURN_US    (10 * 1000 * 1000) /* a turn of the loop that brings nothing fails the test */
+#define TURN_US    (10 * 1000 * 1000) /* a turn of the loop without an event for so long fails */
 
 static char folder[] = "/tmp/firn-test-rates-XXXXXX";
 static struct config config = {.threads = 3};
@@ -24,7 +24,7 @@ static struct event_loop loop;
 static struct record_rates told;
 static unsigned told_count, failed_count;
 
-/* A program in place of firn-worker. */
+/* Make a program in place of firn-worker. */
 static void make_worker(const char *command)
 {
     snprintf(config.worker, sizeof(config.worker), "%s/worker", folder);
@@ -56,7 +56,7 @@ static struct cpu_rates *start(void)
                                                                  .context = &loop},
                                      &rates),
                      0);
-    assert_int_equal(told_count + failed_count, 0); /* it is not waited for */
+    assert_int_equal(told_count + failed_count, 0); /* the caller does not wait */
     return rates;
 }
 
@@ -123,7 +123,7 @@ static void what_was_measured_is_kept(void **state)
     assert_true(told.f32_flops == 1.1e11 && told.memory_bytes == 2e10);
     assert_int_equal(cpu_rates_recall(&config, ARITHMETIC, &rates), 0);
     assert_true(rates.f32_flops == 1.1e11);
-    /* Other threads or kernels: nobody has measured these. */
+    /* Other threads or kernels: no measurement exists for them. */
     assert_int_equal(
         cpu_rates_recall(&config, "OpenBLAS 0.3.21 SkylakeX, kernels 2, 30 threads", &rates),
         -ENOENT);

@@ -1,4 +1,7 @@
-/* What a node says of its GPUs' speed: asked of a worker once, kept, and asked again of others. */
+/*
+ * Tests of a node's measured speed of GPUs: a worker measures them once, the result is kept, and
+ * other GPUs are measured anew.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +23,7 @@ static struct config config;
 static struct gpu_list list;
 static struct node_record self;
 
-/* A program in place of firn-worker. */
+/* Make a program in place of firn-worker. */
 static void make_worker(const char *line)
 {
     snprintf(config.worker, sizeof(config.worker), "%s/worker", folder);
@@ -72,9 +75,9 @@ static void what_was_measured_is_kept(void **state)
     assert_true(self.rates.bf16_flops == 6.9e14);
     make_worker("");
     gpu_rates_describe(&config, &list, &self);
-    assert_true(self.rates.bf16_flops == 6.9e14); /* without being asked again */
+    assert_true(self.rates.bf16_flops == 6.9e14); /* without a new measurement */
     snprintf(self.arithmetic, sizeof(self.arithmetic), "NVIDIA H200, kernels 21");
-    gpu_rates_describe(&config, &list, &self); /* other devices: nobody has measured these */
+    gpu_rates_describe(&config, &list, &self); /* other devices: not measured yet */
     assert_true(self.rates.bf16_flops == 0.0 && self.rates.link_bytes == 0.0);
     make_worker("bf16 7e14 tf32 4e14 f32 5e13 memory 2e12 host 5e10 nccl 0");
     gpu_rates_describe(&config, &list, &self);
@@ -97,7 +100,7 @@ static void nvlink_counts_where_it_is_used(void **state)
     assert_false(gpu_rates_linked(&list));
     setup(NULL);
     list.gpus[0].paths[1] = list.gpus[1].paths[0] = GPU_PATH_NVLINK;
-    make_worker(LINE "0"); /* nothing that would go over it */
+    make_worker(LINE "0"); /* no traffic would use it */
     gpu_rates_describe(&config, &list, &self);
     assert_true(self.rates.link_bytes == 5.3e10);
 }

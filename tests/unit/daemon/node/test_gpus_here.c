@@ -1,5 +1,7 @@
-/* The GPUs of this machine by its own NVML, which nothing but a machine with GPUs has: make
- * gpu-check runs it there, and then one that is not found is a failure. */
+/*
+ * Tests of this machine's GPUs by its own NVML, which exists only on machines with GPUs: make
+ * gpu-check runs the tests there, and then a missing GPU is a failure.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Ports of links that another program has are found when firnd starts. */
+/* Tests that firnd detects at its start that another program uses a link port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 static char folder[] = "/tmp/firn-test-ports-XXXXXX";
 static struct config config;
 
-/* Another program's: listening at a port of @host that the kernel has chosen. */
+/* Listen as another program, at a port of @host that the kernel has chosen. */
 static int listen_somewhere(const char *host, unsigned *ret_port)
 {
     struct node_address address;
-    struct sockaddr_in6 bound; /* the larger one, with the port at the same place */
+    struct sockaddr_in6 bound; /* the larger type, with the port at the same offset */
     socklen_t size = sizeof(bound);
 
     assert_int_equal(node_address_host(host, 0, &address), 0);
@@ -66,7 +66,7 @@ static void a_taken_port_is_named(void **state)
     }
 }
 
-/* A worker of the firnd before this one trains on and is taken over. */
+/* A worker of the earlier firnd trains on and is adopted. */
 static void a_port_with_a_worker_is_left_alone(void **state)
 {
     struct error error = {0};
@@ -87,7 +87,7 @@ static void an_address_of_another_machine(void **state)
     struct error error = {0};
 
     (void)state;
-    snprintf(config.address, sizeof(config.address), "192.0.2.1"); /* for documents: nobody's */
+    snprintf(config.address, sizeof(config.address), "192.0.2.1"); /* reserved for documents */
     config.link_port = 7600;
     assert_int_equal(link_ports_check(&config, 1, &error), -EADDRNOTAVAIL);
     assert_non_null(strstr(error.text, "address: cannot listen at 192.0.2.1:7600"));

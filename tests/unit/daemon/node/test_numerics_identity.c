@@ -1,5 +1,7 @@
-/* What a node says that it computes with, and of its version: asked of a worker program that
- * answers, or does not. */
+/*
+ * Tests of a node's reported arithmetic and version: from a worker program that answers, or does
+ * not.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +24,7 @@ static char program[] = "/tmp/firn-test-worker-XXXXXX";
 static struct config config;
 static struct node_record self;
 
-/* A program in place of firn-worker. */
+/* Make a program in place of firn-worker. */
 static void make_worker(const char *script)
 {
     strcpy(program + sizeof(program) - 7, "XXXXXX");
@@ -66,7 +68,9 @@ static void a_gpu_needs_no_more_than_the_workers_word(void **state)
     unlink(program);
 }
 
-/* One of each kind is asked for; who does not answer, and the fifth kind, are out of service. */
+/*
+ * One GPU of each kind is queried; GPUs without an answer, and the fifth kind, are out of service.
+ */
 static void each_kind_of_gpu_is_asked_for(void **state)
 {
     static const char *const names[] = {"B", "A", "old", "B", "A", "C", "D", "E"};
@@ -99,7 +103,7 @@ static void each_kind_of_gpu_is_asked_for(void **state)
     unlink(program);
 }
 
-/* An operator's look at it tells nobody what it computes with. */
+/* An operator's mend does not reveal the arithmetic of a slot. */
 static void the_unknown_is_not_excused(void **state)
 {
     struct daemon *daemon = calloc(1, sizeof(*daemon));

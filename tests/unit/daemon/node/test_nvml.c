@@ -1,4 +1,4 @@
-/* The list of GPUs and their health, read from a library that pretends (fake_nvml.c). */
+/* Tests of the list of GPUs and their health, from a fake library (fake_nvml.c). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void test_absent(void **state)
     nvml_close(nvml);
 }
 
-/* 0 and 1 are linked, 2 and 3 reach a switch; 0, 1 and 2 hang on one processor. */
+/* 0 and 1 are linked, 2 and 3 reach a switch; 0, 1 and 2 are attached to one processor. */
 static void test_topology(void **state)
 {
     (void)state;
@@ -138,7 +138,9 @@ static void tell_xid(unsigned gpu, unsigned long long xid)
     fake->events[fake->event_count++].xid = xid;
 }
 
-/* What a program does to itself is no fault of the device; a grave error outlasts a harmless one.
+/*
+ * An error that a program causes itself is no fault of the device; a severe error outlasts a
+ * harmless one.
  */
 static void test_xid(void **state)
 {
@@ -171,7 +173,7 @@ static void test_slots(void **state)
     assert_int_equal(self.slots[1].thread_count, 4);
     assert_int_equal(self.slots[1].memory_bytes, 78ull << 30);
     assert_string_equal(self.slots[1].bad, "");
-    assert_non_null(strstr(self.slots[2].bad, "MIG")); /* keeps its number */
+    assert_non_null(strstr(self.slots[2].bad, "MIG")); /* keeps its index */
     assert_false(gpu_slots_update(&list, &self));
     tell_xid(1, 79);
     nvml_look(nvml, &list);

@@ -1,4 +1,4 @@
-/* One node's agent, event by event. Slots out of service: test_agent_slots.c. */
+/* Tests of one node's agent, event by event. test_agent_slots.c tests slots out of service. */
 #include "unit/elastic/agent_rig.h"
 
 static void a_fresh_worker_is_prepared_and_then_switched(void **state)
@@ -18,7 +18,7 @@ static void a_fresh_worker_is_prepared_and_then_switched(void **state)
     feed_status(3, 7, WORKER_RUNNING, 1);
     assert_reported(3, WORKER_RUNNING);
     assert_int_equal(entry_of(3)->instance, 7);
-    /* And then nothing more. */
+    /* The agent sends nothing more after that. */
     feed_status(3, 7, WORKER_RUNNING, 1);
     assert_int_equal(actions.count, 0);
     feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){3}, NULL));
@@ -50,7 +50,7 @@ static void a_dead_worker_is_reported_without_state_and_not_replaced(void **stat
     assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
     feed_tick(now_ns + 100 * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
-    /* The next plan may want a new one there. */
+    /* The next plan may need a new worker on this slot. */
     feed_plan(AGENT_PLAN, make_plan(2, false, 2, (unsigned[]){0, 1}, (uint64_t[]){10, 0}));
     assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 1);
@@ -78,7 +78,7 @@ static void preparing_starts_what_is_missing_and_touches_nobody_else(void **stat
     assert_int_equal(count_of(AGENT_SEND_PREPARE, 2), 1);
     feed_status(2, 12, WORKER_PREPARED, 2);
     assert_reported(2, WORKER_PREPARED);
-    assert_int_equal(last_report.generation, 1); /* it speaks of the plan in force */
+    assert_int_equal(last_report.generation, 1); /* the report is under the plan in force */
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 2), 0);
     feed_plan(AGENT_PLAN, make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
     for (unsigned slot = 0; slot < 3; slot++)
@@ -115,7 +115,7 @@ static void a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one(void 
     assert_int_equal(count_of(AGENT_SEND_STOP, 2), 1);
 }
 
-/* The leader hears that a worker has left before its process is gone. */
+/* The agent reports a worker as left before its process has exited. */
 static void a_leaver_makes_room_for_the_next_plan(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void one_sent_away_makes_room_for_the_next_plan(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 2), 1);
 }
 
-/* But one that was meant and is gone is told, so that the plan is given up. */
+/* The agent reports a prepared worker that died, so that the leader drops the plan. */
 static void one_prepared_and_dead_is_not_replaced(void **state)
 {
     (void)state;
@@ -156,7 +156,10 @@ static void one_prepared_and_dead_is_not_replaced(void **state)
     assert_reported(2, WORKER_DEAD);
 }
 
-/* It had read a checkpoint for a plan that never came up, and says so when the next one calls. */
+/*
+ * The worker has read a checkpoint for a plan that never began, and reports it when the next plan
+ * calls.
+ */
 static void one_that_got_state_on_the_way_is_switched(void **state)
 {
     (void)state;
@@ -174,7 +177,9 @@ static void one_that_got_state_on_the_way_is_switched(void **state)
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 0);
 }
 
-/* The same number, another plan: what was prepared for the first is not ready for the second. */
+/*
+ * Two plans have the same number: a worker prepared for the first plan is not ready for the second.
+ */
 static void prepared_means_for_this_very_plan(void **state)
 {
     (void)state;
@@ -200,7 +205,7 @@ static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
     assert_null(entry_of(1));
 }
 
-/* The answer to a failure of the generation before: one process of this node goes on. */
+/* Recover from a failure of the generation before: one process of this node continues. */
 static void go_on_with(uint64_t generation, enum plan_source source, unsigned slot)
 {
     struct plan *plan = make_plan(generation, false, 1, &slot, (uint64_t[]){10 + slot});
@@ -221,10 +226,12 @@ static void going_back_stops_whom_it_leaves_out(void **state)
     feed_tick(now_ns + 1);
     assert_int_equal(count_of(AGENT_KILL, 1), 1);
     feed_tick(now_ns + TIMEOUT_NS);
-    assert_int_equal(actions.count, 0); /* once is enough */
+    assert_int_equal(actions.count, 0); /* the agent sends it once */
 }
 
-/* Slot 1, which a dying node may have accused, while slot 0 goes on from what survives. */
+/*
+ * Leave slot 1 out (a dying node may have accused it); slot 0 continues from the surviving state.
+ */
 static void leave_out_one(void)
 {
     run_two();
@@ -242,13 +249,13 @@ static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
     assert_int_equal(entry_of(1)->held_unit_count, 4);
     feed_tick(now_ns + TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
-    /* Generation 2 has failed, too, and 3 goes on from what this one kept. */
+    /* Generation 2 has failed, too. Generation 3 continues from the state that this worker kept. */
     go_on_with(3, PLAN_SOURCE_MEMORY, 1);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 1), 1);
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 0);
 }
 
-/* It may stand still, and nobody of another node is needed for its next commit. */
+/* The worker may hang, and its next commit needs no rank of another node. */
 static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void **state)
 {
     (void)state;
@@ -266,7 +273,7 @@ static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void *
     }
 }
 
-/* It may be training on beside the others. */
+/* The worker may be training in parallel to the others. */
 static void one_that_does_not_step_aside_is_stopped(void **state)
 {
     (void)state;
@@ -288,7 +295,10 @@ static void one_aside_goes_after_a_while(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
-/* The plan in force trains, or none would be prepared: what this one kept is of no use. */
+/*
+ * A plan is prepared only while the plan in force trains: the state that this worker kept is
+ * useless.
+ */
 static void one_aside_makes_room_for_a_new_worker(void **state)
 {
     (void)state;
@@ -321,7 +331,7 @@ static void one_aside_goes_when_a_planned_plan_follows(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
-/* Its state may be the last there is, until an unplanned plan says otherwise. */
+/* The worker's state may be the last replica, until an unplanned plan leaves it out. */
 static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
 {
     (void)state;
@@ -335,7 +345,7 @@ static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
-/* Its node was cut off while generation 2 went on without it, and hears of generation 3 first. */
+/* The node was cut off while generation 2 ran without it, and reads generation 3 first. */
 static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
 {
     (void)state;
@@ -347,7 +357,10 @@ static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
     assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1);
 }
 
-/* It was cut off with a whole generation, and trained on: no boundary of its own is 3's. */
+/*
+ * The worker trained on in a generation that was cut off as a whole: no boundary of its own is
+ * generation 3's.
+ */
 static void one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
 {
     (void)state;
@@ -355,8 +368,8 @@ static void one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
     struct plan *plan = make_plan(3, true, 1, (unsigned[]){0}, (uint64_t[]){0});
     plan->follows = 2;
     feed_plan(AGENT_PLAN, plan);
-    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1); /* has a rank, for another process */
-    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1); /* has none */
+    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1); /* its rank is for another process */
+    assert_int_equal(count_of(AGENT_SEND_STOP, 1), 1); /* this worker has no rank */
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 0) + count_of(AGENT_SEND_SWITCH, 1), 0);
     feed_exit(0, 0);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
@@ -402,7 +415,7 @@ static void a_new_daemon_picks_up_running_workers(void **state)
     feed_up(0);
     feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-    assert_int_equal(last_report.generation, 0); /* it has not said who it is */
+    assert_int_equal(last_report.generation, 0); /* the worker has not sent its hello yet */
     feed_status(0, 10, WORKER_RUNNING, 5);
     assert_reported(0, WORKER_RUNNING);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 0);
@@ -417,14 +430,14 @@ static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
     before.workers[0] = (struct worker_report){
         .slot = 0, .instance = 10, .phase = WORKER_RUNNING, .generation = 5, .held_unit_count = 4};
     step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
-    /* Any process would do in this plan, but not in a generation that has begun. */
+    /* Any process may take the rank in this plan, but not in a generation that has begun. */
     feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     assert_reported(0, WORKER_DEAD);
     assert_int_equal(entry_of(0)->held_unit_count, 0);
 }
 
-/* Found running, and dead before it has said who it is: it may have committed steps. */
+/* firnd found the worker running, and it died before its hello: it may have committed steps. */
 static void one_that_is_found_and_dies_unheard_is_missed(void **state)
 {
     (void)state;
@@ -436,7 +449,7 @@ static void one_that_is_found_and_dies_unheard_is_missed(void **state)
     step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
     feed_up(0);
     feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
-    assert_int_equal(last_report.generation, 0); /* nothing is said of it before it speaks */
+    assert_int_equal(last_report.generation, 0); /* no report about the worker before its hello */
     feed_exit(0, -9);
     feed_tick(now_ns + 100 * TIMEOUT_NS);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
@@ -444,7 +457,7 @@ static void one_that_is_found_and_dies_unheard_is_missed(void **state)
     assert_int_equal(entry_of(0)->generation, 5);
 }
 
-/* Each on a slot of its own; one that never came into a generation is simply started again. */
+/* Each worker has its own slot. A worker that never entered a generation is simply restarted. */
 static void whoever_was_in_a_generation_is_missed(void **state)
 {
     (void)state;
@@ -503,7 +516,10 @@ static void a_refusal_is_final_and_told(void **state)
     assert_int_equal(entry_of(0)->cause, CAUSE_DIVERGED);
 }
 
-/* Made before this node was upgraded: nothing is started for it, and the leader hears why. */
+/*
+ * The plan is older than the node's upgrade: the agent starts nothing for it and reports the
+ * reason.
+ */
 static void a_plan_for_another_version_starts_nothing(void **state)
 {
     (void)state;
@@ -543,7 +559,10 @@ static void it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
     assert_false(agent_rests(agent));
 }
 
-/* Only a fresh one is started: whoever has state to keep or to give is there, or is missed. */
+/*
+ * The agent starts only fresh workers: a worker with state to keep or to send is present, or
+ * reported missing.
+ */
 static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
 {
     (void)state;
@@ -559,7 +578,7 @@ static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
     assert_int_equal(count_of(AGENT_SPAWN, 5), 0);
 }
 
-/* A plan that another version wrote, or a damaged one. */
+/* Another version wrote the plan, or the plan is damaged. */
 static void slots_that_no_node_has_are_passed_over(void **state)
 {
     (void)state;
@@ -569,7 +588,7 @@ static void slots_that_no_node_has_are_passed_over(void **state)
     assert_int_equal(last_report.worker_count, 1);
 }
 
-/* Both are gone after a long life, of which nothing ill is known. */
+/* Both workers have exited after a long run, without a failure. */
 static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
 {
     (void)state;
@@ -588,7 +607,10 @@ static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
     assert_true(agent_rests(agent));
 }
 
-/* Its state may be the last there is; but what it says once more does not keep it longer. */
+/*
+ * The worker's state may be the last replica; but a repeated status does not keep the worker
+ * longer.
+ */
 static void one_that_is_stuck_and_left_out_is_kept_for_a_while(void **state)
 {
     (void)state;
@@ -615,7 +637,7 @@ static void old_news_is_ignored(void **state)
     assert_int_equal(actions.count, 0);
     feed_plan(AGENT_NEXT, make_plan(3, true, 1, (unsigned[]){5}, NULL));
     assert_int_equal(actions.count, 0);
-    feed_status(9, 1, WORKER_RUNNING, 1); /* nobody is there */
+    feed_status(9, 1, WORKER_RUNNING, 1); /* no process is there */
     assert_int_equal(actions.count, 0);
     feed_exit(9, 0);
     assert_int_equal(actions.count, 0);

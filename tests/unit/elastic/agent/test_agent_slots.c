@@ -195,7 +195,7 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
     assert_reported(0, WORKER_BAD);
     assert_string_equal(entry_of(0)->text, "other gradients");
     assert_int_equal(entry_of(0)->held_unit_count, 0); /* no worker may take it */
-    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* the same status again */
+    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* once more */
     assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
     feed_exit(0, 0);
     feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));

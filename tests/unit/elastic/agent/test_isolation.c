@@ -1,4 +1,4 @@
-/* Is it this node alone that does not reach etcd? Every answer at every time of a lease. */
+/* Tests whether this node alone fails to reach etcd: every answer at every time of a lease. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void a_lease_that_was_renewed_is_no_reason_to_ask(void **state)
 {
     (void)state;
     view.left_ns = TTL_NS * 2 / 3; /* the next renewal is due */
-    view.reaching = 4;             /* what they answered once does not matter */
+    view.reaching = 4;             /* earlier answers do not matter */
     assert_int_equal(isolation_judge(&view), ISOLATION_NONE);
     assert_false(isolation_doubts(view.left_ns, TTL_NS));
 }
@@ -47,7 +47,7 @@ static void before_the_lease_can_end_it_holds_unless_others_are_no_better_off(vo
     for (unsigned left = 0; left < 2; left++) {
         view.left_ns = left * TTL_NS / 10;
         view.reaching = view.away = 0;
-        assert_int_equal(isolation_judge(&view), ISOLATION_ALONE); /* nobody answers */
+        assert_int_equal(isolation_judge(&view), ISOLATION_ALONE); /* no neighbour answers */
         view.away = 1;
         assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
         view.reaching = 1;
@@ -65,7 +65,7 @@ static void without_neighbours_nobody_can_take_the_job_over(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
 }
 
-/* One that was registered earlier is back, and reaches etcd. */
+/* A neighbour that was registered earlier is back, and reaches etcd. */
 static void without_neighbours_the_word_of_earlier_ones_counts(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state
     assert_int_equal(isolation_judge(&view), ISOLATION_ALONE);
 }
 
-/* A step that commits when the order comes is over before another node may begin. */
+/* A step that commits when the order arrives is over before another node may begin. */
 static void there_is_time_left_when_it_holds(void **state)
 {
     (void)state;
@@ -99,13 +99,13 @@ static void there_is_time_left_when_it_holds(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_DOUBT);
 }
 
-/* The question is asked only for the one node that could go on by itself. */
+/* The node asks only if it could continue by itself. */
 static void only_a_node_with_all_workers_is_alone(void **state)
 {
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}};
     struct plan plan = {.worker_count = 2, .donor_count = 1, .workers = workers};
-    assert_string_equal(plan_lone_node(&plan), "a"); /* b only hands over */
+    assert_string_equal(plan_lone_node(&plan), "a"); /* b is only a donor */
     plan.worker_count = 3;
     plan.donor_count = 0;
     assert_null(plan_lone_node(&plan));

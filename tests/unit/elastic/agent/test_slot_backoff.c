@@ -1,4 +1,7 @@
-/* Slots come back by themselves: after pauses that double, and an hour without trouble forgets. */
+/*
+ * Tests that slots return by themselves after pauses that double, and that an hour without a
+ * failure resets the pause.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +27,7 @@ static void pauses_double_up_to_four_hours(void **state)
         assert_false(slot_backoff_watches(&slot, until_ns - 1));
         assert_false(slot_backoff_try(&slot, until_ns - 1, TIMEOUT_NS));
         assert_true(slot_backoff_try(&slot, until_ns, TIMEOUT_NS));
-        assert_false(slot_backoff_try(&slot, until_ns, TIMEOUT_NS)); /* it is in service already */
+        assert_false(slot_backoff_try(&slot, until_ns, TIMEOUT_NS)); /* already in service */
         now_ns = until_ns + 59 * MINUTE_NS;
         assert_true(slot_backoff_watches(&slot, now_ns));
     }
@@ -43,7 +46,7 @@ static void an_hour_forgets(void **state)
                 back_ns + 65 * MINUTE_NS);
 }
 
-/* Two jobs may find the same slot bad. */
+/* Two jobs may find the same slot bad: the pause is not extended. */
 static void who_is_out_stays_out_no_longer(void **state)
 {
     struct slot_backoff slot = {0};

@@ -1,4 +1,7 @@
-/* Whose disk fails sits out the next checkpoints, as long as others can write its part. */
+/*
+ * Tests that a rank with a failing disk skips the next checkpoints if another rank can write its
+ * share.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +31,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The next checkpoint; a digit for each rank that sits it out. */
+/* Begin the next checkpoint; return a digit for each rank that skips it. */
 static const char *begin(void)
 {
     static char text[8];
@@ -46,14 +49,14 @@ static void fails(unsigned rank)
 {
     const struct checkpoint_writers_unable unable = {.count = 1, .ranks = {rank}};
     checkpoint_writers_hear(&writers, step, &unable, step - 10);
-    checkpoint_writers_hear(&writers, step, &unable, step - 10); /* every commit says it again */
+    checkpoint_writers_hear(&writers, step, &unable, step - 10); /* every commit repeats it */
 }
 
 static void succeeds(void)
 {
     const struct checkpoint_writers_unable before = {.count = 1, .ranks = {3}};
     checkpoint_writers_hear(&writers, step - 10, &before,
-                            step); /* of which one failed, not this one */
+                            step); /* one checkpoint failed, not this one */
 }
 
 static void nobody_sits_out_at_first(void **state)
@@ -92,7 +95,7 @@ static void who_has_recovered_is_as_new(void **state)
     assert_int_equal(writers.count, 1);
     assert_string_equal(begin(), "");
     succeeds();
-    assert_int_equal(writers.count, 1); /* its copies may still fail */
+    assert_int_equal(writers.count, 1); /* the node's copies may still fail */
     begin();
     assert_int_equal(writers.count, 0);
     fails(3);
@@ -100,7 +103,7 @@ static void who_has_recovered_is_as_new(void **state)
     assert_string_equal(begin(), "");
 }
 
-/* With copies the shares are durable first; what is noted of the others' may fail then. */
+/* With copies the shares are durable first; the marks of the other ranks may fail afterwards. */
 static void who_fails_after_all_have_written(void **state)
 {
     const struct checkpoint_writers_unable unable = {.count = 1, .ranks = {3}};
@@ -115,7 +118,7 @@ static void who_fails_after_all_have_written(void **state)
     }
 }
 
-/* One is tried while the other sits out: what one can do says nothing of the other. */
+/* Each rank is retried while the other skips: the result of one says nothing about the other. */
 static void two_of_different_stages(void **state)
 {
     (void)state;
@@ -123,7 +126,7 @@ static void two_of_different_stages(void **state)
     fails(2);
     assert_string_equal(begin(), "2");
     fails(3);
-    assert_string_equal(begin(), "3"); /* 2 is tried, and fails */
+    assert_string_equal(begin(), "3"); /* rank 2 is retried, and fails */
     fails(2);
     assert_string_equal(begin(), "2");
     fails(3);
@@ -153,7 +156,7 @@ static void the_root_writes(void **state)
     assert_string_equal(begin(), "");
 }
 
-/* Its disk is where they all write, and where it keeps copies. */
+/* All ranks of the node write to its disk, and the node keeps its copies there. */
 static void with_copies_the_node_sits_out(void **state)
 {
     (void)state;
@@ -167,7 +170,9 @@ static void with_copies_the_node_sits_out(void **state)
     assert_string_equal(begin(), "");
 }
 
-/* The same boundary again, as at the end of a job: each time counts, and what is said of it once.
+/*
+ * The same boundary is written again, as at the end of a job: each attempt counts, each report
+ * counts once.
  */
 static void a_step_that_is_written_again(void **state)
 {

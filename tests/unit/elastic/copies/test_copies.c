@@ -1,4 +1,4 @@
-/* Where copies of checkpoints go, and what a commit record says of their places. */
+/* Tests of the placement of copies of checkpoints, and of the places in a commit record. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,10 @@
 
 #define NODES_MAX 12
 
-/* @domains: a letter for each node's domain; '.' for none. A worker on each, two where @pairs. */
+/*
+ * Make a plan with one worker on each node, or two if @pairs. @domains: a letter for each node's
+ * domain; '.': none.
+ */
 static struct plan *make(const char *domains, unsigned copies, bool pairs,
                          struct member nodes[NODES_MAX])
 {
@@ -35,7 +38,10 @@ static struct plan *make(const char *domains, unsigned copies, bool pairs,
     return plan;
 }
 
-/* Every share on distinct nodes, in as many domains as can be; how many copies each node keeps. */
+/*
+ * Check that every share is on distinct nodes, in as many domains as possible, and count each
+ * node's copies.
+ */
 static void check(const char *domains, unsigned copies, unsigned domains_least, unsigned kept_most)
 {
     static struct member nodes[NODES_MAX];
@@ -77,7 +83,7 @@ static void test_other_domains_come_first_and_evenly(void **state)
     check("aaabbb", 2, 2, 1);
     check("abababab", 2, 2, 1);
     check("aabbcc", 3, 3, 2);
-    check("aaab", 2, 2, 3); /* one node must take all that the others may not */
+    check("aaab", 2, 2, 3); /* one node takes all copies that the others may not */
 }
 
 static void test_fewer_domains_than_copies(void **state)
@@ -119,7 +125,7 @@ static void test_holders_without_a_worker_are_stores(void **state)
     assert_string_equal(plan->stores[2].http, "10.0.0.3:7580");
     unsigned targets[COPIES_MAX - 1];
     assert_int_equal(copies_targets(plan, 0, targets), 1);
-    assert_int_equal(targets[0], 1); /* never one that does not write */
+    assert_int_equal(targets[0], 1); /* never a node that does not write */
     plan_free(plan);
 }
 

@@ -1,4 +1,4 @@
-/* The places of a checkpoint as they change after its commit. */
+/* Tests of the places of a checkpoint as they change after its commit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void test_places_are_added(void **state)
     begin("a+b b+a");
     add("a", "c", "a+b+c b+a");
     add("b", "c", "a+b+c b+a+c");
-    add("b", "c", "a+b+c b+a+c"); /* once is enough */
+    add("b", "c", "a+b+c b+a+c"); /* a place is recorded once */
     add("b", "b", "a+b+c b+a+c");
     add("d", "a", "a+b+c b+a+c d+a");
     add("e", "e", "a+b+c b+a+c d+a e");
@@ -48,7 +48,7 @@ static void test_places_are_added(void **state)
     assert_false(copies_has(shares, "x"));
 }
 
-/* A group is known by the whole name of its writer, and places by theirs. */
+/* A group is identified by the whole name of its writer, and a place by its whole name. */
 static void test_names_that_begin_alike(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_the_first_place_of_all(void **state)
 
 #define MANY 1000
 
-/* The next @count - 1 nodes of the ring. */
+/* Return whether @keeper is one of the next @count - 1 nodes of the ring after @writer. */
 static bool has_next(const void *context, unsigned keeper, unsigned writer)
 {
     const unsigned *count = context;
@@ -119,7 +119,7 @@ static struct plan *make_large_plan(void)
     return plan;
 }
 
-/* A record without its places would be taken for one of a checkpoint in a shared folder. */
+/* A record without places would be read as a checkpoint in a shared folder. */
 static void test_places_of_a_thousand_nodes_of_long_names(void **state)
 {
     struct plan *plan = make_large_plan();
@@ -156,7 +156,10 @@ static void test_places_that_no_record_has_room_for(void **state)
 
 #define WRITERS_MAX 8
 
-/* Nodes with workers a, b, ... and their domains ('.': none); then one without a worker, z. */
+/*
+ * Make a plan of nodes a, b, ... with workers and their domains ('.': none), and of node z without
+ * one.
+ */
 static struct plan *make_plan(const char *domains)
 {
     struct member nodes[12];
@@ -176,7 +179,7 @@ static struct plan *make_plan(const char *domains)
     return plan;
 }
 
-/* What @node is to copy, as one text. */
+/* Return the shares that @node must copy, as one text. */
 static const char *missing(const struct plan *plan, unsigned copies, const char *text,
                            const char *node)
 {
@@ -199,12 +202,12 @@ static void test_nothing_is_missing(void **state)
         assert_string_equal(missing(plan, 1, "a b c", name), "");
         assert_string_equal(missing(plan, 2, "", name), "");
         assert_string_equal(missing(plan, 2, "a+z b+z c+z", name),
-                            ""); /* z has no worker, and lives */
+                            ""); /* z has no worker, but is alive */
     }
     plan_free(plan);
 }
 
-/* x had a copy of a's share and wrote one of its own: each is copied once, by another node. */
+/* x had a copy of a's share and wrote a share of its own: another node copies each of them once. */
 static void test_a_lost_node(void **state)
 {
     struct plan *plan = make_plan("...");
@@ -213,11 +216,11 @@ static void test_a_lost_node(void **state)
     assert_string_equal(missing(plan, 2, "a+x b+c x+b", "b"), "");
     assert_string_equal(missing(plan, 2, "a+x b+c x+b", "c"), "a");
     assert_string_equal(missing(plan, 2, "a+x b+c x+b", "z"), ""); /* no worker: no new copies */
-    assert_string_equal(missing(plan, 2, "x+y b+c", "a"), "");     /* nobody has it any more */
+    assert_string_equal(missing(plan, 2, "x+y b+c", "a"), "");     /* no node has it any more */
     plan_free(plan);
 }
 
-/* Fetched whole onto one node: the others share the work. */
+/* One node has fetched the whole checkpoint: the other nodes share the copying. */
 static void test_everything_lies_on_one_node(void **state)
 {
     struct plan *plan = make_plan("...");
@@ -227,7 +230,7 @@ static void test_everything_lies_on_one_node(void **state)
     assert_string_equal(missing(plan, 2, "w+a x+a y+a v+a", "c"), "x v");
     assert_string_equal(missing(plan, 3, "w+a x+a", "b"), "w x");
     assert_string_equal(missing(plan, 3, "w+a x+a", "c"), "w x");
-    assert_string_equal(missing(plan, 8, "w+a", "c"), "w"); /* as many as there are nodes */
+    assert_string_equal(missing(plan, 8, "w+a", "c"), "w"); /* at most one copy for each node */
     plan_free(plan);
 }
 
@@ -236,7 +239,7 @@ static void test_other_domains_first(void **state)
     struct plan *plan = make_plan("rrs");
     (void)state;
     assert_string_equal(missing(plan, 2, "a+x b+c", "b"), "");
-    assert_string_equal(missing(plan, 2, "a+x b+c", "c"), "a"); /* though it keeps more */
+    assert_string_equal(missing(plan, 2, "a+x b+c", "c"), "a"); /* though c keeps more copies */
     assert_string_equal(missing(plan, 3, "a+x b+c", "b"), "a");
     plan_free(plan);
 }

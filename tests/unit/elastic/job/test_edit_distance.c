@@ -1,4 +1,4 @@
-/* The edit distance, against distances known by hand. */
+/* Tests of the edit distance against distances computed by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

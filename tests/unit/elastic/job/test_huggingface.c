@@ -1,4 +1,4 @@
-/* config.json in both directions, and what of it is refused. */
+/* Tests of config.json in both directions, and of the files that firn refuses. */
 #include "elastic/job/huggingface.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static void test_llama(void **state)
         "'rope_theta':500000.0,'rope_scaling':{'type':'none'},'qkv_bias':false,'qk_norm':false,'tied':true}");
 }
 
-/* What transformers writes today, and what older files leave out. */
+/* Files as transformers writes them today, and older files with fewer keys. */
 static void test_llama_of_other_versions(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void expect_scaling(const char *change, const char *theta_and_scaling)
     "{'type':'llama3','factor':32.0,'low_frequency_factor':1.0,'high_frequency_factor':4.0,"       \
     "'original_context':8192}"
 
-/* As Llama 3.2 was published, as transformers 5 writes it again, and as older files have it. */
+/* Llama 3.2 as published, as transformers 5 writes it again, and as older files have it. */
 static void test_scaled_rotary_embeddings(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_scaled_rotary_embeddings(void **state)
 #define MISTRAL_KEYS RELATIVE_KEYS("'qkv_bias':false,'qk_norm':false,'head_width':8")
 #define QWEN2_KEYS   RELATIVE_KEYS("'qkv_bias':true,'qk_norm':false,'head_width':8")
 
-/* As Qwen2.5, Mistral 7B and Qwen3 were published. */
+/* Qwen2.5, Mistral 7B and Qwen3 as published. */
 static void test_relatives(void **state)
 {
     (void)state;
@@ -145,10 +145,10 @@ static void test_relatives(void **state)
     expect_keys(RELATIVE("qwen2", ""), QWEN2_KEYS);
     expect_keys(RELATIVE("mistral", ",'sliding_window':null"), MISTRAL_KEYS);
     expect_keys(RELATIVE("mistral", ",'sliding_window':64"), MISTRAL_KEYS);
-    expect_keys(RELATIVE("mistral", ""), MISTRAL_KEYS); /* 4096, says its class */
+    expect_keys(RELATIVE("mistral", ""), MISTRAL_KEYS); /* 4096, the default of its class */
     expect_keys(RELATIVE("qwen3", ",'head_dim':64,'attention_bias':false"),
                 RELATIVE_KEYS("'qkv_bias':false,'qk_norm':true,'head_width':64"));
-    expect_keys(RELATIVE("qwen3", ""), /* its class again */
+    expect_keys(RELATIVE("qwen3", ""), /* the default of its class */
                 RELATIVE_KEYS("'qkv_bias':false,'qk_norm':true,'head_width':128"));
 }
 
@@ -230,7 +230,7 @@ static void test_what_is_written_is_read_again(void **state)
                                   "'original_context':4096}}");
 }
 
-/* What a job says nothing of is what it does by default: a folder of another kind is refused. */
+/* A key that the job does not set has its default value: a folder with another value is refused. */
 static void test_defaults_must_agree(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * docs/job.md's table is the schema's. With FIRN_UPDATE_DOCS=1 this program writes it there instead
- * of comparing.
+ * Tests that the table in docs/job.md is the schema's. With FIRN_UPDATE_DOCS=1 this program writes
+ * the table there instead of comparing it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Job files: what is taken, what every mistake is answered with, and the numbers that follow. */
+/* Tests of job files: accepted files, the error for every mistake, and the derived numbers. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static json_t *parse(const char *text)
     return tree;
 }
 
-/* Set the value at a dotted path, making sections on the way; NULL deletes. */
+/* Set the value at a dotted path and create the sections on the way; NULL deletes. */
 static void put(json_t *tree, const char *path, json_t *value)
 {
     const char *last = schema_last_word(path);
@@ -178,8 +178,10 @@ static void test_round_trip(void **state)
     assert_true(json_equal(encoded, encoded_again));
 }
 
-/* The value of each key of the schema must be there; of young ones none, or with @but all but that
- * one. */
+/*
+ * Assert that the value of each old key of the schema is encoded. Young keys: none, or with @but
+ * all except @but.
+ */
 static void assert_encoded(const char *but)
 {
     AUTO_JSON json_t *encoded = job_spec_encode(&spec);
@@ -195,7 +197,10 @@ static void assert_encoded(const char *but)
     }
 }
 
-/* "every key explicit", but for what an older program would refuse and does not need. */
+/*
+ * The encoding has "every key explicit", except for keys that an older program would refuse and
+ * does not need.
+ */
 static void test_encoding_has_every_key(void **state)
 {
     (void)state;
@@ -428,7 +433,7 @@ static void test_rules_beside_other_mistakes(void **state)
                    "1000000000000\n"
                    "demo.yaml: elastic.devices.min: 4 is more than elastic.devices.max 2");
     assert_refused("elastic.devices",
-                   "{'min':4,'max':0}", /* of what has no value nothing is said */
+                   "{'min':4,'max':0}", /* keys without a value are left out */
                    "demo.yaml: elastic.devices.max: found 0; needs a whole number from 1 to 4096");
 }
 
@@ -444,7 +449,7 @@ static void test_masks(void **state)
     put(tree, "data.mask", json_array());
     assert_int_equal(decode(tree, &error), 0);
     assert_int_equal(spec.data.mask.count, 0);
-    put(tree, "data.path", json_array()); /* which is needed */
+    put(tree, "data.path", json_array()); /* a required key */
     assert_int_equal(decode(tree, &error), -EINVAL);
     assert_refused("data.mask", "true",
                    "demo.yaml: data.mask: found true; needs a path, or a list of 1 to 32 paths");
@@ -489,7 +494,7 @@ static void test_all_problems_are_listed_up_to_a_bound(void **state)
     assert_int_equal(job_spec_decode(tree, "x", NULL, NULL, &spec, NULL), -EINVAL);
 }
 
-/* Some at a time, each once and whole. */
+/* Problems are returned a few at a time, each once and whole. */
 static void test_all_problems_can_be_had(void **state)
 {
     (void)state;
@@ -526,7 +531,7 @@ static void test_strange_trees(void **state)
         assert_int_equal(decode(tree, &error), -EINVAL);
         assert_non_null(strstr(error.text, "demo.yaml"));
     }
-    /* A key with a dot or of any length is a key that does not exist, not a path. */
+    /* A key with a dot, or of any length, is an unknown key, not a path. */
     AUTO_JSON json_t *tree = parse(minimal);
     assert_int_equal(json_object_set_new(tree, "train.lanes", json_integer(2)), 0);
     assert_int_equal(decode(tree, &error), -EINVAL);
@@ -536,7 +541,7 @@ static void test_strange_trees(void **state)
     assert_int_equal(json_object_set_new(longer, name, json_integer(2)), 0);
     assert_int_equal(decode(longer, &error), -EINVAL);
     AUTO_JSON json_t *paths = parse(minimal);
-    put(paths, "data.path", json_string(name)); /* longer than any path may be */
+    put(paths, "data.path", json_string(name)); /* longer than the longest path */
     assert_int_equal(decode(paths, &error), -EINVAL);
     assert_non_null(strstr(error.text, "..."));
 }
@@ -567,14 +572,14 @@ static void test_learning_rate(void **state)
         assert_true(close_to(job_spec_learning_rate(&spec, step), 0.55 + 0.45 * cos(M_PI * x)));
     }
     assert_true(close_to(job_spec_learning_rate(&spec, 1000), 0.1));
-    spec.train.optimizer.warmup = 1000; /* nothing is left to fall */
+    spec.train.optimizer.warmup = 1000; /* no steps are left for the decay */
     assert_true(job_spec_learning_rate(&spec, 1000) == 1);
     spec.train.optimizer.warmup = 0;
     spec.train.steps = 1;
     assert_true(close_to(job_spec_learning_rate(&spec, 1), 0.1));
 }
 
-/* The bits that jobs had before the share could be chosen, of steps all over the fall. */
+/* Rates have the same bits as before the share was configurable, at steps all over the decay. */
 static void test_the_usual_rates_stay_as_they_are(void **state)
 {
     static const struct {
@@ -604,7 +609,7 @@ static void test_the_usual_rates_stay_as_they_are(void **state)
     }
 }
 
-/* Down to what the key says: to nothing, or not at all. */
+/* The rate decays to the key's share: to zero, or not at all. */
 static void test_smallest_learning_rate(void **state)
 {
     static const enum job_schedule falling[] = {JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR};

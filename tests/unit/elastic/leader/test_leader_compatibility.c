@@ -1,6 +1,6 @@
 /*
- * Nodes of different kinds in one cluster, above all while it is upgraded node by node: who shares
- * a job with whom, when a job moves over, and that no step is lost by it.
+ * Tests of nodes of different kinds in one cluster, mainly during an upgrade node by node: the
+ * nodes that may share a job, the time when a job moves over, and that the move loses no step.
  */
 #include "elastic/leader/leader_internal.h"
 #include "unit/elastic/cluster.h"
@@ -14,7 +14,7 @@ static struct cluster *start(unsigned nodes, unsigned slots)
     return cluster;
 }
 
-/* As an operator does it: new programs, and firnd again; its workers train on. */
+/* Upgrade a node as an operator does: new programs and a new firnd; its workers train on. */
 static void upgrade(struct cluster *cluster, unsigned index)
 {
     cluster_stop_daemon(cluster, index);
@@ -28,7 +28,7 @@ static void expect_words(const struct cluster *cluster, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", cluster->text, words);
 }
 
-/* The workers of old train on until the last node is new, then they make room. */
+/* The old workers train on until the last node is upgraded, then they make room. */
 static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
 {
     (void)state;
@@ -48,14 +48,14 @@ static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
     assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
     assert_int_equal(cluster->plan->resume_step, cluster->checkpoint_step);
     assert_true(cluster->plan->resume_step >=
-                committed); /* that of the boundary at which it left */
+                committed); /* the step of the boundary at which the worker left */
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_progress(cluster, 5, 10);
     assert_int_equal(cluster->published, 3);
     cluster_free(cluster);
 }
 
-/* The slot is not for the job until it moves over; the others go on without it. */
+/* The slot joins the job only when the job moves over; the other workers continue without it. */
 static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
     cluster_free(cluster);
 }
 
-/* The state that is left is of no use to anybody: nothing waits for workers that nobody starts. */
+/* No node can use the surviving state: the leader does not wait for workers that no node starts. */
 static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
 {
     (void)state;
@@ -97,7 +97,10 @@ static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
     cluster_free(cluster);
 }
 
-/* Somebody drained the last old node for good, or its slot is out of service: it starts nothing. */
+/*
+ * An operator drained the last old node for good, or its slot is out of service: the node starts
+ * nothing.
+ */
 static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
 {
     (void)state;
@@ -117,7 +120,7 @@ static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
     }
 }
 
-/* A firnd that is away for longer than its lease is planned without first, as ever. */
+/* A node whose firnd is away for longer than its lease is first left out of the plan, as always. */
 static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
 {
     (void)state;
@@ -137,7 +140,7 @@ static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
     cluster_free(cluster);
 }
 
-/* A kind that has not slots enough is no place to move to. */
+/* A job does not move to a kind with too few slots. */
 static void too_few_new_slots_are_not_moved_to(void **state)
 {
     (void)state;
@@ -175,7 +178,7 @@ static void slots_out_of_service_are_named(void **state)
                                "out of service for a while: firnctl node list)");
 }
 
-/* It leads, and keeps copies of checkpoints. */
+/* The node leads, and keeps copies of checkpoints. */
 static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 {
     (void)state;
@@ -186,7 +189,7 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
     assert_string_equal(words, "");
 }
 
-/* Zero is no version that anybody could upgrade to. */
+/* Version zero is no version to upgrade to. */
 static void what_is_not_said_is_said_to_be_so(void **state)
 {
     (void)state;
@@ -203,13 +206,13 @@ static void what_is_not_said_is_said_to_be_so(void **state)
                                "job's speak: upgrade all nodes");
 }
 
-/* A downgrade is an upgrade to another number. */
+/* A downgrade is an upgrade to another version number. */
 static void a_job_begins_on_the_kind_of_most_slots(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
     upgrade(cluster, 0);
-    cluster->spec.elastic.mixed_devices = true; /* is about arithmetic, and lifts nothing here */
+    cluster->spec.elastic.mixed_devices = true; /* concerns arithmetic only: lifts nothing here */
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->plan->links, 2);
     assert_int_equal(cluster->plan->worker_count, 4);
@@ -238,14 +241,16 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
 static void versions_meet_where_their_ranges_do(void **state)
 {
     (void)state;
-    assert_true(protocol_meets(0, 0)); /* nothing said: the first */
+    assert_true(protocol_meets(0, 0)); /* no version reported: the first */
     assert_true(protocol_meets(PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
     assert_true(protocol_meets(PROTOCOL_CONTROL, PROTOCOL_CONTROL + 7));
     assert_false(protocol_meets(PROTOCOL_CONTROL + 1, PROTOCOL_CONTROL + 7));
 }
 
-/* OpenBLAS takes the core that it computes as from the environment: where that is all the
- * difference, the remedy is named. */
+/*
+ * OpenBLAS takes its core type from the environment: if that is the only difference, the leader
+ * names the remedy.
+ */
 static void a_core_that_firnd_could_ask_for_is_named(void **state)
 {
     (void)state;

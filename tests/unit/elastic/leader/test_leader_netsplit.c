@@ -1,5 +1,5 @@
 /*
- * Pairs of nodes that do not reach each other, from hand-made reports: one stage and three replicas
+ * Tests of netsplits between pairs of nodes, from hand-made reports: one stage and three replicas
  * on nodes a, b and c.
  */
 #include "base/timeouts.h"
@@ -10,8 +10,9 @@
 
 #define TERM_NS (TIMEOUTS_NETSPLIT_MIN * TIMEOUT_NS)
 
-/* The ranks of the plan in force have broken while their links were made; node @missed was not
- * reached. */
+/*
+ * Break the ranks of the plan in force while they make their links; node @missed was not reached.
+ */
 static void break_links(unsigned node, unsigned missed)
 {
     for (unsigned i = 0; i < NODES; i++) {
@@ -22,7 +23,7 @@ static void break_links(unsigned node, unsigned missed)
     reports[node].workers[0].unreached[0] = (unsigned)plan_find(plan, nodes[missed].name, 0);
 }
 
-/* What was decided is in force from now on, and all say something of it. */
+/* Put the last decision in force, with a report from every worker under it. */
 static void follow(void)
 {
     struct plan *next = plan_copy(decision.plan);
@@ -40,7 +41,7 @@ static bool uses(const char *node)
     return plan_find(decision.plan, node, 0) >= 0;
 }
 
-/* Twice in a row, as it takes. */
+/* Break the links twice in a row, which is needed to find a netsplit. */
 static void break_links_again(unsigned node, unsigned missed)
 {
     break_links(node, missed);
@@ -57,7 +58,7 @@ static void once_the_same_nodes_are_tried_again(void **state)
     decide();
     expect_published(9, 0);
     assert_int_equal(decision.plan->worker_count, 3);
-    decide(); /* and looking twice at the same reports is no second time */
+    decide(); /* the same reports do not count as a second time */
     assert_int_equal(decision.plan->worker_count, 3);
 }
 
@@ -78,7 +79,7 @@ static void a_host_that_says_nothing_itself_is_no_cut(void **state)
     (void)state;
     break_links_again(2, 0);
     reports[0].worker_count = 0;
-    decide(); /* it is waited for, then the job goes on without it, for it may be dead */
+    decide(); /* the leader waits for it, then the job continues without it, for it may be dead */
     view.now_ns += TIMEOUT_NS;
     decide();
     assert_true(uses("c"));
@@ -95,7 +96,7 @@ static void whoever_alone_has_state_stays(void **state)
     assert_true(uses("c") && !uses("a"));
 }
 
-/* Node a alone has the first unit, node c the others. */
+/* Give the first unit to node a alone, and the other units to node c alone. */
 static void share_units(void)
 {
     reports[1].workers[0].held_unit_count = 0;
@@ -104,7 +105,7 @@ static void share_units(void)
     reports[2].workers[0].held_unit_count = job_spec_unit_count(&spec) - 1;
 }
 
-/* Both are needed, and a patient plan for them is in force. */
+/* Put a patient plan in force for a and c, which are both needed. */
 static void wait_for_both(double step_seconds)
 {
     break_links_again(2, 0);
@@ -136,7 +137,7 @@ static void where_both_ends_are_needed_they_are_waited_for(void **state)
     assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
 }
 
-/* Five steps since the checkpoint, of a second each: less than what is waited in any case. */
+/* The checkpoint is five steps of one second back: less than the minimal wait. */
 static void after_a_while_the_job_goes_back_without_one(void **state)
 {
     (void)state;
@@ -183,7 +184,7 @@ static void a_drain_of_one_end_gives_it_up(void **state)
     (void)state;
     wait_for_both(1.0);
     nodes[2].draining = true;
-    decide(); /* the patient plan's workers are given time to speak */
+    decide(); /* the patient plan's workers get time to report */
     view.now_ns += 2 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
@@ -196,7 +197,7 @@ static void without_slots_enough_they_are_waited_for(void **state)
     (void)state;
     spec.elastic.devices_min = 3;
     break_links_again(2, 0);
-    for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint makes more of them */
+    for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint is made meanwhile */
         decide();
         expect_published(9, 0);
         assert_int_equal(decision.plan->worker_count, 3);
@@ -208,7 +209,10 @@ static void without_slots_enough_they_are_waited_for(void **state)
     }
 }
 
-/* It would go back, if b and one of the two were slots enough; it is not asked again at once. */
+/*
+ * Falling back needs b and one of a and c to have enough slots; the leader does not try it again at
+ * once.
+ */
 static void where_going_back_takes_both_they_are_waited_for_again(void **state)
 {
     (void)state;
@@ -233,7 +237,7 @@ static void where_going_back_takes_both_they_are_waited_for_again(void **state)
     assert_int_equal(memory.standoff_refused_ns, refused_ns);
 }
 
-/* Nobody has state any more, and the job begins anew on all slots: two are not enough. */
+/* No worker has state, and the job begins anew on all slots: two slots are not enough. */
 static void a_fall_back_that_takes_both_has_both(void **state)
 {
     (void)state;
@@ -279,8 +283,10 @@ static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
     assert_true(decision.plan->patient);
 }
 
-/* Nobody has state any more, and the workers on @readers could not read the checkpoint, because c
- * did not answer them; all that are in the plan say so. */
+/*
+ * No worker has state, and the workers on @readers could not read the checkpoint, because c did not
+ * answer them; all ranks of the plan report it.
+ */
 static void read_in_vain(const char *readers)
 {
     for (unsigned i = 0; i < NODES; i++) {
@@ -301,24 +307,27 @@ static void read_in_vain(const char *readers)
 static void begin_with_copies(void)
 {
     spec.checkpoint.copies = 2;
-    view.checkpoint.shares = "a+b c+x"; /* x is not there */
+    view.checkpoint.shares = "a+b c+x"; /* x is not present */
     read_in_vain("");
     assert_int_equal(decision.plan->worker_count, NODES);
     follow();
 }
 
-/* They join when the others train: then the state comes from these. */
+/* The workers that cannot read join once the others train, and get their state from them. */
 static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
 {
     (void)state;
     begin_with_copies();
     read_in_vain("a");
     assert_true(!uses("a") && uses("b") && uses("c"));
-    /* And stays a store: what it has, others read. */
+    /* The node stays a store: other nodes read its files. */
     assert_true(copies_find(decision.plan, "a") >= 0);
 }
 
-/* What two have lies on one of them alone, and they do not reach each other: a third reads both. */
+/*
+ * Two nodes have shares that lie on one of them alone, and do not reach each other: a third node
+ * reads from both.
+ */
 static void one_after_the_other_until_it_can_be_read(void **state)
 {
     (void)state;
@@ -356,7 +365,7 @@ static void a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state
     assert_int_equal(decision.plan->worker_count, NODES);
 }
 
-/* a and c do not reach each other, twice, and nobody has state; in the end a says @cause. */
+/* Report a netsplit of a and c twice, with no state left; finally a reports @cause. */
 static void part_twice(const char *shares, enum worker_cause cause)
 {
     spec.checkpoint.copies = 2;
@@ -397,7 +406,7 @@ static void where_both_have_one_either_goes(void **state)
     assert_true(uses("b") && uses("a") != uses("c"));
 }
 
-/* Who cannot read is left out, and the cut that it is an end of matters no more. */
+/* The node that cannot read is left out, and its end of the netsplit no longer matters. */
 static void nobody_else_is_left_out_for_its_cut(void **state)
 {
     (void)state;
@@ -417,7 +426,7 @@ static void run(void)
     }
 }
 
-/* Decide until nothing more is to be waited for. */
+/* Decide until the leader waits for nothing more. */
 static void settle(void)
 {
     decide();

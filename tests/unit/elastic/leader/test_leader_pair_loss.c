@@ -1,7 +1,7 @@
 /*
- * How long two nodes are waited for that have lost each other and are both needed, rule by rule;
- * test_leader_cuts.c has what comes of it. The patient plan of a, b and c is in force; a and c do
- * not reach each other, and nobody runs.
+ * Tests of the time that the leader waits for two nodes that have lost each other and are both
+ * needed, rule by rule; test_leader_netsplit.c has the consequences. The patient plan of a, b and c
+ * is in force; a and c do not reach each other, and no worker runs.
  */
 #include "base/timeouts.h"
 #include "unit/elastic/three_nodes.h"
@@ -96,7 +96,7 @@ static void a_drain_of_either_end_ends_it(void **state)
     assert_true(is_over());
 }
 
-/* From the first plan on that has both; one that has not is none, and ends it. */
+/* The wait begins with the first plan that has both nodes; a plan without one of them ends it. */
 static void it_begins_with_the_first_patient_plan(void **state)
 {
     (void)state;

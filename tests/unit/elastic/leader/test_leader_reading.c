@@ -1,7 +1,10 @@
-/* Workers that read large data before they are prepared: the leader waits as long as they speak. */
+/*
+ * Tests of workers that read large data before they are prepared: the leader waits while they
+ * report.
+ */
 #include "unit/elastic/three_nodes.h"
 
-/* A start from the seed, which has just been published. */
+/* Publish a start from the seed. */
 static void begin(void)
 {
     plan->source = PLAN_SOURCE_FRESH;
@@ -28,7 +31,7 @@ static void expect_words(const char *words)
         fail_msg("\"%s\" does not say \"%s\"", decision.text, words);
 }
 
-/* Longer than a start may take: each word of one of them counts for all. */
+/* Reading takes longer than a start may: each report of one reader extends the deadline of all. */
 static void those_who_read_are_waited_for(void **state)
 {
     (void)state;
@@ -47,7 +50,7 @@ static void those_who_read_are_waited_for(void **state)
         decide();
         assert_int_equal(decision.action, LEADER_NOTHING);
     }
-    reports[2].workers[0].cause = CAUSE_NONE; /* they are done, and have their time for the rest */
+    reports[2].workers[0].cause = CAUSE_NONE; /* reading is done: normal deadline for the rest */
     reports[1].workers[0].cause = CAUSE_NONE;
     decide();
     assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
@@ -70,7 +73,7 @@ static void silence_ends_the_start(void **state)
     expect_words("; 1 worker is still reading the training data (c/0: has read 7 GiB of 20 GiB)");
 }
 
-/* The slots of others are free: the job begins there, and says why. */
+/* Slots of other nodes are free: the job begins there, and reports the reason. */
 static void a_start_given_up_names_the_data(void **state)
 {
     (void)state;

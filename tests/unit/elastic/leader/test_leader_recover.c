@@ -1,13 +1,17 @@
 /*
- * Recovery from hand-made reports: the interleavings that random histories (test_cluster.c) meet
- * too rarely to rely on. One stage and three replicas on nodes a, b and c, generation 6 in force.
+ * Tests of recovery from hand-made reports: the interleavings that random histories
+ * (test_cluster.c) rarely produce. One stage and three replicas on nodes a, b and c, generation 6
+ * in force.
  */
 #include "unit/elastic/three_nodes.h"
 
 static void gradients_that_were_thrown_away_do_not_count(void **state)
 {
     (void)state;
-    /* 6 replays step 10. Together a and b could complete it, if they still had it. */
+    /*
+     * Generation 6 replays step 10. Together a and b could complete step 10 if they still had its
+     * gradients.
+     */
     say(0, WORKER_STUCK, 5, 9);
     hold(0, 0, 3);
     say(1, WORKER_STUCK, 5, 9);
@@ -25,8 +29,9 @@ static void expect_checkpoint(void)
 }
 
 /*
- * 6 went on from step 10, which only b and c had, and a begins there anew: it lets its older state
- * go when it hears of 6. Now b and c are dead, and what a said before it heard is all there is.
+ * Generation 6 continued from step 10, which only b and c had, and a begins there anew: a drops its
+ * older state when it receives plan 6. Now b and c are dead, and a's only report is from before it
+ * received the plan.
  */
 static void state_that_the_plan_lets_go_does_not_count(void **state)
 {
@@ -37,16 +42,18 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
     decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* a may have heard, and got 10 from b */
+    assert_int_equal(decision.action, LEADER_NOTHING); /* a may have the plan, and step 10 from b */
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_checkpoint();
-    plan->resume_step = 9; /* what is at the plan's own step is kept */
+    plan->resume_step = 9; /* state at the plan's own step is kept */
     decide();
     expect_published(9, 0);
 }
 
-/* It has no rank in 6, which goes on from another step, or is the second one without it: it goes.
+/*
+ * The worker has no rank in generation 6, which continues from another step, or is the second
+ * generation without it: the worker exits.
  */
 static void state_of_one_that_is_sent_away_does_not_count(void **state)
 {
@@ -67,14 +74,17 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
     expect_checkpoint();
 }
 
-/* It steps aside where 6 goes on from, and before 6 has begun all others are dead. */
+/*
+ * The worker steps aside at the resume step of generation 6, and all others die before that
+ * generation has begun.
+ */
 static void state_of_one_that_steps_aside_counts(void **state)
 {
     (void)state;
     memcpy(plan->workers[0].node, "z", 2);
     plan->follows = 5;
     plan->resume_step = 9;
-    say(0, WORKER_STUCK, 5, 9); /* told to, but has not said so yet */
+    say(0, WORKER_STUCK, 5, 9); /* ordered, but has not reported it yet */
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
     view.now_ns += TIMEOUT_NS;
@@ -89,14 +99,16 @@ static void state_of_one_that_steps_aside_counts(void **state)
     assert_int_equal(decision.plan->workers[0].instance, 10);
 }
 
-/* a runs in 6, b waits for the link to c, who was to hand over and is dead: a hears of that when b
- * gives up, and not before. */
+/*
+ * a runs in 6. b waits for its link to c, the donor, which is dead. a detects the failure only when
+ * b gives up.
+ */
 static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
 {
     (void)state;
     plan->follows = 5;
     say(0, WORKER_RUNNING, 6, 9);
-    say(1, WORKER_STUCK, 5, 0); /* what it said last, before it was told to come along */
+    say(1, WORKER_STUCK, 5, 0); /* its last report from before the order to join */
     reports[1].workers[0].held_unit_count = 0;
     say(2, WORKER_DEAD, 6, 0);
     decide();
@@ -110,7 +122,7 @@ static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
     expect_published(9, 0);
 }
 
-/* Nobody of 6 is missing, and no failure either. */
+/* No rank of generation 6 is missing, and none has failed. */
 static void one_that_stands_aside_is_no_failure(void **state)
 {
     (void)state;
@@ -131,7 +143,7 @@ static void one_that_stands_aside_is_no_failure(void **state)
     assert_int_equal(memory.failure_seen_ns, 0);
 }
 
-/* Fewer devices are asked for just when c dies: b's state may yet be needed, should a die too. */
+/* The user asks for fewer devices just when c dies: b's state may be needed if a dies, too. */
 static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
 {
     (void)state;
@@ -142,14 +154,14 @@ static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
     decide();
     expect_published(9, 0);
     assert_int_equal(decision.plan->worker_count, 2);
-    say(1, WORKER_STUCK, 5, 7); /* what it has is worth nothing */
+    say(1, WORKER_STUCK, 5, 7); /* its state is useless */
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_published(9, 0);
     assert_int_equal(decision.plan->worker_count, 1);
 }
 
-/* The same reports under 6 itself are the truth: the step stands. */
+/* Under generation 6 itself the same reports are valid: the step stands. */
 static void gradients_of_the_generation_that_broke_do_count(void **state)
 {
     (void)state;
@@ -176,7 +188,7 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
     expect_published(10, 0);
 }
 
-/* c was a donor of 5 when 6 was planned, which has no rank for it. Then 5 broke. */
+/* c was a donor of 5 when 6 was planned; 6 has no rank for it. Then 5 broke. */
 static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 {
     (void)state;
@@ -189,12 +201,12 @@ static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
     say(2, WORKER_STUCK, 5, 8);
     decide();
     expect_published(10, 0);
-    say(1, WORKER_STUCK, 5, 8); /* it has a rank, so it ran there: that cannot be */
+    say(1, WORKER_STUCK, 5, 8); /* it has a rank, so it ran there: a contradiction */
     decide();
     expect_checkpoint();
 }
 
-/* c died when it was about to begin; its node is back, and what it last said still stands there. */
+/* c died just before it began; its node is back, and still has c's last report. */
 static void one_that_never_came_in_contradicts_nobody(void **state)
 {
     (void)state;
@@ -225,7 +237,7 @@ static void one_that_runs_on_is_waited_for(void **state)
     view.now_ns++;
     decide();
     expect_published(9, 0);
-    /* Not heard of in time: no rank, no move, though it may be alive. */
+    /* No report of b came in time: b gets no rank and no move, though it may be alive. */
     assert_int_equal(plan_find(decision.plan, "b", 0), -1);
 }
 
@@ -235,7 +247,7 @@ static void one_that_is_accused_gets_a_short_grace(void **state)
     say(0, WORKER_STUCK, 6, 9);
     reports[0].workers[0].lost_count = 1;
     snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
-    view.report_count = 1; /* b and c have said nothing of this generation */
+    view.report_count = 1; /* no report of b and c under this generation */
     view.node_count = 2;   /* and c has no lease */
     uint64_t seen = view.now_ns;
     decide();
@@ -246,7 +258,7 @@ static void one_that_is_accused_gets_a_short_grace(void **state)
     expect_published(9, 0);
 }
 
-/* Peers lost a worker of b, but its daemon speaks: the other one there is only late. */
+/* Peers lost a worker of b, but b's daemon reports: the other worker of b is only late. */
 static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 {
     (void)state;
@@ -276,7 +288,9 @@ static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
     assert_true(plan_find(decision.plan, "b", 1) >= 0);
 }
 
-/* Without b there is only the checkpoint: it gets all the time, and more when nobody accuses it. */
+/*
+ * Without b only the checkpoint is left: b gets the whole deadline, and more if no peer accuses it.
+ */
 static void patience_grows_with_what_would_be_lost(void **state)
 {
     (void)state;
@@ -307,7 +321,7 @@ static void patience_grows_with_what_would_be_lost(void **state)
     assert_int_equal(decision.plan->resume_step, 4);
 }
 
-/* Two stages of one replica on a and b, each with its copy at the other. */
+/* Make two stages of one replica on a and b, each with its copy on the other node. */
 static void share_copies(void)
 {
     unsigned units = job_spec_unit_count(&spec);
@@ -326,7 +340,7 @@ static void share_copies(void)
     view.node_count = view.report_count = 2;
 }
 
-/* a is dead, and b, which has a copy of its stage, has not been heard of yet. */
+/* a is dead, and b, which has a copy of a's stage, has not reported yet. */
 static void a_copy_is_waited_for_as_a_replica_is(void **state)
 {
     (void)state;
@@ -349,8 +363,8 @@ static void a_copy_is_waited_for_as_a_replica_is(void **state)
 }
 
 /*
- * Two stages: a and b own the first, c the second. b waits for links with a, which is dead, so c
- * waits too, and has no peer to tell it.
+ * Make two stages: a and b own the first, c the second. b waits for links with a, which is dead, so
+ * c waits, too, and no peer can report the failure to it.
  */
 static void split_in_two(void)
 {
@@ -364,7 +378,7 @@ static void split_in_two(void)
     plan->stage_count = 2;
     plan->replica_count = 1;
     plan->replica_first_lane[1] = LANES;
-    plan->worker_count = 2; /* b and c; a is dead before it handed over */
+    plan->worker_count = 2; /* b and c; a died before it handed over */
     plan->donor_count = 1;
     memcpy(plan->workers[0].node, "b", 2);
     memcpy(plan->workers[1].node, "c", 2);
@@ -389,7 +403,7 @@ static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **st
     view.now_ns = seen + 21 * TIMEOUT_NS - 1;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    say(1, WORKER_STUCK, 6, 9); /* c hears of it a little later */
+    say(1, WORKER_STUCK, 6, 9); /* c detects it a little later */
     reports[1].workers[0].held_unit_count = plan->stage_first_unit[1];
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
@@ -412,11 +426,11 @@ static void so_they_are_in_a_planned_switch(void **state)
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     say(1, WORKER_STUCK, 6, 9);
-    reports[1].workers[0].held_unit_count = 0; /* what was to come from a has not */
-    say(0, WORKER_STUCK, 6, 9);                /* which lives, and never was in it */
+    reports[1].workers[0].held_unit_count = 0; /* the units from a have not arrived */
+    say(0, WORKER_STUCK, 6, 9);                /* a is alive, and was never in it */
     reports[0].workers[0].held_unit_count = plan->stage_first_unit[1];
     decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* c hears of it a little later */
+    assert_int_equal(decision.action, LEADER_NOTHING); /* c detects it a little later */
     say(2, WORKER_STUCK, 6, 9);
     reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
     reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
@@ -424,7 +438,9 @@ static void so_they_are_in_a_planned_switch(void **state)
     expect_published(9, 0);
 }
 
-/* The watch of b's firnd hangs: it knows nothing of the planned change that broke without it. */
+/*
+ * The etcd watch of b's firnd hangs: b has not received the planned change that broke without it.
+ */
 static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **state)
 {
     (void)state;
@@ -435,7 +451,7 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
     reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
     reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
     struct node_report b = reports[1];
-    reports[1].generation = 5; /* its last word is of before */
+    reports[1].generation = 5; /* its last report is older */
     decide();
     view.now_ns += 8 * TIMEOUT_NS - 1;
     decide();
@@ -445,7 +461,7 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
     expect_published(9, 0);
 }
 
-/* Nor does it know of the plan that followed a failure, which broke without it. */
+/* b has not received the plan after a failure, either, and that plan broke without it. */
 static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
 {
     (void)state;
@@ -464,7 +480,7 @@ static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
     expect_published(9, 0);
 }
 
-/* The same where b is to hand a unit over in that change: nobody else has it. */
+/* b is also the donor of a unit in that change: no other worker has the unit. */
 static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
     (void)state;
@@ -490,7 +506,7 @@ static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
     expect_published(9, 0);
 }
 
-/* Nobody ever had the units that are missing: there is nothing to wait for. */
+/* No worker ever had the missing units: the leader does not wait for them. */
 static void waiting_in_vain_is_short(void **state)
 {
     (void)state;
@@ -506,7 +522,7 @@ static void waiting_in_vain_is_short(void **state)
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
 }
 
-/* a is what the generation before the last left behind: the job that pauses does not need it. */
+/* a is left from the generation before the last: the paused job does not need it. */
 static void one_that_was_left_behind_breaks_nothing(void **state)
 {
     (void)state;
@@ -522,7 +538,7 @@ static void one_that_was_left_behind_breaks_nothing(void **state)
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_equal(decision.state, JOB_PAUSING);
-    say(0, WORKER_STUCK, 5, 9); /* but that one would */
+    say(0, WORKER_STUCK, 5, 9); /* but that worker would break it */
     decide();
     assert_int_equal(decision.state, JOB_RECOVERING);
     view.now_ns += 8 * TIMEOUT_NS;
@@ -530,7 +546,7 @@ static void one_that_was_left_behind_breaks_nothing(void **state)
     assert_int_equal(decision.action, LEADER_PUBLISH);
 }
 
-/* Slots that are left alone for a while are thought of again when it is over. */
+/* The leader uses avoided slots again when their time is over. */
 static void avoided_slots_are_looked_at_again(void **state)
 {
     (void)state;
@@ -553,7 +569,7 @@ static void avoided_slots_are_looked_at_again(void **state)
     assert_int_equal(decision.action, LEADER_PUBLISH);
 }
 
-/* Every node of the plan is without registration: for a moment that may be all that is wrong. */
+/* Every node of the plan has lost its registration, perhaps only for a moment. */
 static void an_absence_is_given_time_before_all_is_lost(void **state)
 {
     (void)state;
@@ -564,10 +580,10 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_equal(decision.state, JOB_RECOVERING);
-    view.node_count = NODES; /* they are back, and nothing was wrong */
+    view.node_count = NODES; /* they are back: no failure */
     decide();
     assert_int_equal(decision.state, JOB_RUNNING);
-    view.node_count = 1; /* the last one has died with its workers, and another has come */
+    view.node_count = 1; /* the last one died with its workers, and a new one came */
     plan->workers[0].instance = plan->workers[1].instance = plan->workers[2].instance = 77;
     for (unsigned i = 0; i < NODES; i++)
         memcpy(plan->workers[i].node, "z", 2);
@@ -578,7 +594,7 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
 }
 
-/* A start is given up when it hangs, and 1.5 GB of state take longer than the links alone may. */
+/* A start that hangs is given up; 1.5 GB of state get more time than links alone. */
 static void a_large_state_is_given_the_time_to_come(void **state)
 {
     (void)state;
@@ -603,7 +619,7 @@ static void a_large_state_is_given_the_time_to_come(void **state)
     assert_int_equal(decision.action, LEADER_PUBLISH);
 }
 
-/* b and c are out of etcd's reach when a plan that needs only them is published; a trains on. */
+/* b and c do not reach etcd when the leader publishes a plan that needs only them; a trains on. */
 static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
     (void)state;
@@ -619,20 +635,22 @@ static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
     plan->workers[1].instance = 12;
     plan->workers[2].instance = 10;
     say(0, WORKER_RUNNING, 5, 9);
-    reports[0].workers[0].held_unit_count = 1; /* so that it cannot go on without them */
+    reports[0].workers[0].held_unit_count = 1; /* so that it cannot continue without them */
     view.report_count = view.node_count = 1;
     decide();
     view.now_ns += 15 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_not_equal(decision.state, JOB_RECOVERING);
-    say(0, WORKER_STUCK, 5, 9); /* until it complains */
+    say(0, WORKER_STUCK, 5, 9); /* until it reports a failure */
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
 }
 
-/* Node b is cut off from etcd, so its report is of the generation before. Node c has a new firnd,
- * which found no process of the donor there. The plan trains all the same: it has committed. */
+/*
+ * Node b is cut off from etcd, so its report is of the generation before. Node c has a new firnd,
+ * which found no process of the donor there. The plan trains all the same: it has committed.
+ */
 static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 {
     (void)state;
@@ -652,13 +670,15 @@ static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
     view.checkpoint.generation = 6;
     decide();
     assert_int_not_equal(decision.state, JOB_RECOVERING);
-    view.checkpoint.generation = 5; /* nothing says so: the donor may be needed */
+    view.checkpoint.generation = 5; /* no sign of a commit: the donor may be needed */
     decide();
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
 
-/* A leader before this one gave the checkpoint of step 20 up, and the job has come to step 10
- * since: what survives is not thrown away for a checkpoint that nobody could read. */
+/*
+ * An earlier leader gave up the checkpoint of step 20, and the job has reached step 10 since: the
+ * leader does not discard surviving state for an unreadable checkpoint.
+ */
 static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
 {
     (void)state;
@@ -673,8 +693,10 @@ static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
     expect_published(9, 0);
 }
 
-/* The same, but the generation that saved it is the newest that has said anything: these survivors
- * were left behind. */
+/*
+ * The same case, but the generation that saved the checkpoint is the newest that has reported:
+ * these survivors are stale.
+ */
 static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
 {
     (void)state;
@@ -702,7 +724,7 @@ static void contradictions_go_back_to_the_checkpoint(void **state)
     assert_non_null(strstr(decision.plan->reason_text, "contradict"));
 }
 
-/* A number that was given away, if only for a plan that was dropped, is not given again. */
+/* A generation number is never used twice, even if its plan was dropped. */
 static void all_are_lost(void)
 {
     for (unsigned i = 0; i < NODES; i++)

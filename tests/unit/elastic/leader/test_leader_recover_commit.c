@@ -1,7 +1,13 @@
-/* A plan that orders a commit breaks, too: who may yet have to apply the step, and who not. */
+/*
+ * Tests of a plan that orders a commit and breaks, too: the workers that may still have to apply
+ * the step.
+ */
 #include "unit/elastic/three_nodes.h"
 
-/* c died before it joined, so 6 never began: a and b have not been heard of since they got it. */
+/*
+ * c died before it joined, so generation 6 never began: a and b have not reported since they
+ * received its plan.
+ */
 static void a_commit_that_was_ordered_is_never_taken_back(void **state)
 {
     (void)state;
@@ -10,16 +16,16 @@ static void a_commit_that_was_ordered_is_never_taken_back(void **state)
     say(0, WORKER_STUCK, 5, 9);
     hold(0, 0, LANES);
     plan->commit = reports[0].workers[0].record;
-    /* What is left of the reports alone would no longer suffice for step 10. */
+    /* The remaining reports alone are no longer enough to commit step 10. */
     hold(0, 0, 2);
     say(1, WORKER_STUCK, 5, 9);
     hold(1, 2, 4);
     say(2, WORKER_DEAD, 5, 0);
     decide();
-    expect_published(10, 10); /* at once, and again for those who have not applied it yet */
+    expect_published(10, 10); /* at once, and again for workers that have not applied it */
 }
 
-/* Plan 6 says that step 10 stands. */
+/* Make plan 6 order the commit of step 10. */
 static void order_commit(void)
 {
     plan->resume_step = 10;
@@ -27,7 +33,7 @@ static void order_commit(void)
     step_record_init(&plan->commit, 10, job_spec_unit_count(&spec), LANES);
 }
 
-/* All who are left have applied it: nobody needs to be told again. */
+/* All remaining workers have applied the step: the next plan does not repeat the order. */
 static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
 {
     (void)state;
@@ -39,7 +45,10 @@ static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
     expect_published(10, 0);
 }
 
-/* a may yet have to apply 10, but b has gone on to 12 with c, and a's 10 is of no use. */
+/*
+ * a may still have to apply step 10, but b has continued to 12 with c, and a's state at 10 is
+ * useless.
+ */
 static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void **state)
 {
     (void)state;

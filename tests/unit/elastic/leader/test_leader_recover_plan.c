@@ -1,11 +1,11 @@
 /*
- * What the plan after a failure is made of, and what it says of itself: slots, processes, frozen
- * layers, histories of metrics, and words. One stage and three replicas on nodes a, b and c,
- * generation 6 in force; test_leader_recover.c has whose state counts.
+ * Tests of the plan after a failure and its message: slots, processes, frozen layers, histories of
+ * metrics, and the reason. One stage and three replicas on nodes a, b and c, generation 6 in force;
+ * test_leader_recover.c tests which state counts.
  */
 #include "unit/elastic/three_nodes.h"
 
-/* Step 10 was computed by nobody, or by all who are left. */
+/* Break the links: all remaining workers hold step 10, or none of them has computed it. */
 static void break_links(bool holds)
 {
     for (unsigned i = 0; i < NODES; i++) {
@@ -30,7 +30,7 @@ static void expect_words(const char *words)
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
 
-/* Node c has @count of the six slots and a lane for each, as a and b have. */
+/* Give node c @count of the six slots and a lane for each, as a and b have. */
 static void widen(unsigned count)
 {
     unsigned total = 2 + count;
@@ -78,7 +78,7 @@ static void words_name_three_and_count_the_rest(void **state)
     expect_words("lost c/0, c/1, c/2 and 1 more: 6 slots -> 2, step 10 is replayed");
 }
 
-/* Its node is gone, and so is what it would have said. */
+/* The node is gone, and its report with it. */
 static void words_name_whose_node_is_gone(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void words_name_whose_node_is_gone(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
-/* c is still starting, and is not lost while its node is there. */
+/* c is still starting, and is not lost while its node is registered. */
 static void words_do_not_name_who_is_on_the_way(void **state)
 {
     (void)state;
@@ -99,7 +99,10 @@ static void words_do_not_name_who_is_on_the_way(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
-/* Nor who had nothing to do with the step: c handed over and left, and a/1 is no rank. */
+/*
+ * The message leaves out workers without a part in the step: c handed over and left, and a/1 has no
+ * rank.
+ */
 static void words_name_ranks_that_had_not_left(void **state)
 {
     (void)state;
@@ -115,7 +118,7 @@ static void words_name_ranks_that_had_not_left(void **state)
     expect_words("lost b/0: 2 slots -> 1, step 10 is replayed");
 }
 
-/* A pause that broke: everybody was to leave, so the plan in force has donors alone. */
+/* A pause broke: every worker was to leave, so the plan in force has only donors. */
 static void words_count_those_who_were_leaving(void **state)
 {
     (void)state;
@@ -129,7 +132,7 @@ static void words_count_those_who_were_leaving(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
-/* The slot of c is free, and would make three; a process that has to start costs seconds. */
+/* The slot of c is free, and would be the third slot; starting a process there costs seconds. */
 static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least(void **state)
 {
     (void)state;
@@ -161,7 +164,7 @@ static void free_slots_are_taken_where_the_living_are_too_few(void **state)
                         "waits for slots: wants at least 3, 2 are free (node c is draining)");
 }
 
-/* Neither the living nor all slots together have memory for a layout. */
+/* Neither the living workers nor all slots together have memory for a layout. */
 static void where_no_layout_fits_it_says_why(void **state)
 {
     (void)state;
@@ -181,7 +184,7 @@ static void say_units(unsigned node, unsigned first)
     reports[node].workers[0].held_unit_count = job_spec_unit_count(&spec) / 2;
 }
 
-/* Two stages on two nodes: each gets the half that it has, and nothing moves. */
+/* Two stages on two nodes: each node gets the half that it has, and no unit moves. */
 static void whoever_has_units_keeps_them(void **state)
 {
     (void)state;
@@ -199,7 +202,7 @@ static void whoever_has_units_keeps_them(void **state)
     }
 }
 
-/* b was left behind at a step that nobody goes on from: any process does as well. */
+/* b was left behind at a step from which no rank continues: any process can take its rank. */
 static void a_process_with_worthless_state_may_be_another_one(void **state)
 {
     (void)state;
@@ -216,7 +219,9 @@ static void a_process_with_worthless_state_may_be_another_one(void **state)
     assert_true(rank < 0 || decision.plan->workers[rank].instance == 0);
 }
 
-/* Freezing is part of the state; the largest boundary that anybody reports is for costs alone. */
+/*
+ * Frozen layers are part of the state; the largest reported boundary only serves to estimate costs.
+ */
 static void layers_that_were_frozen_stay_so(void **state)
 {
     (void)state;
@@ -231,7 +236,7 @@ static void layers_that_were_frozen_stay_so(void **state)
     assert_int_equal(decision.plan->frozen_layers, 1);
 }
 
-/* The process on c is dead, its metrics file is not, unless it never came to this generation. */
+/* The process on c is dead, but its metrics file stays, unless it never came to this generation. */
 static void a_node_keeps_the_history_of_its_dead_worker(void **state)
 {
     (void)state;
@@ -248,7 +253,7 @@ static void a_node_keeps_the_history_of_its_dead_worker(void **state)
     assert_int_equal(decision.plan->histories[0].to_rank, plan_find(decision.plan, "c", 0));
 }
 
-/* ---- slots that are left alone for a while ---- */
+/* ---- avoided slots ---- */
 
 static void expect_avoided(const char *node)
 {
@@ -280,7 +285,7 @@ static void whoever_does_not_answer_is_avoided(void **state)
     expect_avoided("c");
 }
 
-/* It has state to give, and says nothing more because it has nothing more to say. */
+/* The worker has state to send, and reports nothing new because nothing has changed. */
 static void whoever_has_state_is_not_avoided(void **state)
 {
     (void)state;
@@ -294,7 +299,7 @@ static void whoever_has_state_is_not_avoided(void **state)
     expect_avoided("");
 }
 
-/* c is still starting when the time of generation 6 is over. */
+/* c is still starting when the deadline of generation 6 passes. */
 static void whoever_never_comes_up_is_avoided(void **state)
 {
     (void)state;
@@ -314,7 +319,7 @@ static void whoever_never_comes_up_is_avoided(void **state)
     expect_avoided("c");
 }
 
-/* ---- back to the checkpoint ---- */
+/* ---- fall back to the checkpoint ---- */
 
 static void lose_all_but(unsigned survivors)
 {
@@ -334,12 +339,12 @@ static void words_say_why_it_goes_back(void **state)
     expect_words("lost b/0, c/0, unit 5 has no survivor: 1 stage x 3 replicas from the checkpoint "
                  "of step 4");
     lose_all_but(1);
-    view.checkpoint.step = 12; /* by others, in generations that are over */
+    view.checkpoint.step = 12; /* by other ranks, in earlier generations */
     expect_words("lost b/0, c/0, only step 9 survives: 1 stage x 3 replicas from the checkpoint of "
                  "step 12");
 }
 
-/* a has all units: it had not heard of what b tells. */
+/* a has all units: it had not received the dispute that b reports. */
 static void nobodys_state_counts_once_it_was_disputed(void **state)
 {
     (void)state;
@@ -351,7 +356,7 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
     decide();
     expect_published(9, 0);
     told->cause = CAUSE_STATE_DISPUTED;
-    for (unsigned all = 0; all <= 1; all++) { /* or it has heard, too: nobody was lost */
+    for (unsigned all = 0; all <= 1; all++) { /* or a has received it, too: no rank was lost */
         reports[0].workers[0].held_unit_count *= 1 - all;
         expect_words("reports contradict each other (replicas held different parameters or "
                      "moments): 1 stage x 3 replicas from the checkpoint of step 4");
@@ -359,13 +364,15 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
     say(0, WORKER_STUCK, 6, 9);
     assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
     assert_true(decision.plan->disputed);
-    told->generation = 5; /* it was seen in an earlier one, and this one began without it */
+    told->generation = 5; /* an earlier generation saw it; this one began without it */
     decide();
     expect_published(9, 0);
 }
 
-/* Where not all can have heard of the first plan that went back, the next one says it again, until
- * it goes back to a checkpoint that was made since. */
+/*
+ * If some workers may not have received the first plan that fell back, the next plan repeats the
+ * dispute, until a plan falls back to a newer checkpoint.
+ */
 static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
 {
     (void)state;
@@ -397,7 +404,7 @@ static void expect_pause(void)
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
     assert_int_equal(decision.plan->worker_count, 0);
-    assert_false(decision.plan->planned); /* nobody has anything to save */
+    assert_false(decision.plan->planned); /* no worker has anything to save */
     assert_int_equal(decision.plan->reason, PLAN_REASON_PAUSE);
     assert_string_equal(decision.text, "state is incomplete: the newest checkpoint counts");
 }

@@ -1,8 +1,10 @@
-/* Generations that come to nothing: how soon another one follows, and when a checkpoint is given
- * up. */
+/*
+ * Tests of generations that fail before they begin: the backoff, and when the leader gives up a
+ * checkpoint.
+ */
 #include "unit/elastic/three_nodes.h"
 
-/* The plan in force, and what its workers say, is of the next generation. */
+/* Publish the next generation, with reports of its workers, in vain. */
 static void publish_in_vain(void)
 {
     decide();
@@ -24,7 +26,7 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
         reports[i].workers[0].held_unit_count = 0;
         snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
     }
-    publish_in_vain(); /* the first time at once */
+    publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
         decide();
@@ -49,7 +51,7 @@ static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **stat
         reports[i].workers[0].held_unit_count = 0;
         snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "no memory for unit 3");
     }
-    publish_in_vain(); /* the first time at once */
+    publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
         char words[96];
@@ -76,7 +78,7 @@ static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **s
         say(i, WORKER_STUCK, 6, 9);
         snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "the link was refused");
     }
-    publish_in_vain(); /* the first time at once */
+    publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
         decide();
@@ -87,12 +89,12 @@ static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **s
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
-    for (unsigned i = 0; i < NODES; i++) /* it did go on */
+    for (unsigned i = 0; i < NODES; i++) /* it did continue */
         reports[i].workers[0].applied_step = 10;
     publish_in_vain();
 }
 
-/* It is tried again and again, until it is given up: when was that, since the first attempt? */
+/* Retry until the leader gives the checkpoint up; return the time since the first attempt. */
 static uint64_t try_until_given_up(void)
 {
     uint64_t since_ns = view.now_ns;
@@ -120,14 +122,14 @@ static void one_that_nobody_can_read_is_given_up(void **state)
     assert_true(decision.gives_up_checkpoint);
     assert_int_equal(decision.action, LEADER_NOTHING);
     assert_int_equal(tried_ns, 8 * TIMEOUT_NS);
-    view.checkpoint.step = 2; /* the caller has refused it: the one before is begun from at once */
+    view.checkpoint.step = 2; /* the caller refused it: the job begins from the one before */
     decide();
     assert_false(decision.gives_up_checkpoint);
     assert_int_equal(decision.action, LEADER_PUBLISH);
     assert_int_equal(decision.plan->resume_step, 2);
 }
 
-/* Ten steps of two seconds each. */
+/* Ten steps of two seconds each would be computed again. */
 static void not_sooner_than_what_follows_would_be_computed_again(void **state)
 {
     (void)state;
@@ -146,7 +148,7 @@ static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
     assert_false(decision.gives_up_checkpoint);
 }
 
-/* When etcd is back. */
+/* The leader decides only when etcd is back. */
 static void nor_for_what_was_found_out_long_ago(void **state)
 {
     (void)state;
@@ -180,7 +182,7 @@ static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
     }
 }
 
-/* Nothing but step 0 is left: that is not done before somebody has said so. */
+/* Only step 0 is left: the job begins there only after the operator has agreed. */
 static void damaged_checkpoints_alone_ask_the_operator(void **state)
 {
     (void)state;
@@ -197,7 +199,7 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_non_null(strstr(decision.text, "2 damaged; step 14: chunk 3 is bad"));
     assert_non_null(strstr(decision.text, "firnctl checkpoint remove job --damaged"));
 
-    view.checkpoint = (struct leader_checkpoint){0}; /* it was said */
+    view.checkpoint = (struct leader_checkpoint){0}; /* the operator agreed */
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
     assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);

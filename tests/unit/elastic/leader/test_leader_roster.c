@@ -1,6 +1,6 @@
 /*
- * Who is who to the leader: what each report means under the plan in force. One stage and three
- * replicas on nodes a, b and c; generation 6, an unplanned one, is in force.
+ * Tests of the leader's roster: the meaning of each report under the plan in force. One stage and
+ * three replicas on nodes a, b and c; generation 6, an unplanned one, is in force.
  */
 #include "unit/elastic/three_nodes.h"
 
@@ -41,8 +41,8 @@ static void a_worker_of_an_unplanned_plan(void **state)
     expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
     expect_seat(WORKER_FINISHED, 6, SEAT_RUNNING);
     expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
-    expect_seat(WORKER_STUCK, 5, SEAT_JOINING); /* the plan is the answer to that */
-    expect_seat(WORKER_LEFT, 6, SEAT_LOST);     /* it computes, so it has no business leaving */
+    expect_seat(WORKER_STUCK, 5, SEAT_JOINING); /* the plan is the answer to that failure */
+    expect_seat(WORKER_LEFT, 6, SEAT_LOST);     /* it has a rank, so it must not leave */
     expect_seat(WORKER_DEAD, 6, SEAT_LOST);
     expect_seat(WORKER_REFUSED, 6, SEAT_LOST);
     expect_seat(WORKER_BAD, 6, SEAT_LOST);
@@ -54,7 +54,7 @@ static void a_worker_of_a_planned_plan(void **state)
     plan->planned = true;
     plan->follows = 5;
     expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
-    expect_seat(WORKER_STUCK, 5, SEAT_BROKEN);  /* the boundary at which it would switch is lost */
+    expect_seat(WORKER_STUCK, 5, SEAT_BROKEN);  /* the boundary for its switch is lost */
     expect_seat(WORKER_STUCK, 4, SEAT_JOINING); /* it was left behind before that */
     expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
 }
@@ -69,7 +69,10 @@ static void a_donor_may_leave(void **state)
     assert_true(roster_is_worker(&roster, look("b")));
 }
 
-/* Another process than the plan means: on the slot of a donor it is being prepared for the next. */
+/*
+ * The slot has another process than the plan's: on the slot of a donor it is being prepared for the
+ * next plan.
+ */
 static void another_process(void **state)
 {
     (void)state;
@@ -79,12 +82,12 @@ static void another_process(void **state)
     plan->worker_count = plan->replica_count = 2;
     plan->donor_count = 1;
     expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
-    expect_seat(WORKER_PREPARED, 6, SEAT_LOST); /* with state: an old one */
+    expect_seat(WORKER_PREPARED, 6, SEAT_LOST); /* with state: an old process */
     reports[2].workers[0].held_unit_count = 0;
     assert_int_equal(look("c")->seat, SEAT_SPARE);
     plan->worker_count = plan->replica_count = 3;
     plan->donor_count = 0;
-    plan->workers[2].instance = 0; /* whichever process is there */
+    plan->workers[2].instance = 0; /* any process on the slot */
     expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
 }
 
@@ -162,7 +165,7 @@ static void all_run_when_every_worker_does(void **state)
     assert_false(roster.all_running);
 }
 
-/* c is dead, and was last in @generation as process @instance, where the plan means @planned. */
+/* c is dead, and was last in @generation as process @instance; the plan names process @planned. */
 static bool never_started(uint64_t generation, uint64_t instance, uint64_t planned)
 {
     say(2, WORKER_DEAD, generation, 0);
@@ -177,10 +180,10 @@ static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state
     (void)state;
     assert_true(never_started(5, 12, 12));
     assert_false(never_started(6, 12, 12));
-    assert_false(never_started(5, 11, 12)); /* another process of that slot, from before */
+    assert_false(never_started(5, 11, 12)); /* an earlier process of that slot */
     assert_true(never_started(5, 11, 0));
     assert_true(never_started(5, 12, 12));
-    plan->worker_count = plan->replica_count = 2; /* what only hands over does not matter */
+    plan->worker_count = plan->replica_count = 2; /* a donor does not matter */
     plan->donor_count = 1;
     assert_false(never_started(5, 12, 12));
 }

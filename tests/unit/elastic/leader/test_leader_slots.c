@@ -1,4 +1,6 @@
-/* Slots that failed are left alone: shortly at first, longer each time that it happens soon again.
+/*
+ * Tests that the leader avoids failed slots: shortly at first, and longer after each soon repeated
+ * failure.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,14 +58,14 @@ static bool is_free(void)
     return count == 1;
 }
 
-/* For how many time-outs the slot is left alone from now on. */
+/* Return for how many time-outs the leader avoids the slot from now on. */
 static unsigned avoided_for(void)
 {
     unsigned timeouts = 0;
 
     leader_avoid(&context, "a", 0);
     while (!is_free()) {
-        leader_avoid(&context, "a", 0); /* saying it again changes nothing */
+        leader_avoid(&context, "a", 0); /* a repeated call changes nothing */
         view.now_ns += TIMEOUT_NS;
         timeouts++;
     }
@@ -104,7 +106,7 @@ static void what_is_kept_for_others_is_not_free(void **state)
     struct slot_pool pool = {0};
     assert_int_equal(slot_pool_add_free(&context, &pool, 1), 0);
     assert_int_equal(pool.count, 0);
-    assert_int_equal(slot_pool_add_free(&context, &pool, 7), 0); /* more than there are */
+    assert_int_equal(slot_pool_add_free(&context, &pool, 7), 0); /* more than the free slots */
     assert_int_equal(pool.count, 0);
     slot_pool_done(&pool);
 }
@@ -115,14 +117,14 @@ static void a_plan_that_gives_way_has_fewer_devices(void **state)
     struct plan plan = {.worker_count = 4};
     spec.elastic.devices_max = 64;
     context.gives = 3;
-    assert_int_equal(leader_devices_now(&context), 64); /* there is none to give */
+    assert_int_equal(leader_devices_now(&context), 64); /* no slot to give */
     view.plan = &plan;
     assert_int_equal(leader_devices_now(&context), 1);
     assert_int_equal(leader_devices_max(&view), 64);
     context.gives = 0;
     assert_int_equal(leader_devices_now(&context), 64);
     context.gives = 1;
-    view.devices_wanted = 2; /* asked for less already */
+    view.devices_wanted = 2; /* the user already asked for fewer */
     assert_int_equal(leader_devices_now(&context), 2);
     spec.elastic.devices_max = 0;
 }

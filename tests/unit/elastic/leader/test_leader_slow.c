@@ -1,6 +1,6 @@
 /*
- * What the leader does about a slot that is slower than its peers, played on the miniature cluster:
- * another slot takes over, or the job goes on without it; it comes back on probation; and it cannot
+ * Tests of the leader with a slot slower than its peers, on the miniature cluster: another slot
+ * takes over, or the job continues without the slot; the slot returns on probation, and must not
  * flap.
  */
 #include "unit/elastic/cluster.h"
@@ -13,7 +13,7 @@ static struct cluster *start(unsigned nodes, unsigned devices)
 {
     struct cluster *cluster = cluster_new(1, nodes, 1);
     cluster->devices_wanted = devices;
-    /* So much to compute that it is what a step takes. */
+    /* The micro-batch is so large that computing dominates the step. */
     cluster->spec.train.micro_batch = 64;
     cluster->spec.model.context = 256;
     cluster_progress(cluster, 5, 20);
@@ -61,7 +61,7 @@ static unsigned lanes_of(const struct cluster *cluster, unsigned node)
     return first[1] - first[0];
 }
 
-/* Half as fast it is still worth a third of the lanes; and its recovery counts after its term. */
+/* At half speed the slot still gets a third of the lanes; its recovery counts after its term. */
 static void its_lanes_move_and_come_back(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void its_lanes_move_and_come_back(void **state)
     assert_int_equal(cluster->plan->worker_count, 2);
     assert_int_equal(lanes_of(cluster, 1), 2);
     check_relieved(cluster, 1, 1);
-    for (unsigned i = 0; i < 5; i++) { /* comes and goes */
+    for (unsigned i = 0; i < 5; i++) { /* slow and well in turn */
         cluster->nodes[1].slowness[0] = i % 2 ? 2 : 0;
         cluster_run(cluster, TERM_SECONDS / 6);
     }
@@ -97,12 +97,15 @@ static void a_free_slot_takes_its_place(void **state)
     check_relieved(cluster, slow, 1);
     assert_int_equal(cluster->plan->worker_count, 2);
     assert_true(uses(cluster, spare));
-    assert_int_equal(cluster->prepared, 1); /* ready before anybody stopped */
+    assert_int_equal(cluster->prepared, 1); /* ready before any worker stopped */
     cluster_progress(cluster, 5, 20);
     cluster_free(cluster);
 }
 
-/* It is away for its term, is tried again, and has lost its mark once it has been well for long. */
+/*
+ * The slot is out for its term, then on probation, and loses its mark after a long time without
+ * trouble.
+ */
 static void it_comes_back_on_probation(void **state)
 {
     (void)state;
@@ -118,7 +121,7 @@ static void it_comes_back_on_probation(void **state)
     assert_true(cluster->plan->slow[0].speed >= 1);
     cluster_run(cluster, TERM_SECONDS + 5);
     assert_int_equal(cluster->published, 3);
-    cluster->nodes[2].draining = true; /* any plan after that forgets it */
+    cluster->nodes[2].draining = true; /* every later plan forgets it */
     cluster_until(cluster, 10, !uses(cluster, 2));
     assert_int_equal(cluster->plan->slow_count, 0);
     cluster_free(cluster);
@@ -136,7 +139,7 @@ static void still_slow_it_is_left_out_for_twice_as_long(void **state)
     cluster_run(cluster, 2 * TERM_SECONDS - 5);
     assert_false(uses(cluster, 1));
     cluster_until(cluster, 15, uses(cluster, 1));
-    /* So in ten minutes it costs no more than a few changes. */
+    /* Ten minutes of flapping cost only a few changes. */
     cluster_run(cluster, 600);
     assert_in_range(cluster->published, 5, 10);
     cluster_free(cluster);
@@ -170,12 +173,12 @@ static void a_new_firnd_begins_with_a_clean_slate(void **state)
     cluster_free(cluster);
 }
 
-/* Slow is better than nothing: after a loss it is taken, as the slow one that it is. */
+/* A slow slot is better than none: after a loss the leader plans with it, at its slow speed. */
 static void it_helps_out_when_it_is_needed(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
-    cluster->nodes[1].slowness[0] = 1.5; /* below every factor */
+    cluster->nodes[1].slowness[0] = 1.5; /* below every threshold */
     cluster_run(cluster, 5);
     assert_int_equal(cluster->published, 1);
     cluster->nodes[1].slowness[0] = 4;

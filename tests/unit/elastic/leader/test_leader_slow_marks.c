@@ -1,7 +1,7 @@
 /*
- * The marks of slow slots that plans carry, rule by rule; test_leader_slow.c plays what comes of
- * them on a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark
- * on c/0, found slow once, a quarter as fast as its peers.
+ * Tests of the marks of slow slots in plans, rule by rule; test_leader_slow.c tests their effect on
+ * a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark on c/0,
+ * found slow once, a quarter as fast as its peers.
  */
 #include "base/timeouts.h"
 #include "unit/elastic/three_nodes.h"
@@ -13,9 +13,9 @@
 
 static struct leader_context context;
 static struct plan *made; /* the next plan: uses all three */
-static uint64_t seen_ns;  /* when the leader has first seen the mark */
+static uint64_t seen_ns;  /* when the leader first saw the mark */
 
-/* Whatever the test has changed is looked at. */
+/* Let the leader see the changes of the test. */
 static void look(void)
 {
     roster_done(&context.roster);
@@ -44,7 +44,7 @@ static int end(void **state)
     return teardown(state);
 }
 
-/* c is out of the plan in force, or hands over only. */
+/* Make c a donor of the plan in force, or leave it out. */
 static void leave_out_c(bool donor)
 {
     plan->worker_count = plan->replica_count = 2;
@@ -84,14 +84,14 @@ static void expect_no_mark(void)
     assert_int_equal(made->slow_count, 0);
 }
 
-/* ---- what the planner is told ---- */
+/* ---- the planner's input ---- */
 
 static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
 {
     (void)state;
     assert_true(speed_of(2) == 0.25);
     assert_true(speed_of(0) == 1);
-    at(seen_ns + TERM_NS); /* only a verdict says that it is well */
+    at(seen_ns + TERM_NS); /* only a verdict can clear it */
     assert_true(speed_of(2) == 0.25);
     nodes[2].incarnation++;
     assert_true(speed_of(2) == 1);
@@ -132,7 +132,7 @@ static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
 static void times_are_about_the_mark_as_it_is(void **state)
 {
     (void)state;
-    leave_out_c(false); /* since now */
+    leave_out_c(false); /* from now on */
     at(seen_ns + 5);
     assert_int_equal(memory.slow_seen[0].since_ns, seen_ns);
     plan->slow[0].times = 2;
@@ -187,7 +187,7 @@ static void a_verdict_is_of_a_rank_that_computes(void **state)
     expect_no_mark();
 }
 
-/* ---- what the next plan carries ---- */
+/* ---- the marks of the next plan ---- */
 
 static void a_worse_verdict_counts_as_found_again(void **state)
 {
@@ -237,10 +237,10 @@ static void one_that_comes_back_is_on_probation(void **state)
     (void)state;
     leave_out_c(false);
     at(seen_ns + TERM_NS - 1);
-    expect_mark(0.25, 1); /* it is needed sooner */
+    expect_mark(0.25, 1); /* c is needed sooner */
     at(seen_ns + TERM_NS);
     expect_mark(1, 1);
-    made->worker_count = made->replica_count = 2; /* it does not come back */
+    made->worker_count = made->replica_count = 2; /* c does not return */
     expect_mark(0.25, 1);
 }
 
@@ -252,13 +252,13 @@ static void probation_ends(void **state)
     expect_mark(1, 1);
     at(seen_ns + TERM_NS);
     expect_no_mark();
-    plan->slow[0].speed = 0.25; /* it is slow, and not on probation */
+    plan->slow[0].speed = 0.25; /* c is slow, and not on probation */
     look();
     expect_mark(0.25, 1);
     plan->slow[0].speed = 1;
     leave_out_c(false);
     made->worker_count = made->replica_count = 2;
-    at(seen_ns + 2 * TERM_NS); /* nobody has watched it */
+    at(seen_ns + 2 * TERM_NS); /* no verdict about it */
     expect_mark(1, 1);
 }
 
@@ -279,7 +279,7 @@ static void the_oldest_mark_is_forgotten_for_a_new_one(void **state)
     assert_string_equal(made->slow[PLAN_SLOW_MAX - 1].node, "c");
 }
 
-/* ---- words ---- */
+/* ---- the plan's message ---- */
 
 static const char *words(void)
 {

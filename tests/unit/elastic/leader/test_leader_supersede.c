@@ -1,6 +1,7 @@
 /*
- * A planned change that somebody cannot hear of, from hand-made reports. Generation 5 runs as three
- * replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is gone.
+ * Tests of a planned change that a node cannot receive, from hand-made reports. Generation 5 runs
+ * as three replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is
+ * gone.
  */
 #include "unit/elastic/three_nodes.h"
 
@@ -9,7 +10,7 @@ static unsigned unit_count(void)
     return job_spec_unit_count(&spec);
 }
 
-/* Its worker has @count units from @first on. */
+/* Report that the worker of @node has @count units from @first on. */
 static void say_units(unsigned node, enum worker_phase phase, uint64_t generation, unsigned first,
                       unsigned count)
 {
@@ -22,7 +23,7 @@ static void say_units(unsigned node, enum worker_phase phase, uint64_t generatio
                                      .held_unit_count = count};
 }
 
-/* b says nothing, and its lease is over. */
+/* Lose b's firnd: b reports nothing, and its lease has expired. */
 static void lose_b(void)
 {
     nodes[1] = nodes[2];
@@ -43,7 +44,7 @@ static int setup_change(void **state)
     return 0;
 }
 
-/* Look now, and when it has lasted. */
+/* Decide now, and again when the state has lasted. */
 static void decide_twice(void)
 {
     decide();
@@ -56,7 +57,7 @@ static void expect_superseded(uint64_t follows)
 {
     struct error error;
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    memset(decision.plan->key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes one */
+    memset(decision.plan->key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes a key */
     assert_int_equal(plan_check(decision.plan, &error), 0);
     assert_true(decision.plan->planned);
     assert_true(decision.plan->generation > plan->generation);
@@ -94,13 +95,13 @@ static void one_that_is_back_in_time_hears_of_it_itself(void **state)
     lose_b();
     view.now_ns += TIMEOUT_NS;
     decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* counted anew */
+    assert_int_equal(decision.action, LEADER_NOTHING); /* the wait begins anew */
 }
 
 static void a_change_that_begins_is_let_alone(void **state)
 {
     (void)state;
-    say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has come to the boundary */
+    say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has reached the boundary */
     lose_b();
     decide_twice();
     assert_int_equal(decision.action, LEADER_NOTHING);
@@ -121,7 +122,10 @@ static void what_b_alone_has_is_waited_for(void **state)
     assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
 }
 
-/* c's worker has the rest as the shadow of b's stage; what was left from before is gone by now. */
+/*
+ * c's worker has the other units as the shadow of b's stage; units from earlier generations are
+ * dropped by now.
+ */
 static void a_copy_is_as_good(void **state)
 {
     (void)state;
@@ -147,7 +151,7 @@ static void without_enough_slots_it_waits(void **state)
     assert_non_null(strstr(decision.text, "waits for node b, without which there are not enough"));
 }
 
-/* c's process was started for generation 6: it takes part as soon as it is prepared. */
+/* c's process was started for generation 6: it can take part only when it is prepared. */
 static void only_processes_that_are_ready_take_part(void **state)
 {
     (void)state;
@@ -178,7 +182,10 @@ static void a_node_that_drains_hands_over(void **state)
     assert_string_equal(decision.plan->workers[1].node, "c");
 }
 
-/* Nobody could save the last checkpoint together: the job leaves b first, and then pauses. */
+/*
+ * No set of workers could save the last checkpoint together: the job leaves b first, and then
+ * pauses.
+ */
 static void a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
@@ -191,7 +198,7 @@ static void a_pause_that_cannot_begin_is_put_off(void **state)
     assert_int_equal(decision.plan->worker_count, 2);
 }
 
-/* Generation 6 runs; to leave b for good its worker would have to hand over. */
+/* Generation 6 runs; to leave b for good, b's worker would have to hand over. */
 static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
 {
     (void)state;
@@ -209,7 +216,7 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
     struct worker_report b = reports[1].workers[0];
     lose_b();
     reports[2] = (struct node_report){
-        .node = "b", .generation = 6, .worker_count = 1, .workers = {b}}; /* before it went */
+        .node = "b", .generation = 6, .worker_count = 1, .workers = {b}}; /* before it failed */
     view.report_count = NODES;
     decide();
     view.now_ns += 2 * TIMEOUT_NS;
@@ -218,7 +225,7 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
     assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
 }
 
-/* Generation 5 has begun after all, just when 6 was written to supersede it. */
+/* Generation 5 began after all, just when 6 was written to supersede it. */
 static void a_plan_that_follows_what_is_over_is_superseded(void **state)
 {
     (void)state;
@@ -238,7 +245,10 @@ static void while_some_have_gone_on_nothing_is_known(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, teardown)
 
-/* 5 cannot come to the boundary yet, and c, which is new in 6, has waited for it long enough. */
+/*
+ * Generation 5 cannot reach the boundary yet, and c, which is new in 6, has waited for its whole
+ * deadline.
+ */
 static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
 {
     (void)state;
@@ -248,12 +258,12 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(decision.plan->worker_count, 2);
     assert_int_equal(plan_find(decision.plan, "c", 0), -1);
     assert_non_null(strstr(decision.plan->reason_text, "gave up waiting"));
-    say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: all of it is over */
+    say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
     decide();
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
 
-/* What is in force from now on is what was decided, and a and c have heard of it. */
+/* Put the last decision in force; a and c have received it. */
 static void follow(void)
 {
     struct plan *next = plan_copy(decision.plan);
@@ -267,7 +277,7 @@ static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
 {
     (void)state;
     reports[0].workers[0].root = false;
-    lose_b(); /* with rank 0 */
+    lose_b(); /* b has rank 0 */
     decide_twice();
     expect_superseded(5);
     assert_true(decision.plan->breaks_off);
@@ -283,7 +293,7 @@ static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
     assert_false(decision.plan->planned || decision.plan->breaks_off);
 }
 
-/* It went when the second plan, which needs nobody of its node, was in force already. */
+/* The node failed when the second plan, which needs none of its workers, was already in force. */
 static void rank_zero_that_goes_later_is_missed_too(void **state)
 {
     (void)state;
@@ -303,7 +313,7 @@ static void rank_zero_that_goes_later_is_missed_too(void **state)
     assert_true(decision.plan->breaks_off);
 }
 
-/* It may just be on its way to a long step's end. */
+/* Rank 0 may still be computing a long step. */
 static void while_rank_zero_speaks_there_is_time(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Whom to leave out of small graphs of cuts, and the order in which sets that would do are taken.
+/*
+ * Tests of the nodes to leave out of small netsplit graphs, and of the order of equally good sets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +54,7 @@ static void the_end_with_fewer_slots_goes(void **state)
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A);
 }
 
-/* One node that nobody reaches, however many slots it has. */
+/* No other node reaches the middle of the star: it is left out, however many slots it has. */
 static void the_middle_of_a_star_goes(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* When a node must go by a given time: handing over as long as it fits, then a checkpoint. */
+/*
+ * Tests of a node with a given time to leave: hand over as long as the time suffices, else a
+ * checkpoint.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +30,7 @@ static void handing_over_is_chosen_while_it_fits(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
     preemption.left_ns--;
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
-    preemption.start_ns = 0; /* who takes over runs already */
+    preemption.start_ns = 0; /* the successor already runs */
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
     preemption.bytes_per_second = 5e8;
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);

@@ -1,4 +1,4 @@
-/* Who gets the next slots: tables of jobs, and what follows for each. */
+/* Tests of the order in which jobs get free slots: tables of jobs, and the result for each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void the_first_submitted_is_served_first(void **state)
     assert_int_equal(slot_queue_place(jobs, 2, 0, total, free_slots).before, 0);
     assert_int_equal(slot_queue_place(jobs, 2, 1, total, free_slots).before, 1);
     assert_string_equal(slot_queue_place(jobs, 2, 1, total, free_slots).first, "z");
-    jobs[1].submitted = 5; /* the order of submission counts, not that of the list */
+    jobs[1].submitted = 5; /* the order of submission counts, not the list's */
     expect(0, 1, 1, 0);
     expect(1, 0, 1, 0);
 }
@@ -88,7 +88,7 @@ static void the_youngest_gives_first(void **state)
     add("late", 3, 0);
     expect(0, 0, 3, 1);
     expect(1, 0, 3, 2);
-    jobs[2].least = 1; /* which the youngest can spare alone */
+    jobs[2].least = 1; /* only the youngest can spare it */
     expect(0, 0, 1, 0);
     expect(1, 0, 1, 1);
 }
@@ -100,7 +100,7 @@ static void nobody_gives_what_would_not_be_enough(void **state)
     add("old", 3, 4);
     add("late", 2, 0);
     add("later", 1, 0);
-    expect(0, 0, 3, 0); /* one is not enough for the first, and the second is behind it */
+    expect(0, 0, 3, 0); /* one is too few for the first; the second is behind it */
     expect(2, 2, 2, 0);
 }
 

@@ -1,4 +1,6 @@
-/* The framing between firnd and its workers: whole, byte by byte, and anything else that comes. */
+/*
+ * Tests of the framing between firnd and its workers: whole, byte by byte, and with invalid input.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,7 +19,7 @@
 
 #define TYPES (CONTROL_ALARM + 1)
 
-/* Of more nodes than there is any sense in. */
+/* Return places on more nodes than any real cluster has. */
 static char *sample_places(void)
 {
     char *text = malloc(COPIES_SHARES_SIZE);
@@ -27,7 +29,7 @@ static char *sample_places(void)
     return text;
 }
 
-/* A message of type @type with everything filled that any type carries. */
+/* Make a message of type @type with every field of every type set. */
 static void sample_message(struct control_message *message, enum control_type type)
 {
     memset(message, 0, sizeof(*message));
@@ -218,7 +220,7 @@ static void test_garbage_is_refused(void **state)
     }
 }
 
-/* A word that nobody knows is no message, however much of another one comes with it. */
+/* A message of an unknown type is refused, even if it has every field of a known type. */
 static void test_unknown_type_with_everything_else_is_refused(void **state)
 {
     (void)state;
@@ -238,7 +240,7 @@ static void test_unknown_type_with_everything_else_is_refused(void **state)
     }
 }
 
-/* A newer firnd may say more than an older worker knows. */
+/* A newer firnd may send keys that an older worker does not know. */
 static void test_unknown_keys_are_left_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Reports: through JSON and back, and refused when they contradict themselves. */
+/* Tests of reports: through JSON and back, and refused if they contradict themselves. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static void test_worker_round_trip(void **state)
     assert_string_equal(back.text, report.text);
 }
 
-/* Also as programs of control 1 say it, which understand it so, too. */
+/* Programs of control 1 use the same words, and understand them. */
 static void test_every_cause_has_a_word(void **state)
 {
     static const char *const words[] = {"checkpoint_lost", "checkpoint_away", "state_disputed",
@@ -96,7 +96,7 @@ static void test_every_phase_has_a_word(void **state)
     assert_string_equal(worker_phase_word(WORKER_PREPARED), "prepared");
 }
 
-/* What a dying program printed last may be anything. */
+/* The last output of a dying program may be any bytes. */
 static void test_text_that_is_not_utf8(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Who is a straggler, from times alone: one that stays slow among its peers is; noise, one slow
- * step, a slow start and a cluster that is slow as a whole are nobody's fault.
+ * Tests of the choice of stragglers, from times alone: a rank that stays slow among its peers is
+ * one; noise, one slow step, a slow start and a cluster slow as a whole make no straggler.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static void done(struct bench *bench)
     plan_free(bench->plan);
 }
 
-/* One step in which everybody needs as long as @slowness says for a lane. */
+/* Run one step in which each rank takes @slowness for a lane. */
 static void step(struct bench *bench, const double *slowness)
 {
     for (unsigned rank = 0; rank < bench->plan->worker_count; rank++)
@@ -143,7 +143,7 @@ static void a_slow_start_is_over_soon(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
-    steps(&bench, 2, (double[]){1, 50}); /* the first never counts, the second alone is one step */
+    steps(&bench, 2, (double[]){1, 50}); /* the first step does not count, the second is only one */
     steps(&bench, 2 * STEPS, even);
     assert_int_equal(verdicts(&bench, NULL), 0);
     done(&bench);
@@ -223,7 +223,10 @@ static void stages_are_not_compared_with_each_other(void **state)
     done(&bench);
 }
 
-/* With one replica: who has become slower than it was, while the others have not. */
+/*
+ * With one replica a rank is compared with its own past, while the other ranks are as fast as
+ * before.
+ */
 static void alone_a_worker_is_compared_with_its_past(void **state)
 {
     (void)state;
@@ -257,7 +260,7 @@ static void one_worker_has_no_peers(void **state)
     done(&bench);
 }
 
-/* Around the factor a verdict neither comes and goes, nor does it outlive a recovery. */
+/* Near the threshold a verdict neither flaps nor outlives a recovery. */
 static void a_verdict_stands_until_it_is_well_below(void **state)
 {
     (void)state;
@@ -315,7 +318,7 @@ static void an_unknown_time_counts_for_nothing(void **state)
     for (unsigned i = 0; i < 10 * STEPS; i++)
         step(&bench, (double[]){0, 3});
     assert_int_equal(verdicts(&bench, NULL), 0);
-    /* Nor does it make its peer fast. */
+    /* The slow steps do not make the peer fast, either. */
     for (unsigned i = 0; i < 10 * STEPS; i++)
         step(&bench, (double[]){i % 2, 1.3});
     assert_int_equal(verdicts(&bench, NULL), 0);
@@ -328,7 +331,7 @@ static void the_slowest_of_each_stage_for_people(void **state)
     struct plan *plan = plan_of(2, 2, (unsigned[]){2, 1});
     struct straggler_stage stages[2];
     straggler_slowest(plan, (uint64_t[]){200, 0, 150, 40}, stages);
-    assert_int_equal(stages[0].rank, 2); /* 150 for one lane is more than 200 for two */
+    assert_int_equal(stages[0].rank, 2); /* 150 for one lane is slower than 200 for two */
     assert_int_equal(stages[0].lane_ns, 150);
     assert_int_equal(stages[0].fastest_ns, 100);
     assert_int_equal(stages[1].rank, 3);

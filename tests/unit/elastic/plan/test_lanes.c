@@ -1,4 +1,4 @@
-/* Lanes over replicas: even, contiguous, and with as few subtrees as any choice allows. */
+/* Tests of the lanes of replicas: even, contiguous, and with as few subtrees as possible. */
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,10 @@
 
 #include "elastic/plan/lanes.h"
 
-/* Mark the tree's nodes by walking it, then take the maximal ones inside: the definition. */
+/*
+ * Compute the subtrees from the definition: walk the tree, mark its nodes, take the maximal ones
+ * inside.
+ */
 static unsigned naive_subtrees(unsigned node, unsigned count, unsigned first, unsigned end)
 {
     if (node >= first && node + count <= end)
@@ -57,7 +60,9 @@ static void every_split_of_24_lanes_is_best(void **state)
     }
 }
 
-/* No other shares are done earlier: the next lane would always go to whoever is done first with it.
+/*
+ * No other distribution finishes earlier: each next lane goes to the replica that would finish it
+ * first.
  */
 static void unlike_replicas_are_done_as_early_as_can_be(void **state)
 {

@@ -10,7 +10,10 @@
 
 #define COUNT_MAX 40
 
-/* Every micro-batch goes forward once and backward once, in order, and never shares a live slot. */
+/*
+ * Check that every micro-batch goes forward once and backward once, in order, and never shares a
+ * live slot.
+ */
 static void check_order(struct one_f_one_b_position position)
 {
     unsigned next_forward = 0, next_backward = 0;

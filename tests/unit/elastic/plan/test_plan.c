@@ -1,4 +1,4 @@
-/* Plans: through JSON and back, who talks to whom, and what is refused. */
+/* Tests of plans: through JSON and back, the peers of each rank, and refused plans. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void test_shared_until_the_last_owner_lets_go(void **state)
     (void)state;
     struct plan *plan = sample_plan();
     struct plan *shared = plan_share(plan);
-    struct plan *copy = plan_copy(shared); /* is its own, however many share what it was made of */
+    struct plan *copy = plan_copy(shared); /* its own members: the original shares its parts */
     assert_ptr_equal(shared, plan);
     assert_ptr_not_equal(copy, plan);
     plan_free(plan);
@@ -200,7 +200,7 @@ static void test_peers_of_a_pipeline_and_the_tree(void **state)
     plan_free(plan);
 }
 
-/* Who is a peer of mine has me for a peer: a link with one end would wait for ever. */
+/* The relation of peers is symmetric: a link with only one end would wait forever. */
 static void test_peers_are_mutual(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
     }
 }
 
-/* Every key is needed but those that stand for something rare, and every wrong type is refused. */
+/* Every key except the rare ones is required, and every wrong type is refused. */
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
@@ -479,7 +479,7 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
     plan_free(plan);
 }
 
-/* Arrays that are shorter or longer than the counts beside them would be read past their ends. */
+/* An array that is shorter or longer than its count would be read past its end. */
 static void test_decode_refuses_arrays_of_another_length(void **state)
 {
     (void)state;

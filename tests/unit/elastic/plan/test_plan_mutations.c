@@ -1,7 +1,7 @@
 /*
- * Random damage to valid plans: whatever comes in, decoding ends in an error or in a plan that
- * passes its own check and survives the questions that workers ask. The seed is fixed, so a failure
- * comes back; FIRN_FUZZ_SEED tries another.
+ * Random damage to valid plans: decoding ends in an error or in a plan that passes its own check
+ * and the queries of workers. The seed is fixed, so a failure is reproducible; FIRN_FUZZ_SEED sets
+ * another one.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static json_t *random_value(struct dice *dice)
     }
 }
 
-/* A random place in the tree: mostly deeper, sometimes here. */
+/* Choose a random container in the tree: mostly deeper, sometimes here. */
 static json_t *random_container(struct dice *dice, json_t *tree)
 {
     for (;;) {
@@ -159,7 +159,7 @@ static void test_damaged_trees(void **state)
         }
         try_decode(tree, &accepted);
     }
-    assert_in_range(accepted, 1, ROUNDS / 2); /* both outcomes were tried */
+    assert_in_range(accepted, 1, ROUNDS / 2); /* both outcomes occurred */
     plan_free(plan);
 }
 

@@ -1,4 +1,4 @@
-/* Workers of a plan as one text: what comes back, how long it is, and what is refused. */
+/* Tests of the workers of a plan as one text: round trip, size, and refused texts. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,12 +49,12 @@ static void test_every_kind_comes_back(void **state)
     const struct plan_worker workers[] = {
         worker("a", 0, "127.0.0.1:7600", 0),
         worker("a", 63, "127.0.0.1:7663", UINT64_MAX), /* the same node again */
-        worker("aa", 1, "127.0.0.1:7663", 1),          /* one begins with the other */
+        worker("aa", 1, "127.0.0.1:7663", 1),          /* one name begins with the other */
         worker("a", 9, "127.0.0.1:7", 0xfedcba9876543210),
-        worker("aaa", 1, "127.0.0.1:7", 1), /* may begin and end alike at once */
+        worker("aaa", 1, "127.0.0.1:7", 1), /* may share a prefix and a suffix */
         worker("aa", 1, "127.0.0.0.1:7", 1),
         worker("zz", 10, "[fd00:1234:5678:9abc:def0::1]:7600", 16), /* nothing shared */
-        worker("zz", 11, "[fd00:1234:5678:9abc:def0::2]:7600", 16), /* more than fits a letter */
+        worker("zz", 11, "[fd00:1234:5678:9abc:def0::2]:7600", 16), /* more than a letter can say */
         worker(longest, 0, longest, 5),
         worker(longest, 1, longest, 5),
     };
@@ -63,7 +63,7 @@ static void test_every_kind_comes_back(void **state)
     assert_comes_back(workers, 0, 0);
 }
 
-/* The size is what a thousand nodes pay a thousand times. */
+/* The size counts a thousand times with a thousand nodes. */
 static void test_thousand_are_small(void **state)
 {
     (void)state;
@@ -104,24 +104,24 @@ static void test_damage_is_refused(void **state)
         const char *text;
         unsigned worker;
     } cases[] = {
-        {"ba0 0 aah:1 0", 0}, /* shares with nobody */
+        {"ba0 0 aah:1 0", 0}, /* no worker before it to share with */
         {"ab0 0 aah:1 0", 0},
         {"Aan0 0 aah:1 0", 0}, /* no such letter */
         {"aAn0 0 aah:1 0", 0},
         {"a 0 aah:1 0", 0},  /* one letter alone */
-        {"aan0 0 aah:1", 0}, /* words are missing */
+        {"aan0 0 aah:1", 0}, /* missing fields */
         {"aan0", 0},
-        {"aan0 0 aah:1 ", 0}, /* an empty word */
+        {"aan0 0 aah:1 ", 0}, /* an empty field */
         {"aan0  aah:1 0", 0},
         {"aan0 64 aah:1 0", 0}, /* more slots than a node has */
         {"aan0 -1 aah:1 0", 0},
         {"aan0 007 aah:1 0", 0},
         {"aan0 0 aah:1 10000000000000000", 0}, /* 65 bits */
         {"aan0 0 aah:1 F", 0},
-        {"aan0 0 aah:1 0 0", 0}, /* a word too many */
-        {"aan0 0 aah:1 0,", 1},  /* nobody behind the comma */
+        {"aan0 0 aah:1 0 0", 0}, /* one field too many */
+        {"aan0 0 aah:1 0,", 1},  /* no worker behind the comma */
         {",aan0 0 aah:1 0", 0},
-        {"aan0 0 aah:1 0,da 1 ba 0", 1}, /* share more than there is */
+        {"aan0 0 aah:1 0,da 1 ba 0", 1}, /* shares more than the text has */
         {"aan0 0 aah:1 0,ad 1 ba 0", 1},
         {"aan0 0 aah:1 0,bcx 1 ba 0", 1},
         {"aan0 0 aah:1 0,,ca 1 ba 0", 1},
@@ -140,7 +140,7 @@ static void test_damage_is_refused(void **state)
     assert_int_equal(unpack(NULL, 0, &error), 0);
 }
 
-/* Words that grow past their room by sharing with what was there before. */
+/* A text whose fields grow past their limit by sharing prefixes is refused. */
 static void test_growing_words_are_refused(void **state)
 {
     (void)state;

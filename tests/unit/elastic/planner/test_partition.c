@@ -1,4 +1,4 @@
-/* The partition against every possible cut. */
+/* Tests of the partition against every possible cut. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ struct naive {
     unsigned cuts[UNITS_MAX + 1], best_cuts[UNITS_MAX + 1];
 };
 
-/* Every cut in lexicographic order, so the first best one is the one with the earliest cuts. */
+/* Try every cut in lexicographic order: the first best cut is the one with the earliest cuts. */
 static void try_cuts(struct naive *naive, unsigned stage, double largest)
 {
     unsigned first = naive->cuts[stage], left = naive->stages - stage;
@@ -50,7 +50,7 @@ static void try_cuts(struct naive *naive, unsigned stage, double largest)
     }
 }
 
-/* Late stages may be long, early ones must be short: as memory under 1F1B. */
+/* Limit early stages to few units and late stages to more, like memory under 1F1B. */
 static bool short_when_early(void *context, unsigned first, unsigned end, unsigned stages_left)
 {
     (void)context;

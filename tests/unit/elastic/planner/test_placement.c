@@ -1,4 +1,7 @@
-/* Which slot gets which rank: what a slot must have, whole replicas on a node, state that stays. */
+/*
+ * Tests of the slot for each rank: requirements of a slot, whole replicas on a node, state that
+ * stays.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,7 @@
 static struct planner_unit units[UNITS];
 static struct planner_slot slots[SLOTS_MAX];
 static struct planner_input input;
-static unsigned ranks[SLOTS_MAX]; /* which slot has the rank */
+static unsigned ranks[SLOTS_MAX]; /* rank of each slot */
 
 static int begin(void **state)
 {
@@ -54,7 +57,7 @@ static void assign(unsigned stages, unsigned replicas, double speed_min, size_t 
     assert_int_equal(placement_assign(&input, &request, ranks), 0);
 }
 
-/* However much of the state it has. */
+/* The slot is not used, however much state it has. */
 static void a_slot_with_too_little_memory_is_not_used(void **state)
 {
     (void)state;
@@ -96,7 +99,7 @@ static void a_replica_stays_on_one_node_where_it_can(void **state)
         assert_string_equal(slots[ranks[2 * replica]].node, slots[ranks[2 * replica + 1]].node);
 }
 
-/* One replica fits on node b; the other one is made of what is left over. */
+/* One replica fits on node b; the other replica uses the remaining slots. */
 static void the_rest_makes_up_a_replica_across_nodes(void **state)
 {
     (void)state;
@@ -115,13 +118,13 @@ static void whoever_holds_most_of_a_stage_gets_it(void **state)
 {
     (void)state;
     hold(add_slot("a"), 2, 2);
-    hold(add_slot("a"), 0, 3); /* of both stages; all of the first one */
+    hold(add_slot("a"), 0, 3); /* units of both stages; all of the first */
     assign(2, 1, 1, 0);
     assert_int_equal(ranks[0], 1);
     assert_int_equal(ranks[1], 0);
 }
 
-/* Moments move with parameters: two frozen units are less to move than one that is trained. */
+/* Moments move with parameters: moving two frozen units costs less than moving one trained unit. */
 static void state_counts_by_its_bytes(void **state)
 {
     (void)state;

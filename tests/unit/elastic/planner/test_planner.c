@@ -1,4 +1,4 @@
-/* The planner against a search that leaves nothing out, and where it puts things. */
+/* Tests of the planner against an exhaustive search, and of its placements. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -77,7 +77,10 @@ static int run(struct world *world)
     return planner_run(&world->input, world->plan, NULL, NULL, &world->error);
 }
 
-/* The event recurrence written down from the definition, on the real schedule's order. */
+/*
+ * Simulate the pipeline from the definition of the event recurrence, in the order of the real
+ * schedule.
+ */
 static double naive_pipeline(const struct stage_cost *costs, unsigned stages, unsigned count)
 {
     static double forward[UNITS][128], backward[UNITS][128];
@@ -94,7 +97,7 @@ static double naive_pipeline(const struct stage_cost *costs, unsigned stages, un
             unsigned total = costs[s].has_backward ? 2 * count : count;
             if (done[s] == total)
                 continue;
-            /* 1F1B by hand: `ahead` forwards, pairs, the rest backwards. */
+            /* 1F1B by hand: `ahead` forwards, then pairs, then the remaining backwards. */
             unsigned ahead = stages - 1 - s < count ? stages - 1 - s : count, i = done[s];
             bool is_backward = costs[s].has_backward && i >= ahead &&
                                (i >= ahead + 2 * (count - ahead) || (i - ahead) % 2 == 1);
@@ -160,8 +163,8 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
 }
 
 /*
- * The shape of the best slots, of which at most one is slow: every share of lanes that its replica
- * can have is tried, the others share the rest evenly.
+ * Return the shape of the best slots, of which at most one is slow: try every number of lanes for
+ * the slow replica; the other replicas share the rest evenly.
  */
 static struct layout_shape naive_shape(const struct planner_input *input, unsigned k,
                                        unsigned replicas)
@@ -190,7 +193,7 @@ static struct layout_shape naive_shape(const struct planner_input *input, unsign
     return shape;
 }
 
-/* The best step over all K and R, each simulated. */
+/* Return the best step over all K and R, each simulated. */
 static double naive_best(const struct world *world)
 {
     const struct planner_input *input = &world->input;
@@ -279,7 +282,7 @@ static void pins_are_kept_or_refused(void **state)
     world_done(&world);
 }
 
-/* Rank's slot index, by name. */
+/* Return the slot of @rank, by name. */
 static const struct planner_slot *slot_of(const struct world *world, unsigned rank)
 {
     for (unsigned i = 0; i < world->input.slot_count; i++)
@@ -317,7 +320,7 @@ static void replicas_stay_on_one_node(void **state)
         for (unsigned stage = 1; stage < 3; stage++)
             spanning += strcmp(slot_of(&world, replica * 3)->node,
                                slot_of(&world, replica * 3 + stage)->node) != 0;
-    assert_int_equal(spanning, 1); /* b's two left over and c's one: one cut */
+    assert_int_equal(spanning, 1); /* b's two other slots and c's one: one cut */
     world_done(&world);
 }
 
@@ -331,7 +334,7 @@ static void workers_keep_the_stage_they_hold(void **state)
     world.input.stages_wanted = 3;
     world.input.replicas_wanted = 2;
     assert_int_equal(run(&world), 0);
-    /* The same layout again, with slots that hold its stages in another order. */
+    /* The same layout again, with the stages held by slots in another order. */
     for (unsigned i = 0; i < 6; i++) {
         unsigned stage = (i * 2 + i / 3) % 3;
         world.slots[i].held_first_unit = world.plan->stage_first_unit[stage];
@@ -343,7 +346,7 @@ static void workers_keep_the_stage_they_hold(void **state)
     for (unsigned rank = 0; rank < 6; rank++)
         assert_int_equal(slot_of(&world, rank)->held_first_unit,
                          world.plan->stage_first_unit[rank % 3]);
-    /* One slot each on six nodes: state decides alone. */
+    /* Six nodes have one slot each: only state decides. */
     for (unsigned i = 0; i < 6; i++)
         snprintf(world.slots[i].node, sizeof(world.slots[i].node), "n%u", i);
     assert_int_equal(run(&world), 0);
@@ -381,7 +384,7 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     add_slots(&world, "a", 4);
     world.input.stages_wanted = 2;
     world.input.replicas_wanted = 1;
-    world.units[0].parameter_bytes = 10 << 20; /* heavy and, in time, like the others */
+    world.units[0].parameter_bytes = 10 << 20; /* large, but in time like the others */
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->stage_first_unit[1], 7);
     for (unsigned i = 0; i < 4; i++)
@@ -401,7 +404,10 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     world_done(&world);
 }
 
-/* Half as fast, with twelve lanes: eight and four are as long as six and six would be alone. */
+/*
+ * One slot is half as fast: of twelve lanes it gets four and the other slot eight, and both finish
+ * together.
+ */
 static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
 {
     (void)state;
@@ -422,7 +428,7 @@ static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
     world_done(&world);
 }
 
-/* What one slot needs for all units when the memory of its activations is @recompute's. */
+/* Return the bytes that one slot needs for all units with the activations of @recompute. */
 static size_t whole_model_bytes(const struct world *world, enum plan_recompute recompute)
 {
     return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_room(12, 0), recompute);
@@ -457,8 +463,10 @@ static void short_of_memory_activations_are_computed_again(void **state)
     world_done(&world);
 }
 
-/* Half the activations: what makes a CPU slot compute again still fits a GPU that keeps bf16. And
- * of slots that are not all GPUs the plan knows no more than that of CPU slots. */
+/*
+ * Activations take half: a budget that makes a CPU slot recompute still fits a GPU with bf16. If
+ * some slots are not GPUs, the plan uses the sizes of CPU slots.
+ */
 static void gpus_are_planned_in_their_own_precision(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* What a process takes beside its tensors counts on CPU slots, and not on devices of their own. */
+/*
+ * Tests that the memory of a process beside its tensors counts on CPU slots, but not on devices
+ * with their own memory.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +50,7 @@ static void room_grows_with_the_memory_and_is_all_of_a_toy(void **state)
 {
     (void)state;
     size_t process = 150 * MIB, before = 0;
-    assert_int_equal(process_room(0, process), 0); /* not limited */
+    assert_int_equal(process_room(0, process), 0); /* no limit */
     for (size_t memory = 1; memory < 1024 * MIB; memory += MIB / 2) {
         size_t room = process_room(memory, process);
         assert_true(room >= before && room <= memory && room > 0);
@@ -69,7 +72,7 @@ static void a_process_is_counted_by_model_and_threads(void **state)
     assert_true(process_bytes(&small, 1) < one - PROCESS_STAGING_BYTES);
 }
 
-/* A model that comes near no bound does not pay for them, and one that may reach them does. */
+/* A model pays only for the bounds that it may reach. */
 static void bounds_follow_from_the_models_size(void **state)
 {
     (void)state;
@@ -83,12 +86,12 @@ static void bounds_follow_from_the_models_size(void **state)
         before = process;
     }
     assert_int_equal(process_link_bytes(&spec), PROCESS_LINK_BYTES_MOST);
-    spec.model.width = 256; /* of a worker that takes 150 MiB in all */
+    spec.model.width = 256; /* of a worker that takes 150 MiB in total */
     assert_true(process_bytes(&spec, 1) < PROCESS_STAGING_BYTES + 30 * MIB);
     assert_true(process_bytes(&spec, 8) < process_bytes(&spec, 1) + 16 * MIB);
 }
 
-/* What the planner says of 1 x 1 on slots of @memory, 0 when nothing fits. */
+/* Return the memory that the planner computes for 1 x 1 on slots of @memory; 0: nothing fits. */
 static size_t planned(const struct job_spec *spec, size_t memory, bool gpu)
 {
     struct planner_unit units[STEP_RECORD_UNITS_MAX];
@@ -119,7 +122,7 @@ static void a_cpu_slot_holds_the_process_too(void **state)
     size_t whole = planned(&spec, 0, false), tensors = planned(&spec, 0, true);
     assert_true(whole > process_bytes(&spec, 1));
     assert_int_equal(planned(&spec, whole, false), whole);
-    size_t again = planned(&spec, whole - 1, false); /* with sublayers computed again, if at all */
+    size_t again = planned(&spec, whole - 1, false); /* with recomputed sublayers, if at all */
     assert_true(again < whole);
     assert_true(tensors > 0 && tensors < whole - process_bytes(&spec, 1));
     assert_int_equal(planned(&spec, tensors, true), tensors);

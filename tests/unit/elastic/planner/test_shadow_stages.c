@@ -1,5 +1,7 @@
-/* Where copies go: never on the stage's own node, balanced, within memory, and counted when none
- * can be. */
+/*
+ * Tests of the placement of copies: never on the stage's own node, balanced, within memory, and
+ * counted if no copy is possible.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +19,9 @@
 static struct planner_unit units[RANKS_MAX];
 static struct planner_slot slots[RANKS_MAX];
 
-/* One unit a stage of so many MiB; @nodes: a letter for each rank, "aab". */
+/*
+ * Make a layout with one unit per stage, of @mib MiB each; @nodes: a letter for each rank, "aab".
+ */
 static struct plan *layout(const char *nodes, unsigned stages, const size_t *mib)
 {
     unsigned workers = (unsigned)strlen(nodes);
@@ -101,7 +105,7 @@ static void test_copies_are_spread(void **state)
     plan_free(plan);
 }
 
-/* The largest goes to the emptiest, although stage 0 would have asked first. */
+/* The largest stage gets the emptiest node, although stage 0 comes first. */
 static void test_the_largest_chooses_first(void **state)
 {
     (void)state;
@@ -157,7 +161,7 @@ static void test_one_worker_keeps_only_so_many(void **state)
     plan_free(plan);
 }
 
-/* Four stages are asked for; node a could take them all. */
+/* Make a plan of four pinned stages; node a could take them all. */
 static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
 {
     struct planner_unit costs[8] = {0};
@@ -200,7 +204,7 @@ static void test_a_layout_is_spread_for_its_copies(void **state)
     assert_int_equal(shadow_stages_bare_stages(plan), 0);
     assert_int_equal(plan->shadow_count, 4);
     plan_free(plan);
-    /* One slot elsewhere is not enough for half of them: it stays as it was. */
+    /* One slot elsewhere is too few for half of the stages: the layout stays as it was. */
     plan = plan_new();
     plan_pinned(4, 1, plan);
     assert_int_equal(plan->worker_count, 4);

@@ -1,5 +1,4 @@
-/* What plans take for the speed of slots: constants of their kind, or the best that was measured.
- */
+/* Tests of the speed of slots in plans: constants of their kind, or the best measured rate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +59,7 @@ static void test_the_best_of_all_is_the_rate_of_each(void **state)
     assert_true(units[1].forward_seconds < unmeasured);
     double best = units[1].forward_seconds;
     assert_true(input.link_bytes_per_second == 2e11);
-    /* Where the slower ones were measured decides nothing. */
+    /* The position of the slower measured slots does not matter. */
     slots[3].measured = slots[0].measured = slots[2].measured;
     input = input_of_slots();
     assert_true(units[1].forward_seconds == best);
@@ -82,11 +81,11 @@ static void test_between_nodes_there_is_the_network(void **state)
     slots[3].node[0] = 'b';
     assert_true(input_of_slots().link_bytes_per_second == kind.link_bytes_per_second);
     for (unsigned i = 0; i < SLOTS; i++)
-        slots[i].measured.link_bytes_per_second = 5e9; /* it is not faster than inside a node */
+        slots[i].measured.link_bytes_per_second = 5e9; /* not faster than inside a node */
     assert_true(input_of_slots().link_bytes_per_second == 5e9);
 }
 
-/* With other slots a GPU is planned with as if it were one of them. */
+/* A GPU among slots of other kinds is planned as one of them. */
 static void test_unlike_slots(void **state)
 {
     const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
@@ -98,7 +97,7 @@ static void test_unlike_slots(void **state)
     assert_true(input_of_slots().link_bytes_per_second == cpu.link_bytes_per_second);
 }
 
-/* They compute in f32 whatever precision the job wants of GPUs. */
+/* CPU slots compute in f32, even if the job sets another precision for GPUs. */
 static void test_cpu_slots_are_planned_as_measured(void **state)
 {
     const struct slot_rates kind = slot_rates(false, JOB_PRECISION_F32);

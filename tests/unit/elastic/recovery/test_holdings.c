@@ -1,5 +1,7 @@
-/* What a report says of units in memory: the stage first, then copies, then what is left.
- * And what a plan counts on that is not there. */
+/*
+ * Tests of the units in a worker's report: the stage first, then copies, then left-over units.
+ * Tests of units that a plan expects and the worker lacks.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,10 @@
 #include "elastic/recovery/holdings.h"
 #include "unit/elastic/sample_plan.h"
 
-/* @letters: one a unit, '.' where it is not held. */
+/*
+ * Describe a worker with the units of @letters, one letter per unit, '.' where the unit is not
+ * held.
+ */
 static struct worker_report *describe(const char *letters, const struct plan *plan, unsigned rank)
 {
     static struct worker_report report;
@@ -61,7 +66,7 @@ static void test_the_stage_comes_first_and_copies_are_named(void **state)
     assert_true(report->extras[0].shadows);
 
     unsigned other = keeper >= SAMPLE_STAGES ? keeper - SAMPLE_STAGES : keeper + SAMPLE_STAGES;
-    report = describe("xxxxxx", plan, other); /* the same stage, and no copies: left from before */
+    report = describe("xxxxxx", plan, other); /* the same stage, and no copies: left over */
     assert_int_equal(report->held_first_unit, own_first);
     assert_int_equal(report->old_unit_count, SAMPLE_UNITS - own_count);
     assert_int_equal(report->extra_count, 0);
@@ -89,7 +94,7 @@ static void test_what_a_plan_counts_on_is_missed(void **state)
     assert_int_equal(lacking("..xxxx", plan, 3), 0);
     assert_int_equal(lacking("xxxxxx", plan, 3), SAMPLE_UNITS);
     plan->source = PLAN_SOURCE_CHECKPOINT;
-    assert_int_equal(lacking("......", plan, 3), SAMPLE_UNITS); /* all is read */
+    assert_int_equal(lacking("......", plan, 3), SAMPLE_UNITS); /* all units are read */
     plan_free(plan);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Recovery against an independent reading of the table in elastic/recovery/recovery.h, over every
- * small world: stages x replicas, every subset of survivors, every combination of BEFORE, HOLD and
- * APPLIED that the protocol allows.
+ * Tests of recovery against an independent reading of the table in elastic/recovery/recovery.h,
+ * over every small world: stages x replicas, every subset of survivors, every combination of
+ * BEFORE, HOLD and APPLIED that the protocol allows.
  */
 #include <errno.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static double loss_of(uint64_t step, unsigned lane)
     return (double)step * 1000 + lane;
 }
 
-/* What a worker of (stage, replica) knows of a step that it holds. */
+/* Add the knowledge of a worker of (stage, replica) about a step that it holds. */
 static void know_own(struct worker_report *report, uint64_t step, bool last_stage, unsigned lane,
                      unsigned lane_end)
 {
@@ -84,7 +84,7 @@ static void fill_report(struct worker_report *report, enum fate fate, unsigned s
         know_all(report, report->applied_step);
 }
 
-/* The table, from fates alone. */
+/* Check the outcome against the table, from fates alone. */
 static void check_outcome(const enum fate *fates, unsigned stages, unsigned replicas)
 {
     bool applied = false, before = false, held = false, covered = true, lanes_known = true;
@@ -132,7 +132,7 @@ static void check_world(const enum fate *fates, unsigned stages, unsigned replic
     check_outcome(fates, stages, replicas);
 }
 
-/* Every assignment of three fates to the workers; large worlds every 61st. */
+/* Check every assignment of three fates to the workers; in large worlds every 61st. */
 static void check_shape(unsigned stages, unsigned replicas, const enum fate choices[3])
 {
     unsigned workers = stages * replicas, total = 1, stride = workers > 8 ? 61 : 1;
@@ -171,7 +171,7 @@ static void a_shadow_survives_for_its_stage(void **state)
     ring = false;
 }
 
-/* Two stages, one replica: rank 0 and rank 1. */
+/* Check two stages of one replica: rank 0 and rank 1. */
 static void two_stages(enum fate first, enum fate second)
 {
     fill_report(&reports[0], first, 0, 2, 0, 1);
@@ -183,7 +183,7 @@ static int decide(unsigned count)
     return recovery_decide(reports, count, UNITS, LANES, JOB_NAN_STOP, &outcome, &error);
 }
 
-/* It may be what one has made that is gone, and the others have not compared what they hold. */
+/* A lost rank may have caused the NaN, and the others have not compared their held gradients. */
 static void a_step_without_numbers_is_computed_again(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void a_step_without_numbers_is_computed_again(void **state)
     assert_int_equal(outcome.step, STEP - 1);
     assert_int_equal(outcome.commit.step, 0);
     assert_int_equal(recovery_decide(reports, 2, UNITS, LANES, JOB_NAN_SKIP, &outcome, &error), 0);
-    assert_int_equal(outcome.kind, RECOVERY_STANDS); /* that is: it is left out */
+    assert_int_equal(outcome.kind, RECOVERY_STANDS); /* the step is skipped */
     two_stages(HOLD, HOLD);
     assert_int_equal(decide(2), 0);
     assert_int_equal(outcome.kind, RECOVERY_STANDS);
@@ -212,7 +212,7 @@ static void nobody_left_is_the_checkpoint(void **state)
     assert_int_equal(outcome.missing_unit, 4);
 }
 
-/* What is left of the generation before is a step behind when the step in flight is applied. */
+/* Units left from the generation before are a step behind when the step in flight is applied. */
 static void extras_without_gradients_do_not_count_at_hold(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void extras_without_gradients_do_not_count_at_hold(void **state)
         two_stages(HOLD, APPLIED);
         reports[0].extra_count = 1;
         reports[0].extras[0] = (struct report_extra){4, 4, shadows};
-        reports[1].held_first_unit = 0; /* a replica of the first stage: nobody else has 4 to 7 */
+        reports[1].held_first_unit = 0; /* a replica of the first stage: no other rank has 4 to 7 */
         assert_int_equal(decide(2), 0);
         assert_int_equal(outcome.kind, shadows ? RECOVERY_STANDS : RECOVERY_REPLAY);
         assert_int_equal(outcome.step, shadows ? STEP : STEP - 1);
@@ -274,13 +274,13 @@ static void a_straggler_of_an_old_generation_counts_for_nothing(void **state)
     assert_int_equal(outcome.step, STEP);
     struct recovery_range ranges[REPORT_RANGES_MAX];
     assert_int_equal(recovery_ranges(&outcome, &reports[2], ranges), 0);
-    /* Alone with its stage it cannot save the job either. */
+    /* A single rank with its stage cannot save the job, either. */
     reports[0] = reports[2];
     assert_int_equal(decide(2), 0);
     assert_int_equal(outcome.kind, RECOVERY_CHECKPOINT);
 }
 
-/* It applied the step before it was cut off; the others had to throw it away and replay. */
+/* The rank applied the step before it was cut off; the others had to discard and replay it. */
 static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
     assert_int_equal(outcome.step, STEP - 1);
     struct recovery_range ranges[REPORT_RANGES_MAX];
     assert_int_equal(recovery_ranges(&outcome, &reports[2], ranges), 0);
-    /* Where they hold the step again, its record lets them follow it. */
+    /* If the others hold the step again, the rank's record lets them apply it. */
     fill_report(&reports[0], HOLD, 0, 2, 0, 1);
     assert_int_equal(decide(3), 0);
     assert_int_equal(outcome.kind, RECOVERY_STANDS);
@@ -300,7 +300,7 @@ static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
     assert_int_equal(recovery_ranges(&outcome, &reports[1], ranges), 0);
 }
 
-/* One that has just come has applied nothing, and says so. */
+/* A rank that has just joined has applied nothing, and reports so. */
 static void one_without_state_contradicts_nobody(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void one_without_state_contradicts_nobody(void **state)
     assert_int_equal(outcome.step, STEP);
 }
 
-/* Reports come from outside. */
+/* Reports are untrusted input: units beyond the model are skipped. */
 static void units_that_the_model_has_not_are_passed_over(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Moves, donors and histories: checked by carrying them out on a table of who holds what. */
+/* Tests of moves, donors and histories: applies them to a table of held units. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static bool someone_near_holds(const struct state_moves_holder *holders, unsigne
     return false;
 }
 
-/* Every unit arrives exactly once where it was lacking, from one that has it, near if possible. */
+/* Check that every lacking unit arrives exactly once, from a rank that has it, near if possible. */
 static void check_moves(const struct plan *plan, const struct state_moves_holder *holders,
                         unsigned count)
 {
@@ -130,7 +130,7 @@ static void random_worlds_end_complete(void **state)
         holders[0].held[0] = (struct state_moves_range){0, UNITS / 2};
         holders[1].held[0] = (struct state_moves_range){UNITS / 2, UNITS - UNITS / 2};
         struct plan *plan = new_plan(1 + next_random(4), 1 + next_random(3));
-        /* Workers are holders (from a random one on), or fresh on nodes of their own. */
+        /* Workers are holders (from a random holder on), or fresh on nodes of their own. */
         unsigned begin = next_random(count);
         for (unsigned rank = 0; rank < plan->worker_count; rank++) {
             const struct state_moves_holder *old = &holders[(begin + rank) % count];
@@ -198,7 +198,7 @@ static void a_missing_unit_is_named(void **state)
     plan_free(plan);
 }
 
-/* A new process on the slot of one that is remembered: the old one's state is out of reach. */
+/* A new process has replaced the one on the slot: the old process's state is lost. */
 static void a_replaced_process_is_no_source(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void new_nodes_get_the_history_once(void **state)
     plan = new_plan(1, 1);
     seat(plan, 0, "new", 0, 0);
     assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
-    assert_int_equal(plan->histories[0].from_rank, 1); /* only a donor has it */
+    assert_int_equal(plan->histories[0].from_rank, 1); /* only a donor has the history */
     plan_free(plan);
 }
 

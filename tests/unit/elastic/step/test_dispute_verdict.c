@@ -1,4 +1,4 @@
-/* Replicas that hold different things: who is accused. */
+/* Tests of the accused ranks when replicas hold different values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,10 @@ static void test_without_a_majority_all_are_doubtful(void **state)
     judge(three, ARRAY_COUNT(three), false, 0x7);
 }
 
-/* One that is wrong for sure goes first; the rest is seen when the step is committed again. */
+/*
+ * A rank that is surely wrong leaves first; other differences show when the step is committed
+ * again.
+ */
 static void test_units_are_judged_one_by_one(void **state)
 {
     static const struct dispute_verdict_claim claims[] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 2},

@@ -1,4 +1,4 @@
-/* Freezing: known sequences, worked out by hand, for every policy. */
+/* Tests of freezing: known sequences, computed by hand, for every policy. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,14 +22,14 @@ static struct job_spec new_spec(enum job_freeze policy, unsigned layers, double 
     return spec;
 }
 
-/* One committed step; layer l has square sum squares[l], split over its two units. */
+/* Commit one step; layer l has square sum squares[l], split over its two units. */
 static void commit_step(struct freeze_state *state, const struct job_spec *spec, uint64_t step,
                         const double *squares)
 {
     static struct step_record record;
     step_record_init(&record, step, job_spec_unit_count(spec), 1);
     memset(record.unit_squares, 0, sizeof(record.unit_squares));
-    record.unit_squares[0] = 1e-9; /* embedding and head are smallest, and have no say */
+    record.unit_squares[0] = 1e-9; /* embedding and head have the smallest norm, and do not count */
     record.unit_squares[record.unit_count - 1] = 1e-9;
     for (unsigned l = 0; l < spec->model.layers; l++) {
         record.unit_squares[1 + 2 * l] = 0.25 * squares[l];
@@ -39,7 +39,10 @@ static void commit_step(struct freeze_state *state, const struct job_spec *spec,
     freeze_step(state, spec, &record);
 }
 
-/* Run @count decisions with the same squares each step; frozen layers after each decision. */
+/*
+ * Run @count decisions with the same squares each step; check the frozen layers after each
+ * decision.
+ */
 static void run(const struct job_spec *spec, const double *squares, unsigned count,
                 const unsigned *expected)
 {
@@ -86,7 +89,7 @@ static void test_schedule(void **state)
     RUN(&all, any, 6, 6);
 }
 
-/* 0.07 * 100 is a little above 7 in binary, and still means 7 layers. */
+/* 0.07 * 100 is slightly above 7 in binary, and still means 7 layers. */
 static void test_rounding_noise_freezes_nothing_more(void **state)
 {
     (void)state;
@@ -115,11 +118,11 @@ static void test_gradient_is_bounded_by_alpha(void **state)
 static void test_gradient_stops_at_the_calmest_layer(void **state)
 {
     (void)state;
-    /* Layer 1 (the second) is calmest: two freeze though alpha allows four. */
+    /* Layer 1 (the second) is calmest: two layers freeze though alpha allows four. */
     static const double valley[] = {9, 1, 7, 6, 5, 8};
     struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 6, 0.6, 4, 1);
     RUN(&spec, valley, 2, 5, 5); /* then layer 4 among 2..5: min(ceil(2 + 2.4), 5) = 5 */
-    /* The lowest layer still training is calmest: one at a time, but always one. */
+    /* The lowest trained layer is calmest: one layer freezes at a time, but always one. */
     static const double rising[] = {1, 2, 3, 4, 5, 6};
     struct job_spec slow = new_spec(JOB_FREEZE_GRADIENT, 6, 0.6, 4, 2);
     RUN(&slow, rising, 1, 2, 3, 4, 4);
@@ -133,7 +136,7 @@ static void test_ties_go_to_the_lowest(void **state)
     RUN(&spec, equal, 1, 2, 3);
 }
 
-/* It is left out; the decision that is due at it is made all the same. */
+/* A diverging step does not count; the decision due at that step is still made. */
 static void test_a_step_that_diverges_has_no_say(void **state)
 {
     (void)state;
@@ -149,7 +152,7 @@ static void test_a_step_that_diverges_has_no_say(void **state)
     assert_memory_equal(&freeze, &without, sizeof(freeze));
 }
 
-/* The decision is over all steps since the last one, and forgets those before. */
+/* A decision covers all steps since the last decision, and forgets the steps before. */
 static void test_norms_accumulate_between_decisions(void **state)
 {
     (void)state;
@@ -168,7 +171,7 @@ static void test_norms_accumulate_between_decisions(void **state)
     assert_int_equal(freeze.frozen_layers, 2);
 }
 
-/* Saved in the middle of an interval and read back, it goes on as if nothing had happened. */
+/* A state saved in the middle of an interval and read back continues unchanged. */
 static void test_round_trip_continues_the_same(void **state)
 {
     (void)state;

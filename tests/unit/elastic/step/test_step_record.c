@@ -1,4 +1,7 @@
-/* Step records: exact through bytes and JSON, merged without ever choosing between two truths. */
+/*
+ * Tests of step records: exact through bytes and JSON; a merge never chooses between two different
+ * values.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -127,7 +130,7 @@ static void test_merge_joins_what_parts_know(void **state)
     left.lane_losses[1] = 4;
     right.unit_squares[1] = 2;
     right.lane_losses[0] = 3;
-    right.lane_losses[1] = 4; /* both know it and agree */
+    right.lane_losses[1] = 4; /* both records know the loss and agree */
     assert_false(step_record_complete(&left));
     assert_int_equal(step_record_merge(&whole, &left), 0);
     assert_int_equal(step_record_merge(&whole, &right), 0);
@@ -164,7 +167,7 @@ static void test_merge_refuses_a_conflict_and_changes_nothing(void **state)
     struct step_record a, b, before;
     step_record_init(&a, 3, 2, 1);
     step_record_init(&b, 3, 2, 1);
-    b.unit_squares[0] = 8; /* must not be taken: the conflict comes later */
+    b.unit_squares[0] = 8; /* must not be merged: the conflict comes later */
     a.lane_losses[0] = 0.0;
     b.lane_losses[0] = -0.0; /* equal as numbers, not as bits */
     before = a;
@@ -179,7 +182,7 @@ static void test_merge_refuses_a_conflict_and_changes_nothing(void **state)
     }
 }
 
-/* A run that diverges must still be able to commit: its NaN is a value, and everywhere the same. */
+/* A run that diverges must still be able to commit: its NaN is a value, the same on every rank. */
 static void test_a_computed_nan_is_known(void **state)
 {
     (void)state;

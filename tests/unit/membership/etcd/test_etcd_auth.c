@@ -157,7 +157,7 @@ static void test_forgotten_token_is_renewed(void **state)
     store_close(&store);
 }
 
-/* The watch finds its token refused when it resumes, and nobody else asks for a new one. */
+/* The watch's token is refused when the watch resumes, and no other call asks for a new token. */
 static void test_watch_renews_its_token(void **state)
 {
     (void)state;

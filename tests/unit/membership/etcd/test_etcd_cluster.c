@@ -84,7 +84,8 @@ static void test_hanging_member_is_passed_over(void **state)
     store_close(&store);
 }
 
-/* It takes connections all the same; what does not get there may go elsewhere, also a write. */
+/* The hanging member still accepts connections; calls that do not get there, writes included, may
+ * go to another member. */
 static void test_hanging_member_is_not_waited_for_at_the_start(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What is sent to etcd and what it may answer, byte by byte; no etcd is needed. */
+/* Requests to etcd and its possible answers, byte by byte; no etcd is needed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

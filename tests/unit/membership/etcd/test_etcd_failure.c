@@ -1,4 +1,4 @@
-/* What a refusal of etcd's means. */
+/* The meaning of etcd's refusals. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

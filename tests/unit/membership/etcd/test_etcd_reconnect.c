@@ -1,7 +1,7 @@
 /*
- * A call whose connection is lost, by a member that says HTTP/2 frames from a script: it is asked
- * once more where that is as good as once, or where the member surely has not seen it, and else
- * not.
+ * A call loses its connection to a member that sends HTTP/2 frames from a script. The call is
+ * retried once if it is idempotent, or if the member surely has not seen it. Otherwise it is not
+ * retried.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 #define WAIT_NS (10 * NS_PER_SECOND)
 
-/* What the member does with a request; the first of a script is for the first request. */
+/* The member's reaction to a request; the first of a script is for the first request. */
 enum manner {
     REFUSE = 0, /* with a reason of etcd's: this is an answer, and the last of a script */
     HANG_UP,

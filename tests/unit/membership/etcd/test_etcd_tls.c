@@ -82,7 +82,7 @@ static void test_no_client_certificate(void **state)
     store_close(&store);
 }
 
-/* With what is shown to it; the right answer is @words. */
+/* A connection with these credentials is refused; @words: the expected message. */
 static void check_refused(const char *url, const char *authority, const char *certificate_name,
                           const char *key_name, int status, const char *words)
 {

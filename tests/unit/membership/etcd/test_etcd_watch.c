@@ -55,7 +55,7 @@ static void test_snapshot_then_events_in_order(void **state)
     assert_int_equal(watched.snapshots, 1);
     assert_int_equal(watched.losses + watched.returns, 0);
     store_unwatch(&store, &watched);
-    store_put(&store, "/a/z", "1", 0); /* nobody is told */
+    store_put(&store, "/a/z", "1", 0); /* the watch is not notified */
     assert_null(watched_value(&watched, "/a/z"));
     store_close(&store);
 }
@@ -78,8 +78,8 @@ static void test_operations_of_one_txn_arrive_together(void **state)
 }
 
 /*
- * What comes in many pieces at once is all delivered at once, and does not lie in a buffer until a
- * question after the stream's health makes somebody look.
+ * Events that come in many pieces at once are all delivered at once. They do not stay in a buffer
+ * until a health check of the stream triggers a read.
  */
 static void test_many_events_at_once(void **state)
 {
@@ -101,7 +101,7 @@ static void test_many_events_at_once(void **state)
         assert_int_equal(
             other.kv->txn(other.kv->context, NULL, 0, &put, 1, store_done, &outcome, &request), 0);
     }
-    STORE_UNTIL(&other, outcome.calls == 400); /* meanwhile nobody reads what the watch is sent */
+    STORE_UNTIL(&other, outcome.calls == 400); /* meanwhile the watch is not read */
     int64_t last = store_put(&other, "/many/last", "1", 0).revision;
     uint64_t start_ns = clock_monotonic_ns();
     STORE_UNTIL(&store, watched.revision == last);

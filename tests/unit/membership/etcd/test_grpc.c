@@ -1,6 +1,6 @@
 /*
- * Calls against a server that answers with HTTP/2 frames from a script: what is gRPC and comes
- * whole is delivered, and everything else ends the call with the reason.
+ * Calls against a server that answers with HTTP/2 frames from a script: a whole gRPC message is
+ * delivered, and everything else ends the call with the reason.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -99,7 +99,7 @@ static bool play(struct server *server, int connection, const struct act *act, u
     }
 }
 
-#define PING       "\0\0\0\0\4ping" /* what every call begins with */
+#define PING       "\0\0\0\0\4ping" /* begins every call */
 #define PING_BYTES (sizeof(PING) - 1)
 
 static void *serve(void *user)
@@ -179,7 +179,7 @@ static void finished(void *context, const struct grpc_answer *answer)
         append(exchange, answer->message, answer->message_bytes);
 }
 
-/* Makes one call. @received: NULL, or gets what the server was sent. */
+/* Make one call. @received: NULL, or gets the bytes that the server received. */
 static void make_call(const struct act *script, bool stream, struct exchange *exchange,
                       struct bytes *received)
 {
@@ -367,8 +367,8 @@ static void test_lost_connections(void **state)
 /* ---- streams ---- */
 
 /*
- * A connection that is closed may take what came just before with it. So that waits for a word of
- * ours, which says that the first message was delivered.
+ * A closing connection may lose the data sent just before. So the script waits for a frame of the
+ * client, which proves that the first message was delivered.
  */
 #define HEARD                                                                                      \
     {                                                                                              \
@@ -441,7 +441,7 @@ static void test_a_stream_is_spoken_to(void **state)
     assert_memory_equal(received.data + PING_BYTES, "\0\0\0\0\3how", 8);
 }
 
-/* What came with the message that ended it is not delivered any more. */
+/* Messages that came together with the canceling message are not delivered any more. */
 static void test_a_stream_is_canceled_by_its_message(void **state)
 {
     (void)state;

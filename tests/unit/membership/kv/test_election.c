@@ -169,7 +169,7 @@ static void run_round(struct cluster *cluster)
         }                                                                                          \
     } while (0)
 
-/* Somebody leads, and all that run know who. */
+/* Return whether a leader is elected and all running candidates know it. */
 static bool settled(struct cluster *cluster)
 {
     const struct candidate *leader = leading(cluster);
@@ -228,7 +228,8 @@ static uint64_t led_for_ns(struct cluster *cluster, const struct candidate **of,
     return leader ? clock_monotonic_ns() - *since_ns : 0;
 }
 
-/* A lease that nobody renews would end a term earlier; a machine that stands still may end some. */
+/* Without renewal the lease would end a term earlier; a machine that stands still may end some
+ * terms. */
 static void test_lease_is_renewed(void **state)
 {
     (void)state;
@@ -294,7 +295,7 @@ static void test_depose_is_immediate(void **state)
     struct candidate *old = leading(&cluster);
     struct candidate *deposer = other_than(&cluster, old);
     struct kv_compare guard = election_guard(old->election);
-    election_depose(old->election); /* nobody deposes itself */
+    election_depose(old->election); /* a leader does not depose itself */
     run_round(&cluster);
     assert_true(election_leads(old->election));
     old->still = true; /* dead, as far as the others can tell; its lease lives */

@@ -1,5 +1,5 @@
 /*
- * What a candidate makes of news in an unlucky order: a store whose answers the test gives one by
+ * A candidate's handling of news in an unlucky order: a store whose answers the test gives one by
  * one, and a watch that is the test itself.
  */
 #include <errno.h>
@@ -132,7 +132,7 @@ static void changed(void *context, bool leads, const char *leader)
     ((struct bench *)context)->leads = leads;
 }
 
-/* Fires what is due within the next second, once. */
+/* Fire the timers due within the next second, once. */
 static void pass_time(struct bench *bench)
 {
     bench->now_ns += NS_PER_SECOND;
@@ -207,7 +207,9 @@ static void test_own_key_is_known_by_its_lease(void **state)
     election_stop(bench.election);
 }
 
-/* A reading of a leader whose end the watch has told already: nobody will tell of it again. */
+/*
+ * A read returns a leader whose end the watch has delivered already: no second event will follow.
+ */
 static void test_reading_that_the_watch_overtook(void **state)
 {
     struct bench bench;
@@ -240,7 +242,7 @@ static void test_store_that_was_emptied(void **state)
     election_stop(bench.election);
 }
 
-/* Whoever comes too late writes nothing. */
+/* A candidate that comes too late writes nothing. */
 static void test_no_lease_where_somebody_leads(void **state)
 {
     struct bench bench;

@@ -217,7 +217,7 @@ static void test_key_of_a_dead_daemon_is_waited_for(void **state)
     daemon_kill(&first);
     daemon_start(&second, "d", TTL_SECONDS, 2, 0);
     STORE_UNTIL(&second.store, second.state == REGISTRY_REGISTERED);
-    assert_int_equal(second.changes, 2); /* first told that it waits */
+    assert_int_equal(second.changes, 2); /* first notified that it waits */
     daemon_stop(&second);
 }
 
@@ -372,7 +372,7 @@ static void scripted_cancel(void *context, struct kv_request *request)
         *(kv_callback *)(void *)request = NULL;
 }
 
-/* Nobody hears an answer that was cancelled. */
+/* A cancelled answer is not delivered. */
 static void scripted_answer(struct scripted *scripted, kv_callback *waiting,
                             const struct kv_result *result)
 {
@@ -392,8 +392,11 @@ static void scripted_answer(struct scripted *scripted, kv_callback *waiting,
         }                                                                                          \
     } while (0)
 
-/* A node comes back after its lease ran out: a write finds that out while a keep-alive is on its
- * way, whose answer comes when another lease has been granted. That one must be kept alive. */
+/*
+ * A node comes back after its lease ran out: a write detects the loss while a keep-alive is in
+ * flight, whose answer comes after another lease has been granted. The new lease must be kept
+ * alive.
+ */
 static void test_late_word_of_an_old_lease_ends_no_new_one(void **state)
 {
     (void)state;
@@ -430,8 +433,8 @@ static void test_late_word_of_an_old_lease_ends_no_new_one(void **state)
     poll_loop_free(scripted.loop);
 }
 
-/* A drain's write got no answer, and the drain is over: what is there is what should be. But the
- * store may carry that write out yet, so a newer one has to take its chance away. */
+/* A drain's write got no answer, and the drain is over: the stored value is the wanted one. But
+ * the store may still carry that write out, so a newer write has to fence it. */
 static void test_a_write_that_may_come_late_is_overtaken(void **state)
 {
     (void)state;

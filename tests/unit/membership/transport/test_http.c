@@ -80,7 +80,7 @@ static void server_start(struct server *server, const struct script *script)
 
 static void server_stop(struct server *server)
 {
-    shutdown(server->listener, SHUT_RDWR); /* ends an accept() that nobody came to */
+    shutdown(server->listener, SHUT_RDWR); /* ends an accept() without a client */
     pthread_join(server->thread, NULL);
     close(server->listener);
 }

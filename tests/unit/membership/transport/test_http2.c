@@ -1,6 +1,7 @@
 /*
- * Requests to a server that says frames from a script: many share a connection, and what happens to
- * one, or to the connection, ends those it concerns and no others.
+ * Requests to a server that sends HTTP/2 frames from a script: many requests share a connection. A
+ * failure of one request ends that request alone; a failure of the connection ends its requests and
+ * no others.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -285,7 +286,7 @@ static void test_pings_of_the_server(void **state)
     end_test(&test);
 }
 
-/* ---- what ends one request ---- */
+/* ---- failures of one request ---- */
 
 static void test_resets_end_one_request(void **state)
 {
@@ -326,7 +327,7 @@ static void test_a_late_answer_costs_no_connection(void **state)
     assert_int_equal(test.server.connections, 1);
 }
 
-/* etcd hangs up on whoever asks for signs of life all the time. */
+/* etcd hangs up on clients that ping too often. */
 static void test_a_slow_server_is_not_pinged_to_death(void **state)
 {
     (void)state;
@@ -360,7 +361,7 @@ static void test_cancelling_others_from_callbacks(void **state)
     ask(&test, &first, WAIT_NS);
     ask(&test, &second, WAIT_NS);
     stream.cancels = &stream;
-    first.cancels = &second; /* whose answer comes in the same piece */
+    first.cancels = &second; /* its answer comes in the same piece */
     wait_for(&test, &first);
     assert_true(second.done);
     assert_string_equal(second.body, "");
@@ -368,7 +369,7 @@ static void test_cancelling_others_from_callbacks(void **state)
     end_test(&test);
 }
 
-/* ---- what ends a connection ---- */
+/* ---- failures of a connection ---- */
 
 static void test_a_server_that_goes_away(void **state)
 {
@@ -393,7 +394,8 @@ static void test_a_server_that_goes_away(void **state)
     assert_int_equal(test.server.connections, 2);
 }
 
-/* What waits for a place is told, which it would not get as long as the others go on. */
+/* A request that waits for a free stream is ended, for it would get no stream while the others
+ * run. */
 static void test_a_full_server_that_goes_away(void **state)
 {
     (void)state;
@@ -511,7 +513,7 @@ static void test_a_connection_that_is_closed(void **state)
     assert_int_equal(test.server.connections, 2);
 }
 
-/* A server that answers and is gone: what is written then fails before what came is read. */
+/* A server answers and closes: the next write fails before the received data are read. */
 static void test_an_answer_before_the_end(void **state)
 {
     (void)state;
@@ -525,7 +527,7 @@ static void test_an_answer_before_the_end(void **state)
     expect_answer(&test, &first, "1");
     ask(&test, &answered, WAIT_NS);
     assert_int_equal(sem_wait(&test.server.hung_up), 0);
-    ask(&test, &late[0], WAIT_NS); /* at this the server's system says that nobody is there */
+    ask(&test, &late[0], WAIT_NS); /* the server's system refuses with a reset */
     ask(&test, &late[1], WAIT_NS);
     expect_answer(&test, &answered, "2");
     expect_failure(&test, &late[0], -ECONNRESET, true);

@@ -52,7 +52,7 @@ static void test_descriptors(void **state)
     assert_int_equal(write(pair[1], "x", 1), 1);
     assert_int_equal(poll_loop_run(loop, &probe.done, SOON), 0);
     assert_int_equal(probe.events, LOOP_READ);
-    assert_int_equal(write(pair[1], "x", 1), 1); /* removed: nobody hears */
+    assert_int_equal(write(pair[1], "x", 1), 1); /* removed: no callback */
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_int_equal(probe.calls, 1);
     assert_int_equal(table->io_add(table->context, pair[0], 0, io_ready, &probe, &probe.io), 0);

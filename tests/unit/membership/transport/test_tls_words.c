@@ -1,4 +1,4 @@
-/* What libcurl and OpenSSL say, and what a person is told. */
+/* The messages of libcurl and OpenSSL, and firn's messages made from them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

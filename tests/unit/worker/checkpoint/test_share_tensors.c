@@ -1,4 +1,7 @@
-/* Every tensor of a checkpoint is written by one rank, whatever the layout, and evenly. */
+/*
+ * Tests that exactly one rank writes each tensor of a checkpoint, in any layout, and that shares
+ * are even.
+ */
 #include "unit/worker/tiny_state.h"
 
 #include <string.h>
@@ -13,7 +16,7 @@
 
 struct written {
     unsigned times[TENSORS_MAX];  /* by canonical order */
-    unsigned writer[TENSORS_MAX]; /* of a frozen unit: rank + 1; 0: nobody yet */
+    unsigned writer[TENSORS_MAX]; /* of a frozen unit: rank + 1; 0: none yet */
     size_t most_bytes, fewest_bytes, largest_bytes;
 };
 
@@ -53,7 +56,7 @@ static void note(struct written *written, const struct share_tensors *tensors, u
     written->fewest_bytes = MIN(written->fewest_bytes, trained_bytes);
 }
 
-/* @left_out: a rank that writes nothing; or none, if there is no such rank. */
+/* Check a layout. @left_out: a rank that writes nothing; a rank that does not exist: none. */
 static void check_layout(const struct state *state, unsigned stages, unsigned replicas,
                          unsigned left_out)
 {

@@ -1,4 +1,4 @@
-/* Checkpoints as the step loop sees them: one rank alone, on a real folder. */
+/* Tests of checkpoints in the step loop: one rank alone, in a real folder. */
 #include "unit/worker/tiny_state.h"
 
 #include <dirent.h>
@@ -111,7 +111,7 @@ static void test_checkpoint_is_of_the_boundary_where_it_began(void **state)
 
     assert_int_equal(begin_at(fixture, 10, &error), 0);
     snapshot_release(fixture->snapshot);
-    fixture->tiny.state->applied_step = 11; /* training goes on, and freezes a layer */
+    fixture->tiny.state->applied_step = 11; /* training continues, and freezes a layer */
     fixture->tiny.state->freeze.frozen_layers = 1;
     await_share(fixture, 10);
     snapshot_commit(fixture->snapshot, 10);
@@ -125,7 +125,10 @@ static void test_checkpoint_is_of_the_boundary_where_it_began(void **state)
     fixture->tiny.state->freeze.frozen_layers = 0;
 }
 
-/* The share of step 10 is durable, but not everybody's, when the one of step 20 cannot begin. */
+/*
+ * This rank's share of step 10 is durable, but not every rank's, when the share of step 20 cannot
+ * begin.
+ */
 static void test_share_that_cannot_begin_has_failed(void **state)
 {
     struct fixture *fixture = *state;
@@ -134,13 +137,13 @@ static void test_share_that_cannot_begin_has_failed(void **state)
 
     assert_int_equal(begin_at(fixture, 10, &error), 0);
     await_share(fixture, 10);
-    fixture->plan->job[0] = '\0'; /* no name of a job */
+    fixture->plan->job[0] = '\0'; /* no job name */
     assert_true(begin_at(fixture, 20, &error) < 0);
     assert_non_null(strstr(error.text, "step 20"));
     assert_int_equal(snapshot_failed_step(fixture->snapshot), 20);
     assert_int_equal(snapshot_durable_step(fixture->snapshot), 10);
 
-    /* Its manifest would have the state of step 20. */
+    /* The manifest would describe the state of step 20. */
     snapshot_commit(fixture->snapshot, 10);
     assert_int_equal(snapshot_take_result(fixture->snapshot, &result, &error), 0);
 
@@ -153,7 +156,7 @@ static void test_share_that_cannot_begin_has_failed(void **state)
     assert_int_equal(result.step, 30);
 }
 
-/* Another rank's share has failed, so what this one was writing is removed under it. */
+/* Another rank's share has failed, so the files that this rank is writing are removed. */
 static void test_share_of_an_abandoned_checkpoint_fails_in_silence(void **state)
 {
     struct fixture *fixture = *state;
@@ -172,7 +175,10 @@ static void test_share_of_an_abandoned_checkpoint_fails_in_silence(void **state)
     await_share(fixture, 20);
 }
 
-/* All ranks say so before they begin one: nobody begins a step that another one leaves out. */
+/*
+ * Every rank reports that it is busy before a checkpoint begins: either all ranks begin one, or
+ * none.
+ */
 static void test_rank_is_busy_until_its_share_is_written(void **state)
 {
     struct fixture *fixture = *state;
@@ -183,10 +189,10 @@ static void test_rank_is_busy_until_its_share_is_written(void **state)
     assert_true(snapshot_busy(fixture->snapshot));
     assert_int_equal(begin_at(fixture, 20, &error), -EBUSY);
     await_share(fixture, 10);
-    assert_false(snapshot_busy(fixture->snapshot)); /* what follows needs nothing of this rank */
+    assert_false(snapshot_busy(fixture->snapshot)); /* other ranks need nothing from this rank */
 }
 
-/* Another replica writes its part: it has nothing to do, and holds nobody up. */
+/* Another replica writes the share: the skipping rank writes nothing, and delays no other rank. */
 static void test_rank_that_sits_out_writes_nothing(void **state)
 {
     const bool left_out[] = {true};
@@ -214,7 +220,7 @@ static void test_failure_of_the_disk_is_told_as_such(void **state)
     uint64_t deadline_ns = clock_monotonic_ns() + PATIENCE_NS;
     struct error error = {0};
 
-    assert_int_equal(rmdir(fixture->folder), 0); /* as if it had been unmounted */
+    assert_int_equal(rmdir(fixture->folder), 0); /* like an unmounted disk */
     assert_int_equal(begin_at(fixture, 10, &error), 0);
     assert_int_equal(snapshot_poll(fixture->snapshot, deadline_ns, &error), -ENODEV);
     assert_int_equal(snapshot_failed_step(fixture->snapshot), 10);
@@ -224,13 +230,16 @@ static void test_failure_of_the_disk_is_told_as_such(void **state)
     assert_int_equal(begin_at(fixture, 20, &error), 0);
     await_share(fixture, 20);
 
-    fixture->plan->job[0] = '\0'; /* no name of a job */
+    fixture->plan->job[0] = '\0'; /* no job name */
     assert_true(begin_at(fixture, 30, &error) < 0);
     assert_int_equal(snapshot_failed_step(fixture->snapshot), 30);
     assert_false(snapshot_unable(fixture->snapshot));
 }
 
-/* Others would begin while this one still has to commit with them. */
+/*
+ * Otherwise the other ranks would begin a checkpoint while the root still has to commit the last
+ * one.
+ */
 static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
 {
     struct fixture *fixture = *state;
@@ -246,7 +255,7 @@ static void test_root_of_copies_is_busy_until_they_are_committed(void **state)
     assert_int_equal(await_result(fixture, &result), 1);
     assert_false(snapshot_busy(fixture->snapshot));
 
-    assert_int_equal(begin_at(fixture, 20, &error), 0); /* one that comes to nothing */
+    assert_int_equal(begin_at(fixture, 20, &error), 0); /* a checkpoint that fails */
     await_share(fixture, 20);
     assert_true(snapshot_abandon(fixture->snapshot, 20));
     assert_false(snapshot_busy(fixture->snapshot));

@@ -1,7 +1,7 @@
 /*
- * An allocation fails, one on every path of calls, while a rank begins, writes and
- * commits a checkpoint: it is made, or it is said to have failed, in words (an alarm without words
- * clears the one that is out). The checkpoint before it stays as it was, nothing half-done stays,
+ * Fail one allocation, on every path of calls, while a rank begins, writes and commits a
+ * checkpoint: the checkpoint is made, or is reported as failed with a message (an alarm without a
+ * message clears the active alarm). The checkpoint before it stays intact, no partial files stay,
  * and the next boundary is written as if nothing had happened.
  */
 #include "unit/worker/tiny_state.h"
@@ -26,8 +26,8 @@ static struct tiny_state tiny;
 static struct plan *plan;
 static struct snapshot *snapshot;
 static char folder[64];
-static uint64_t step;        /* of the checkpoint that was begun last */
-static struct error failure; /* of the last thing that failed */
+static uint64_t step;        /* of the last checkpoint that began */
+static struct error failure; /* the last failure */
 
 static int say(int status)
 {
@@ -51,7 +51,7 @@ static int commit(void)
 
     snapshot_commit(snapshot, step);
     if (snapshot_settled(snapshot))
-        return -ENOMEM; /* it could not begin, which the log says */
+        return -ENOMEM; /* it could not begin; the log has the reason */
     for (;;) {
         int status = say(snapshot_take_result(snapshot, &result, &failure));
         if (status)
@@ -100,7 +100,7 @@ static void check_save(int result)
     assert_false(is_there(step, false));
     assert_true(result || is_there(step, true));
     assert_whole(OLD);
-    if (is_there(step, true)) /* a failure after the rename: whole, but not told of */
+    if (is_there(step, true)) /* a failure after the rename: whole, but not reported */
         assert_whole(step);
     checkpoint_path(folder, step, path);
     sample_remove(path);

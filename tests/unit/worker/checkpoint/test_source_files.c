@@ -1,4 +1,4 @@
-/* What a job's checkpoints and exports take along from the folder that it began with. */
+/* Tests of the files that checkpoints and exports copy from the folder that the job began with. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,8 +120,10 @@ static void expect_config(const json_t *config)
     assert_string_equal(huggingface_adopted(config), "hf");
 }
 
-/* A checkpoint of the sample's that took the source's files. @name: what it calls the source; NULL:
- * what is written today */
+/*
+ * Write a checkpoint that took files from the sample's source. @name: the recorded source; NULL: as
+ * recorded today
+ */
 static void write_checkpoint_of(uint64_t step, const char *name, char ret_path[1024])
 {
     struct manifest manifest;
@@ -185,7 +187,7 @@ static void they_stay_when_the_folder_has_gone(void **state)
     json_decref(config);
     manifest_done(&manifest);
 
-    /* Another job, which goes on from a copy of that checkpoint. */
+    /* Another job continues from a copy of that checkpoint. */
     snprintf(moved, sizeof(moved), "%s/copy", folder);
     assert_int_equal(rename(path, moved), 0);
     if (take(6, moved, part, &manifest, &config, left_out, &error))
@@ -199,7 +201,7 @@ static void they_stay_when_the_folder_has_gone(void **state)
     assert_int_equal(manifest.file_count, 0);
 }
 
-/* A wrong bit in the checkpoint before: the folder's own file is taken. */
+/* The copy in the checkpoint has a flipped bit: the file in the source folder is taken. */
 static void damage_is_not_handed_on(void **state)
 {
     struct manifest manifest = {0};
@@ -260,7 +262,7 @@ static void an_export_has_them(void **state)
     struct error error = {0};
     char path[1024], to[128];
     (void)state;
-    write_checkpoint_of(3, source, path); /* as earlier builds did: no path leaves the machine */
+    write_checkpoint_of(3, source, path); /* like earlier builds: no path leaves the machine */
     snprintf(to, sizeof(to), "%s/plain", folder);
     const struct checkpoint_export export = {.from = path, .to = to, .dtype = SAFETENSORS_BF16};
     if (checkpoint_export(&export, &error))
@@ -271,7 +273,7 @@ static void an_export_has_them(void **state)
     assert_string_equal(huggingface_adopted(config), "hf");
 }
 
-/* One that was made from a checkpoint of an earlier build, too. */
+/* The same holds for a checkpoint made from a checkpoint of an earlier build. */
 static void no_path_leaves_the_machine(void **state)
 {
     struct manifest manifest = {0};

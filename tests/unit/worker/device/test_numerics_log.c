@@ -35,7 +35,7 @@ static const char *said(struct numerics_log *algorithms, const char *now)
     return heard;
 }
 
-/* Each line once, also where others come before it; a part of a line is another line. */
+/* The log has each line once, also after other lines; a part of a line is another line. */
 static void test_each_line_once(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* Pinned memory goes from one generation to the next, and what nobody wants goes back. */
+/*
+ * Tests that pinned memory passes from one generation to the next, and that unused memory is freed.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +77,7 @@ static void test_what_a_generation_left_lying_goes(void **state)
     assert_int_equal(device.released, 0);
     pinned_turn(pool);
     assert_int_equal(device.released, 1);
-    pinned_give(pool, kept); /* used until now */
+    pinned_give(pool, kept); /* in use until now */
     pinned_turn(pool);
     assert_int_equal(device.released, 1);
     pinned_give(pool, NULL);

@@ -1,8 +1,8 @@
 /*
- * The routes of a generation of two stages by two replicas, each worker a thread with links of its
- * own: which of them are NCCL's (played by fake_nccl.c), that what goes in at one end comes out at
- * the other, and what follows when NCCL does not come up. The GPU is the CPU backend with streams
- * of the fake's.
+ * Tests of the routes of a generation of two stages by two replicas, each worker a thread with its
+ * own links: the routes that NCCL (played by fake_nccl.c) carries, the delivery of tensors from end
+ * to end, and the fallback when NCCL does not come up. The GPU is the CPU backend with streams of
+ * the fake NCCL.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -60,7 +60,7 @@ static void gpu_queue_wait(struct kernel_device *device, enum kernel_queue queue
                            struct kernel_event *event)
 {
     (void)queue;
-    assert_true(gpu_event_passed(device, event)); /* nothing is computed here */
+    assert_true(gpu_event_passed(device, event)); /* this device computes nothing */
 }
 
 static void *gpu_stream(struct kernel_device *device, enum kernel_queue queue)
@@ -96,7 +96,7 @@ struct worker {
     struct nccl_use nccl;
     int status;
     struct error error;
-    char carriers[ROUTES + 1]; /* a letter each: n, m */
+    char carriers[ROUTES + 1]; /* one letter each: n: NCCL, m: links */
     unsigned wrong;
 };
 
@@ -157,14 +157,14 @@ static void *run_worker(void *context)
     }
     if (!worker->status)
         move_on_all(worker, &routes);
-    pthread_barrier_wait(worker->barrier); /* as a commit is: all tensors have arrived */
+    pthread_barrier_wait(worker->barrier); /* like a commit: all tensors have arrived */
     routes_close(&routes);
     return NULL;
 }
 
-static bool hosts_of_their_own; /* as NCCL_HOSTID says */
+static bool hosts_of_their_own; /* as with NCCL_HOSTID */
 
-/* Workers with GPUs of @names; 0: a worker that has none, and so no NCCL. */
+/* Run workers with GPUs of @names; 0: a worker without a GPU, and so without NCCL. */
 static void crew_run(struct crew *crew, const uint8_t names[WORKERS])
 {
     memset(crew, 0, sizeof(*crew));
@@ -271,7 +271,7 @@ static void without_an_identity_all_stay_with_the_mesh(void **state)
     expect(&crew, each_its_own, all_mesh);
 }
 
-/* The generation fails; whoever is to blame for it offers no NCCL in the next one. */
+/* The generation fails; the worker that caused it offers no NCCL in the next generation. */
 static void a_join_that_fails_is_not_tried_again(void **state)
 {
     (void)state;

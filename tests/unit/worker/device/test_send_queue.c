@@ -1,7 +1,7 @@
 /*
- * What leaves a device, on one that is behind: copies arrive when the test says so. Nothing departs
- * before its copy is there, all depart in order, whoever flushes waits, under the guard of what the
- * device may be waiting for, and a failure is the end.
+ * Tests of the sends from a device that lags: a copy arrives when the test completes it. No send
+ * departs before its copy has arrived, all sends depart in order, a flush waits under the guard of
+ * the carrier that the device may wait for, and the first failure is final.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,17 +15,17 @@
 
 #define COUNT 4
 
-/* ---- a device whose copies are done when they are waited for, or when the test lets them ---- */
+/* ---- a device whose copies complete when waited for, or when the test completes them ---- */
 
 struct kernel_device {
-    unsigned recorded; /* copies that were asked for */
-    unsigned passed;   /* of these: over */
+    unsigned recorded; /* requested copies */
+    unsigned passed;   /* completed copies */
     const bool *guarded;
-    unsigned unguarded_waits; /* of the host for the device */
+    unsigned unguarded_waits; /* waits of the host for the device, without a guard */
 };
 
 struct kernel_event {
-    unsigned after; /* so many copies */
+    unsigned after; /* number of copies */
 };
 
 static int host_allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
@@ -102,13 +102,13 @@ static const struct kernel far_kernel = {
 
 static const struct kernel near_kernel = {.name = "near", .host_memory = true};
 
-/* ---- what the device may be waiting for ---- */
+/* ---- the carrier that the device may wait for ---- */
 
 struct guard {
     struct carrier carrier; /* first */
     bool up;
     unsigned times;
-    int result; /* of what was waited for under it */
+    int result; /* of the wait under the guard */
 };
 
 static void guard_up(struct carrier *carrier)
@@ -132,7 +132,7 @@ static int guard_down(struct carrier *carrier)
 static const struct carrier_operations guarding = {
     .name = "guard", .device_memory = true, .guard = guard_up, .unguard = guard_down};
 
-/* ---- what departs ---- */
+/* ---- sends ---- */
 
 struct harbour {
     struct guard guard;
@@ -142,7 +142,7 @@ struct harbour {
     uint64_t values[COUNT];
     struct send_queue *departures;
     unsigned gone[2 * COUNT], gone_count;
-    unsigned failing; /* the index whose departure fails; COUNT: none */
+    unsigned failing; /* index of the send that fails; COUNT: none */
 };
 
 static int depart(void *context, unsigned index)
@@ -201,7 +201,7 @@ static void test_all_depart_in_order_and_none_before_it_is_there(void **state)
     assert_int_equal(send_queue_flush_past(harbour.departures, &harbour.copies[2]), 0);
     assert_int_equal(harbour.gone_count, 3);
     assert_int_equal(send_queue_flush(harbour.departures), 0);
-    assert_int_equal(add(&harbour, 1), 0); /* the ring begins again */
+    assert_int_equal(add(&harbour, 1), 0); /* the ring wraps around */
     assert_int_equal(send_queue_flush(harbour.departures), 0);
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(harbour.gone[i], i);
@@ -250,10 +250,10 @@ static void test_nobody_waits_for_the_device_without_a_guard(void **state)
     open_harbour(&harbour, &far_kernel, false);
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(add(&harbour, i), 0);
-    harbour.device.passed = 1; /* of that one nobody has to be afraid */
+    harbour.device.passed = 1; /* that copy needs no guard */
     assert_int_equal(send_queue_flush_past(harbour.departures, &harbour.copies[1]), 0);
     assert_int_equal(harbour.guard.times, 1);
-    harbour.guard.result = -7; /* the device went on without what it waited for */
+    harbour.guard.result = -7; /* the device continued without its input */
     assert_int_equal(send_queue_flush(harbour.departures), -7);
     assert_int_equal(harbour.gone_count, 2);
     harbour.guard.result = 0;

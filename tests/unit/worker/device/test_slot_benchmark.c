@@ -1,4 +1,4 @@
-/* A device is measured: something comes out, and nothing of it stays. */
+/* Tests of the benchmark of a device: it returns rates, and leaves nothing allocated. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static const struct slot_benchmark_size small = {
     .rows = 64, .in = 48, .out = 80, .copy_bytes = 1 << 20, .host_bytes = 1 << 19};
 static const struct kernel_options options = {.thread_count = 1};
 static struct kernel counting;
-static int held, left; /* allocations; and how many are still given, below 0: all */
+static int held, left; /* allocations; and how many more succeed, below 0: all */
 static size_t free_bytes;
 
 static int allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
@@ -86,7 +86,7 @@ static void test_rates(void **state)
     assert_int_equal(held, 0);
 }
 
-/* Beside somebody else the numbers would be his as well. */
+/* On a device in use the rates would include the load of the other program. */
 static void test_a_device_in_use_is_not_measured(void **state)
 {
     struct error error = {0};
@@ -125,7 +125,7 @@ static void test_each_allocation_fails_once(void **state)
     assert_true(allowed >= 3);
 }
 
-/* In place of other programs that take the processor in the middle of each product. */
+/* Simulate other programs that take the processor in the middle of each product. */
 #define TAKEN_NS 20000000
 
 static void *take_processor(void *unused)
@@ -156,7 +156,7 @@ static void test_what_a_processor_does_for_others_does_not_count(void **state)
     counting.linear_forward = interrupted;
     assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error), 0);
     assert_true(flops > product * 1e9 / TAKEN_NS);
-    counting.host_memory = false; /* a device beside the processor: its time is the clock's */
+    counting.host_memory = false; /* a device beside the processor: its time is wall-clock time */
     assert_int_equal(slot_benchmark_of_products(&counting, &options, &small, &flops, &error), 0);
     assert_true(flops < product * 1e9 / TAKEN_NS);
 }

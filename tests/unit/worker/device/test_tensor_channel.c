@@ -1,8 +1,9 @@
 /*
- * Messages of a stage over a carrier that moves the device's own memory: the host gives the device
- * everything of a step without waiting for one of them, each on its place before what is computed
- * with it, and learns at the end whether they were moved. Over one that moves the host's it waits,
- * after it has let go what the other side may be waiting for.
+ * Tests of a stage's messages over a carrier that moves the device's own memory: the host enqueues
+ * a whole step on the device without waiting for any message, each message in order before the
+ * compute that uses it, and learns at the end whether all messages were moved. Over a carrier of
+ * host memory the host waits, after it has sent the messages that the other side may be waiting
+ * for.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,17 +19,17 @@
 
 #define MESSAGES 4
 
-/* ---- a carrier that writes down what it is asked ---- */
+/* ---- a carrier that logs its requests ---- */
 
 struct carrier_request {
-    char name; /* of the message: 'a' is that of tag 0 */
+    char name; /* of the message: 'a' has tag 0 */
 };
 
 struct scribe {
     struct carrier carrier; /* first */
-    char journal[128];      /* "+a": posted, "|a": computing waits for it, ".a": waited for */
+    char journal[128];      /* "+a": posted, "|a": compute waits for it, ".a": the host waited */
     struct carrier_request requests[MESSAGES];
-    int result; /* of waiting */
+    int result; /* of the wait */
 };
 
 static void write_down(struct scribe *scribe, char what, const struct carrier_request *request)
@@ -123,7 +124,7 @@ static void compute(struct worker *worker)
     write_down(&worker->scribe, '*', &(struct carrier_request){.name = ' '});
 }
 
-/* One micro-batch: in, computed, out. */
+/* Pass one micro-batch: receive, compute, send. */
 static void pass(struct worker *worker, uint64_t tag)
 {
     assert_int_equal(tensor_channel_receive(&worker->in, tag), 0);
@@ -142,8 +143,10 @@ static void test_the_device_waits_and_not_the_host(void **state)
     open_worker(&worker, &over_device);
     pass(&worker, 0);
     assert_string_equal(worker.scribe.journal, "+a|a* +b");
-    /* The second one is given to the device while the first may still be coming: of each buffer
-     * only the message before the last has to be over. */
+    /*
+     * The second micro-batch is enqueued while the first may still be arriving: each buffer only
+     * has to be free of the message before the last.
+     */
     pass(&worker, 2);
     assert_string_equal(worker.scribe.journal, "+a|a* +b.a+c|c|b* .b+d");
     assert_int_equal(tensor_channel_complete(&worker.in), 0);
@@ -162,7 +165,7 @@ static void test_what_was_not_moved_is_told_before_it_is_believed(void **state)
     worker.scribe.result = -ETIMEDOUT;
     assert_int_equal(tensor_channel_complete(&worker.in), -ETIMEDOUT);
     assert_int_equal(tensor_channel_complete(&worker.out), -ETIMEDOUT);
-    assert_int_equal(tensor_channel_complete(&worker.in), 0); /* told once */
+    assert_int_equal(tensor_channel_complete(&worker.in), 0); /* reported once */
     close_worker(&worker);
 }
 

@@ -1,4 +1,4 @@
-/* Metrics that travel with a checkpoint. */
+/* Tests of the metrics that travel with a checkpoint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void write_steps(const char *where, uint64_t steps)
     metrics_close(metrics);
 }
 
-/* The same file, up to @steps. */
+/* Continue the same file, up to @steps. */
 static void write_more(const char *where, uint64_t steps)
 {
     struct metrics *metrics;
@@ -94,7 +94,7 @@ static void test_lines_up_to_the_step_travel(void **state)
     (void)state;
     write_steps(path, 9);
     FILE *file = fopen(path, "a");
-    fputs("{\"job\":\"j\",\"step\":1", file); /* the scribe is just writing */
+    fputs("{\"job\":\"j\",\"step\":1", file); /* the writer is in the middle of a line */
     fclose(file);
     assert_int_equal(history_save(&source, 6, folder, &manifest, &error), 0);
     assert_int_equal(manifest.file_count, 1);
@@ -104,7 +104,7 @@ static void test_lines_up_to_the_step_travel(void **state)
     assert_int_equal(manifest.files[0].size_bytes, text.size_bytes);
     assert_int_equal(manifest.files[0].chunk_crcs[0], hash_crc32c(0, text.data, text.size_bytes));
 
-    /* A node that has seen nothing, and one that has seen some of it. */
+    /* One node has no metrics, and another node has some of them. */
     snprintf(other, sizeof(other), "%s/other.jsonl", folder);
     for (unsigned seen = 0; seen < 10; seen += 4) {
         unlink(other);
@@ -115,7 +115,7 @@ static void test_lines_up_to_the_step_travel(void **state)
         metrics_close(metrics);
     }
 
-    /* A wrong bit anywhere: none of its lines is taken. */
+    /* A flipped bit anywhere: none of the lines is taken. */
     unlink(other);
     assert_int_equal(metrics_open(other, &metrics, &error), 0);
     for (size_t at = 0; at < text.size_bytes; at += 37) {
@@ -151,7 +151,7 @@ static void test_no_history_is_none(void **state)
     assert_int_equal(manifest.file_count, 0);
 }
 
-/* Checkpoint @number of a long run, each with 100 more steps. */
+/* Save checkpoint @number of a long run; each checkpoint has 100 more steps. */
 static void save_next(unsigned number, struct manifest *before, char before_path[96],
                       uint64_t *written_bytes)
 {
@@ -194,7 +194,7 @@ static void test_a_long_run_writes_what_is_new(void **state)
     }
     assert_int_equal(stat(path, &whole), 0);
     assert_true(most <= 8);
-    assert_true(written_bytes < 5 * (uint64_t)whole.st_size); /* all of it each time: 20 times */
+    assert_true(written_bytes < 5 * (uint64_t)whole.st_size); /* the whole file: 20 times */
     snprintf(other, sizeof(other), "%s/other.jsonl", folder);
     assert_int_equal(metrics_open(other, &metrics, &error), 0);
     if (history_take(before_path, &before, metrics, &error))
@@ -202,7 +202,7 @@ static void test_a_long_run_writes_what_is_new(void **state)
     metrics_close(metrics);
     expect_equal(path, other);
 
-    /* A segment that has rotted goes into no other checkpoint: the node's own lines do. */
+    /* A corrupt segment goes into no other checkpoint: the node's own lines replace it. */
     char rotten[256];
     snprintf(rotten, sizeof(rotten), "%s/%s", before_path, before.files[0].name);
     assert_int_equal(file_replace(rotten, "x", 1, 0644, &error), 0);

@@ -1,6 +1,6 @@
 /*
- * The metrics file: one line a step, whatever crashes, is replayed, is handed over or fills the
- * disk. A full disk is a limit on the size of files here.
+ * Tests of the metrics file: one line for each step, after every crash, replay, hand-over and full
+ * disk. A limit on the file size stands for a full disk.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,8 +68,8 @@ static void test_line(void **state)
     bytes_done(&text);
 }
 
-/* A crash in the middle of a line, at every byte of it: the whole lines stay, training goes on. */
-/* Only where a mask says that not all tokens count. */
+/* A crash in the middle of a line, at every byte: the whole lines stay, and training continues. */
+/* The count is present only if a mask excludes some tokens. */
 static void test_counted(void **state)
 {
     struct metrics *metrics = open_metrics();
@@ -92,7 +92,7 @@ static void test_counted(void **state)
     check_steps(1, 2);
 }
 
-/* For people, and nothing that a replayed step is compared by. */
+/* The slowest rank is for operators only: replayed steps are compared without it. */
 static void test_slowest(void **state)
 {
     struct metrics *metrics = open_metrics();
@@ -109,7 +109,7 @@ static void test_slowest(void **state)
     line.plan = &plan;
     line.slowest = slowest;
     assert_int_equal(metrics_append(metrics, &line, &error), 0);
-    assert_int_equal(metrics_append(metrics, &again, &error), 0); /* of other speed */
+    assert_int_equal(metrics_append(metrics, &again, &error), 0); /* with another speed */
     metrics_close(metrics);
     read_text(&text);
     assert_non_null(strstr((char *)text.data,
@@ -144,7 +144,7 @@ static void test_torn_last_line(void **state)
     }
 }
 
-/* A step that stands twice, or before another one: the file is good up to there. */
+/* A step that stands twice, or out of order: the file is valid up to that line. */
 static void test_out_of_order(void **state)
 {
     struct bytes text = {0};
@@ -176,7 +176,7 @@ static void test_replay_equal(void **state)
     metrics_close(metrics);
     read_text(&before);
     metrics = open_metrics();
-    for (uint64_t step = 5; step <= 20; step++) { /* another layout and speed are no difference */
+    for (uint64_t step = 5; step <= 20; step++) { /* another layout or speed is no difference */
         struct metrics_line line = line_of(step);
         struct error error = {0};
         line.generation = 9;
@@ -221,7 +221,7 @@ static void test_replay_unequal(void **state)
     metrics_close(metrics);
 }
 
-/* A node that was away has gaps: what it did not see it cannot compare, and does not write. */
+/* A node that was away has gaps: it cannot compare the steps in a gap, and does not write them. */
 static void test_gap(void **state)
 {
     struct metrics *metrics = open_metrics();
@@ -265,7 +265,8 @@ static void test_history(void **state)
     metrics_close(metrics);
 }
 
-/* What is replayed then may be different, and is written anew; so after the file was opened again.
+/*
+ * Steps replayed after a rewind may differ, and are written anew; also after the file was reopened.
  */
 static void test_rewind(void **state)
 {
@@ -292,7 +293,7 @@ static void test_rewind(void **state)
     metrics_close(metrics);
 }
 
-/* The history of steps [1, 10], as another node has it. */
+/* Return the history of steps [1, 10] as another node has it. */
 static void foreign_history(struct bytes *ret_text)
 {
     struct metrics *metrics = open_metrics();
@@ -312,18 +313,18 @@ static void test_adopt(void **state)
     (void)state;
     foreign_history(&foreign);
     struct metrics *metrics = open_metrics();
-    append(metrics, 4, 6); /* what this node saw itself */
+    append(metrics, 4, 6); /* this node's own steps */
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
     assert_int_equal(metrics_last_step(metrics), 10);
-    append(metrics, 8, 12); /* 8 to 10 are compared with what was adopted */
+    append(metrics, 8, 12); /* 8 to 10 are compared with the adopted lines */
     check_steps(1, 12);
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
-    check_steps(1, 12); /* fewer lines than there are: nothing changes */
+    check_steps(1, 12); /* fewer lines than the file has: no change */
     metrics_close(metrics);
     bytes_done(&foreign);
 }
 
-/* Each of two nodes has what the other one lacks, and loses nothing by hearing of it. */
+/* Each of two nodes has lines that the other lacks, and loses none by adopting the other's. */
 static void test_adopt_fills_gaps(void **state)
 {
     struct bytes foreign = {0};
@@ -341,13 +342,13 @@ static void test_adopt_fills_gaps(void **state)
     append(metrics, 10, 11);
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
     check_steps(1, 11);
-    append(metrics, 4, 12); /* all are there to be compared with */
+    append(metrics, 4, 12); /* all are present for the comparison */
     check_steps(1, 12);
     metrics_close(metrics);
     bytes_done(&foreign);
 }
 
-/* This node was away when the others went back and computed steps to other bits. */
+/* This node was away when the others went back and computed the steps with other bits. */
 static void test_adopt_corrects(void **state)
 {
     struct bytes foreign = {0};
@@ -369,7 +370,7 @@ static void test_adopt_corrects(void **state)
     append(metrics, 1, 4);
     struct metrics_line own = line_of(5);
     own.loss = 77;
-    assert_int_equal(metrics_append(metrics, &own, &error), 0); /* stays: nobody knows better */
+    assert_int_equal(metrics_append(metrics, &own, &error), 0); /* stays: no better one exists */
     assert_int_equal(metrics_last_step(metrics), 12);
     metrics_close(metrics);
     metrics = open_metrics();
@@ -430,7 +431,7 @@ static void append_refused(struct metrics *metrics, uint64_t step)
 static void test_full_disk(void **state)
 {
     (void)state;
-    for (unsigned spare = 0; spare < 300; spare += 50) { /* nothing fits, or a part of a line */
+    for (unsigned spare = 0; spare < 300; spare += 50) { /* no line fits, or a part of a line */
         unlink(path);
         struct metrics *metrics = open_metrics();
         append(metrics, 1, 2);
@@ -455,7 +456,7 @@ static void test_full_disk_until_the_end(void **state)
     fill_disk(0);
     append_refused(metrics, 3);
     allow_bytes(RLIM_INFINITY);
-    metrics_close(metrics); /* the last try */
+    metrics_close(metrics); /* the last attempt */
     check_steps(1, 3);
 
     metrics = open_metrics();
@@ -480,12 +481,12 @@ static void test_adopt_with_lines_unwritten(void **state)
     allow_bytes(RLIM_INFINITY);
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), 0);
     append(metrics, 11, 11);
-    check_steps(1, 11); /* step 3 not twice */
+    check_steps(1, 11); /* no second step 3 */
     metrics_close(metrics);
     bytes_done(&foreign);
 }
 
-/* They are of steps before the one that is gone back to, like those on disk. */
+/* Unwritten lines of steps before the rewind stay, like the lines on disk. */
 static void test_rewind_with_lines_unwritten(void **state)
 {
     struct error error = {0};
@@ -503,7 +504,9 @@ static void test_rewind_with_lines_unwritten(void **state)
     metrics_close(metrics);
 }
 
-/* What is there already, and what comes behind it: the file grows, and nothing of it is moved. */
+/*
+ * Adopted lines that follow the present lines are appended: the file grows, and is not rewritten.
+ */
 static void test_adopted_lines_are_appended(void **state)
 {
     struct bytes foreign = {0};
@@ -527,7 +530,7 @@ static void test_adopted_lines_are_appended(void **state)
     bytes_done(&foreign);
 }
 
-/* Lines written to what was the file before would be lost without a word. */
+/* Lines written to the replaced file would be lost without an error. */
 static void test_adopted_file_cannot_be_opened(void **state)
 {
     struct bytes foreign = {0};
@@ -537,7 +540,7 @@ static void test_adopted_file_cannot_be_opened(void **state)
     foreign_history(&foreign);
     struct metrics *metrics = open_metrics();
     append(metrics, 1, 2);
-    append(metrics, 11, 11); /* behind theirs: the file is written anew */
+    append(metrics, 11, 11); /* after the adopted lines: the file is written anew */
     appending_fails = true;
     assert_int_equal(metrics_adopt(metrics, foreign.data, foreign.size_bytes, &error), -ENFILE);
     struct metrics_line line = line_of(12);

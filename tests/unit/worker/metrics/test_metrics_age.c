@@ -1,7 +1,7 @@
-/* Metrics of a job that is old: what is read of them, and what is merged into them. */
+/* Tests of the metrics of an old job: the bytes read from them, and the lines merged into them. */
 #include "unit/worker/metrics_file.h"
 
-/* Bytes that this process has asked read() and its like for. */
+/* Return the bytes that this process has requested by read() and similar calls. */
 static uint64_t bytes_read(void)
 {
     char line[80];
@@ -14,7 +14,7 @@ static uint64_t bytes_read(void)
     return strtoull(line + 7, NULL, 10);
 }
 
-/* As months of training leave it: written at once, and no line more than once. */
+/* Write a file like after months of training: at once, and each line once. */
 static void write_long_file(uint64_t lines)
 {
     FILE *file = fopen(path, "we");
@@ -30,7 +30,7 @@ static void write_long_file(uint64_t lines)
     assert_int_equal(fclose(file), 0);
 }
 
-/* What a generation that begins does with the history of @lines steps. */
+/* Return the bytes that the begin of a generation reads with a history of @lines steps. */
 static uint64_t bytes_of_a_begin(uint64_t lines)
 {
     struct error error = {0};
@@ -48,7 +48,7 @@ static uint64_t bytes_of_a_begin(uint64_t lines)
     return bytes_read() - before;
 }
 
-/* A thousand times the age costs a begin a few reads more, and no memory. */
+/* With a history a thousand times longer a begin costs a few more reads, and no memory. */
 static void test_a_long_history_is_not_read(void **state)
 {
     (void)state;
@@ -58,7 +58,9 @@ static void test_a_long_history_is_not_read(void **state)
                  (unsigned long long)old);
 }
 
-/* A node that was away learns what it missed, and keeps what is older than a history that travels.
+/*
+ * A node that was away adopts the lines that it missed, and keeps lines older than the travelling
+ * history.
  */
 static void test_adopt_keeps_what_is_older(void **state)
 {
@@ -85,7 +87,7 @@ static void test_adopt_keeps_what_is_older(void **state)
     bytes_done(&foreign);
 }
 
-/* A gap long ago is filled where it is; the lines behind it stay, and replays are compared. */
+/* An old gap is filled in place; the lines behind it stay, and replays are compared. */
 static void test_adopt_fills_an_old_gap(void **state)
 {
     struct error error = {0};

@@ -1,7 +1,7 @@
 /*
- * The k-th allocation of the metrics fails, for every k until all goes well: what fails says so in
- * words, for an alarm without words clears the one that is out; the next line is as good as if
- * nothing had happened, and no line that was taken is lost.
+ * Fail the k-th allocation of the metrics, for every k until all succeed: every failure has a
+ * message, because an alarm without a message clears the active alarm; the next line is written as
+ * if nothing had happened, and no accepted line is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static int append(struct metrics *metrics, uint64_t step)
     return status;
 }
 
-/* Two lines of its own, and a third one that another node has. */
+/* Append two own lines, and adopt a third line of another node. */
 static int run(void)
 {
     struct metrics *metrics;
@@ -73,7 +73,7 @@ static bool has_step(const char *text, uint64_t step)
     return strstr(text, key);
 }
 
-/* What was taken is there, in lines that can be read again. */
+/* Check that every accepted line is in the file and can be read. */
 static void check(int result)
 {
     struct bytes text = {0};
@@ -89,7 +89,7 @@ static void check(int result)
     metrics_close(metrics);
     bytes_done(&text);
     assert_int_equal(file_read(path, 1 << 20, &text, &error), 0);
-    assert_int_equal(text.size_bytes, size_bytes); /* nothing was cut off */
+    assert_int_equal(text.size_bytes, size_bytes); /* nothing was truncated */
     bytes_done(&text);
 }
 

@@ -1,4 +1,7 @@
-/* An alarm says what to do, once: the same trouble at the next checkpoint is no news. */
+/*
+ * Tests that an alarm names the remedy, and begins once: the same failure at the next checkpoint
+ * raises no new alarm.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +27,7 @@ static void test_news_are_told_once(void **state)
     assert_string_equal(alarms_told(&alarms), "");
 }
 
-/* A metrics line that is written does not say that checkpoints are. */
+/* A written metrics line does not clear the alarm of checkpoints. */
 static void test_each_trouble_ends_by_itself(void **state)
 {
     struct alarms alarms = {0};
@@ -62,7 +65,7 @@ static void test_what_to_do_is_said(void **state)
     }
     words_of(-EACCES, 40, text);
     assert_non_null(strstr(text, "let firnd's user write there"));
-    words_of(-ENOMEM, 40, text); /* what the code does not explain is told as it came */
+    words_of(-ENOMEM, 40, text); /* an unexplained code keeps its own message */
     assert_string_equal(text, "beginning the checkpoint of step 40: no");
 }
 

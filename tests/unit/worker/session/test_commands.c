@@ -1,5 +1,7 @@
-/* Which of firnd's plans a worker takes at a boundary that a commit has announced. What the
- * worker's socket would bring comes from a list here. */
+/*
+ * Tests of the plan that a worker takes at a boundary that a commit has announced. A list replaces
+ * the messages on the worker's socket.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +13,11 @@
 
 #include "worker/session/commands.h"
 
-#define FOLLOWING 4 /* the generation that the commit announced */
+#define FOLLOWING 4 /* the announced generation */
 
-static uint64_t coming[4]; /* generations of the plans that firnd tells of, in order */
+static uint64_t coming[4]; /* generations of the plans from firnd, in order */
 static unsigned come_count, coming_count;
-static bool breaks_off; /* what follows the announced one does not wait for rank 0 */
+static bool breaks_off; /* the plan after the announced one does not wait for rank 0 */
 
 int control_server_take(struct control_server *server, uint64_t deadline_ns,
                         struct control_message *ret_message)
@@ -39,7 +41,10 @@ void control_server_send(struct control_server *server, const struct control_mes
     (void)message;
 }
 
-/* The generation that the worker goes to when firnd tells of @told; 0: it waits in vain. */
+/*
+ * Return the generation that the worker joins when firnd sends the plans @told; 0: it waits in
+ * vain.
+ */
 static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned taken_before)
 {
     const struct worker_options options = {.failure_timeout_ns = 1000000};
@@ -48,7 +53,7 @@ static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned 
     memcpy(coming, told, count * sizeof(*told));
     come_count = 0;
     coming_count = taken_before;
-    commands_take(&trainer, 0); /* as every step begins */
+    commands_take(&trainer, 0); /* as at the begin of each step */
     coming_count = count;
     const struct plan *plan = commands_announced_plan(&trainer, FOLLOWING);
     uint64_t generation = plan ? plan->generation : 0;
@@ -65,7 +70,7 @@ static void test_the_announced_plan_is_taken(void **state)
     assert_int_equal(generation_after(told, 1, 1), FOLLOWING);
 }
 
-/* A firnd that slept tells of every plan in its turn: nobody else goes to the first. */
+/* A firnd that lagged sends every plan in turn: no other worker joins the first plan. */
 static void test_a_plan_that_was_superseded_is_not_the_announced_one(void **state)
 {
     (void)state;
@@ -86,7 +91,7 @@ static void test_without_the_announced_plan_there_is_none(void **state)
     assert_int_equal(generation_after(told, 1, 1), 0);
 }
 
-/* What has taken over from the announced plan meanwhile, after a failure perhaps, is as good. */
+/* A plan that has superseded the announced plan, perhaps after a failure, is taken as well. */
 static void test_a_newer_plan_is_taken(void **state)
 {
     (void)state;
@@ -95,7 +100,7 @@ static void test_a_newer_plan_is_taken(void **state)
     assert_int_equal(generation_after(told, 1, 0), FOLLOWING + 1);
 }
 
-/* All the others go to the announced one; the leader makes another plan of what they have there. */
+/* All other workers join the announced plan; the leader makes another plan from their state. */
 static void test_what_was_to_supersede_the_announced_plan_comes_too_late(void **state)
 {
     (void)state;

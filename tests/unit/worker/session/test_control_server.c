@@ -1,4 +1,7 @@
-/* The worker's socket: what a firnd that comes later is told again, and when one is hung up on. */
+/*
+ * Tests of the worker's socket: the messages repeated to a later firnd, and when the worker hangs
+ * up.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +24,7 @@
 
 static char folder[64], path[96];
 
-/* The other end, as firnd has it. */
+/* The firnd end of the socket. */
 struct firnd {
     int connection;
     struct bytes received;
@@ -72,7 +75,7 @@ static void go(struct firnd *firnd)
     bytes_done(&firnd->received);
 }
 
-/* The next message; false when the worker has hung up. */
+/* Receive the next message; return false if the worker has hung up. */
 static bool hear(struct firnd *firnd, struct control_message *ret_message)
 {
     struct error error = {0};
@@ -126,7 +129,7 @@ static void tell(struct control_server *server, uint64_t step)
     control_server_send(server, &message);
 }
 
-/* Returns when the worker has taken it. */
+/* Send an answer; return when the worker has received it. */
 static void answer(const struct firnd *firnd, struct control_server *server, uint64_t step)
 {
     struct control_message message = checkpoint_of(step), taken = {0};
@@ -145,7 +148,7 @@ static void test_checkpoint_is_told_until_it_is_answered(void **state)
     struct firnd firnd;
 
     (void)state;
-    tell(server, 10); /* nobody is there */
+    tell(server, 10); /* no firnd is connected */
     come(&firnd);
     hear_checkpoint(&firnd, 10);
     go(&firnd);
@@ -154,13 +157,15 @@ static void test_checkpoint_is_told_until_it_is_answered(void **state)
     answer(&firnd, server, 10);
     go(&firnd);
     come(&firnd);
-    tell(server, 20); /* and nothing of step 10 before it */
+    tell(server, 20); /* without step 10 before it */
     hear_checkpoint(&firnd, 20);
     go(&firnd);
     control_server_stop(server);
 }
 
-/* It was on its way when the next checkpoint was told, which is still to be recorded. */
+/*
+ * The answer was in flight when the worker reported the next checkpoint, which is still unrecorded.
+ */
 static void test_answer_to_the_checkpoint_before(void **state)
 {
     struct control_server *server = start();
@@ -179,7 +184,10 @@ static void test_answer_to_the_checkpoint_before(void **state)
     control_server_stop(server);
 }
 
-/* Nothing is dropped in silence: whoever is hung up on connects again and says what still holds. */
+/*
+ * No message is dropped silently: a firnd that is hung up on connects again and repeats all that
+ * still holds.
+ */
 static void test_more_than_is_looked_at(void **state)
 {
     const struct control_message order = {.type = CONTROL_GO_ON};
@@ -194,7 +202,7 @@ static void test_more_than_is_looked_at(void **state)
         assert_int_equal(bytes_append(&all, packed.data, packed.size_bytes), 0);
     come(&firnd);
     ssize_t sent = send(firnd.connection, all.data, all.size_bytes, MSG_NOSIGNAL);
-    (void)sent; /* or less, when it hangs up before the end */
+    (void)sent; /* or less, if the worker hangs up before the end */
     assert_false(hear(&firnd, &message));
     go(&firnd);
     unsigned taken = 0;

@@ -1,6 +1,6 @@
 /*
- * Who reads other training data than the run goes, and nobody else; where nobody can tell who that
- * is, all go. Over real links, one thread a rank.
+ * Tests that exactly the ranks with other training data than the run's leave; if the wrong ranks
+ * are unknown, all leave. Over real links, one thread for each rank.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -25,12 +25,15 @@ static void *vote(void *context)
 
     voter->status = data_agreement_run(voter->world->meshes[voter->rank], voter->plan, voter->rank,
                                        voter->digest, voter->known, &voter->error);
-    if (voter->status) /* as the worker does: the links of one who goes break at once */
+    if (voter->status) /* as in the worker: the links of a leaving rank break at once */
         mesh_abort(voter->world->meshes[voter->rank], "has other data");
     return NULL;
 }
 
-/* All vote; @digests and @known are of each rank (NULL: nothing is known). Goes: a bit a rank. */
+/*
+ * Let all ranks vote and return a bit for each rank that leaves; @digests and @known are by rank
+ * (NULL: nothing is known).
+ */
 static unsigned who_goes(unsigned count, const uint64_t *digests, const uint64_t *known,
                          const char *words)
 {
@@ -75,7 +78,7 @@ static void test_all_have_the_same(void **state)
     assert_int_equal(who_goes(1, digests, NULL, ""), 0);
 }
 
-/* Wherever in the tree the odd one is: the root, one with others below it, a leaf. */
+/* The differing rank may be anywhere in the tree: the root, an inner rank, a leaf. */
 static void test_the_few_go(void **state)
 {
     static const unsigned odd[] = {0, 1, 4, RANKS - 1};
@@ -89,7 +92,7 @@ static void test_the_few_go(void **state)
     }
 }
 
-/* What the state was trained on counts more than any number of nodes. */
+/* The data that the state was trained on outweigh any number of nodes. */
 static void test_the_run_counts_more_than_the_many(void **state)
 {
     static const uint64_t digests[] = {8, 8, 7, 8}, known[] = {0, 7, 0, 0}, all[] = {7, 7, 7, 7};
@@ -97,7 +100,7 @@ static void test_the_run_counts_more_than_the_many(void **state)
     (void)state;
     assert_int_equal(who_goes(4, digests, known, "was trained on so far"), 0xb);
     assert_int_equal(who_goes(4, digests, all, "was trained on so far"), 0xb);
-    assert_int_equal(who_goes(2, digests, known, "was trained on so far"), 0x3); /* they agree */
+    assert_int_equal(who_goes(2, digests, known, "was trained on so far"), 0x3); /* the two agree */
 }
 
 static void test_without_a_majority_all_go(void **state)

@@ -1,4 +1,4 @@
-/* A step without numbers: it stops the job or is left out, and an alarm says so for a while. */
+/* Tests of a step with NaN: it stops the job or is skipped, and an alarm reports it for a while. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

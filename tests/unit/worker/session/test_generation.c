@@ -1,4 +1,7 @@
-/* What a worker keeps of a generation when the next one goes on from another state. */
+/*
+ * Tests of the state that a worker keeps of a generation when the next one continues from another
+ * state.
+ */
 #include "unit/worker/tiny_state.h"
 
 #include "unit/worker/plan_of_one.h"
@@ -23,13 +26,13 @@ static void make_room(enum plan_source source, uint64_t disputed_step)
                               .disputes = {.gradients_step = 41, .state_step = 43}};
     assert_int_equal(generation_make_room(&trainer, 0, &error), 0);
     assert_int_equal(trainer.disputes.gradients_step, disputed_step);
-    assert_int_equal(trainer.disputes.state_step, 43); /* which is why it goes back */
+    assert_int_equal(trainer.disputes.state_step, 43); /* the reason why it goes back */
     assert_int_equal(tiny.state->units[0].held, disputed_step != 0);
     plan_free(plan);
     tiny_state_done(&tiny);
 }
 
-/* The step comes again, from a state that has nothing to do with the one in dispute. */
+/* The step is replayed from a state that has nothing to do with the disputed one. */
 static void test_a_rollback_ends_what_was_disputed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The file of metrics when a generation begins: what of it is still to be believed. */
+/* Tests of the metrics file at the begin of a generation: the lines that are still valid. */
 #include "unit/worker/tiny_state.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static int end(void **context)
     return 0;
 }
 
-/* The last step that the node's next scribe finds, which may be another process. */
+/* Return the last step that the node's next writer, perhaps another process, finds. */
 static uint64_t last_step_when_opened(void)
 {
     struct error error = {0};
@@ -62,7 +62,7 @@ static void test_what_replicas_made_that_differed_is_forgotten(void **context)
     assert_int_equal(last_step_when_opened(), 0);
     for (line.step = 1; line.step <= STEPS; line.step++)
         assert_int_equal(metrics_append(trainer.metrics, &line, &error), 0);
-    trainer.plan->resume_step = 4; /* back, but for another reason: they are compared */
+    trainer.plan->resume_step = 4; /* back, but for another reason: lines are compared */
     assert_int_equal(last_step_when_opened(), STEPS);
     trainer.plan->disputed = true;
     assert_int_equal(last_step_when_opened(), 4);

@@ -1,4 +1,4 @@
-/* What firnd hands a worker on its command line. */
+/* Tests of the options that firnd passes to a worker on its command line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static const char *const complete[] = {
     "700",
 };
 
-/* The complete line without @left_out (flag and value), with @more at its end. */
+/* Parse the complete command line without @left_out (flag and value), with @more at its end. */
 static int parse(const char *left_out, const char *const *more, struct worker_options *ret_options,
                  struct error *error)
 {

@@ -1,4 +1,5 @@
-/* A plan that was made for another program than this one is refused, in words that say what to do.
+/*
+ * Tests that a plan for another program version is refused, with a message that names the remedy.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -30,7 +31,7 @@ static void test_links(void **state)
     struct plan *plan = *state;
     char words[64];
 
-    check(plan, NULL); /* of a leader that says nothing */
+    check(plan, NULL); /* of a leader that reports no version */
     plan->links = frame_version();
     check(plan, NULL);
     plan->links = frame_version() + 1;

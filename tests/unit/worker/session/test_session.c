@@ -1,6 +1,6 @@
 /*
- * What becomes of a commit in dispute: whoever knows that replicas differ lets go of what it has,
- * also where the links break before everybody could be told.
+ * Tests of a commit in dispute: a worker that knows of the dispute drops its gradients or state,
+ * also if the links break before every worker has received the verdict.
  */
 #include "unit/comm/mesh_harness.h"
 #include "unit/worker/tiny_state.h"
@@ -24,7 +24,7 @@ struct crew_member {
     pthread_t thread;
 };
 
-/* One stage, a replica a rank. */
+/* Make a plan of one stage with one replica for each rank. */
 static struct plan *plan_of_replicas(unsigned unit_count)
 {
     struct plan *plan = ranked_plan(RANKS);
@@ -40,7 +40,7 @@ static struct plan *plan_of_replicas(unsigned unit_count)
     return plan;
 }
 
-/* At the end of a step that all have computed alike. */
+/* Put the member at the end of a step that all ranks have computed alike. */
 static void member_init(struct crew_member *member, unsigned rank)
 {
     struct error error = {0};
@@ -80,7 +80,10 @@ static void *run_member(void *context)
     return NULL;
 }
 
-/* @about: what rank 1 has otherwise than the root. Rank 2, which is heard after it, breaks off. */
+/*
+ * Run an agreement that fails. @about: the value in which rank 1 differs from the root. Rank 2,
+ * which is received after rank 1, breaks off.
+ */
 static void agree_in_vain(enum dispute_about about, int status_of_root)
 {
     struct crew_member *members = calloc(RANKS, sizeof(*members));

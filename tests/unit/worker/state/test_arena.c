@@ -1,4 +1,6 @@
-/* One allocation for all parts of a generation, kept while it is large enough. */
+/*
+ * Tests of the arena: one allocation for all parts of a generation, kept while it is large enough.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +37,7 @@ static void release(struct kernel_device *device, void *memory)
         return;
     free(memory);
     device->released++;
-    device->live_bytes -= device->last_bytes; /* tests release what they took last */
+    device->live_bytes -= device->last_bytes; /* tests release the last allocation first */
 }
 
 static void zero(struct kernel_device *device, void *memory, size_t size_bytes)
@@ -129,7 +131,7 @@ static void test_what_is_too_small_goes_first(void **state)
     (void)state;
     begin(arena, 2048);
     arena_end(arena);
-    begin(arena, 4096); /* beside the other one there would be no room */
+    begin(arena, 4096); /* there is no room for a second arena */
     assert_int_equal(device.allocated, 2);
     arena_end(arena);
     assert_int_equal(arena_begin(arena, 8192, &error), -ENOMEM);
@@ -171,7 +173,7 @@ static void test_memory_of_the_host_is_watched_part_by_part(void **state)
     arena_free(arena);
 }
 #else
-/* Of @memory's pages, those that are there. */
+/* Return how many bytes of @memory's pages are resident. */
 static size_t resident_bytes(char *memory, size_t size_bytes)
 {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
@@ -196,21 +198,21 @@ static void test_pages_of_the_host_that_are_not_needed_go_back(void **state)
 
     (void)state;
     device.limit_bytes = large;
-    assert_int_equal(arena_reserve(arena, large, &error), 0); /* while it is prepared */
+    assert_int_equal(arena_reserve(arena, large, &error), 0); /* while the generation is prepared */
     begin(arena, large);
     char *memory = take(arena, large);
     memset(memory, 7, large);
     arena_end(arena);
-    begin(arena, large - 1); /* hardly less */
+    begin(arena, large - 1); /* slightly less */
     arena_end(arena);
     assert_int_equal(arena_held_bytes(arena), large);
     begin(arena, large / 2);
     assert_int_equal(arena_held_bytes(arena), large / 2);
     assert_true(resident_bytes(memory, large) <= large / 2 + spare);
-    assert_int_equal(memory[0], 0); /* what was dirty is zeroed */
+    assert_int_equal(memory[0], 0); /* dirty memory is zeroed */
     memset(take(arena, large / 2), 8, large / 2);
     arena_end(arena);
-    begin(arena, large); /* in the same place, and all pages are there before a part is taken */
+    begin(arena, large); /* in the same place, and all pages are resident before a part is taken */
     assert_int_equal(device.allocated, 0);
     assert_true(resident_bytes(memory, large) > large - spare);
     assert_ptr_equal(take(arena, large), memory);
@@ -227,7 +229,7 @@ static long pages_touched(void)
     return usage.ru_minflt;
 }
 
-/* A survivor takes over more units: only what is new of its memory costs fresh pages. */
+/* A survivor takes over more units: only the added memory costs fresh pages. */
 static void test_memory_of_the_host_grows_in_place(void **state)
 {
     const size_t small = (size_t)64 << 20, large = small + ((size_t)4 << 20);
@@ -252,7 +254,7 @@ static void test_memory_of_the_host_grows_in_place(void **state)
     arena_free(arena);
 }
 
-/* Where a process may not have the addresses, it is taken as elsewhere. */
+/* Without address space for the reservation the arena is a plain allocation. */
 static void test_without_addresses_it_is_an_allocation(void **state)
 {
     const size_t small = (size_t)1 << 20;
@@ -284,7 +286,7 @@ static void test_the_list_of_parts_apart_grows(void **state)
     void *memory;
 
     (void)state;
-    for (unsigned i = 0; i < 65; i++) /* more than the list has room for at first */
+    for (unsigned i = 0; i < 65; i++) /* more than the initial size of the list */
         take(arena, 8);
     assert_int_equal(arena_take(arena, 1 << 20, &memory), -ENOMEM);
     arena_end(arena);

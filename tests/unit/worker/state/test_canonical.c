@@ -1,4 +1,4 @@
-/* The order of a checkpoint's tensors: the same whoever asks for which part of it. */
+/* Tests of the order of a checkpoint's tensors: the same for every rank and every range. */
 #include "unit/worker/tiny_state.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void check_whole(const struct state *state, const struct list *all)
     }
 }
 
-/* Any cut into contiguous ranges gives the pieces of the one list. */
+/* Check that every cut into contiguous ranges gives the pieces of the one list. */
 static void check_cuts(const struct state *state, const struct list *all)
 {
     struct list part;
@@ -89,8 +89,10 @@ static unsigned roles_of(const struct list *list, const char *name)
     return roles;
 }
 
-/* A tied head's table is the embedding's until the embedding freezes: then it is a tensor of its
- * own. Frozen tensors have no moments. */
+/*
+ * A tied head has the embedding's table until the embedding freezes; then the table is a tensor of
+ * its own. Frozen tensors have no moments.
+ */
 static void test_mirror_and_frozen(void **state)
 {
     struct tiny_state tiny;

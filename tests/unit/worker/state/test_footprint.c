@@ -1,4 +1,7 @@
-/* The peak that a worker says is its generation's, of the memory that plans count. */
+/*
+ * Tests of the peak memory that a worker reports for its generation, of the memory that plans
+ * count.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +56,7 @@ static void a_peak_is_begun_anew(void **state)
     assert_true(footprint_peak_bytes(&footprint, NULL) <= risen - 48 * MIB);
 }
 
-/* A device of its own memory, of which others have some, too. */
+/* A device with its own memory, which other programs use, too. */
 static size_t device_free;
 
 static void device_tells(struct kernel_device *device, size_t *ret_free, size_t *ret_total)
@@ -79,7 +82,7 @@ static void a_device_counts_from_where_it_was_opened(void **state)
     assert_int_equal(footprint_peak_bytes(&footprint, NULL), 30 * MIB);
     footprint_restart(&footprint);
     assert_int_equal(footprint_peak_bytes(&footprint, NULL), 10 * MIB);
-    device_free = 95 * MIB; /* a neighbour has left */
+    device_free = 95 * MIB; /* another program has exited */
     footprint_restart(&footprint);
     assert_int_equal(footprint_peak_bytes(&footprint, NULL), 0);
 }

@@ -1,5 +1,7 @@
-/* Beginning with the parameters of a folder: equal to what was written there, tied or not, under
-   either spelling of GPT-2's names, and nothing held when the folder is of another model. */
+/*
+ * Tests of training from the parameters in a folder: equal to the written ones, tied or not, under
+ * either spelling of GPT-2's names; no memory is held if the folder has another model.
+ */
 #include "worker/state/pretrained.h"
 
 #include <errno.h>
@@ -43,7 +45,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The folder of what another seed makes, without the head's table where it is tied. */
+/* Write the folder of a model of another seed, without the head's table if it is tied. */
 static void write_folder(size_t name_skip)
 {
     struct state *state = tiny.state;

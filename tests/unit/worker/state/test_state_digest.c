@@ -1,4 +1,7 @@
-/* What of a worker's state is compared with others', when, and that no bit of it is overlooked. */
+/*
+ * Tests of the digests that replicas compare: their parts, their steps, and that every bit of the
+ * state counts.
+ */
 #include "unit/worker/tiny_state.h"
 
 #include <string.h>
@@ -72,7 +75,7 @@ static void test_what_nobody_else_holds_is_not_compared(void **state)
     open_checked(&checked, 1);
     assert_int_equal(known_units(run(&checked, true)), 0);
     checked.plan->replica_count = checked.plan->worker_count = 2;
-    checked.tiny.spec.elastic.mixed_devices = true; /* who add as they please */
+    checked.tiny.spec.elastic.mixed_devices = true; /* devices with different sums */
     assert_int_equal(known_units(run(&checked, true)), 0);
     close_checked(&checked);
 }
@@ -106,7 +109,7 @@ static void test_parameters_and_moments_count(void **state)
     close_checked(&checked);
 }
 
-/* A frozen unit has no moments, and is compared as before. */
+/* A frozen unit has no moments, and is compared all the same. */
 static void test_frozen_units_count(void **state)
 {
     struct checked checked;

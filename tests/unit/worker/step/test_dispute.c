@@ -1,6 +1,7 @@
 /*
- * Replicas that hold different gradients, or state: that all hear the same verdict wherever in the
- * tree the odd one is, and what each makes of it. Over real links, one thread a rank.
+ * Tests of replicas with different gradients or state: all ranks receive the same verdict wherever
+ * the differing rank is in the tree, and each draws its own consequence. Over real links, one
+ * thread for each rank.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -38,11 +39,11 @@ static void *run_rank(void *context)
 
     rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, STEP,
                                &rank->claim, 1, &rank->verdict);
-    mesh_abort(rank->world->meshes[rank->rank], "goes"); /* nobody may miss the verdict by it */
+    mesh_abort(rank->world->meshes[rank->rank], "goes"); /* no rank may miss the verdict by it */
     return NULL;
 }
 
-/* Nobody can be taken out of service by it, whatever brought it about. */
+/* No rank is taken out of service by it, whether gradients or state differ. */
 static void test_a_dispute_about_nothing_has_no_verdict(void **state)
 {
     struct rank ranks[2];
@@ -99,7 +100,7 @@ static void test_all_hear_the_verdict(void **state)
         }
 }
 
-/* ---- what follows ---- */
+/* ---- consequences ---- */
 
 static void outcome(enum dispute_about about, const struct dispute_verdict *verdict, unsigned rank,
                     bool again, int status, const char *words)
@@ -140,7 +141,7 @@ static void test_what_a_verdict_means(void **state)
     outcome(DISPUTE_STATE, &open, 2, true, -EUCLEAN, "of unit 2 again");
 }
 
-/* ---- what is held then ---- */
+/* ---- state and gradients held after a dispute ---- */
 
 struct settler {
     struct world *world;
@@ -173,12 +174,12 @@ static void *run_settler(void *context)
 struct settling {
     enum dispute_about about;
     unsigned count;
-    bool dies; /* the last one, meanwhile */
+    bool dies; /* the last rank, meanwhile */
     struct dispute_memory before, after;
     int statuses[3];
 };
 
-/* All ranks but rank 0 agree in what it is about, and all in what it is not about. */
+/* All ranks except rank 0 agree in the disputed value, and all ranks agree in the other one. */
 static void settle(const struct settling *settling)
 {
     unsigned count = settling->count;
@@ -220,8 +221,7 @@ static void settle(const struct settling *settling)
     free(settlers);
 }
 
-/* Above all where somebody died before there was a verdict: the rest may all agree, and be wrong.
- */
+/* This matters most if a rank died before the verdict: the others may all agree, and be wrong. */
 static void test_nobody_holds_a_disputed_step(void **state)
 {
     static const struct settling cases[] = {
@@ -236,7 +236,10 @@ static void test_nobody_holds_a_disputed_step(void **state)
         settle(&cases[i]);
 }
 
-/* Nobody's may stay; whoever loses bits twice within an interval of checkpoints goes. */
+/*
+ * No rank keeps the disputed state; a rank that corrupts bits twice within a checkpoint interval
+ * leaves.
+ */
 static void test_nobody_keeps_a_disputed_state(void **state)
 {
     static const struct settling cases[] = {

@@ -1,7 +1,7 @@
 /*
- * The stack of gradient buffers against the naive way: keep every lane's gradient, add them in the
- * order that the tree says. All lane counts to 13, all ranges: the same subtrees with the same
- * bits.
+ * Tests of the stack of gradient buffers against the naive way: keep every lane's gradient, and add
+ * the lanes in the order of the tree. All lane counts to 13, all ranges: the same subtrees with the
+ * same bits.
  */
 #include "unit/worker/tiny_state.h"
 
@@ -14,7 +14,7 @@
 #define MICRO_BATCHES 2
 #define ELEMENTS_MAX  1024
 
-/* Magnitudes far apart, so that almost every other order of additions gives other bits. */
+/* Make magnitudes far apart, so that almost every other order of additions gives other bits. */
 static void make_gradient(unsigned unit, unsigned lane, unsigned micro_batch, float *values,
                           size_t count)
 {
@@ -55,7 +55,9 @@ static void naive_sum(unsigned unit, struct lane_tree_span span, float *sum, siz
         sum[i] += other[i];
 }
 
-/* What the pipeline does with one unit: lane after lane, each accumulating its micro-batches. */
+/*
+ * Process one unit as the pipeline does: lane after lane, each lane accumulates its micro-batches.
+ */
 static void run_lanes(struct gradients *gradients, unsigned unit, struct lane_tree_span lanes,
                       size_t count)
 {
@@ -82,7 +84,7 @@ static void check_range(const struct state *state, unsigned lanes, struct lane_t
 
     assert_int_equal(gradients_new(state, first_unit, unit_count, lanes, range, &gradients, &error),
                      0);
-    for (unsigned again = 0; again < 2; again++) /* a second step finds nothing of the first */
+    for (unsigned again = 0; again < 2; again++) /* a second step has no remainder of the first */
         for (unsigned unit = first_unit; unit < first_unit + unit_count; unit++) {
             size_t count = state->units[unit].layout.count;
             assert_true(count <= ELEMENTS_MAX);
@@ -111,7 +113,7 @@ static void test_all_ranges(void **state)
     tiny_state_done(&tiny);
 }
 
-/* Lanes of two units interleave in a pipeline: one unit's stack is none of the other's. */
+/* Lanes of two units interleave in a pipeline: each unit has its own stack. */
 static void test_units_do_not_mix(void **state)
 {
     const struct lane_tree_span all = {0, 5};

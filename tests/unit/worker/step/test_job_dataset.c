@@ -1,4 +1,4 @@
-/* What a job makes of its data: how many tokens count in a step, and an evaluation of nothing. */
+/* Tests of a job's data: the counted tokens of a step, and an evaluation without tokens. */
 #include "unit/base/test_folder.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 static struct job_spec spec; /* too large for the stack of a test */
 
-/* Samples of four tokens; in every fifth one two count. */
+/* Prepare samples of four tokens; in every fifth sample only one or two tokens count. */
 static void prepare(double validation_share)
 {
     uint8_t text[4 * 20 + 1], mask[sizeof(text)] = {0};
@@ -42,7 +42,7 @@ static struct dataset *open_job(void)
     return dataset;
 }
 
-/* Against what all lanes of a step are given. */
+/* The count equals that of all lanes of a step. */
 static void test_what_counts_in_a_step(void **state)
 {
     uint64_t all = 0;
@@ -87,7 +87,7 @@ static void test_an_evaluation_of_nothing(void **state)
     struct dataset *dataset = open_job();
     assert_int_equal(job_dataset_validation_counted(&spec, dataset), 2);
     dataset_close(dataset);
-    prepare(0.2); /* 16 to 19: none of them has an answer */
+    prepare(0.2); /* 16 to 19: no sample has an answer */
     dataset_close(open_job());
     spec.evaluate.every = 10;
     expect_refused("none of the tokens that an evaluation reads counts");
@@ -96,7 +96,7 @@ static void test_an_evaluation_of_nothing(void **state)
     expect_refused("no validation data is left");
 }
 
-/* 5 samples in micro-batches of 2: three, of which the last has one sample. */
+/* 5 samples in micro-batches of 2 are three micro-batches; the last one has one sample. */
 static void test_how_much_an_evaluation_reads(void **state)
 {
     static const struct {
@@ -122,7 +122,7 @@ static void test_how_much_an_evaluation_reads(void **state)
                    "micro-batches of 2: say evaluate.batches: all");
 }
 
-/* 10 of 20 samples: more than 8 are read by themselves where ten times as many are trained on. */
+/* 10 of 20 samples: by default more than 8 samples are read if training reads ten times as many. */
 static void test_all_where_that_is_cheap(void **state)
 {
     (void)state;

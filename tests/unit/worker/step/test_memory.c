@@ -1,6 +1,6 @@
 /*
- * What a generation is said to take of the device's memory is what it takes: counted on the way to
- * the allocator, for a worker that is alone and has all of it.
+ * Tests that a generation takes exactly the predicted memory of the device: counted at the
+ * allocator, for a worker that is alone on the device.
  */
 #include "unit/worker/tiny_state.h"
 
@@ -13,7 +13,7 @@
 
 static struct kernel counting;
 static size_t taken_bytes, free_bytes;
-static bool parts; /* what is taken now are parts of an arena */
+static bool parts; /* allocations are now parts of an arena */
 
 static int count_and_allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
 {
@@ -69,10 +69,10 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
     if (engine_new(tiny.state, NULL, plan, 0, &routes, &engine, &error))
         fail_msg("%s", error.text);
     parts = false;
-    /* The arena of the host lies in addresses of its own. */
+    /* The arena of the host has an address range of its own. */
     assert_int_equal(taken_bytes + arena_held_bytes(tiny.state->arena), sum_of(&need));
     const struct memory_need more = memory_need(tiny.state, plan, 0, true);
-    assert_int_equal(more.state_bytes, 0); /* all of it is held now */
+    assert_int_equal(more.state_bytes, 0); /* all state is held now */
     engine_free(engine);
     plan_free(plan);
     tiny_state_done(&tiny);
@@ -120,12 +120,12 @@ static void test_what_does_not_fit_says_the_numbers(void **state)
                                        "gradients, 10 MiB for activations and 0 MiB for sums"));
     const struct memory_need endless = {.activation_bytes = SIZE_MAX, .state_bytes = 1};
     assert_int_equal(memory_check(tiny.state, &endless, &error), -ENOMEM);
-    tiny.state->kernel = kernel_cpu(); /* nobody knows: it may fit */
+    tiny.state->kernel = kernel_cpu(); /* the free memory is unknown: it may fit */
     assert_int_equal(memory_check(tiny.state, &need, &error), 0);
     tiny_state_done(&tiny);
 }
 
-/* With other replicas, where sums are made on the device: what they send needs room as well. */
+/* With other replicas and sums made on the device, the received sums need room as well. */
 static void test_room_for_the_sums_of_others_counts(void **state)
 {
     struct tiny_state tiny;
@@ -154,7 +154,10 @@ static void test_room_for_the_sums_of_others_counts(void **state)
     tiny_state_done(&tiny);
 }
 
-/* What passed the check with the arena counted as free must not meet the arena in its way. */
+/*
+ * A generation that passed the check with the arena counted as free must not fail because of the
+ * arena.
+ */
 static void test_an_arena_in_the_way_goes(void **state)
 {
     static const struct {

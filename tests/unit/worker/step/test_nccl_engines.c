@@ -1,9 +1,9 @@
 /*
- * Whole engines whose tensors NCCL moves (played by fake_nccl.c): two stages by two replicas, each
- * worker a thread with links and a GPU of its own, train to the same bits as one worker alone and
- * as the same four over the links. The GPU is the CPU backend with streams of the fake's: what is
- * computed is done at once, and waits where the compute queue would for what NCCL has not brought
- * yet.
+ * Tests of whole engines whose tensors NCCL moves (played by fake_nccl.c): two stages by two
+ * replicas, each worker a thread with its own links and GPU, train to the same bits as one worker
+ * alone and as the same four workers over links. The GPU is the CPU backend with streams of the
+ * fake NCCL: compute is immediate, and waits where the compute queue would wait for tensors from
+ * NCCL.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -18,20 +18,20 @@
 #define WORKERS  4
 #define STEPS    4
 #define LONG_NS  (60 * NS_PER_SECOND)
-#define SHORT_NS (200 * NS_PER_MS) /* for what is not to come */
+#define SHORT_NS (200 * NS_PER_MS) /* for tensors that never arrive */
 
 /* ---- a GPU ---- */
 
 struct kernel_event {
-    struct fake_stream *stream; /* NULL: the compute queue, which has always passed */
+    struct fake_stream *stream; /* NULL: the compute queue, always passed */
     unsigned long posted;
 };
 
-/* Queues of the CPU backend's devices, which have none. */
+/* Queues of the devices of the CPU backend, which has no queues. */
 static struct gpu_queues {
     struct kernel_device *device;
     struct fake_stream streams[KERNEL_QUEUES];
-    struct kernel_event behind; /* what the compute queue waits for, where the host does not */
+    struct kernel_event behind; /* the event that the compute queue waits for, but not the host */
     bool host_goes_on;
 } all_queues[WORKERS];
 
@@ -181,7 +181,7 @@ static struct plan *make_plan(const struct job_spec *spec, unsigned stages, unsi
 /* ---- workers ---- */
 
 #define ALL_RANKS (-2)
-static int digests_of_rank; /* which one asks for digests; -1: none */
+static int digests_of_rank; /* the rank that asks for digests; -1: none */
 
 struct worker;
 typedef void (*change_function)(struct worker *worker, struct routes *routes);
@@ -194,8 +194,8 @@ struct worker {
     struct kernel_device *device;
     struct mesh *mesh;
     pthread_barrier_t *barrier;
-    change_function change; /* of the routes that were agreed on; NULL: none */
-    bool hangs;             /* it trains nothing, and its links go on */
+    change_function change; /* of the agreed routes; NULL: none */
+    bool hangs;             /* it trains nothing, but its links work */
     struct nccl_use nccl;
     struct state *state;
     struct dataset *dataset;
@@ -290,7 +290,9 @@ static void close_worker(struct worker *worker)
     worker->kernel->close(worker->device);
 }
 
-/* Of all parameters, unit by unit, wherever the first replica holds them. */
+/*
+ * Return the digest of all parameters, unit by unit, from the first replica that holds each unit.
+ */
 static struct hash128 digest_of(const struct worker *workers)
 {
     const struct plan *plan = workers[0].plan;
@@ -310,7 +312,7 @@ static struct hash128 digest_of(const struct worker *workers)
     return digest;
 }
 
-/* @stages x @replicas workers, each a thread that trains for STEPS steps. */
+/* Let @stages x @replicas workers, each a thread, train for STEPS steps. */
 struct play {
     struct worker workers[WORKERS];
     struct job_spec spec;
@@ -356,7 +358,7 @@ static void play_end(struct play *play)
     assert_int_equal(fake->wrong, 0);
 }
 
-/* Return: the digest of what @stages x @replicas workers have after STEPS steps. */
+/* Return the digest of the state of @stages x @replicas workers after STEPS steps. */
 static struct hash128 run(unsigned stages, unsigned replicas)
 {
     struct play trained;
@@ -406,7 +408,7 @@ static void over_links_they_are_too(void **state)
     assert_true(hash128_equal(digest, want));
 }
 
-/* A guard that is raised for a moment only, on account of the carrier that it stands for. */
+/* A guard with a short deadline, in place of the carrier's own. */
 static struct hasty {
     struct carrier carrier; /* first */
     struct nccl_clique *clique;
@@ -445,8 +447,10 @@ static void hang_in_between(struct worker *worker, struct routes *routes)
     routes->guard = &hasty.carrier;
 }
 
-/* Activations leave over the links, gradients come by NCCL, and the stage after this one hangs: no
- * link breaks, and the copies that are to leave come after what the device waits for. */
+/*
+ * Activations leave over links, gradients arrive by NCCL, and the next stage hangs: no link breaks,
+ * and the copies to send are behind the tensors that the device waits for.
+ */
 static void a_device_that_waits_for_one_who_hangs(void **state)
 {
     struct play stuck;
@@ -470,8 +474,10 @@ static int setup(void **state)
     return setenv("FIRN_NCCL_LIBRARY", FAKE_NCCL, 1);
 }
 
-/* Each of these is one that somebody adds, multiplies by or trains with. One member that asks for
- * digests is enough for its routes. */
+/*
+ * Some rank adds, multiplies by or trains with each of these tensors. One rank that asks for
+ * digests is enough for its routes.
+ */
 static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
 {
     static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}};

@@ -1,6 +1,6 @@
 /*
- * elastic/ plans with the sizes of units and may not ask model/, which makes them: both count the
- * same parameters, of both families, and what a worker takes of its device is what the plan said.
+ * Tests that elastic/, which must not use model/, plans with the sizes of model/: both count the
+ * same parameters, of both families, and a worker takes the planned memory of its device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void test_gpt2(void **state)
     compare_units(&spec);
 }
 
-/* The sizes of Llama 3.2 1B. */
+/* Return the sizes of Llama 3.2 1B. */
 static struct job_spec llama_1b(void)
 {
     return (struct job_spec){.model = {.family = "llama",
@@ -74,7 +74,7 @@ static void test_llama(void **state)
     compare_units(&spec);
 }
 
-/* The first and the last of two stages of @replicas of two lanes each, as planned and as taken. */
+/* Compare planned and taken memory of both of two stages with @replicas of two lanes each. */
 static void compare_frozen(const struct job_spec *job, enum job_precision precision, bool gpu,
                            enum plan_recompute recompute, unsigned replicas, unsigned frozen_layers)
 {
@@ -130,7 +130,7 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
     compare_frozen(job, precision, gpu, recompute, replicas, 0);
 }
 
-/* Of the first stage, which has eight layers, none, some and all. */
+/* The first stage has eight layers, of which none, some and all are frozen. */
 static void test_frozen_layers_have_activations_too(void **state)
 {
     (void)state;
@@ -157,8 +157,10 @@ static void test_memory_is_planned_as_it_is_taken(void **state)
     compare_stages(&spec, JOB_PRECISION_BF16, true, PLAN_RECOMPUTE_FULL, 1);
 }
 
-/* Of two replicas half of every trained parameter, of eight nearly all, of three as their subtrees
- * are cut. */
+/*
+ * With two replicas the sums take half of every trained parameter, with eight nearly all, with
+ * three depending on their subtrees.
+ */
 static void test_so_is_the_room_for_sums(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* Which random numbers round each tensor's weights: what jobs had stays theirs, no two share. */
+/*
+ * Tests of the random numbers that round each tensor's weights: old jobs keep theirs, and no two
+ * tensors share one stream.
+ */
 #include "unit/worker/tiny_state.h"
 
 #include <stdlib.h>
@@ -22,7 +25,7 @@ static void note_streams(struct kernel_device *device, const struct kernel_adamw
     stream_count = tensor_count;
 }
 
-/* One optimizer step on all units of a model. */
+/* Apply one optimizer step to all units of a model. */
 static void apply(struct job_spec *spec, void (*look)(const struct state *state))
 {
     static struct step_record record;
@@ -52,7 +55,7 @@ static void apply(struct job_spec *spec, void (*look)(const struct state *state)
     table.close(device);
 }
 
-/* A unit's first six tensors: six times its number, and on. */
+/* A unit's first six tensors have the streams from six times its number on. */
 static void look_at_old(const struct state *state)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 /*
- * The commit exchange over real links, one thread a rank: the complete record reaches everybody,
- * whoever knew what; and whoever disagrees is named.
+ * Tests of the commit exchange over real links, one thread for each rank: the complete record
+ * reaches every rank from any distribution of its parts; a differing rank is named.
  */
 #include "unit/comm/mesh_harness.h"
 
@@ -31,7 +31,7 @@ static void *run_rank(void *context)
     rank->status =
         step_commit_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
                         &rank->up, &rank->root, &rank->down, &rank->error);
-    if (rank->status < 0) /* as the worker does: nobody waits for a rank that has given up */
+    if (rank->status < 0) /* as in the worker: no rank waits for a rank that has given up */
         mesh_abort(rank->world->meshes[rank->rank], "the exchange failed");
     return NULL;
 }
@@ -59,7 +59,7 @@ static double lane_loss(unsigned lane)
     return 1.0 / (lane + 3);
 }
 
-/* Everything is known by exactly one rank, and some of it by two. */
+/* Give every value to exactly one rank, and some values to two ranks. */
 static void know(struct rank *rank, unsigned count, uint64_t step)
 {
     struct step_record *record = &rank->up.record;
@@ -73,7 +73,7 @@ static void know(struct rank *rank, unsigned count, uint64_t step)
             record->lane_losses[lane] = lane_loss(lane);
 }
 
-/* The slowest is in the middle. */
+/* Make the middle rank the slowest. */
 static uint64_t busy_ns(unsigned rank)
 {
     return 1000 + (rank == RANKS / 2 ? 500 : rank);
@@ -89,7 +89,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
         ranks[i].up.unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {i}};
         ranks[i].up.checkpoint_busy = step % 2 == 0 && i + 1 == world->count;
         ranks[i].up.busy_ns = busy_ns(i);
-        ranks[i].up.digests.known[i % 3] = true; /* several know it, and agree */
+        ranks[i].up.digests.known[i % 3] = true; /* several ranks know it, and agree */
         ranks[i].up.digests.values[i % 3] = i % 3 + step;
         know(&ranks[i], world->count, step);
     }
@@ -140,7 +140,7 @@ static void check_committed(const struct rank *rank, unsigned count, uint64_t st
         assert_memory_equal(&record->lane_losses[lane], &(double){lane_loss(lane)}, 8);
     assert_int_equal(rank->down.checkpoint_durable, 100);
     assert_int_equal(rank->down.checkpoint_failed, count - 1);
-    assert_int_equal(rank->down.unable.count, 1); /* of that step, not of those before */
+    assert_int_equal(rank->down.unable.count, 1); /* of that step, not of earlier steps */
     assert_int_equal(rank->down.unable.ranks[0], count - 1);
     assert_int_equal(rank->down.checkpoint_busy, step % 2 == 0);
     assert_int_equal(rank->down.slowest[0].rank, count > RANKS / 2 ? RANKS / 2 : count - 1);
@@ -160,7 +160,7 @@ static void test_commit(void **state)
         fixture_init(&fixture, counts[c]);
         for (uint64_t step = 5; step < 8; step++) {
             set_up(fixture.ranks, &fixture.world, fixture.plan, step);
-            /* only the root's word counts */
+            /* only the root's flag counts */
             for (unsigned i = 0; i < counts[c]; i++)
                 fixture.ranks[i].root.switch_generation = step == 6 ? 9 + i : i;
             run_all(fixture.ranks, counts[c]);
@@ -179,7 +179,7 @@ static int refuse_first(void *context)
     return (*asked)++ == 0 ? -EPERM : 0;
 }
 
-/* The root alone is asked, when all hold, and without its leave nobody commits. */
+/* Only the root is asked, after all ranks hold; without its permission no rank commits. */
 static void test_leave_to_commit(void **state)
 {
     unsigned asked[3] = {0};
@@ -202,7 +202,7 @@ static void test_leave_to_commit(void **state)
     assert_int_equal(asked[1] + asked[2], 0);
 }
 
-/* Nobody commits what a rank does not hold: the record would be incomplete. */
+/* No rank commits if a rank does not hold: the record would be incomplete. */
 static void test_incomplete(void **state)
 {
     struct fixture fixture;
@@ -273,18 +273,21 @@ static void flip(double *value)
     memcpy(value, &bits, sizeof(bits));
 }
 
-/* Two know a unit, and differ in the last bit of its norm. Whoever of the tree sees that, all hear
- * of it, nobody commits, and the root does not ask whether it may. */
+/*
+ * Two ranks have gradients of one unit, and differ in the last bit of its norm. Wherever in the
+ * tree the difference shows, all ranks receive it, no rank commits, and the root does not ask for
+ * permission.
+ */
 static void test_other_gradients(void **state)
 {
-    unsigned asked = 1; /* would be let */
+    unsigned asked = 1; /* would be permitted */
 
     (void)state;
     for (unsigned odd = 0; odd < RANKS; odd++) {
         struct fixture fixture;
         fixture_init(&fixture, RANKS);
         set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
-        for (unsigned i = 0; i < RANKS; i++) /* all know that one */
+        for (unsigned i = 0; i < RANKS; i++) /* all ranks have that unit */
             fixture.ranks[i].up.record.unit_squares[2] = unit_square(2);
         flip(&fixture.ranks[odd].up.record.unit_squares[2]);
         fixture.ranks[0].root =
@@ -299,7 +302,7 @@ static void test_other_gradients(void **state)
     assert_int_equal(asked, 1);
 }
 
-/* The same of what they hold, in a step and in the round that ends a job. */
+/* The same holds for differences in state, in a step and in the round that ends a job. */
 static void test_other_state(void **state)
 {
     (void)state;
@@ -307,7 +310,7 @@ static void test_other_state(void **state)
         struct fixture fixture;
         fixture_init(&fixture, RANKS);
         set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
-        for (unsigned i = 0; i < RANKS; i++) { /* of one unit all know it, of one nobody else */
+        for (unsigned i = 0; i < RANKS; i++) { /* all ranks have one unit, one rank another */
             struct unit_digests *digests = &fixture.ranks[i].up.digests;
             fixture.ranks[i].closing = odd % 2;
             digests->known[2] = digests->known[3 + i] = true;
@@ -323,7 +326,10 @@ static void test_other_state(void **state)
     }
 }
 
-/* Whatever else two know differently of a step: nobody holds a claim on it that could be judged. */
+/*
+ * Two ranks differ in another value of a step: no rank is accused, because the values prove
+ * nothing.
+ */
 static void test_other_losses(void **state)
 {
     struct fixture fixture;
@@ -338,7 +344,9 @@ static void test_other_losses(void **state)
     fixture_done(&fixture);
 }
 
-/* What the root learns when ranks [0, announced) have heard of generation 9, and the rest of none.
+/*
+ * Return the readiness that the root learns when ranks [0, announced) have received generation 9,
+ * and the other ranks none.
  */
 static struct step_commit_readiness learn(struct fixture *fixture, unsigned announced)
 {
@@ -349,7 +357,7 @@ static struct step_commit_readiness learn(struct fixture *fixture, unsigned anno
     return fixture->ranks[0].down.readiness;
 }
 
-/* A switch waits for those whom the next plan needs, and for nobody else. */
+/* A switch waits for the ranks that the next plan needs, and for no other rank. */
 static void test_who_has_the_next_plan(void **state)
 {
     struct fixture fixture;
@@ -358,7 +366,7 @@ static void test_who_has_the_next_plan(void **state)
     (void)state;
     fixture_init(&fixture, RANKS);
     without_last->generation = empty->generation = fixture.plan->generation = 9;
-    empty->worker_count = 0; /* the first of its list only leaves */
+    empty->worker_count = 0; /* the first worker of its list only leaves */
     empty->donor_count = 1;
     for (unsigned announced = 0; announced <= RANKS; announced++) {
         struct step_commit_readiness readiness = learn(&fixture, announced);
@@ -370,7 +378,7 @@ static void test_who_has_the_next_plan(void **state)
         assert_int_equal(step_commit_ready(&readiness, fixture.plan, empty), announced == RANKS);
     }
     struct step_commit_readiness newer = learn(&fixture, RANKS);
-    newer.announced_max = 10; /* somebody knows more than the root */
+    newer.announced_max = 10; /* a rank knows a newer plan than the root */
     assert_false(step_commit_ready(&newer, fixture.plan, without_last));
     plan_free(without_last);
     plan_free(empty);
