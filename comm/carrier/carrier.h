@@ -3,7 +3,7 @@
  * activations and their gradients between stages. A carrier moves bytes and computes nothing, so
  * the numbers do not depend on the choice of carrier.
  *
- *     mesh  over the links of the mesh, memory of the host (carrier_mesh.c)
+ *     mesh  over the links of the mesh, host memory (carrier_mesh.c)
  *     nccl  from GPU to GPU (carrier_nccl.c)
  *
  * A carrier is one ordered route among some ranks. NCCL has no tags and matches moves by order; the

@@ -11,9 +11,7 @@
 #include "base/hash.h"
 
 #define CHUNK_BYTES (1u << 20) /* read at a time */
-#define WORDS                                                                                      \
-    4 /* 64-bit values of a message: count and digest of the sent moves,                           \
-       * then of the received moves */
+#define WORDS       4          /* of a message: count and digest, sent and received */
 
 /* Count and digest of the moves between this rank and another in one direction. */
 struct tally {

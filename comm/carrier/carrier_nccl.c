@@ -14,8 +14,7 @@
 #include "base/clock.h"
 
 #define NAMED_MAX 4                 /* members named in a text */
-#define BLAME_NS  (100 * NS_PER_MS) /* between NCCL's and the mesh's report of the same dead peer  \
-                                     */
+#define BLAME_NS  (100 * NS_PER_MS) /* from NCCL's report of a dead peer to the mesh's */
 
 struct batch {
     struct batch *next; /* of the idle ones */
@@ -23,7 +22,7 @@ struct batch {
     unsigned waiting; /* requests that were not waited for */
     bool complete;
     int result;
-    char peers[64]; /* for people: "ranks 1, 2" */
+    char peers[64]; /* for messages: "ranks 1, 2" */
 };
 
 struct carrier_nccl {

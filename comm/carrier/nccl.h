@@ -94,7 +94,7 @@ int nccl_exchange(struct nccl_clique *clique, unsigned communicator, const struc
  * nccl_wait() - wait until @complete (the caller's event query, which never blocks) or the end of
  * the clique: a kernel whose peer is gone never completes by itself
  *
- * Return: 0, -ETIMEDOUT, -ECONNRESET. In the latter two the buffers hold nothing of use.
+ * Return: 0, -ETIMEDOUT, -ECONNRESET. After an error the contents of the buffers are invalid.
  */
 int nccl_wait(struct nccl_clique *clique, bool (*complete)(void *context), void *context,
               uint64_t deadline_ns, struct error *error) CHECK_RESULT;

@@ -1,5 +1,5 @@
 /*
- * Tell a silent peer from a stalled own thread. A pure clock for failure detection.
+ * Distinguish a silent peer from a stall of this process. A pure clock for failure detection.
  *
  * Silence is measured in attention time, which runs with the monotonic clock while the I/O thread
  * polls punctually, but advances by at most a quarter of the time-out between two polls. When this

@@ -16,7 +16,7 @@
  * Behind the handshake every header, and every payload that is not empty, is followed by a tag of
  * 16 bytes (comm/mesh/frame_seal.h).
  *
- * Everything here comes from outside: frame_decode() accepts only what a correct peer can send.
+ * Frames come from outside: frame_decode() accepts only frames that a correct peer can send.
  *
  * FRAME_VERSION is the version of the whole link protocol. Raise it with every change of these
  * frames or of the messages that they carry (worker/device/tags.h).

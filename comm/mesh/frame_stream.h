@@ -130,7 +130,7 @@ int frame_stream_send(struct frame_stream *stream) CHECK_RESULT;
  */
 ssize_t frame_stream_receive(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
-/** frame_stream_discard() - read and forget; as frame_stream_receive(), calls nothing */
+/** frame_stream_discard() - read and drop the data; as frame_stream_receive(), without events */
 ssize_t frame_stream_discard(struct frame_stream *stream, size_t budget_bytes) CHECK_RESULT;
 
 /**

@@ -22,7 +22,7 @@ struct link_operations {
     ssize_t (*send)(struct link *link, const struct iovec *parts, int part_count);
     /* Return: bytes, 0 when the peer has finished, -EAGAIN without data, else the link is broken */
     ssize_t (*receive)(struct link *link, const struct iovec *parts, int part_count);
-    /* Break the link when the peer's machine acknowledges nothing for so long. */
+    /* Break the link when the peer's machine has acknowledged no data for @timeout_ns. */
     void (*set_timeout)(struct link *link, uint64_t timeout_ns);
     /* End sending; bytes taken before still arrive, and receiving continues. */
     void (*finish)(struct link *link);

@@ -252,7 +252,7 @@ void mesh_close(struct mesh *mesh)
 
 /* ---- failing ---- */
 
-/* With the lock. The I/O thread completes everything; from now on nothing new is taken. */
+/* With the lock. The I/O thread completes all requests; new requests are refused from now on. */
 static void abort_locked(struct mesh *mesh, const char *reason)
 {
     if (mesh->failed || mesh->abort_wanted)

@@ -44,7 +44,7 @@
 struct mesh_peer {
     unsigned rank;
     char address[ADDRESS_SIZE]; /* where its listener is; the higher rank connects to the lower */
-    char name[MESH_NAME_SIZE]; /* for people, "b/1"; may be empty, then the address stands for it */
+    char name[MESH_NAME_SIZE];  /* for messages, "b/1"; if empty, messages use the address */
     uint64_t unexpected_max_bytes; /* limit of messages without a posted receive; 0: an even share
                                     * of the mesh's unexpected_max_bytes */
 };
@@ -63,7 +63,7 @@ struct mesh_options {
     uint64_t generation;
     uint8_t key[MESH_KEY_SIZE];
     unsigned rank;
-    const struct mesh_peer *peers; /* only those this rank talks to; copied */
+    const struct mesh_peer *peers; /* only the peers with a link to this rank; copied */
     unsigned peer_count;
     int listener;                  /* from mesh_listen(); borrowed, outlives the mesh */
     uint64_t failure_timeout_ns;   /* at least 20 ms */

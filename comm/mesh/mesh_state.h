@@ -30,7 +30,7 @@
 #include "comm/mesh/request.h"
 #include "comm/mesh/tcp.h"
 
-#define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* unless the options say otherwise */
+#define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* default of the options */
 #define MESH_COPIED_MAX_BYTES     (64ull << 20)  /* of all sends without a handle */
 #define MESH_COPY_MAX_BYTES       (1ull << 20)   /* of one */
 #define MESH_REQUESTS_MAX         65536          /* posted and not waited for */
@@ -56,7 +56,7 @@ struct connection {
     uint64_t deadline_ns; /* monotonic; CONNECTING and GREETING */
     uint64_t heard_ns;    /* attention time (failure_detector.h) */
     uint32_t interest;    /* the events that epoll watches */
-    bool output_blocked;  /* the link takes nothing now */
+    bool output_blocked;  /* the link is full */
     bool input_over, output_over;
 };
 TAILQ_HEAD(connections, connection);
@@ -68,14 +68,14 @@ struct peer {
 
     struct inbox inbox;         /* lock */
     struct mesh_requests sends; /* lock: posted, not yet seen by the I/O thread */
-    bool left;                  /* lock: it has said BYE; only the I/O thread writes it */
+    bool left;                  /* lock: the peer has sent BYE; only the I/O thread writes it */
 
     /* rendezvous */
     struct tcp_host host; /* of its address */
     bool up;              /* authenticated, and its first credit is here */
     bool answered;        /* its host answered, if only by a refusal */
     uint64_t retry_ns, backoff_ns;
-    int problem; /* why the last attempt failed, 0: nothing was heard */
+    int problem; /* error of the last attempt; 0: no answer */
 
     /* transfer */
     uint64_t credit_bytes;       /* bytes the peer accepts without an OFFER */

@@ -43,7 +43,7 @@
 #define BACKOFF_MAX_NS   (200 * NS_PER_MS)
 #define ATTEMPT_MIN_NS   (100 * NS_PER_MS)
 #define ATTEMPT_MAX_NS   (2 * NS_PER_SECOND)
-#define LISTEN_PAUSE_NS  (100 * NS_PER_MS) /* after accept() failed for want of descriptors */
+#define LISTEN_PAUSE_NS  (100 * NS_PER_MS) /* after accept() failed without free descriptors */
 #define STRANGERS_MAX    16 /* of one address of the plan, plus its peers; of all other addresses */
 #define ACCEPTS_PER_TURN 64
 #define STRANGERS_LOG_NS (10 * NS_PER_SECOND) /* between two lines about addresses of strangers */

@@ -15,9 +15,10 @@
  *
  * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
  * it would see in the whole array; with few elements the last shards are empty, and nothing is sent
- * for them. What is posted together is posted in one call, so that every member posts what goes
- * between two of them in one order: receives by source, which is by member and subtree, sends to
- * one member by subtree. A failure leaves the carrier failed and no request behind.
+ * for them. Moves that are posted together are posted in one call, so that both members of a pair
+ * post the moves between them in the same order: receives by source, which is by member and
+ * subtree, sends to one member by subtree. A failure leaves the carrier failed and no request
+ * behind.
  */
 #include "comm/reduce/reduce.h"
 
@@ -204,7 +205,7 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
         return status;
     }
     bucket->group.ranks = bucket->ranks;
-    bucket->group.lane_ranges = NULL; /* the caller's; the sources say it all */
+    bucket->group.lane_ranges = NULL; /* owned by the caller; `sources` has the same data */
     *ret_bucket = bucket;
     return 0;
 }
@@ -224,8 +225,8 @@ static int wait_request(struct reduce_bucket *bucket, unsigned index)
     return carrier_complete(bucket->group.carrier, &bucket->requests[index]);
 }
 
-/* No request may outlive a failure, for its buffers are the caller's again; and nobody may wait for
-   sums that will not come. */
+/* Complete every request and fail the carrier: the buffers belong to the caller again after a
+ * failure, and no other member may wait for sums that will not come. */
 static int give_up(struct reduce_bucket *bucket, int code)
 {
     if (code == 0 && !requests_left(bucket))
@@ -306,7 +307,8 @@ static void receive_sums(struct reduce_bucket *bucket)
 static void send_sums(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
-    /* Everybody begins with another receiver, so that no one is flooded by all at once. */
+    /* Each member begins with a different receiver, so that no receiver gets the sums of all at
+     * once. */
     for (unsigned i = 1; i < group->member_count; i++) {
         unsigned member = (group->self + i) % group->member_count;
         struct shard shard = shard_of(group, bucket->count, member);

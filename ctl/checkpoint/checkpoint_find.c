@@ -130,7 +130,8 @@ int checkpoint_find_record(const struct cluster *cluster, const struct cluster_j
     return record->shares ? reach_copies(cluster, job, ret_place, error) : 0;
 }
 
-/* Nobody should take an older one for the newest. */
+/* Warn that the newest checkpoints are damaged, so that an older one is not taken for the
+ * newest. */
 static void warn_of_damaged(const struct cluster_job *job, const struct checkpoint_record *found)
 {
     const struct checkpoint_record *newest = found;

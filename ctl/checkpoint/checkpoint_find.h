@@ -1,5 +1,5 @@
-/* Which checkpoint a person means: by a job's name (the committed record says where it is) or by a
- * path. */
+/* Find the checkpoint that a user names: by a job's name (the committed record has its place) or by
+ * a path. */
 #pragma once
 
 #include "checkpoint/read/reader.h"

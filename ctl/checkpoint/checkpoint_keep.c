@@ -50,7 +50,7 @@ int run_checkpoint_unpin(const struct arguments *arguments, struct error *error)
 
 /* ---- remove ---- */
 
-/* The record goes first, so that none ever promises a checkpoint that is not there. */
+/* Delete the record first, so that no record names a missing checkpoint. */
 static int remove_record(const struct arguments *arguments, uint64_t step, struct error *error)
 {
     CLEANUP(cluster_client_close) struct cluster_client store = {0};
@@ -66,8 +66,8 @@ static int remove_record(const struct arguments *arguments, uint64_t step, struc
     return cluster_client_txn(&store, NULL, 0, &operation, 1, &succeeded, error);
 }
 
-/* Somebody has removed the folder by hand: only the record is left. Not so where this machine does
- * not reach the job's folder at all. */
+/* Return whether a user has deleted the folder, so that only the record is left; false if this
+ * machine does not reach the job's folder at all. */
 static bool is_gone(const struct checkpoint_place *place, int status)
 {
     return status == -ENOENT && checkpoint_is_lost(place->path, -ENOENT);

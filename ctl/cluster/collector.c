@@ -63,7 +63,7 @@ static void make_url(const struct collector *collector, enum what what,
                  node->record.http, collector->job, source->last_event_ns + 1);
 }
 
-/* Take one node's answer; it has more to tell when it told anything new. */
+/* Take one node's answer; the node may have more entries when the answer had new ones. */
 static int take(struct collector *collector, enum what what, struct collector_source *source,
                 const struct fetch *fetch, struct error *error)
 {

@@ -93,7 +93,7 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
             last_ns = MAX(last_ns, event.unix_ns);
             status = insert(list, &event, text + at, length);
         } else if (status != -ENOMEM) {
-            status = 0; /* an event is for people: one that is damaged is not worth an error */
+            status = 0; /* events are only for display: skip a damaged one */
         }
         at += length + 1;
     }
@@ -102,7 +102,7 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
     return status;
 }
 
-/* An earlier firnd's words for the end of one do not say which. */
+/* The text of an older firnd for the end of an alarm does not name the alarm. */
 static bool is_raised(const struct event *event)
 {
     return !strcmp(event->kind, "alarm") && strncmp(event->text, "alarm over: ", 12) != 0 &&

@@ -59,7 +59,7 @@ static void add_slow(struct remarks *remarks, const struct plan_slow *slow, cons
         add(remarks, "slot %u was slow in job %s and is on probation", slow->slot, job);
 }
 
-/* Slots that a job has found to be slow, unless firnd has been started anew since. */
+/* List the slots that a job has found to be slow, unless firnd was restarted since. */
 static void add_slow_slots(struct remarks *remarks, const struct cluster *cluster,
                            const struct cluster_node *node)
 {
@@ -78,7 +78,7 @@ static bool is_loopback(const char *host)
     return !strncmp(host, "127.", 4) || !strcmp(host, "[::1]");
 }
 
-/* `address` is 127.0.0.1 until somebody says otherwise: right on one machine, wrong on two. */
+/* `address` is 127.0.0.1 by default: right on one machine, wrong on two. */
 static void add_address(struct remarks *remarks, const struct cluster *cluster,
                         const struct cluster_node *node)
 {

@@ -60,7 +60,7 @@ static char *folder_of(const char *path)
     return real;
 }
 
-/* How many mistakes the last line of @text says there are more, cut off; 0: it says nothing. */
+/* Cut the last line, "and N more ...", from @text and return N; 0: no such line. */
 static unsigned cut_more(char *text)
 {
     char *rest = strrchr(text, '\n');
@@ -70,8 +70,8 @@ static unsigned cut_more(char *text)
     return (unsigned)strtoul(rest + 5, NULL, 10);
 }
 
-/* All of a file's mistakes: those that an error has no room for are written at once. Each round
- * reads the file anew, so a file of nothing but mistakes is told its first ones. */
+/* Report all mistakes of a file: mistakes that do not fit into an error are printed at once. Each
+ * round decodes the file again, and the number of rounds is limited. */
 static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
                   struct error *error)
 {

@@ -114,7 +114,7 @@ static void compare(struct difference *difference, const char *prefix, json_t *t
     }
 }
 
-/* Where files lie and how many devices there are makes no other numbers. */
+/* Compare only settings that change the results: not paths, not the number of devices. */
 static void compare_numbers(struct difference *difference, const json_t *then, const json_t *now)
 {
     static const char *const sections[] = {"data", "train", "evaluate"};

@@ -1,12 +1,13 @@
 /*
  * A job that is on one node alone holds when that node is cut off from etcd
- * (daemon/jobs/fencing.h). etcd cannot tell, so the node is asked, where this machine reaches it.
+ * (daemon/jobs/fencing.h). etcd does not know it, so firnctl asks the node, if this machine reaches
+ * it.
  */
 #pragma once
 
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/cluster_client.h"
 
-/** job_held_by() - the node that lets @job commit nothing now; NULL: none is known to */
+/** job_held_by() - return the node that keeps @job from committing now; NULL: none known */
 const char *job_held_by(struct cluster_client *store, const struct cluster *cluster,
                         const struct cluster_job *job);

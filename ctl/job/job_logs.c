@@ -134,7 +134,7 @@ static int open_logs(struct logs *logs, const struct arguments *arguments, struc
     return status ? status : list_sources(logs, arguments, &cluster, error);
 }
 
-/* Or removed. Where etcd does not answer nobody knows. */
+/* Return whether the job is over or removed; false when etcd does not answer. */
 static bool job_over(struct logs *logs)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};

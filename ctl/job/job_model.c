@@ -27,7 +27,7 @@ static void on_problem(void *context, const struct error *error)
         job_problem(&look->problems, "model.from", "%s", error->text);
 }
 
-/* Published GPT-2s lack the first word of their tensors' names. */
+/* Published GPT-2 checkpoints lack the first component of their tensors' names. */
 static void check_tensor(struct look *look, const char *name, size_t rows, size_t columns)
 {
     static const char first_word[] = "transformer.";

@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 
 /**
- * job_path_from() - @path as it is seen from @folder (absolute)
+ * job_path_from() - resolve @path relative to @folder (absolute)
  *
  * An absolute path stays as it is; "./" in front of another one says nothing and is dropped.
  * Return: 0, -ENAMETOOLONG.

@@ -32,7 +32,8 @@ static int fill(json_t *model, const char *path, struct error *error)
     return status < 0 ? status : huggingface_agree(keys, model, error);
 }
 
-/* The tokens of another program's model are no bytes: those would train it on noise. */
+/* Require data.format for a pretrained model: its tokens are not bytes, so the default would train
+ * it on noise. */
 static int check_format(const json_t *root, const json_t *model, struct error *error)
 {
     json_int_t vocab = json_integer_value(json_object_get(model, "vocab"));

@@ -13,8 +13,8 @@ int job_wish_scale(const struct arguments *arguments, const struct job_spec *spe
                    struct desired_record *desired, struct error *error) CHECK_RESULT;
 
 /**
- * job_wish_change() - read, change, write; again when somebody else has written meanwhile
- * @change: gets the record as it is; negative: leave it
+ * job_wish_change() - read, change and write the record; retry when another client has written
+ * meanwhile; @change: gets the current record; negative: do not write
  */
 int job_wish_change(struct cluster_client *store, const char *job,
                     int (*change)(void *context, struct desired_record *desired,

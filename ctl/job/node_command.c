@@ -132,7 +132,7 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 
 /* ---- drain and resume ---- */
 
-/* @deadline_s: the node is gone by then; 0: nobody says */
+/* @deadline_s: the node leaves by then; 0: unknown */
 static int write_drain(struct cluster_client *store, const char *node, bool drain,
                        uint64_t deadline_s, struct error *error)
 {
@@ -186,7 +186,8 @@ static int find_traces(struct cluster_client *store, const char *node, bool *ret
     return status;
 }
 
-/* -ENOENT: nobody knows it. One that is away may be resumed, so that it works when it is back. */
+/* -ENOENT: no record of the node. A node that is away may be resumed, so that it works when it is
+ * back. */
 static int check_resume(struct cluster_client *store, const struct cluster *cluster,
                         const char *node, struct error *error)
 {

@@ -9,5 +9,5 @@
 /** local_ports_assign() - fill the ports of etcd and of all nodes; -EADDRINUSE when none are found
  */
 int local_ports_assign(struct local_cluster *cluster, struct error *error) CHECK_RESULT;
-/** local_port_free() - nobody listens there */
+/** local_port_free() - return whether no process listens at @port */
 bool local_port_free(unsigned port);

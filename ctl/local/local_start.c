@@ -174,7 +174,7 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
     snprintf(threads, sizeof(threads), "%u", cluster->threads);
     snprintf(memory, sizeof(memory), "%u", cluster->memory_mb);
     const char *memory_flag = cluster->memory_mb ? "--slot-memory-mb" : NULL;
-    /* A local cluster goes down as a whole: there is nobody to hand work over to. */
+    /* A local cluster stops as a whole: no node remains to take work over. */
     const char *arguments[] = {
         "firnd",       "--cluster",  LOCAL_CLUSTER_NAME,
         "--node",      node->name,   "--endpoints",

@@ -9,8 +9,8 @@ const char *local_endpoints(const struct local_cluster *cluster, char text[64]);
 
 /**
  * local_start_etcd() - start etcd unless it runs; return when it answers
- * local_start_nodes() - start the nodes of [@first, @first + @count) that do not run; return when all
- * are registered
+ * local_start_nodes() - start the nodes of [@first, @first + @count) that do not run; return when
+ * all are registered
  *
  * The state file is written after each start, so that nothing that runs is ever forgotten. Return:
  * 0; otherwise @error ends with the last lines of the failed process's log.

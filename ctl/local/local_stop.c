@@ -54,7 +54,7 @@ int local_kill_workers(const struct local_cluster *cluster, const char *node, in
     return status;
 }
 
-/* Ask, wait a little, then insist. */
+/* Wait a short time for the process to end, then send SIGKILL. */
 static int end_process(const struct process *process, const char *what, uint64_t deadline_ns,
                        struct error *error)
 {

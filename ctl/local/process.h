@@ -1,9 +1,9 @@
 /*
- * Processes that outlive firnctl: started apart from it, and found again later without a mistake.
+ * Processes that outlive firnctl: started in their own session, and identified again later.
  *
- * A process id alone may be somebody else's by now, so an identity is the id, the time it was
- * started and the program it runs; nothing is ever signalled before all three have been compared.
- * The signal then goes through a pidfd, so that it cannot hit a successor either.
+ * The kernel may have reused a process id, so an identity is the id, the start time and the
+ * program. No process is signalled before all three have been compared. The signal then goes
+ * through a pidfd, so that it cannot hit a successor either.
  */
 #pragma once
 

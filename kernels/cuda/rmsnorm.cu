@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(ROW_WARPS *WARP)
     }
     float scale = 1.0f / sqrtf(warp_sum(squares) / (float)width + epsilon);
 #pragma unroll 2
-    for (size_t c = lane * LANES; c < width; c += WARP * LANES) { /* a lane reads its own part */
+    for (size_t c = lane * LANES; c < width; c += WARP * LANES) { /* lane reads its own writes */
         load_pack<T, ALIGNED>(v, stream + c, width - c, 0.0f);
         load_pack<T, ALIGNED>(w, weight + c, width - c, 0.0f);
         for (int i = 0; i < LANES; i++)

@@ -1,5 +1,5 @@
 /*
- * Requests to etcd: one call each, on whichever endpoint answers.
+ * Requests to etcd: one call each, on the first endpoint that answers.
  *
  * Fail-over. All requests share one current endpoint. An attempt that fails moves it on and, when
  * the request may be repeated, tries the next one; after each endpoint had its turn the request
@@ -31,7 +31,7 @@
 #include "membership/etcd/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
-#define REACH_PART         8 /* of the time-out: then the next member is asked besides */
+#define REACH_PART         8 /* of the time-out: then the next member is asked too */
 
 static const char *const methods[ETCD_OPERATION_COUNT] = {
     [ETCD_RANGE] = "/etcdserverpb.KV/Range",

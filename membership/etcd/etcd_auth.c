@@ -1,5 +1,5 @@
 /*
- * The token of a user: fetched before the first request, and again whenever etcd refuses it.
+ * The token of a user: requested before the first request, and again when etcd refuses it.
  *
  * Requests that need it wait in a list while one authenticate request is in flight. When that
  * fails, all that wait fail with its reason, from the event loop: one of them may have been the
@@ -48,7 +48,7 @@ static void fail_waiting(void *user)
     struct etcd *etcd = user;
     struct kv_result result = {.status = etcd->auth_error.code, .error = etcd->auth_error};
     struct kv_request *failed = NULL;
-    while (etcd->waiting) /* those that start to wait from now on are another matter */
+    while (etcd->waiting) /* requests that start to wait from now on are not failed here */
         etcd_request_list(&failed, etcd->waiting);
     while (failed)
         etcd_request_finish(failed, &result);
@@ -80,7 +80,7 @@ static void authenticated(void *user, const struct kv_result *result)
 {
     struct etcd *etcd = user;
     etcd->authenticating = NULL;
-    /* A server that asks nobody lets the user in too. */
+    /* A server without authentication needs no token. */
     bool none_wanted = result->status == -EOPNOTSUPP && etcd_auth_set(etcd, NULL) == 0;
     if (result->status == 0 || none_wanted) {
         send_waiting(etcd);

@@ -64,7 +64,8 @@ void etcd_request_free(struct kv_request *request); /* unlinks, cancels; NULL al
 void etcd_request_finish(struct kv_request *request, const struct kv_result *result);
 void etcd_request_list(struct kv_request **list,
                        struct kv_request *request); /* into a list, out of its old one */
-/** etcd_endpoint_failed() - ask another one from now on, unless somebody already moved on */
+/** etcd_endpoint_failed() - use the next endpoint from now on, unless the current one has changed
+ * already */
 void etcd_endpoint_failed(struct etcd *etcd, unsigned endpoint);
 
 #define ETCD_METADATA_MAX 3 /* with the NULL at its end */
@@ -79,8 +80,8 @@ void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *
 
 /* etcd_auth.c */
 bool etcd_auth_needed(const struct etcd *etcd); /* a user is configured and there is no token */
-/** etcd_auth_refused() - the token of this number is refused; nothing happens when there is a newer
- * one */
+/** etcd_auth_refused() - drop the refused token of this number; does nothing when there is a newer
+ * token */
 void etcd_auth_refused(struct etcd *etcd, uint64_t token_number);
 /** etcd_auth_set() - the token that etcd gave; NULL: none is wanted. Return: 0 or -ENOMEM */
 int etcd_auth_set(struct etcd *etcd, const char *token) CHECK_RESULT;

@@ -142,7 +142,7 @@ static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_mess
     }
     struct etcd_failure failure;
     etcd_failure_judge(GRPC_UNAVAILABLE, message->cancel_reason, &failure);
-    /* A watch is not told whether its token is too old or its user has no rights. */
+    /* The error does not distinguish an expired token from a user without rights. */
     if (failure.status == -EACCES)
         etcd_auth_refused(watch->etcd, watch->token_number);
     stream_broken(watch, failure.status, failure.text);
@@ -307,7 +307,7 @@ static int start_probing(struct kv_watch *watch)
     return start_request(watch, 1, probe_done);
 }
 
-/* A member that goes is no news while another one takes its place at once. */
+/* Do not report a lost member while another member takes over at once. */
 static bool is_news(const struct kv_watch *watch)
 {
     return watch->etcd->endpoints.count == 1 || watch->backoff_ns > BACKOFF_MIN_NS;

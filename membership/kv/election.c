@@ -2,9 +2,9 @@
  * Election by a leased key: the node that creates `leader` leads until the key is deleted.
  *
  *   FOLLOWING --- another node leads, as far as known; wait for an event of the watch
- *   CAMPAIGNING - read the key; if nobody has it, grant a lease and create it; if that fails, read
- *                 whose it is. Reading first costs a round trip and spares the store three writes
- *                 from each of a thousand candidates that come too late
+ *   CAMPAIGNING - read the key; if it is free, grant a lease and create it; if that fails, read its
+ *                 holder. Reading first costs a round trip and spares the store three writes from
+ *                 each of a thousand candidates that come too late
  *   LEADING ----- keep the lease alive every third of its time to live
  *   DOUBTING ---- the lease was not renewed in time: do not lead, but keep trying it
  *   DEPOSING ---- delete the key of a leader known to be dead, then campaign
@@ -165,8 +165,7 @@ static void follow(struct election *election, const struct kv_entry *entry)
     tell(election);
 }
 
-/* The key is ours. If finding that out took longer than the lease is safe, it must be renewed
- * first. */
+/* The key is ours. If the lease may have expired meanwhile, it must be renewed first. */
 static void lead(struct election *election, int64_t create_revision)
 {
     bool safe = now_ns(election) < election->lease_until_ns;
@@ -366,7 +365,7 @@ static int delete_key(struct election *election)
     return kv->txn(kv->context, &same, 1, &delete, 1, deleted, election, &election->step);
 }
 
-/* The next step of the phase; nothing while one is in flight. */
+/* Start the next step of the phase, unless a step is in flight. */
 static void advance(struct election *election)
 {
     const struct kv *kv = election->kv;
@@ -411,12 +410,13 @@ static void observe_leading(struct election *election, const struct kv_entry *en
 void election_observe(struct election *election, const struct kv_entry *entry, int64_t revision)
 {
     if (revision < election->seen_revision && !has_key(election))
-        election->leader_revision = 0; /* the store was emptied or restored: it counts anew */
+        election->leader_revision = 0; /* the store was emptied or restored: its revisions start
+                                        * again */
     election->seen_revision = revision;
     if (has_key(election)) {
         observe_leading(election, entry);
     } else if (entry && entry->create_revision < election->leader_revision) {
-        return; /* a reading of ours was ahead of the watch */
+        return; /* one of our reads was ahead of the watch */
     } else if (entry && election->lease != 0 && entry->lease == election->lease) {
         lead(election, entry->create_revision); /* our campaign, whose answer is still on its way */
     } else if (entry && election->phase == ELECTION_DEPOSING &&

@@ -67,8 +67,8 @@ struct kv_watch_callbacks {
      * forget the rest */
     void (*snapshot)(void *context, const struct kv_entry *entries, size_t count, int64_t revision);
     void (*events)(void *context, const struct kv_event *events, size_t count, int64_t revision);
-    /* connection to the store lost (@error) or back (NULL): information, the watch resumes by
-     * itself; where it goes on at once on another member nothing is said */
+    /* connection to the store lost (@error) or back (NULL): information only, the watch resumes by
+     * itself; not called when it resumes at once on another member */
     void (*state)(void *context, const struct error *error);
 };
 

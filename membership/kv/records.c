@@ -12,7 +12,7 @@
 #define SECONDS_MAX 1e9
 #define RATE_MAX    1e18
 
-#define PROTOCOL_NUMBERS_MAX 8 /* a newer firnd may say more */
+#define PROTOCOL_NUMBERS_MAX 8 /* a newer firnd may report more */
 #define PROTOCOL_MAX         65535
 
 static const char *const wishes[] = {
@@ -33,7 +33,7 @@ static int get_known(const json_t *object, const char *key, double *ret_value, s
     return json_has(object, key) ? json_get_double(object, key, ret_value, error) : 0;
 }
 
-/* 0 is not said. */
+/* Omit a number that is 0. */
 static int add_number(json_t *object, const char *key, uint64_t value)
 {
     return value ? json_object_set_new(object, key, json_integer((json_int_t)value)) : 0;
@@ -102,7 +102,7 @@ static const struct {
     {"link_bytes", offsetof(struct record_rates, link_bytes)},
 };
 
-/* NULL where nothing was measured. */
+/* NULL without measurements. */
 static json_t *encode_rates(const struct record_rates *record)
 {
     json_t *tree = NULL;
@@ -183,7 +183,7 @@ static int decode_slot(const json_t *tree, struct node_record *record, unsigned 
     return status;
 }
 
-/* [links, oldest control, control]; an older firnd does not say. */
+/* [links, oldest control, control]; an older firnd does not report it. */
 static int decode_protocol(const json_t *tree, struct node_record *record, struct error *error)
 {
     json_t *list;
@@ -225,7 +225,7 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
                               &record.drain_deadline_unix_ns, error);
     if (!status)
         status = json_get_text(tree, "version", record.version, sizeof(record.version), error);
-    if (!status && json_has(tree, "arithmetic")) /* an older firnd does not say */
+    if (!status && json_has(tree, "arithmetic")) /* an older firnd does not report it */
         status =
             json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
     if (!status)

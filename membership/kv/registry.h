@@ -1,6 +1,6 @@
 /*
- * This node's registration: one leased key, kept alive. The same identity comes back after etcd was
- * away; a second daemon with the same node name is refused while the first one lives.
+ * Register this node: one leased key, kept alive. The same identity is registered again after etcd
+ * was unreachable. A second daemon with the same node name is refused while the first daemon runs.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct registry_options {
     uint64_t incarnation; /* random, of this daemon process; 1 to REGISTRY_INCARNATION_MAX */
     /* An earlier incarnation of this node that is known to be dead, because we hold the lock of the
        data folder in which it left its number: its key is taken over at once, although its lease
-       still lives. 0: none. */
+       has not expired. 0: none. */
     uint64_t takeover;
 };
 enum registry_state {
@@ -29,13 +29,13 @@ typedef void (*registry_callback)(void *context, enum registry_state state,
                                   const struct error *error);
 
 /**
- * registry_start() - begin to register, and go on trying until registry_stop()
+ * registry_start() - begin to register, and retry until registry_stop()
  * @value: the node's JSON (copied); its "incarnation" must be the integer of the options
- * @changed: told of every change of state, and of every other reason while connecting; may call
- *           anything but registry_stop()
+ * @changed: called for every change of state, and for every new reason while connecting; may call
+ * anything but registry_stop()
  *
- * A key of another incarnation is either a living daemon's, which keeps it, or a dead one's, which
- * goes with its lease; only time tells. So REGISTRY_REFUSED comes after the time to live; until
+ * A key of another incarnation belongs either to a running daemon, which keeps it alive, or to a
+ * dead daemon, whose lease expires. So REGISTRY_REFUSED comes only after the time to live. Until
  * then the state is REGISTRY_CONNECTING with -EEXIST and a text that says so.
  *
  * Return: 0; -EINVAL (@value), -EFBIG, -ENOMEM.
@@ -50,13 +50,13 @@ int registry_update(struct registry *registry, const char *value) CHECK_RESULT;
 /** registry_stop() - revoke the lease (best effort: one request, whose end calls @done, which may
    be NULL) and free. The loop must run, and the store's client live, until @done. NULL: nothing */
 void registry_stop(struct registry *registry, void (*done)(void *context), void *context);
-/** registry_abandon() - free and say nothing: the lease runs out, or the next daemon of this data
- *  folder takes it over. Before the store's client is freed; NULL allowed */
+/** registry_abandon() - free without a request: the lease expires, or the next daemon of this data
+ * folder takes the key over. Before the store's client is freed; NULL allowed */
 void registry_abandon(struct registry *registry);
 int64_t registry_lease(const struct registry *registry); /* 0 while not registered */
 
-/** registry_left_ns() - for how long this node's key is certain to be there, if the store hears
- * nothing more of it; 0: it may be gone */
+/** registry_left_ns() - return how long this node's key certainly exists without another
+ * keep-alive; 0: it may be gone */
 uint64_t registry_left_ns(const struct registry *registry);
 /** registry_holds_key() - it was written under the present lease, which may have run out since */
 bool registry_holds_key(const struct registry *registry);

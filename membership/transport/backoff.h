@@ -1,11 +1,11 @@
 /*
  * Compute the pause before a retry: longer each time, and different on every node.
  *
- * A thousand nodes that lose their store lose it in the same moment. If all asked again after the
- * same pause they would come as one wave, each wave too late for the deadlines of the one before,
- * and a store that is merely slow would never get to answer anybody. So a pause is drawn from the
- * upper half of a span that doubles, by a generator that the node's name seeds: a simulation that
- * repeats a seed repeats the pauses too.
+ * A thousand nodes lose their store at the same moment. If all retried after the same pause, the
+ * retries would arrive as one wave, each too late for the deadlines of the wave before, and a slow
+ * store would never answer any node in time. So a pause is drawn from the upper half of a span that
+ * doubles, by a generator that the node's name seeds: a simulation that repeats a seed repeats the
+ * pauses too.
  */
 #pragma once
 

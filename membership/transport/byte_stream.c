@@ -186,7 +186,8 @@ ssize_t byte_stream_read(struct byte_stream *wire, void *room, size_t size_bytes
     CURLcode code = curl_easy_recv(wire->transfer.easy, room, size_bytes, &got);
     if (code == CURLE_AGAIN)
         return -EAGAIN;
-    *ret_more = wire->encrypted || got == size_bytes; /* TLS keeps what it has decrypted */
+    *ret_more = wire->encrypted || got == size_bytes; /* TLS keeps decrypted bytes in its own
+                                                       * buffer */
     if (code != CURLE_OK && wire->encrypted)
         wire->refusal = tls_words_refused(wire->text, wire->words);
     return code == CURLE_OK ? (ssize_t)got : -ECONNRESET;

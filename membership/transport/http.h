@@ -33,13 +33,12 @@ struct http_order {
 };
 
 struct http_answer {
-    int status; /* 0: an answer came, with any code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
-                   -ECONNRESET, -EKEYREJECTED (its certificate cannot be trusted), -EFBIG (over
-                   answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the URL), ... */
-    long code;  /* 200 */
+    int status;       /* 0: an answer came, with any code. -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT,
+                         -ECONNRESET, -EKEYREJECTED (its certificate cannot be trusted), -EFBIG (over
+                         answer_bytes_max), -EPROTO (not HTTP), -EINVAL (the URL), ... */
+    long code;        /* 200 */
     const char *text; /* of a failure, without the URL */
-    const uint8_t
-        *body; /* zero-terminated past its end; of a streamed answer only a body that is not 2xx */
+    const uint8_t *body; /* zero-terminated past its end; streamed: only a body that is not 2xx */
     size_t body_bytes;
 };
 

@@ -259,8 +259,8 @@ static void ping_came(struct http2_connection *connection, const uint8_t payload
     memcpy(connection->pong, payload, PING_BYTES);
 }
 
-/* No more streams are taken. nghttp2 tells it to those that the peer's limit holds up only when
- * another one ends, and a watch does not. */
+/* End the streams that cannot be sent any more. nghttp2 fails streams that wait for the peer's
+ * limit only when another stream ends, and a watch does not end. */
 static void goes_away(struct http2_connection *connection)
 {
     connection->draining = true;
@@ -334,7 +334,8 @@ static int set_up_session(struct http2_connection *connection)
         return -ENOMEM;
     }
     nghttp2_option_set_no_auto_ping_ack(options, 1);
-    nghttp2_option_set_peer_max_concurrent_streams(options, 0); /* until it says how many */
+    nghttp2_option_set_peer_max_concurrent_streams(options, 0); /* until the peer's SETTINGS give
+                                                                 * the limit */
     nghttp2_session_callbacks_set_before_frame_send_callback(callbacks, before_send);
     nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, frame_not_sent);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, header_came);
@@ -381,7 +382,7 @@ static void take(struct http2_connection *connection, const uint8_t *data, size_
         fail(connection, -EPROTO, "what answers there does not speak HTTP/2");
 }
 
-/* A server that speaks TLS ends a connection at which nobody does. */
+/* Handle a lost connection: a TLS server closes a connection without TLS. */
 static void lose(struct http2_connection *connection, bool closed)
 {
     const char *refusal = byte_stream_refusal(connection->wire);
@@ -488,7 +489,8 @@ static void tell_owners(struct http2_connection *connection)
     }
 }
 
-/* nghttp2 has ended the connection, for the peer broke the rules; or all is said after a GOAWAY. */
+/* Check whether nghttp2 has ended the connection: the peer broke the protocol, or all streams ended
+ * after a GOAWAY. */
 static void look_at_session(struct http2_connection *connection)
 {
     if (connection->status != 0 || !connection->connected)

@@ -3,7 +3,7 @@
  *
  * Callbacks may add and remove anything, also themselves. So nothing is freed while a round runs: a
  * removed entry is only marked, and freed at the end of the round. Additions go to the head of
- * their list and are first looked at in the next round.
+ * their list and are first polled in the next round.
  */
 #include "membership/transport/poll_loop.h"
 

@@ -67,8 +67,8 @@ struct dataset;
  * dataset_open() - open the data of a job
  *
  * Return: 0; -ENOENT (nothing matches), -EACCES, -ENODATA (fewer tokens than one sample, or no
- * token of a training sample counts), -ERANGE (a token >= vocab; @error has the file, the token and the
- * position), -EINVAL (bad header, or a mask that does not fit its tokens), -EIO (a file changed
+ * token of a training sample counts), -ERANGE (a token >= vocab; @error has the file, the token and
+ * the position), -EINVAL (bad header, or a mask that does not fit its tokens), -EIO (a file changed
  * while it was read), -E2BIG (over FILE_LIST_MAX files), -ENOMEM. Unreadable entries below a folder
  * are an error, not skipped. Binary files are data like others.
  */

@@ -15,8 +15,7 @@ enum model_rope { MODEL_ROPE_PLAIN, MODEL_ROPE_LINEAR, MODEL_ROPE_LLAMA3 };
 
 struct model_rope_scaling {
     enum model_rope type;
-    double
-        factor; /* factor of the wavelengths: of all, or with llama3 of the long ones */
+    double factor; /* factor of the wavelengths: of all, or with llama3 of the long ones */
     /* llama3 only: a wave with fewer turns in the original context than low_frequency_factor is
      * long; a wave with more turns than high_frequency_factor is unchanged. */
     double low_frequency_factor, high_frequency_factor;

@@ -12,6 +12,6 @@
 
 /** capture_takes() - @call belongs to the capture that @stream is in; false: to the stream */
 bool capture_takes(cudaStream_t stream, const std::function<void()> &call);
-/** capture_refuses() - a call that no capture allows: the one that is under way becomes invalid
- * Return: there is one: the call fails with cudaErrorStreamCaptureUnsupported */
+/** capture_refuses() - Invalidate the capture in progress, for a call that no capture allows.
+ * Return true: a capture was in progress, the call fails with cudaErrorStreamCaptureUnsupported */
 bool capture_refuses(void);

@@ -21,7 +21,7 @@ static std::map<void *, size_t> taken;
 
 static bool on_heap(void)
 {
-    return EMULATOR_JUMPS_ARE_SLOW; /* the address sanitizer is there */
+    return EMULATOR_JUMPS_ARE_SLOW; /* true with the address sanitizer */
 }
 
 static void protect(char *pages, size_t size_bytes, int protection)

@@ -128,7 +128,7 @@ struct tensor {
         }
     }
 
-    /* An index along an axis of another size: of 1 it is spread, of fewer heads it is shared. */
+    /* An index along an axis of another size: size 1 is broadcast, fewer heads are shared. */
     int64_t offset(const int64_t *index, const int64_t *of_size) const
     {
         int64_t sum = 0;

@@ -13,7 +13,7 @@
 
 #define THREADS_MAX     1024
 #define STACK_BYTES     ((size_t)128 << 10)
-#define SHARED_MAX      ((size_t)99 << 10) /* of sm_120, the least of those that are compiled for */
+#define SHARED_MAX      ((size_t)99 << 10) /* of sm_120, the least of all compiled targets */
 #define SHARED_UNASKED  ((size_t)48 << 10)
 #define WARP            32
 #define SHARED_POISON   0xcb /* the initial content of a block's shared memory */
@@ -22,7 +22,7 @@ enum thread_state { RUNNABLE, AT_BLOCK, AT_WARP, ENDED };
 
 struct thread {
     ucontext_t context; /* where it begins */
-    jmp_buf resume;     /* where it goes on: a jump needs no system call, a switch of contexts does */
+    jmp_buf resume;     /* a jump needs no system call, unlike a context switch */
     bool begun;
     thread_state state;
     uint3 index;

@@ -121,7 +121,7 @@ static bool is_pinned(const void *memory, size_t size_bytes)
     return (const char *)memory + size_bytes <= after->first + after->second;
 }
 
-/* Each side is where the kind says; where the driver is to find out, the host's is pinned. */
+/* Each pointer is on the side that the kind names; with cudaMemcpyDefault the host's is pinned. */
 static void check_sides(const void *to, const void *from, size_t size_bytes, cudaMemcpyKind kind)
 {
     if (EMULATOR_JUMPS_ARE_SLOW) /* device memory is the heap: unknown */

@@ -15,7 +15,7 @@ struct emulator_stream {
 struct emulator_event {
     emulator_stream *stream; /* NULL: not recorded */
     unsigned long position;  /* so many calls of the stream come before it */
-    bool looked;             /* somebody did, and it had not passed */
+    bool looked;             /* queried before it had passed */
 };
 
 static std::set<emulator_stream *> streams;

@@ -13,7 +13,7 @@
 
 #define TURNS_MAX  2000
 #define IDLE_TURNS 3  /* of a millisecond at most */
-#define GOOD_EVERY 64 /* inputs: then one that must be answered */
+#define GOOD_EVERY 64 /* inputs: then a request that must be answered */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

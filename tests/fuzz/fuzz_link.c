@@ -112,7 +112,7 @@ static int peer_frame(void *context, const struct frame *frame, const uint8_t *p
     size_t wanted;
     unsigned sum = 0;
     for (uint32_t i = 0; i < frame->length; i++)
-        sum += payload[i]; /* all of it is readable */
+        sum += payload[i]; /* every byte is readable */
     (void)sum;
     if (frame->type == FRAME_OFFER)
         return inbox_offer(&side->inbox, frame->tag, frame->size, side->offers++, &request,

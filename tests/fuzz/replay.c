@@ -1,11 +1,11 @@
 /*
- * Runs a fuzz target over every file of the folders and files named as arguments: the corpus as a
+ * Run a fuzz target over every file of the folders and files named as arguments: the corpus as a
  * test, with any compiler. Each input is also tried cut short at some lengths and with some bytes
  * changed, so that even without a fuzzer a decoder meets damaged input every time.
  *
- * With FIRN_FUZZ_SECONDS it goes on for so long with inputs that are changed at random, from a seed
- * (FIRN_FUZZ_SEED, else of the day) that is printed. The input that a decoder dies of, or takes too
- * long for, is left in fuzz-<seed>.input.
+ * With FIRN_FUZZ_SECONDS the replay continues for so long with inputs that are changed at random,
+ * from a seed (FIRN_FUZZ_SEED, else of the day) that is printed. An input that crashes a decoder,
+ * or takes too long, is left in fuzz-<seed>.input.
  */
 #include <dirent.h>
 #include <fcntl.h>

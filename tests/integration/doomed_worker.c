@@ -12,7 +12,7 @@
  *   parameter-<slot>   flip one bit of a parameter between two steps. The order is removed first.
  *   wire-<slot>        flip one bit of a tensor on its way to a peer; the local tensor stays right.
  *                      The order is removed first.
- *   disk-fault         "<errno>": while the file exists, writing and fsync of checkpoint files fail.
+ *   disk-fault         "<errno>": while the file exists, write and fsync of checkpoint files fail.
  *   slow-disk          "<milliseconds>": while the file exists, fsync of a checkpoint file takes
  *                      that long.
  *   receipt-fault      "<errno>": the node cannot record the shares that it has copies of; with
@@ -285,7 +285,7 @@ void __wrap_gradient_norm_record(struct gradient_norm *squares, const struct pla
     __real_gradient_norm_record(squares, plan, rank, gradients, record);
 }
 
-/* Messages are sent by another thread: that one is on its way is all that is known. */
+/* Another thread sends the messages: at this place a message is only known to be in flight. */
 int __real_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,
                      size_t size_bytes, struct mesh_request **ret_request);
 int __wrap_mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data,

@@ -1,7 +1,7 @@
 /*
- * Ports for tests that run beside each other: blocks below the range of outgoing connections, each
- * locked by one process while it lives (ports.py takes blocks in the same way), and tried before
- * they are handed out, because other programs know nothing of these locks.
+ * Ports for tests that run beside each other: blocks below the range of outgoing connections. Each
+ * block is locked by one process while the process runs (ports.py takes blocks in the same way),
+ * and tried before it is handed out, because other programs know nothing of these locks.
  */
 #pragma once
 

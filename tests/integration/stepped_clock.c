@@ -1,7 +1,7 @@
 /*
- * A wall clock that a test can step: preloaded into firnd and its workers, it adds the seconds that
- * stand in the file FIRN_CLOCK_STEP (a 64-bit number in the machine's order, mapped) to the time of
- * day. The monotonic clock stays as it is, as when somebody sets a machine's clock.
+ * A wall clock that a test can step. Preloaded into firnd and its workers, it adds the seconds in
+ * the file FIRN_CLOCK_STEP (a 64-bit number in the machine's order, mapped) to the time of day. The
+ * monotonic clock stays as it is, as when an operator sets a machine's clock.
  */
 #include <fcntl.h>
 #include <stdint.h>

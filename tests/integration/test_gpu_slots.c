@@ -142,7 +142,7 @@ static bool one_is_gone_and_the_other_knows(const struct crew *crew, void *conte
     return crew->workers[1].exited && crew->workers[0].status.phase == WORKER_STUCK;
 }
 
-/* A worker of two dies; both go on, one of them new, from the checkpoint that is complete. */
+/* One worker of two dies; two workers, one of them new, go on from the complete checkpoint. */
 static char *run_with_death(enum job_precision precision, unsigned stages, unsigned replicas,
                             char ret_digest[33])
 {

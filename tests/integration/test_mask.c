@@ -1,7 +1,7 @@
 /*
- * Training where a mask says which tokens count: a mean over those of the whole step, and the same
- * bits on every layout and across a death, also where nothing counts in whole lanes and whole
- * steps.
+ * Training with a mask that marks the tokens that count: the mean is over the counted tokens of the
+ * whole step, with the same bits on every layout and across a death, also where no token counts in
+ * whole lanes and whole steps.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -42,8 +42,8 @@ static void write_file(const char *path, const uint8_t *bytes, size_t count)
 /* Token @at of sample @sample, and whether it counts. */
 typedef void token_function(size_t sample, size_t at, uint8_t *ret_token, uint8_t *ret_counts);
 
-/* In every thirtieth sample, and in those held out, every other token counts: a step of twelve
- * samples has mostly none. */
+/* In every thirtieth sample, and in the held-out samples, every other token counts: a step of
+ * twelve samples mostly has no counted token. */
 static void rarely(size_t sample, size_t at, uint8_t *ret_token, uint8_t *ret_counts)
 {
     *ret_token = (uint8_t)('a' + (at * 7 + sample * sample) % 26);

@@ -68,7 +68,7 @@ static void nothing_slow_is_chosen_unasked(void **state)
     assert_null(openblas_core_wanted(core, has_avx2(), false));
     ask(NULL, again);
     assert_string_equal(text, again);
-    ask(core, again); /* as if an operator had said it */
+    ask(core, again); /* as if an operator had set it */
     assert_string_equal(text, again);
 }
 

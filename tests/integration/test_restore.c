@@ -83,7 +83,7 @@ static void flip_byte(const char *path, uint64_t offset)
     assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)offset), 1);
 }
 
-/* The last byte of each file is data in all of them. Lines of metrics are no reason to go back. */
+/* The last byte of each file is data in all files. Lines of metrics are no reason to go back. */
 static void damage_each_file(struct crew *crew)
 {
     char path[1024], file[1280];

@@ -110,7 +110,7 @@ static void name_holder(const struct plan *plan, unsigned rank, struct state_mov
     holder->instance = plan->workers[rank].instance;
 }
 
-/* One worker less, because somebody wants it so: the switch waits for a boundary. */
+/* Plan one worker less, as on request: the switch waits for a boundary. */
 static struct plan *leave_one_out(struct crew *crew, const struct plan *before, unsigned slot)
 {
     bool *exited = &crew->workers[slot].exited;
@@ -195,7 +195,7 @@ static bool lose_one(struct crew *crew)
     return !crew_finished(crew, NULL);
 }
 
-/* WORKERS stages of one replica; workers die until one is left; it has the whole run. */
+/* Start WORKERS stages of one replica; workers die until one worker is left with the whole run. */
 static void run_with_losses(const char *alone, const char *digest)
 {
     struct job_spec spec = shadowed_job();

@@ -27,15 +27,17 @@ struct crew {
     char dir[256];
     struct job_spec spec;
     unsigned port; /* of slot 0's links */
-    int port_lock; /* of the block that it is in */
+    int port_lock; /* the lock of its block of ports */
     unsigned count;
     const char *device;  /* of all workers: --device; "cpu" at first */
     uint64_t generation; /* of the last plan */
     struct crew_worker workers[CREW_MAX];
 };
 
-/** crew_is_large() - CREW_LARGE in the environment: heads of GPT-2 have 64 or 128 columns and see
- * 64 positions, so that a GPU computes them as it does those of real models (docs/GPU.md) */
+/**
+ * crew_is_large() - Return whether CREW_LARGE is set: heads of GPT-2 then have 64 or 128 columns
+ * and 64 positions, so that a GPU computes them as it does the heads of real models (docs/GPU.md)
+ */
 bool crew_is_large(void);
 
 /**
@@ -70,8 +72,8 @@ void crew_kill(struct crew *crew, unsigned slot, int signal);
 /** crew_exact() - slot's metrics as `step loss_bits grad_norm_bits frozen_layers` lines; malloc'ed
  */
 char *crew_exact(const struct crew *crew, unsigned slot);
-/** crew_expect_same() - crew_exact() and crew_digest() of a worker alone and of another run; says
- * which step is the first that differs */
+/** crew_expect_same() - Compare crew_exact() and crew_digest() of a worker alone and of another
+ * run; the message names the first step that differs */
 void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,
                       const char *digest);
 /** crew_digest() - state_digest of the checkpoint of @step, into a text of 33 bytes */

@@ -17,7 +17,7 @@
 #include "parity/adapter.h"
 
 #define THREADS_MAX  3
-#define FAILURES_MAX 40 /* of one test on a real GPU: more tell nothing new */
+#define FAILURES_MAX 40 /* of one test on a real GPU: more add nothing */
 
 /* Rounding to bf16 is off by 2^-9 of a value at most, and errors of several values meet in a sum.
  */
@@ -110,7 +110,7 @@ static void check_gpu(backend_check check, const char *where, const struct kerne
 
 const struct kernel *backend_gpu(enum kernel_precision precision)
 {
-    static bool opened; /* once is enough to know that it is there */
+    static bool opened; /* one message about the GPU is enough */
     const struct kernel_options options = {.index = 0};
     struct kernel_device *device = NULL;
     const struct kernel *kernel;

@@ -14,18 +14,18 @@ struct backend {
 
 typedef void (*backend_check)(const struct backend *backend);
 
-/** backend_each() - says so when no GPU is there */
+/** backend_each() - Call @check for every backend; print a message when no GPU is there */
 void backend_each(backend_check check);
 
 /** backend_each_product() - backend_each(), and the emulator in TF32, which differs in nothing else
  */
 void backend_each_product(backend_check check);
 
-/** backend_gpu_alone() - PARITY_DEVICE=cuda in the environment: checks run on a real GPU alone, for
- * the machine may be lent by the minute, and one that is not found is a failure */
+/** backend_gpu_alone() - Return whether PARITY_DEVICE=cuda is in the environment: checks run on a
+ * real GPU alone, for the machine may be lent by the minute, and a missing GPU is a failure */
 bool backend_gpu_alone(void);
 
-/** backend_gpu() - the kernels of a real GPU; NULL, and says so, where none is */
+/** backend_gpu() - Return the kernels of a real GPU; NULL, with a message, without a GPU */
 const struct kernel *backend_gpu(enum kernel_precision precision);
 
 /** backend_name() - the backend of the check that runs now, for messages */

@@ -31,7 +31,7 @@ static void llama_linear(double *output, const double *input, const double *weig
     }
 }
 
-/* How many positions one turn of pair @pair takes, in the words of Llama 3.1's own code. */
+/* Return the positions of one turn of pair @pair, named as in Llama 3.1's own code. */
 static double llama_wavelength(const struct model_spec *spec, size_t pair)
 {
     const struct model_rope_scaling *s = &spec->rope_scaling;

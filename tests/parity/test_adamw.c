@@ -65,7 +65,8 @@ static void check_zeros_stay(const struct backend *backend)
     assert_memory_equal(parameter, zeros, sizeof(zeros));
 }
 
-/* More tensors than one launch takes, of many sizes, some of them empty: as one after another. */
+/* More tensors than one launch takes, of many sizes, some empty, give the results of single
+ * updates. */
 static void check_many(const struct backend *backend)
 {
     enum { TENSORS = 1100, ELEMENTS = 6000 };

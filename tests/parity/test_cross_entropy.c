@@ -28,7 +28,7 @@ static struct tensor spread_logits(const struct entropy *e)
     return spread;
 }
 
-/* The results of rows that are apart are those of rows that are not; the NaN stays. */
+/* Rows with gaps give the results of adjacent rows; the NaN in the gaps stays. */
 static void check_apart(const struct backend *backend, const struct entropy *e,
                         struct tensor *spread)
 {

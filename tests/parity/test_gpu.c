@@ -27,8 +27,7 @@ static struct kernel_device *opened(const struct kernel *kernel)
     return device;
 }
 
-/* A step that leaves the parameters as they are, [first, first + count) of them, and makes weights.
- */
+/* Run a step that makes weights and leaves the parameters [first, first + count) as they are. */
 static void make_weights(const struct kernel *kernel, struct kernel_device *device, float *weights,
                          float *parameters, bool stochastic, uint64_t seed)
 {
@@ -78,7 +77,8 @@ static void test_weights_are_rounded(void **state)
         assert_true(drawn[i] == low || drawn[i] == high);
         error += (double)(drawn[i] - parameters[i]);
     }
-    /* Without bias: the mean error of one weight is below 2^-8 / 2, of all of them far below. */
+    /* Without bias: the mean error of one weight is below 2^-8 / 2, the mean of all weights far
+     * below. */
     assert_true(fabs(error / COUNT) < 2e-4);
     assert_memory_equal(drawn, again, sizeof(drawn));
     assert_memory_not_equal(drawn, other, sizeof(drawn));
@@ -108,7 +108,7 @@ static void test_rounding_is_philox(void **state)
     kernel->close(device);
 }
 
-/* A queue that waits for another worker must not hold up another one. */
+/* A queue that waits for another worker must not hold up other queues. */
 static void test_each_queue_has_a_connection_of_its_own(void **state)
 {
     (void)state;

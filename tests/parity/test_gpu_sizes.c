@@ -1,6 +1,6 @@
 /*
- * Every operation of the GPU's table at the sizes of real models. The emulator looks at each launch
- * as a device does and carries none out: the limits of a grid, of shared memory and of a product's
+ * Every operation of the GPU's table at the sizes of real models. The emulator checks each launch
+ * as a device does and carries out none: the limits of a grid, of shared memory and of a product's
  * operands, room in the workspace, and arithmetic that does not fit 32 bits.
  */
 #include <setjmp.h>

@@ -175,8 +175,8 @@ static void limit_memory(struct sim *sim, unsigned slots)
 }
 
 /*
- * Shadows matter where a stage is on one node: a pipeline that is asked for, often without
- * replicas, or one that memory asks for, which then must have room for copies, too.
+ * Shadows matter where a stage is on one node: a requested pipeline, often without replicas, or a
+ * pipeline that memory requires, which then must have room for copies, too.
  */
 static void make_exposed(struct sim *sim, unsigned slots)
 {
@@ -206,7 +206,7 @@ static void name_node(struct sim *sim, unsigned index)
         snprintf(node->name, sizeof(node->name), "n%u", index);
 }
 
-/* By the seed alone, so that all else of a history is as without it. */
+/* Draw by the seed alone, so that the rest of the history is the same with and without versions. */
 static void draw_versions(struct sim *sim)
 {
     bool upgraded = sim_mix(sim->seed, UPGRADED_SALT) % UPGRADED_ONE_IN == 0;

@@ -189,7 +189,7 @@ bool sim_run(struct sim *sim);
  * fired */
 struct sim_event *sim_post(struct sim *sim, uint64_t at_ns, const struct sim_pause *whose,
                            void (*fire)(void *context), void *context);
-/** sim_cancel() - NULL allowed; not for one that has fired */
+/** sim_cancel() - Cancel an event that has not fired; NULL allowed */
 void sim_cancel(struct sim *sim, struct sim_event *event);
 /** sim_step() - fire the next event; false: there is none */
 bool sim_step(struct sim *sim);

@@ -10,14 +10,14 @@
 #include "sim/sim_stragglers.h"
 
 #define FLIPPED_PERCENT   12 /* of all jobs */
-#define ALONE_PERCENT     60 /* of those: nothing else goes wrong */
+#define ALONE_PERCENT     60 /* of these histories: no other fault */
 #define PIPELINE_PERCENT  50 /* of these: two stages, if there are slots */
 #define FLIPS_MAX         3
 #define FIRST_NS          (3 * NS_PER_SECOND)
 #define GAP_NS            (9 * NS_PER_SECOND)
 #define RETRY_NS          (NS_PER_SECOND / 3)
 #define TRIES_MAX         20
-#define EXCUSES           4 /* so often an operator looks at the slots that are out of service */
+#define EXCUSES           4 /* times that an operator checks the slots out of service */
 #define NOTICED_STEPS_MAX (SIM_UNITS + 2)
 
 enum flip_kind { FLIP_GRADIENT, FLIP_PARAMETER, FLIP_MOMENT, FLIP_KINDS };
@@ -35,9 +35,9 @@ struct flip {
     struct sim *sim;
     enum flip_kind kind;
     enum flip_state state;
-    const struct sim_worker *worker; /* stays until the end, also when it is dead */
+    const struct sim_worker *worker; /* stays valid until the end, also after its death */
     unsigned unit, tries;
-    uint64_t step;        /* FLIP_GRADIENT: that it is of; else the boundary after which it came */
+    uint64_t step;        /* FLIP_GRADIENT: the flipped step; else the boundary before */
     uint64_t from, until; /* generations that have it; UINT64_MAX: not over */
 };
 
@@ -96,7 +96,7 @@ static unsigned keepers_of(const struct plan *plan, unsigned unit)
     return keepers;
 }
 
-/* In the middle of training, and of a unit that somebody has to compare with. */
+/* A worker can be hit in the middle of training, in a unit that another replica has, too. */
 static bool can_be_hit(const struct sim_worker *worker, unsigned unit)
 {
     return worker->alive && worker->engine && !worker->first_commit &&

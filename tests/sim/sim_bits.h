@@ -15,7 +15,7 @@
 
 #include "sim/sim_worker.h"
 
-/** sim_bits_draw() - is this job one of those? Before it is submitted */
+/** sim_bits_draw() - Draw whether this job has bit flips; before the job is submitted */
 void sim_bits_draw(struct sim *sim);
 /** sim_bits_alone() - and nothing else goes wrong */
 bool sim_bits_alone(const struct sim *sim);
@@ -35,7 +35,7 @@ void sim_bits_planned(struct sim *sim, const struct plan *plan);
 
 /** Check that @worker, which detects or receives a dispute, has a reason for it */
 void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum sim_dispute about);
-/** @worker hears the verdict, and goes or stays */
+/** Check that @worker, which receives the verdict, goes or stays as it must */
 void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool settled, bool goes);
 /** @plan commits @step: a wrong bit must have been found by now */
 void sim_check_noticed(struct sim *sim, const struct plan *plan, uint64_t step);

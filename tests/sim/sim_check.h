@@ -26,7 +26,7 @@ struct sim_sealed {
 
 #define SIM_PACE_MAX 40 /* generations in a minute */
 
-/* When the last of them were written. */
+/* The times of the newest generations. */
 struct sim_pace {
     uint64_t at_ns[SIM_PACE_MAX];
     size_t count; /* all that ever were */
@@ -41,8 +41,8 @@ struct sim_check {
     uint64_t given_away; /* the newest generation that began after a failure: older ones are over */
     uint64_t committing_generation; /* the newest that has committed a step */
     unsigned replicas;              /* of that one */
-    /* Of that one: its nodes, a bit each, when it committed first, and whether each of its units is
-     * kept on two of them. */
+    /* Of the newest committed generation: its nodes, a bit each, its first commit, and whether
+     * each of its units is kept on two of its nodes. */
     uint64_t nodes, first_commit_ns;
     bool doubled;
     uint64_t committed_ns;              /* when a step was committed last */
@@ -53,7 +53,7 @@ struct sim_check {
     uint64_t newest_record;
     bool records_changed;                     /* by the transaction that is being carried out */
     uint64_t recorded_ns[SIM_STEPS_MAX + 1];  /* when a step's checkpoint was recorded last, */
-    uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* when somebody found it lost, */
+    uint64_t missed_ns[SIM_STEPS_MAX + 1];    /* when a worker found it lost, */
     uint64_t unread_ns[SIM_STEPS_MAX + 1];    /* unreadable since then; 0: readable */
     uint64_t passed_ns[SIM_STEPS_MAX + 1];    /* when the job went back to one before it last */
     uint64_t lost_ns[SIM_NODES_MAX];          /* when a node's disk was */
@@ -77,30 +77,30 @@ struct sim_check {
 struct sim_check *sim_check_new(struct sim *sim);
 /** sim_check_gradients() - @worker has the reduced gradients of @unit for @step */
 void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step);
-/** a worker now holds the reduced gradients of applied_step + 1 */
+/** Note that a worker now holds the reduced gradients of applied_step + 1 */
 void sim_check_hold(struct sim *sim, struct sim_worker *worker);
-/** rank 0 of @plan commits; @next: the generation that is to begin after this step, or 0 */
+/** Check a commit of rank 0 of @plan; @next: the generation to begin after this step, or 0 */
 void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim_record *record,
                       uint64_t next);
-/** a worker has applied a step to @unit */
+/** Check that a worker was right to apply a step to @unit */
 void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit);
-/** a worker is about to leave its generation for a planned one */
+/** Check a worker that is about to leave its generation for a planned generation */
 void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next);
 /** Check a worker's report: the state that it must have kept exists, and its claims are true */
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,
                       const struct worker_report *report);
-/** somebody was to read the checkpoint of @step and found it lost */
+/** Note that a worker was to read the checkpoint of @step and found it lost */
 void sim_check_missed(struct sim *sim, uint64_t step);
-/** is the one of @step that is recorded as good as none: found lost, or tried in vain for so long
- * that it may be given up? */
+/** Return whether the recorded checkpoint of @step is useless: found lost, or tried in vain for so
+ * long that it may be given up */
 bool sim_check_is_missed(const struct sim *sim, uint64_t step);
-/** its plan lets it begin anew: it need not keep anything */
+/** Note that the plan lets @worker begin anew: the worker need not keep anything */
 void sim_check_forget(struct sim_worker *worker);
-/** a message, or a connection, of @generation is accepted by @worker's mesh */
+/** Check that @worker's mesh may accept a message, or a connection, of @generation */
 void sim_check_frame(struct sim *sim, const struct sim_worker *worker, uint64_t generation);
-/** a generation begins on a worker: all that it owns is at one step */
+/** Check at a generation's begin that all units of @worker are at one step with the right bits */
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker);
-/** a checkpoint is due at the boundary where @worker is: it begins its share, or leaves it out */
+/** Check that all ranks agree to begin, or to leave out, their shares of the due checkpoint */
 void sim_check_begun(struct sim *sim, const struct sim_worker *worker, bool begins);
 /** a checkpoint appears on disk */
 void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoint);
@@ -108,9 +108,10 @@ void sim_check_checkpoint(struct sim *sim, const struct sim_checkpoint *checkpoi
 void sim_check_sealed(struct sim *sim, uint64_t step, uint64_t generation);
 /** a keeper cannot do its part of a checkpoint */
 void sim_check_cannot(struct sim *sim, uint64_t step, uint64_t generation);
-/** sim_check_given_up() - rank 0 has heard of it, and removes this attempt at the checkpoint */
+/** sim_check_given_up() - Note that rank 0 knows of the failed keeper and removes this attempt */
 void sim_check_given_up(struct sim *sim, uint64_t step, uint64_t generation);
-/** rank 0, @worker, waits for keepers of this checkpoint: not for long when one of them cannot */
+/** Check that rank 0, @worker, does not wait long for keepers of this checkpoint if a keeper is
+ * unable */
 void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_t step,
                        uint64_t generation);
 /** a node's disk, or a checkpoint on it, is lost */
@@ -132,8 +133,7 @@ void sim_check_node_died(struct sim *sim);
 /** the store goes away, and comes back: meanwhile training has to go on, if nothing else happens */
 void sim_check_outage_begins(struct sim *sim);
 void sim_check_outage_ends(struct sim *sim);
-/** a node that went just before a planned change is about to come back: has anybody waited for it?
- */
+/** Check that a planned change has not waited too long for a node whose firnd is gone */
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
 /** sim_check_pace() - a generation is about to be written, to be prepared or to be in force */
 void sim_check_pace(struct sim *sim);
@@ -141,8 +141,8 @@ void sim_check_pace(struct sim *sim);
 void sim_check_written(struct sim *sim);
 /** sim_check_slots_back_ns() - when every slot that comes back into service by itself is back */
 uint64_t sim_check_slots_back_ns(const struct sim *sim);
-/** faults are over: does training go on, and end, in time? Called now and then; true: the job is
- * complete */
+/** Check after the faults that training goes on, and ends, in time. Called now and then; true: the
+ * job is complete */
 bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns);
-/** the end: the job is complete, nothing is left running */
+/** Check at the end that the job is complete and nothing is left running */
 void sim_check_end(struct sim *sim);

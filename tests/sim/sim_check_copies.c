@@ -14,8 +14,8 @@
 #include "sim/sim_store.h"
 #include "sim/sim_worker.h"
 
-/* Until rank 0 has heard of a keeper that cannot go on: with the next commit or round without one,
- * which the links may delay. */
+/* The time until rank 0 has heard of a failed keeper: with the next commit or round without a
+ * step, which the links may delay. */
 #define HEARD_NS     (3 * NS_PER_SECOND)
 #define STEPS_TO_SAY 2
 
@@ -26,7 +26,7 @@ static bool decode(const char *text, struct checkpoint_record *ret_record)
            checkpoint_record_decode(tree, ret_record, NULL) == 0;
 }
 
-/* In how many places the share lies that has the fewest: "a+b b+c" says 2. */
+/* Return the number of places of the share with the fewest: "a+b b+c" gives 2. */
 static unsigned fewest_places(const char *shares)
 {
     unsigned fewest = SIM_NODES_MAX, places = 1;

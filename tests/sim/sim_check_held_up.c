@@ -28,8 +28,7 @@ static bool is_alone(const struct sim *sim, const struct sim_fault *fault)
            !sim->store->down && sim->store->lost_answers_percent == 0;
 }
 
-/* The generation that trains can go on without those that are away: somebody with each unit is
- * elsewhere. */
+/* The current generation can go on without the absent nodes: each unit is on another node, too. */
 static bool can_do_without(const struct sim *sim, const struct sim_fault *fault)
 {
     bool kept[SIM_UNITS] = {false};

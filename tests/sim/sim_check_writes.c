@@ -57,7 +57,7 @@ static bool is_registered(const struct sim *sim, unsigned node)
     return sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim_node_name(sim, node)));
 }
 
-/* All of it is on nodes that the leader must know of. */
+/* All parts of the checkpoint are on nodes that the leader must know of. */
 static bool has_copies(const struct sim *sim, uint64_t step)
 {
     uint64_t nodes = 0;
@@ -206,7 +206,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
         return;
     if (!plan->planned)
         check->given_away = plan->generation;
-    if (plan->worker_count == 0) /* everybody leaves, with a checkpoint */
+    if (plan->worker_count == 0) /* all workers leave, with a checkpoint */
         check->doubled = false;
     if (plan->source == PLAN_SOURCE_MEMORY) {
         check->memory_plans++;
@@ -218,7 +218,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
             sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
                      (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
                      (unsigned long long)readable);
-        check_fallback(sim, plan, excused); /* all that somebody kept from an earlier generation */
+        check_fallback(sim, plan, excused); /* all kept from earlier generations */
         check->committed_step = plan->resume_step;
         return;
     }
@@ -279,7 +279,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     plan_free(plan);
 }
 
-/* A record that is there already, and says now that its checkpoint is damaged. */
+/* Return whether the write only marks the checkpoint of an existing record as damaged. */
 static bool marks_damage(const struct sim *sim, const char *key,
                          const struct checkpoint_record *record)
 {

@@ -51,8 +51,8 @@ struct kv_watch {
     struct kv_watch_callbacks callbacks;
     void *user;
     int64_t told; /* all up to this revision; 0: nothing yet */
-    bool away;    /* said so */
-    bool tells;   /* it is telling something just now: */
+    bool away;    /* reported as away */
+    bool tells;   /* a callback is running: */
     bool ended;   /* no listener is left: freed when the stream is drained */
     uint64_t heard_ns, look_ns;
     struct sim_event *look;

@@ -9,14 +9,14 @@
 #include "sim/sim_node.h"
 
 #define CUT_PERCENT 12 /* of all jobs */
-#define TWO_PERCENT 30 /* of those with three nodes or more: two pairs */
+#define TWO_PERCENT 30 /* of the jobs with three nodes or more: two pairs */
 #define CUTS_MAX    2
 #define FIRST_NS    (2 * NS_PER_SECOND)
 #define SPAN_NS     (30 * NS_PER_SECOND)
 /* Where the job may need both ends. */
 #define LEAST_NS  (8 * NS_PER_SECOND)
 #define SPREAD_NS (120 * NS_PER_SECOND)
-#define WAITED_NS (40 * SIM_FAILURE_TIMEOUT) /* before a job goes back without one of them */
+#define WAITED_NS (40 * SIM_FAILURE_TIMEOUT) /* before a job goes back without them */
 #define NEWS_NS   (10 * NS_PER_SECOND)
 
 #define LONE_PERCENT   10
@@ -129,7 +129,7 @@ static void post_lone(struct sim *sim)
     sim_post(sim, at_ns, NULL, cut_off_lone, sim);
 }
 
-/* Bugs of other rules are searched in their usual histories. */
+/* ---- draws ---- */
 
 /* Bugs of other rules are looked for in the histories that they have always had. */
 static bool is_other_bug(const struct sim *sim)
@@ -189,9 +189,9 @@ void sim_cuts_free(struct sim *sim)
     free(sim->cuts);
 }
 
-/* Return whether the pair has been apart for the whole wait, or one node of it is due to leave. */
+/* ---- check the reaction ---- */
 
-/* Has this pair been away for as long as it is waited for, or is one of them to go? */
+/* Return whether the pair has been apart for the whole wait, or one node of it is due to leave. */
 static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
 {
     const struct sim_cuts *cuts = sim->cuts;

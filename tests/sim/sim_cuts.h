@@ -18,7 +18,7 @@
 
 struct plan;
 
-/** sim_cuts_draw() - is this job one of those? Before it is submitted */
+/** sim_cuts_draw() - Draw whether this job has cuts; before the job is submitted */
 void sim_cuts_draw(struct sim *sim);
 /** sim_cuts_lone() - Return whether the job fits one slot and its node will be cut off */
 bool sim_cuts_lone(const struct sim *sim);

@@ -27,7 +27,7 @@ struct sim_disk {
     struct sim_checkpoint checkpoints[SIM_DISK_MAX];
     unsigned count;
     uint64_t broken;  /* nodes whose writes fail, a bit each, */
-    uint64_t brittle; /* and those where they will, from the next receipt on */
+    uint64_t brittle; /* and nodes whose writes will fail from the next receipt on */
     struct sim_folders nodes[SIM_NODES_MAX];
 };
 
@@ -45,13 +45,15 @@ const struct sim_part *sim_disk_find_part(const struct sim *sim, uint64_t step, 
 /** sim_disk_commit() - 0; -EIO (broken), -ENOENT (a part is missing), -EEXIST (holds other bits) */
 int sim_disk_commit(struct sim *sim, uint64_t step, uint64_t generation, unsigned world,
                     const bool *left_out);
-/** sim_disk_retain() - of those up to @step, the ones before @kept_from go; 0: none */
+/**
+ * sim_disk_retain() - Remove the checkpoints up to @step that are older than @kept_from; 0: none
+ */
 void sim_disk_retain(struct sim *sim, uint64_t kept_from, uint64_t step);
 /** sim_disk_lose() - Damage or remove a checkpoint, recorded or not; false: it does not exist */
 bool sim_disk_lose(struct sim *sim, uint64_t step);
 const struct sim_checkpoint *sim_disk_find(const struct sim *sim, uint64_t step);
-/** sim_disk_path() - of a checkpoint; sim_disk_step() - the other way round, 0: it is none;
- * sim_disk_open() - whether it is there and whole */
+/** sim_disk_path() - Write the path of a checkpoint; sim_disk_step() - Return the step of a path,
+ * 0: no checkpoint; sim_disk_open() - Return whether the checkpoint is there and whole */
 void sim_disk_path(uint64_t step, char *ret_path, size_t size);
 uint64_t sim_disk_step(const char *path);
 const struct sim_checkpoint *sim_disk_open(const struct sim *sim, const char *path);

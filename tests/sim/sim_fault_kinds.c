@@ -1,5 +1,5 @@
 /*
- * One pair of functions for each thing that goes wrong, or that somebody asks for.
+ * One pair of functions for each kind of fault or request.
  */
 #include <stdio.h>
 #include <string.h>
@@ -343,7 +343,7 @@ static bool stop_firnd(struct sim *sim, struct sim_fault *fault)
     return true;
 }
 
-/* A machine that stands still, as while it is moved to another host: all that runs on it. */
+/* A machine stands still with all its processes, as while it is moved to another host. */
 static bool stop_node(struct sim *sim, struct sim_fault *fault)
 {
     for (unsigned i = 0; i < sim->worker_count; i++)
@@ -355,7 +355,7 @@ static bool stop_node(struct sim *sim, struct sim_fault *fault)
 static void start_firnd(struct sim *sim, const struct sim_fault *fault)
 {
     sim_node_disturb(&sim->nodes[fault->node]);
-    sim_firnd_start(&sim->nodes[fault->node]); /* or it runs: one that was stopped goes on */
+    sim_firnd_start(&sim->nodes[fault->node]); /* starts a stopped daemon; a running daemon stays */
 }
 
 /* Its firnd goes just when a planned change is in force that has it in it, and stays away. */
@@ -413,8 +413,8 @@ static void let_live(struct sim *sim, const struct sim_fault *fault)
 }
 
 /*
- * The leader writes a plan, and is cut off from the store before the request is there: it arrives
- * when somebody else leads.
+ * The leader writes a plan, and is cut off from the store before the request arrives: the request
+ * arrives when another node leads.
  */
 static bool delay_leader(struct sim *sim, struct sim_fault *fault)
 {

@@ -93,7 +93,7 @@ void sim_faults_at(struct sim_worker *worker)
     sim_post(worker->sim, worker->sim->now_ns, NULL, spring, worker);
 }
 
-/* Before anybody else has heard of the plan. */
+/* Strike before any other node has heard of the plan. */
 static void take_away(void *context)
 {
     struct sim_fault *fault = context;
@@ -179,7 +179,7 @@ struct sim_faults *sim_faults_new(struct sim *sim)
     }
     for (uint64_t i = 0; i < count; i++) {
         add_fault(sim, at_ns, draw_kind(sim, only_store));
-        /* Half of them on top of each other. */
+        /* Half of the faults strike on top of each other. */
         uint64_t gap_ns = sim_chance(sim, STREAM_FAULTS, 50) ? BURST_NS : 2 * SPAN_NS / FAULTS_MAX;
         at_ns += sim_random(sim, STREAM_FAULTS, gap_ns);
     }
@@ -214,7 +214,7 @@ void sim_faults_answer(struct sim *sim)
         if (json_parse(key->value, strlen(key->value), "a record", &tree, NULL) < 0 ||
             checkpoint_record_decode(tree, &record, NULL) < 0 || record.damaged[0] == '\0' ||
             count == SIM_DISK_MAX)
-            return; /* a sound one is left */
+            return; /* a sound checkpoint is left */
         snprintf(damaged[count++], KV_KEY_MAX, "%s", key->key);
     }
     for (size_t i = 0; i < count; i++) {

@@ -15,11 +15,11 @@ struct sim_fault {
     const struct sim_fault_kind *kind;
     unsigned node, other, amount;
     uint64_t until_ns;
-    uint64_t struck_ns; /* one that waits for something: when it came; 0: not yet */
+    uint64_t struck_ns; /* a fault that waits for its occasion: when it struck; 0: not yet */
     bool begun;
 };
 
-/* An ambush takes one firnd, or with it another one. */
+/* An ambush takes one firnd, or two. */
 static inline bool sim_fault_takes_two(const struct sim_fault *fault)
 {
     return fault->amount % 3 == 0;
@@ -66,7 +66,7 @@ struct sim_faults *sim_faults_new(struct sim *sim);
 /** sim_faults_wish() - Write the current operator request to the store */
 void sim_faults_wish(struct sim *sim);
 void sim_faults_free(struct sim_faults *faults);
-/** sim_faults_answer() - an operator looks whether the job asks to begin at step 0 again */
+/** sim_faults_answer() - Answer as operator if the job asks to begin at step 0 again */
 void sim_faults_answer(struct sim *sim);
 /** sim_faults_excuse() - Declare as operator that the cause for slots of @node out of service is
  * over */

@@ -27,7 +27,7 @@ struct sim_folders {
     unsigned count;
 };
 
-/** sim_folder_part(), sim_folder_placed() - NULL: it is not there */
+/** sim_folder_part(), sim_folder_placed() - Return the folder; NULL: none */
 struct sim_folder *sim_folder_part(const struct sim *sim, unsigned node, uint64_t step,
                                    uint64_t generation);
 struct sim_folder *sim_folder_placed(const struct sim *sim, unsigned node, uint64_t step);

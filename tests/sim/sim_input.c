@@ -12,8 +12,8 @@
 #include "sim/sim_stragglers.h"
 
 #define LACKING_PERCENT    6  /* of all jobs */
-#define EVERYWHERE_PERCENT 35 /* of those */
-#define LATER_PERCENT      40 /* of those: readable at first */
+#define EVERYWHERE_PERCENT 35 /* of the histories with an unreadable file */
+#define LATER_PERCENT      40 /* of the same: readable at first */
 #define FIRST_NS           (2 * NS_PER_SECOND)
 #define SPAN_NS            (8 * NS_PER_SECOND)
 #define LEAST_NS           NS_PER_SECOND

@@ -14,7 +14,7 @@ void sim_input_free(struct sim *sim);
 
 /** sim_input_is_lacking() - must @worker, which begins from nothing, refuse the job? */
 bool sim_input_is_lacking(const struct sim_worker *worker);
-/** sim_input_refused() - @worker says so */
+/** sim_input_refused() - Note that @worker refuses the job */
 void sim_input_refused(const struct sim_worker *worker);
 /** sim_input_given_up() - Check that @plan, which ends the job as refused, follows a refusal by all
  * nodes that could run the job */

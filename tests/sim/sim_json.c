@@ -1,7 +1,7 @@
 /*
- * Parsing, remembered. A leader reads every key of its job after every change, and of thousands of
- * texts few differ; the trees are only ever read, so one that was made from the same bytes will do.
- * Every text is parsed by the real code when it is first met.
+ * A cache of parsed JSON. A leader reads every key of its job after every change, and few of
+ * thousands of texts differ. The trees are only read, so a tree made from the same bytes will do.
+ * The real code parses every text when it is first met.
  */
 #include <jansson.h>
 #include <string.h>

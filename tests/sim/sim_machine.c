@@ -157,7 +157,9 @@ int __wrap_pthread_join(pthread_t thread, void **ret_result)
     return 0;
 }
 
-/* Whether it is gone, or this node does not reach the folder, it cannot tell from ENOENT alone. */
+/*
+ * ENOENT alone does not distinguish a lost checkpoint from a folder that this node does not reach.
+ */
 bool __wrap_checkpoint_is_lost(const char *path, int code)
 {
     (void)path;

@@ -74,7 +74,7 @@ static void tell_replay(const struct options *options, uint64_t seed)
         printf("  replay: firn-sim --seed %" PRIu64 " --trace\n", seed);
 }
 
-/* Whether the seed ends well. After a failed assertion its memory is left as it is. */
+/* Return whether the seed passes. After a failed assertion its memory is left as it is. */
 static bool run_seed(const struct options *options, uint64_t seed, struct tally *tally)
 {
     tally->seeds++;

@@ -169,7 +169,7 @@ static void lose(struct sim_mesh *mesh, struct sim_peer *peer)
 {
     mesh->lost_ranks[mesh->lost_count++] = peer->rank;
     if (peer->link)
-        send_packet(peer, PACKET_RESET); /* should it live, it finds the connection closed */
+        send_packet(peer, PACKET_RESET); /* a live peer finds the connection closed */
     detach(peer);
     sim_mesh_fail(mesh, -ECONNRESET);
 }
@@ -449,7 +449,7 @@ static void tick(void *context)
 {
     struct sim_mesh *mesh = context;
     struct sim *sim = mesh->sim;
-    /* One that was stopped itself has no word on how long the others were silent. */
+    /* A worker that was stopped itself cannot know how long its peers were silent. */
     bool attentive = sim->now_ns - mesh->ticked_ns < SIM_FAILURE_TIMEOUT / 2;
     mesh->attention_ns += attentive ? sim->now_ns - mesh->ticked_ns : 0;
     mesh->tick = NULL;

@@ -31,7 +31,7 @@ enum sim_tag {
 
 /* The workers that have the next plan (worker/step/step_commit.h). */
 struct sim_readiness {
-    uint64_t announced_min, announced_max; /* newest plan of those ranks that have a newer one */
+    uint64_t announced_min, announced_max; /* newest plan of the ranks that have a newer plan */
     uint64_t lacking;                      /* ranks that have none, a bit each */
 };
 
@@ -102,7 +102,8 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *pla
 void sim_mesh_fail(struct sim_mesh *mesh, int result);
 /** sim_mesh_break_link() - one of its connections is reset; false: it has none */
 bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice);
-/** sim_mesh_has_dead_link() - it is open, with a link to one that died before @before_ns */
+/** sim_mesh_has_dead_link() - Return whether the mesh is open with a link to a peer that died
+ * before @before_ns */
 bool sim_mesh_has_dead_link(const struct sim_mesh *mesh, uint64_t before_ns);
 /** sim_mesh_close() - with BYE when healthy; NULL allowed */
 void sim_mesh_close(struct sim_mesh *mesh);
@@ -112,6 +113,7 @@ void sim_mesh_close(struct sim_mesh *mesh);
 void sim_mesh_reset(struct sim_mesh *mesh);
 void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
                    const struct sim_payload *payload);
-/** sim_mesh_take() - whether the message is here; a peer that left without it fails the mesh */
+/** sim_mesh_take() - Return whether the message has arrived; a peer that left without sending it
+ * fails the mesh */
 bool sim_mesh_take(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
                    unsigned index, struct sim_payload *ret_payload);

@@ -13,7 +13,7 @@ struct sim_network {
     unsigned cuts[SIM_PLACES][SIM_PLACES];    /* how many faults cut this pair */
     uint64_t slow_ns[SIM_PLACES][SIM_PLACES]; /* more delay than usual */
     bool down[SIM_PLACES];                    /* without power */
-    bool ever_cut[SIM_PLACES][SIM_PLACES];    /* or one of them was without power */
+    bool ever_cut[SIM_PLACES][SIM_PLACES];    /* or a place was without power */
 };
 
 void sim_network_cut(struct sim *sim, unsigned a, unsigned b);

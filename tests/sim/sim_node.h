@@ -19,8 +19,7 @@ struct sim_firnd {
     struct sim_event *reconcile;
 };
 
-/* Another node in the eyes of one that trains alone and reaches etcd, or of the last time it did.
- */
+/* Another node as known to a node that trains alone, when that node last reached etcd. */
 struct sim_company {
     uint64_t registered_ns; /* since when it was registered; 0: it was not */
     bool known;             /* it was for long enough once */
@@ -50,7 +49,8 @@ struct sim_node *sim_node_by_http(const struct sim *sim, const char *url);
 
 /** sim_firnd_start() - systemd starts it; nothing when it runs or the node is without power */
 void sim_firnd_start(struct sim_node *node);
-/** sim_firnd_end() - @gently: it resigns its leadership (an upgrade), else it is killed */
+/** sim_firnd_end() - End firnd; @gently: firnd resigns its leadership (an upgrade), else it is
+ * killed */
 void sim_firnd_end(struct sim_node *node, bool gently);
 void sim_node_lose(struct sim_node *node);
 void sim_node_return(struct sim_node *node);

@@ -13,8 +13,8 @@
 #include "sim/sim_stragglers.h"
 
 #define NOTICE_PERCENT  7  /* of all jobs */
-#define ALONE_PERCENT   50 /* of those */
-#define EXPOSED_PERCENT 70 /* of those */
+#define ALONE_PERCENT   50 /* of the histories with notices: no other fault */
+#define EXPOSED_PERCENT 70 /* of the histories without other faults */
 #define FIRST_NS        (3 * NS_PER_SECOND)
 #define SPAN_NS         (12 * NS_PER_SECOND)
 #define LEAST_NS        NS_PER_SECOND /* from the notice until the node is gone */
@@ -100,7 +100,7 @@ static bool is_elsewhere(const struct sim *sim, unsigned unit)
     return false;
 }
 
-/* The last step is on other nodes, but for one that may be about to be applied, or on disk. */
+/* Check that the last step is on other nodes, but for a step about to be applied, or on disk. */
 static void check_handed_over(struct sim *sim)
 {
     const struct sim_notices *notices = sim->notices;

@@ -140,8 +140,8 @@ static void feed_shadow(struct sim_worker *worker)
         sim_mesh_send(worker->mesh, (unsigned)keeper, SIM_SHADOW, stage_of(worker), &payload);
 }
 
-/* This worker has the reduced gradients of a stage, its own or one that it shadows: its part of the
- * record. */
+/* Add this worker's part of the record once it has the reduced gradients of a stage, its own or a
+ * shadowed stage. */
 static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t digest)
 {
     const struct plan *plan = worker->plan;
@@ -190,7 +190,7 @@ static bool at_backward(struct sim_worker *worker)
     return true;
 }
 
-/* Once all shares are, it is rank 0's word that counts: whether the checkpoint is recorded. */
+/* Once all shares are durable, rank 0 decides: it reports whether the checkpoint is recorded. */
 static uint64_t durable_when_closing(const struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
@@ -309,7 +309,7 @@ static void apply_early(struct sim_worker *worker)
     state->holds = false;
 }
 
-/* Planted bug: the record can be complete without this one's word. */
+/* Planted bug: the record can be complete without this worker's part. */
 static bool adds_nothing(const struct sim_worker *worker, unsigned child)
 {
     unsigned stage = child % worker->plan->stage_count;
@@ -546,7 +546,7 @@ static bool at_apply(struct sim_worker *worker)
     return true;
 }
 
-/* The commit said that another generation follows: its plan is here, or about to be. */
+/* The commit announced the next generation: its plan is here, or in flight. */
 static bool at_announced(struct sim_worker *worker)
 {
     worker_messages(worker);
@@ -580,7 +580,7 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
     worker_go(worker, POINT_SHARE);
 }
 
-/* This rank's share, durable or failed; then everybody's word on it. */
+/* Wait for this rank's share, durable or failed; then for all ranks' reports on the checkpoint. */
 static bool at_share(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
@@ -645,8 +645,8 @@ static bool after_closing(struct sim_worker *worker)
     return failed || worker->finish == FINISH_SHARES ? give_up(worker) : record_it(worker);
 }
 
-/* From durable shares to a record in the store: rank 0 looks after it, the others after their
- * copies, and all say between two looks whether it can be done. */
+/* From durable shares to a record in the store: rank 0 makes the record, the other ranks make
+ * their copies, and all ranks report in each round whether the checkpoint can be completed. */
 static bool at_record(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;

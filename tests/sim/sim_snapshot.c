@@ -52,7 +52,7 @@ void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
     const struct sim_snapshot *snapshot = &worker->snapshot;
     if (failed_step == 0 || failed_step != snapshot->begun_step)
         return;
-    if (!makes_copies(worker)) { /* there is one folder, and rank 0 looks after it */
+    if (!makes_copies(worker)) { /* a single folder, which rank 0 manages */
         if (worker->rank == 0 && snapshot->abandoned_step != failed_step)
             sim_disk_abandon(worker->sim, failed_step, snapshot->part.generation);
         worker->snapshot.abandoned_step = failed_step;

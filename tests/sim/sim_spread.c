@@ -148,7 +148,7 @@ static void write_receipt(struct sim_spread *spread)
     enter(spread, spread->leads ? SPREAD_AWAIT_RECEIPTS : SPREAD_AWAIT_SEAL);
 }
 
-/* One share after the other; one that cannot be had is a problem, no failure. */
+/* Receive one share after the other; a share that cannot be had is a problem, no failure. */
 static void receive(struct sim_spread *spread)
 {
     struct sim *sim = spread->worker->sim;

@@ -12,11 +12,12 @@ struct sim_spread; /* one node's part in one checkpoint */
 
 /** sim_spread_start() - of the step that the worker's share was begun for last */
 struct sim_spread *sim_spread_start(struct sim_worker *worker);
-/** sim_spread_done() - whether it has come to its end; then *ret_status says how: 0, or negative */
+/** sim_spread_done() - Return whether the work has ended; then *ret_status is its result: 0, or
+ * negative */
 bool sim_spread_done(const struct sim_spread *spread, int *ret_status);
 /** sim_spread_shares() - rank 0, done: where all copies lie, as the record has it; to be freed */
 char *sim_spread_shares(const struct sim_spread *spread);
-/** sim_spread_stop() - given up where it is, and freed; NULL allowed */
+/** sim_spread_stop() - Give up the work and free it; NULL allowed */
 void sim_spread_stop(struct sim_spread *spread);
 
 /** sim_serves() - Return whether the daemon of @node serves a file to @to */

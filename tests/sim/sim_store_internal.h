@@ -8,7 +8,7 @@ int store_txn(struct sim_store *store, uint64_t client, uint64_t sent_ns,
               const struct kv_compare *compares, size_t compare_count,
               const struct kv_operation *operations, size_t operation_count, bool *ret_succeeded);
 int64_t store_grant(struct sim_store *store, uint64_t client, int64_t ttl_seconds);
-/** store_keep_alive() - its time to live, 0: gone */
+/** store_keep_alive() - Renew a lease and return its time to live, 0: gone */
 int64_t store_keep_alive(struct sim_store *store, int64_t id);
 void store_revoke(struct sim_store *store, int64_t id);
 /** store_range() - keys that are @key, or begin with it; count into *ret_count */

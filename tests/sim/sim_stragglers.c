@@ -11,8 +11,8 @@
 #include "sim/sim_store.h"
 
 #define EVICTING_PERCENT 20 /* of all jobs */
-#define ALONE_PERCENT    50 /* of those: nothing else goes wrong */
-#define ONE_PERCENT      70 /* of those: one slot is slow, once */
+#define ALONE_PERCENT    50 /* of these histories: no other fault */
+#define ONE_PERCENT      70 /* of the histories without other faults: one slot is slow, once */
 #define SPELLS_MAX       3
 #define FACTOR           3.0 /* steps vary by two, see sim_straggler_compute() */
 #define STEPS            8
@@ -28,8 +28,8 @@
  */
 #define TERM_NS (40 * SIM_FAILURE_TIMEOUT)
 
-/* From a verdict to the plan that follows from it: progress once a second, a look of the leader, a
- * process to prepare, the switch. */
+/* From a verdict to its plan: progress once a second, a decision of the leader, the start of a
+ * process, the switch. */
 #define CHANGE_NS (8 * NS_PER_SECOND)
 
 struct spell {
@@ -194,7 +194,9 @@ static bool others_are_slow(const struct spell *spell)
     return false;
 }
 
-/* Every slot a replica, and at least two: leaving one out costs less than keeping it as it is. */
+/*
+ * Every slot is a replica, and there are at least two: leaving one out costs less than keeping it.
+ */
 static void begin_spell(void *context)
 {
     struct spell *spell = context;

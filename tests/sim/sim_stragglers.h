@@ -11,7 +11,7 @@
 
 #include "sim/sim_worker.h"
 
-/** sim_stragglers_draw() - does this job evict? Before it is submitted */
+/** sim_stragglers_draw() - Draw whether this job evicts stragglers; before the job is submitted */
 void sim_stragglers_draw(struct sim *sim);
 /** sim_stragglers_begin() - Draw the slow slots and their times; after the faults were drawn */
 void sim_stragglers_begin(struct sim *sim);

@@ -225,7 +225,7 @@ void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
         worker->order_pump = sim_post(worker->sim, due_ns, &worker->pause, take_orders, worker);
 }
 
-/* Not from the one that a commit has announced just now. */
+/* Not from the generation that a commit has just announced. */
 static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
 {
     const struct plan *pending = worker->pending;
@@ -359,7 +359,7 @@ static void go_stuck(struct sim_worker *worker)
     worker_report(worker, WORKER_STUCK);
     if (!worker->pending || !worker->pending->planned)
         return;
-    plan_free(worker->pending); /* the switch that it is for will not come */
+    plan_free(worker->pending); /* its switch will not come */
     worker->pending = NULL;
 }
 
@@ -482,7 +482,7 @@ void worker_switch(struct sim_worker *worker)
     open_links(worker);
 }
 
-/* The job cannot begin here: it is refused. */
+/* The job cannot begin here: the worker refuses the job. */
 static bool refuse_input(struct sim_worker *worker)
 {
     sim_input_refused(worker);
@@ -501,7 +501,7 @@ static bool at_restore(struct sim_worker *worker)
         open_links(worker);
     } else if (worker->stopping) {
         worker_exit(worker, 0);
-    } else { /* the leader has to take an older checkpoint, unless this one is only out of reach */
+    } else { /* the leader takes an older checkpoint, unless this one is only out of reach */
         worker->cause = status == -ENOENT         ? CAUSE_CHECKPOINT_LOST
                         : status == -EHOSTUNREACH ? CAUSE_CHECKPOINT_AWAY
                                                   : CAUSE_NONE;
@@ -613,7 +613,7 @@ static bool first_of_pair(const struct plan *plan, unsigned index)
     return true;
 }
 
-/* Until everybody it served has said that nothing more is needed. */
+/* Wait until all workers that it serves have reported that they need nothing more. */
 static bool at_donor(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;

@@ -119,11 +119,11 @@ struct sim_worker {
     bool engine; /* an engine exists, of this rank and range: */
     unsigned rank, first_unit, unit_count;
     bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */
-    uint64_t gradients_step[SIM_UNITS]; /* whose reduced gradients lie in its buffers; 0: none */
+    uint64_t gradients_step[SIM_UNITS]; /* the step of its buffered gradients; 0: none */
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
-    uint64_t act_digest, sum_digest; /* of this replica, and of those before it in the reduction */
+    uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
     unsigned next_move, next_shadow;
     enum sim_finish finish;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */

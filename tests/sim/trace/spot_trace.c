@@ -88,7 +88,7 @@ static int read_csv(char *text, const char *path, struct spot_trace *trace, stru
     return 0;
 }
 
-/* Of so many nodes the ones with the highest numbers go first. */
+/* The nodes with the highest numbers go first. */
 static int read_counts(const json_t *counts, uint64_t gap_ns, struct spot_trace *trace,
                        struct error *error)
 {

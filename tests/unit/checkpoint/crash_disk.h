@@ -57,7 +57,7 @@ struct crash {
     /* Called with each state; @finished: the work had returned. Fails the test when it is wrong */
     void (*check)(struct crash *crash, bool finished);
     unsigned began;                      /* operations before it are of the past, and durable */
-    unsigned state_count, present_count; /* the check counts those with the new checkpoint */
+    unsigned state_count, present_count; /* the check counts the states with the new checkpoint */
     struct crash_meaning meanings[RECORD_MAX];
     struct hash128 seen[CRASH_SEEN_MAX];
     unsigned seen_count;

@@ -1,6 +1,6 @@
 /*
- * An object store in memory that fails on demand, and looks at every operation whether a checkpoint
- * that claims to be complete is.
+ * An object store in memory that fails on demand, and checks at every operation that a checkpoint
+ * with a manifest is complete.
  */
 #pragma once
 
@@ -91,7 +91,7 @@ static inline void fake_remove(const char *key)
     *object = (struct fake_object){0};
 }
 
-/* Every file that a manifest in the store lists is there and whole. */
+/* Check that every file that a manifest in the store lists is there and whole. */
 static inline void fake_check_manifest(const struct fake_object *object)
 {
     struct manifest manifest;
@@ -126,7 +126,7 @@ static inline unsigned fake_check(void)
     return complete;
 }
 
-/* Counts an operation; whether it is to fail now. */
+/* Count an operation and return whether it is to fail. */
 static inline bool fake_fails(void)
 {
     uint64_t number = fake.operations++;

@@ -20,7 +20,7 @@
 #define FAULT_MEMORY 1
 #endif
 
-static atomic_long fault_memory_left = -1; /* allocations until the one that fails; -1: none will */
+static atomic_long fault_memory_left = -1; /* allocations until the failing one; -1: none */
 static atomic_bool fault_memory_hit;
 /* NULL, or called at each allocation; never called in sanitized builds. */
 __attribute__((unused)) static void (*fault_memory_seen)(void);

@@ -29,7 +29,7 @@ enum file_calls_kind {
 
 static struct file_calls {
     const char *below; /* NULL: none of the calls is looked at */
-    atomic_long left;  /* calls until the one that fails; negative: none will */
+    atomic_long left;  /* calls until the failing one; negative: none will fail */
     atomic_bool hit;
     enum file_calls_kind kind;
     int code;     /* errno */
@@ -69,7 +69,7 @@ static inline bool file_calls_path(const char *path)
     return file_calls.below && strncmp(path, file_calls.below, strlen(file_calls.below)) == 0;
 }
 
-/* Whether this call is the one that fails; errno says how. */
+/* Return whether this call is the failing one; errno is the failure. */
 static inline bool file_calls_fails(bool ours)
 {
     if (!ours || !file_calls_turn() || file_calls.kind != FILE_CALLS_FAIL)

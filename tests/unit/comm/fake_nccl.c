@@ -56,7 +56,7 @@ struct fake_group {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct world worlds[WORLDS_MAX]; /* used again when everybody has left */
+static struct world worlds[WORLDS_MAX]; /* reused when all ranks have left */
 static struct move *under_way; /* of the groups at the heads of their streams, oldest first */
 static int ids_made;
 

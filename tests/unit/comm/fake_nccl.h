@@ -24,7 +24,7 @@ struct fake_stream {
 struct fake_nccl {
     int version;
     atomic_bool together;     /* a communicator is up when all of its ranks are there */
-    atomic_int polls_to_join; /* looks at a new communicator until it is up; -1: never */
+    atomic_int polls_to_join; /* polls of a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */
     atomic_int init_result, post_result;
     atomic_int fault;          /* the state of every communicator from now on; 0: none */

@@ -1,5 +1,5 @@
 /*
- * A server for tests that says HTTP/2 frames from a script, one connection after the other.
+ * A server for tests that sends HTTP/2 frames from a script, one connection after the other.
  */
 #pragma once
 

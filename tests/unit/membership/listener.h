@@ -4,7 +4,8 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-/** listener_open() - to be closed by the caller; @ret_port: the one that the system chose */
+/** listener_open() - Open a listener, to be closed by the caller; @ret_port: the port that the
+ * system chose */
 static inline int listener_open(unsigned *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -64,8 +64,8 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
     assert_true(there(50));
 }
 
-/* It was the newest verified one when records were decided; another one has been read back since.
- */
+/* Step 10 was the newest verified checkpoint when records were decided; step 40 was verified
+ * since. */
 static void one_whose_record_stays_is_spared(void **state)
 {
     (void)state;

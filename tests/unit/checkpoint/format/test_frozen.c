@@ -192,7 +192,7 @@ static void the_boundary_moves(void **state)
     assert_true(same_file(bench, FROZEN - 1, 2, 4));
 }
 
-/* Somebody else's parameters under the same names: a job of the old name with another seed, say. */
+/* Foreign parameters under the same names, as of a job of the old name with another seed. */
 static void other_values_are_written(void **state)
 {
     const struct workbench *bench = *state;
@@ -259,7 +259,7 @@ static void refused_links_are_copies(void **state)
         assert_false(same_file(bench, unit, 1, 3));
 }
 
-/* A damaged manifest is passed over for the one before it. */
+/* A damaged manifest is skipped; the manifest before it counts. */
 static void only_those_that_load_count(void **state)
 {
     const struct workbench *bench = *state;

@@ -66,7 +66,7 @@ static void save_until_killed(const char *folder, uint64_t step, int told)
     }
 }
 
-/* Returns when it is about to begin with @step, however long its start has taken. */
+/* Return when the child is about to begin with @step, however long its start has taken. */
 static pid_t start_child(const struct story *story, uint64_t step, int *ret_told)
 {
     int ends[2];
@@ -147,7 +147,7 @@ static uint64_t check_disk(struct story *story)
     return newest;
 }
 
-/* How long a save takes here and now, so that the moments spread over some of them. */
+/* Measure the duration of a save, so that the moments spread over several saves. */
 static void measure(struct story *story)
 {
     int told;

@@ -160,7 +160,7 @@ static void a_failed_write_is_reported_once(void **state)
     assert_int_equal(io->sync(fixture->context, descriptor), -EBADF);
 }
 
-/* The kernel itself makes a short write at the file size limit, then says why. */
+/* The kernel itself makes a short write at the file size limit, then returns the cause. */
 static void a_short_write_is_carried_on(void **state)
 {
     struct fixture *fixture = *state;

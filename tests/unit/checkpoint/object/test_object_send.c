@@ -128,7 +128,7 @@ static int fetch_step(uint64_t step, bool any, struct error *error)
     return object_fetch(&fake_store, &options, &found, error);
 }
 
-/* All files of a folder are those of another, to the byte. */
+/* Check that both folders have the same files, to the byte. */
 static void assert_same_folder(const char *left, const char *right)
 {
     struct manifest manifest;

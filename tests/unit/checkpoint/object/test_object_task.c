@@ -68,7 +68,7 @@ static void test_nobody_listens(void **state)
 static void test_is_stopped_at_once(void **state)
 {
     (void)state;
-    object_task_free(start(file)); /* wherever it is: it comes back */
+    object_task_free(start(file)); /* at any point of its work: it returns */
     object_task_free(NULL);
     struct pollfd ready = {.fd = notify, .events = POLLIN};
     assert_int_equal(poll(&ready, 1, 0), 1); /* its end was signalled all the same */

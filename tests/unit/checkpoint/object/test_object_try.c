@@ -62,7 +62,7 @@ static void a_store_that_cannot_be_read_or_written_says_why(void **state)
     assert_non_null(strstr(error.text, "put"));
 }
 
-/* Checkpoints can be sent; that they cannot be removed is said when it is their turn. */
+/* Checkpoints can be sent; a store that refuses removal is reported at the first removal. */
 static void a_store_that_keeps_everything_serves(void **state)
 {
     (void)state;

@@ -54,7 +54,7 @@ static int with_remote(int (*run)(struct checkpoint_remote *remote))
         return status;
     status = run(remote);
     checkpoint_remote_free(remote);
-    /* libcurl does not always say that it was memory. */
+    /* libcurl does not always report a failed allocation as such. */
     return status == -EHOSTUNREACH && fault_memory_hit ? -ENOMEM : status;
 }
 

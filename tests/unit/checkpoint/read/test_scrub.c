@@ -1,4 +1,5 @@
-/* Reading a checkpoint back: every byte of every file counts, and one that goes is no damage. */
+/* Reading a checkpoint back: every byte of every file counts, and a checkpoint removed meanwhile
+ * is no damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

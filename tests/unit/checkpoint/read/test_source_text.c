@@ -65,7 +65,7 @@ static void what_is_handed_over_works(void **state)
     rmdir(folder);
 }
 
-/* Cut off or changed anywhere, it is refused or means something; it never harms. */
+/* A text cut off or changed anywhere is refused or has a meaning; it never harms. */
 static void other_texts_are_refused(void **state)
 {
     static struct file_server server = {.node = {.name = "a", .http = "127.0.0.1:1"}};

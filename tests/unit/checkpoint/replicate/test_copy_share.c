@@ -81,7 +81,7 @@ static void a_new_node_gets_share_after_share(void **state)
     assert_true(has(folder_of_c, "config.json"));
     assert_copied(folder_of_c, "c", "b");
     assert_false(is_on_its_way(folder_of_c));
-    if (sample_check(folder_of_c, STEP, &error) != 0) /* now all of it is there */
+    if (sample_check(folder_of_c, STEP, &error) != 0) /* the copy is complete now */
         fail_msg("%s", error.text);
     unsigned asked = atomic_load(&nodes.servers[0].requests);
     assert_copied(folder_of_c, "c", "b"); /* nothing is left to do */

@@ -23,7 +23,7 @@ static void save(struct two_nodes *nodes, uint64_t step)
         fail_msg("%s", error.text);
 }
 
-/* Opened on @node, "" for somebody outside, and compared to the bit. */
+/* Open on @node, "" for a reader on no node, and compare to the bit. */
 static int read_from(struct two_nodes *nodes, const char *node, struct error *error)
 {
     char path[1024];
@@ -200,7 +200,7 @@ static void a_chunk_that_comes_damaged_is_asked_for_again(void **state)
     (void)state;
     two_nodes_start(&nodes);
     atomic_store(&nodes.servers[0].flips, 1);
-    atomic_store(&nodes.servers[1].refuses, 2); /* its firnd has not heard of the plan yet */
+    atomic_store(&nodes.servers[1].refuses, 2); /* its firnd has not received the plan yet */
     save(&nodes, STEP);
     if (sample_check(nodes.folders[1], STEP, &error) != 0)
         fail_msg("%s", error.text);
@@ -280,7 +280,7 @@ static void a_replay_takes_the_place_of_what_was_there(void **state)
     two_nodes_stop(&nodes);
 }
 
-/* That it cannot be read just now is no word against it. */
+/* A share that cannot be read just now is not proven damaged. */
 static void what_cannot_be_read_is_not_replaced(void **state)
 {
     struct two_nodes nodes;

@@ -32,7 +32,7 @@ static void check_restart(struct crash *crash, bool finished)
     assert_int_equal(steps[count - 2], OLD);
     checkpoint_path(crash->replay, NEW, path);
     bool named = access(path, F_OK) == 0;
-    assert_int_equal(count == 3, named); /* the name is there only with all that it promises */
+    assert_int_equal(count == 3, named); /* the name is there only with its whole content */
     if (named && sample_check(crash->replay, NEW, &error) != 0)
         fail_msg("a mixture: %s", error.text);
     assert_true(named || !finished);
@@ -90,7 +90,8 @@ static void old_or_new_with_links_between_them(void **state)
     crash_a_save(5);
 }
 
-/* The node that keeps copies: its own share, the one it fetches, the manifest, and the name. */
+/* The node that keeps copies: its own share, the share that it fetches, the manifest, and the
+ * name. */
 static void crash_a_keeper(unsigned frozen)
 {
     static struct crash crash;

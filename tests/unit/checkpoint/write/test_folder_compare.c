@@ -111,7 +111,7 @@ static void another_state_is_refused(void **state)
     assert_int_equal(sample_check(folder, STEP, &error), 0);
 }
 
-/* One byte in each file in turn: none of them may stand, all make room. */
+/* One byte in each file in turn: no damaged checkpoint may stay, all make room. */
 static void a_damaged_one_makes_room(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void a_damaged_one_makes_room(void **state)
         flip_byte(names[i], 11);
         assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
         assert_false(there("step-0000000007"));
-        assert_true(there("step-0000000007.damaged")); /* the newest of them */
+        assert_true(there("step-0000000007.damaged")); /* the newest damaged one */
         sample_write(folder, STEP, 2);
         assert_int_equal(sample_check(folder, STEP, &error), 0);
     }

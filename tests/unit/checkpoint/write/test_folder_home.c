@@ -65,7 +65,7 @@ static void assert_gone(struct checkpoint_home *home, const char *path)
     assert_false(is_there(folder));
 }
 
-/* That the folder is another one then is how it is with network disks. */
+/* With network disks the folder is another one afterwards. */
 static void one_that_is_gone_is_waited_for(void **state)
 {
     struct checkpoint_home home;

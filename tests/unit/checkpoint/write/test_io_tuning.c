@@ -75,7 +75,7 @@ static void what_was_measured_is_remembered(void **state)
     assert_int_equal(again.depth, measured.depth);
 }
 
-/* Without the disk that belongs there it would look as if all checkpoints were lost. */
+/* Without its disk, a newly made folder would look as if all checkpoints were lost. */
 static void no_folder_is_made(void **state)
 {
     char job[sizeof(folder) + 16];

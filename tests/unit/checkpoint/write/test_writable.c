@@ -55,7 +55,7 @@ static void a_folder_that_is_there_is_left_empty(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Without the disk that belongs there it would look as if all checkpoints were lost. */
+/* Without its disk, a newly made folder would look as if all checkpoints were lost. */
 static void a_folder_that_is_not_there_is_not_made(void **state)
 {
     (void)state;

@@ -160,7 +160,7 @@ static void play_end(struct play *play)
     assert_int_equal(hopeless_count, 0);
 }
 
-/* All three in the reduction of four lanes, the second of them with two. */
+/* All three members in the reduction of four lanes, the second member with two lanes. */
 static int reduce_once(struct rank *rank, bool combine)
 {
     static const unsigned ranks[] = {0, 1, 2};
@@ -191,7 +191,7 @@ static int reduce_once(struct rank *rank, bool combine)
 
 static const unsigned three[] = {0, 1, 2};
 
-/* A mesh hears of a fault in its own time, but it does. */
+/* Wait for the mesh to get the fault, and return its text. */
 static const char *fault_text(struct mesh *mesh)
 {
     static struct mesh_fault fault;
@@ -244,9 +244,9 @@ static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
     play_end(&ranks);
 }
 
-/* Rank 1 posts its sums and gives up: the other ranks get the fault over the mesh. */
+/* ---- failures ---- */
 
-/* Rank 1 posts its sums and gives up: the others hear of it over the mesh. */
+/* Rank 1 posts its sums and gives up: the other ranks get the fault over the mesh. */
 static void *run_give_up(void *context)
 {
     struct rank *rank = context;
@@ -318,7 +318,7 @@ static void a_join_that_never_completes_ends_in_time(void **state)
         assert_true(ranks.ranks[i].code == -EIO || ranks.ranks[i].code == -ECONNRESET);
         blamed |= ranks.ranks[i].code == -EIO;
     }
-    assert_true(blamed); /* the other may have heard of it over the mesh */
+    assert_true(blamed); /* the other rank may have got the fault over the mesh */
     assert_non_null(strstr(ranks.ranks[0].error.text, "joining the 3 members from rank 0 on"));
     play_end(&ranks);
 }

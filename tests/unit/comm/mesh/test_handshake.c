@@ -199,7 +199,7 @@ static void strangers_are_refused(void **state)
     both.connector_identity.rank = 1; /* I connect to that one, it does not connect to me */
     expect_refused(&both, -ENOENT);
     both_init(&both);
-    both.acceptor_identity.rank = 3; /* not the one that was wanted */
+    both.acceptor_identity.rank = 3; /* not the wanted rank */
     expect_refused(&both, -ENOENT);
 }
 

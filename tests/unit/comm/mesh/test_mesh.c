@@ -98,7 +98,7 @@ static void messages_beyond_the_credit_wait_at_the_sender(void **state)
         fill(data + i * SIZE, SIZE, i);
         assert_int_equal(mesh_send(world.meshes[0], 1, i % 2, data + i * SIZE, SIZE, &sends[i]), 0);
     }
-    /* a small message is not held up by those before it */
+    /* earlier messages do not hold up a small message */
     uint32_t word = 77;
     send_now(world.meshes[0], 1, 99, &word, sizeof(word));
     receive_equal(world.meshes[1], 0, 99, &word, sizeof(word));

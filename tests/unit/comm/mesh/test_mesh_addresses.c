@@ -30,7 +30,8 @@ static void finish(struct world *world, struct mesh *mesh, int raw)
     world_done(world);
 }
 
-/* Not even with the right key; they are counted, and the log has two lines about all of them. */
+/* A stranger's address is refused even with the right key; refusals are counted, and the log has
+ * two lines about all of them. */
 static void an_address_that_no_peer_has_is_turned_away(void **state)
 {
     (void)state;
@@ -45,7 +46,7 @@ static void an_address_that_no_peer_has_is_turned_away(void **state)
     opener_start(&opener, &world, 0);
     for (unsigned i = 0; i < KNOCKS; i++) {
         raw = raw_connect_from("127.0.0.9", world.addresses[0]);
-        assert_false(raw_read(raw, &byte, 1)); /* closed, with nothing said on either side */
+        assert_false(raw_read(raw, &byte, 1)); /* closed, without a byte on either side */
         close(raw);
     }
     int from_elsewhere = raw_join_from("127.0.0.9", &world, 1, 0, &raw);

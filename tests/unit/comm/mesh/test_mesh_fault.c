@@ -33,7 +33,7 @@ static void pair_open(struct pair *pair, uint64_t failure_timeout_ns)
 
 static void pair_done(struct pair *pair)
 {
-    shutdown(pair->raw, SHUT_WR); /* it has nothing more to say, so the farewell is over soon */
+    shutdown(pair->raw, SHUT_WR); /* end of its data, so the farewell is over soon */
     mesh_close(pair->mesh);
     close(pair->raw);
     world_done(&pair->world);
@@ -108,7 +108,7 @@ static void a_silent_peer_is_lost(void **state)
     (void)state;
     struct pair pair;
     pair_open(&pair, SHORT_TIMEOUT_NS);
-    expect_fault(&pair, "b/0 (rank 1) was silent for 0.4 s", true); /* it says and reads nothing */
+    expect_fault(&pair, "b/0 (rank 1) was silent for 0.4 s", true); /* sends and reads nothing */
     pair_done(&pair);
 }
 
@@ -314,7 +314,7 @@ static void a_peer_that_leaves_too_early_is_a_fault(void **state)
     }
 }
 
-/* ---- waiting for a word from elsewhere ---- */
+/* ---- waiting for an event outside the mesh ---- */
 
 struct word {
     struct mesh *mesh;
@@ -329,7 +329,7 @@ static bool is_given(const void *context)
     return __atomic_load_n(&word->given, __ATOMIC_ACQUIRE);
 }
 
-/* Once it is waited for: a wake without the word, then the word, or the end of the mesh. */
+/* Once the mesh waits: wake it without the event, then set the event, or end the mesh. */
 static void *give_word(void *context)
 {
     struct word *word = context;
@@ -403,7 +403,7 @@ static void frames_that_are_not_allowed_end_the_link(void **state)
     expect_protocol_fault(again, payload);
 }
 
-/* ---- bytes that are not those that were sent ---- */
+/* ---- damaged bytes ---- */
 
 enum damage { FLIP_HEADER, FLIP_HEADER_TAG, FLIP_PAYLOAD, FLIP_PAYLOAD_TAG, DROP, REPEAT, DAMAGES };
 
@@ -591,7 +591,7 @@ static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
         assert_true(raw_get(half[i], &frame, payload));
         assert_int_equal(frame.type, FRAME_CHALLENGE);
     }
-    int silent[100]; /* they connect and say nothing: there is a limit to how many are kept */
+    int silent[100]; /* they connect and stay silent: the mesh keeps a limited number */
     for (size_t i = 0; i < ARRAY_COUNT(silent); i++)
         silent[i] = raw_connect(pair.world.addresses[0]);
     assert_false(raw_read(silent[0], &byte, 1)); /* the oldest made room */

@@ -76,7 +76,7 @@ static void another_order_gives_other_bits(void **state)
             add(NULL, naive, naive, lane_values, COUNT_MAX);
         }
         assert_memory_not_equal(tree, naive, sizeof(tree));
-        for (size_t i = 0; i < COUNT_MAX; i++) /* and yet it is the same sum */
+        for (size_t i = 0; i < COUNT_MAX; i++) /* the sum is the same all the same */
             assert_true(tree[i] - naive[i] < 64.0f && naive[i] - tree[i] < 64.0f);
     }
 }

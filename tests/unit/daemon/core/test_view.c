@@ -218,7 +218,7 @@ static void test_plans_and_reports(void **state)
     put_report(&mirror, "demo", 70, "a"); /* not of 7 */
     put_report(&mirror, "demox", 7, "a"); /* of another job */
     put(&mirror, keys_said(key, CLUSTER, "demo", "reports/7/c"),
-        "{}"); /* damaged: as if absent */
+        "{}"); /* damaged: treated as if it were absent */
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.plan->generation, 7);
     assert_int_equal(view->view.next->generation, 8);
@@ -492,7 +492,7 @@ static char *name_of(unsigned node, char ret_name[NAME_SIZE])
 }
 
 /*
- * The view has the places of a checkpoint, whatever their number and the length of their names:
+ * The view has the places of a checkpoint, for any number of places and any length of their names:
  * without them the checkpoint would be taken for one in a shared folder, and for lost.
  */
 static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
@@ -520,7 +520,7 @@ static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
 
     remove_key(&mirror, keys_node(key, CLUSTER, name_of(7, name)));
     view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.checkpoint.step, 50); /* 8 has 7's checkpoint */
+    assert_int_equal(view->view.checkpoint.step, 50); /* 8 has a copy of 7's share */
     view_free(view);
     remove_key(&mirror, keys_node(key, CLUSTER, name_of(8, name)));
     view = make_view(&mirror, "demo", 0);
@@ -671,11 +671,11 @@ static void test_jobs_at_rest(void **state)
     struct mirror mirror = {0};
 
     (void)state;
-    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* no report yet */
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* no state recorded yet */
     put_state(&mirror, "demo", "paused");
     assert_false(view_job_rests(&mirror, CLUSTER, "demo"));
     put_state(&mirror, "demo", "failed");
-    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* it is to run, as no node reports more */
+    assert_false(view_job_rests(&mirror, CLUSTER, "demo")); /* running is desired by default */
     put_wish(&mirror, "demo", RECORD_CANCELLED);
     assert_true(view_job_rests(&mirror, CLUSTER, "demo"));
     put_wish(&mirror, "demo", RECORD_RUNNING);

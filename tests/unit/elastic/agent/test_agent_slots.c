@@ -242,8 +242,8 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 }
 
 /*
- * A death after the hello is a death at start. A death after PREPARED is not: the worker could
- * start.
+ * A death after the hello but before PREPARED is a death at start. PREPARED resets the count: the
+ * worker has shown that it can start.
  */
 static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
 {

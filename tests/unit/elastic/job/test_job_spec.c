@@ -433,7 +433,7 @@ static void test_rules_beside_other_mistakes(void **state)
                    "1000000000000\n"
                    "demo.yaml: elastic.devices.min: 4 is more than elastic.devices.max 2");
     assert_refused("elastic.devices",
-                   "{'min':4,'max':0}", /* keys without a value are left out */
+                   "{'min':4,'max':0}", /* max has no valid value: min is not compared with it */
                    "demo.yaml: elastic.devices.max: found 0; needs a whole number from 1 to 4096");
 }
 

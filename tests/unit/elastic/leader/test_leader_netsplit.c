@@ -210,8 +210,8 @@ static void without_slots_enough_they_are_waited_for(void **state)
 }
 
 /*
- * Falling back needs b and one of a and c to have enough slots; the leader does not try it again at
- * once.
+ * The job would fall back if b and one of a and c had enough slots (the minimum is 3); the leader
+ * does not consider it again before TERM_NS is over.
  */
 static void where_going_back_takes_both_they_are_waited_for_again(void **state)
 {
@@ -325,8 +325,8 @@ static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
 }
 
 /*
- * Two nodes have shares that lie on one of them alone, and do not reach each other: a third node
- * reads from both.
+ * Nodes that cannot read the checkpoint are left out one after the other until the remaining nodes
+ * can: a and c do not reach each other, but b reads from both.
  */
 static void one_after_the_other_until_it_can_be_read(void **state)
 {

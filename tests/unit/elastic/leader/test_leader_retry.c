@@ -182,7 +182,10 @@ static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
     }
 }
 
-/* Only step 0 is left: the job begins there only after the operator has agreed. */
+/*
+ * Only step 0 is left: the job begins there only after the operator has removed the damaged
+ * checkpoints.
+ */
 static void damaged_checkpoints_alone_ask_the_operator(void **state)
 {
     (void)state;
@@ -199,7 +202,7 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_non_null(strstr(decision.text, "2 damaged; step 14: chunk 3 is bad"));
     assert_non_null(strstr(decision.text, "firnctl checkpoint remove job --damaged"));
 
-    view.checkpoint = (struct leader_checkpoint){0}; /* the operator agreed */
+    view.checkpoint = (struct leader_checkpoint){0}; /* the operator removed them */
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
     assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);

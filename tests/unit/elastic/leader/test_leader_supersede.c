@@ -183,7 +183,7 @@ static void a_node_that_drains_hands_over(void **state)
 }
 
 /*
- * No set of workers could save the last checkpoint together: the job leaves b first, and then
+ * Without b the workers cannot save the last checkpoint together: the job leaves b first, and then
  * pauses.
  */
 static void a_pause_that_cannot_begin_is_put_off(void **state)

@@ -27,7 +27,7 @@ static void test_waiting_in_vain_doubles_it_once(void **state)
     for (unsigned i = 0; i < 300; i++) /* that began together */
         answer_timeout_lost(&patience, 4 * NS_PER_SECOND);
     assert_int_equal(patience.limit_ns, 8 * NS_PER_SECOND);
-    answer_timeout_lost(&patience, NS_PER_SECOND); /* one that began before */
+    answer_timeout_lost(&patience, NS_PER_SECOND); /* a call that began before */
     assert_int_equal(patience.limit_ns, 8 * NS_PER_SECOND);
     for (unsigned i = 0; i < 10; i++)
         answer_timeout_lost(&patience, patience.limit_ns);

@@ -78,7 +78,7 @@ static void test_hanging_member_is_passed_over(void **state)
     assert_int_equal(read.status, 0);
     assert_string_equal(read.entries[0].value, "1");
     put_until_done(&store, "/b/a", "2");
-    STORE_UNTIL(&store, watched_is(&watched, "/b/a", "2")); /* it is watched on another one */
+    STORE_UNTIL(&store, watched_is(&watched, "/b/a", "2")); /* watched on another endpoint */
     assert_int_equal(watched.losses, watched.returns); /* none, where the others have a leader */
     etcd_fixture_continue(&fixture, 0);
     store_close(&store);
@@ -117,7 +117,7 @@ static void test_without_quorum_nothing_is_answered(void **state)
     STORE_UNTIL(&store, watched_is(&watched, "/c/a", "1"));
     etcd_fixture_kill(&fixture, 1);
     etcd_fixture_kill(&fixture, 2);
-    STORE_UNTIL(&store, watched.losses >= 1); /* also on the member that lives: it has no leader */
+    STORE_UNTIL(&store, watched.losses >= 1); /* also on the live member: no leader */
     struct outcome read = store_range(&store, "/c/a", false);
     assert_true(read.status == -EHOSTUNREACH || read.status == -ECONNREFUSED ||
                 read.status == -ETIMEDOUT);

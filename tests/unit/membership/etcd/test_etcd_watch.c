@@ -203,7 +203,7 @@ static void test_silent_connection_is_noticed(void **state)
     store_close(&store);
 }
 
-/* The questions that show a stream lives must be answered, or every idle watch would break off. */
+/* Health checks of a stream must be answered, or every idle watch would break off. */
 static void test_idle_watch_stays(void **state)
 {
     (void)state;

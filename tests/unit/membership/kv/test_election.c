@@ -298,7 +298,7 @@ static void test_depose_is_immediate(void **state)
     election_depose(old->election); /* a leader does not depose itself */
     run_round(&cluster);
     assert_true(election_leads(old->election));
-    old->still = true; /* dead, as far as the others can tell; its lease lives */
+    old->still = true; /* dead to the other candidates; its lease is valid */
     election_depose(deposer->election);
     STORE_UNTIL(&deposer->store, election_guard(deposer->election).value > guard.value);
     assert_false(guarded_put(deposer, guard).succeeded);
@@ -341,7 +341,7 @@ static void test_key_deleted_by_hand_ends_the_term(void **state)
     int64_t before = election_guard(leader->election).value;
     store_open(&other, &fixture);
     assert_int_equal(store_delete(&other, leader->leader_key).status, 0);
-    /* The old leader may lead until it hears of it; its writes are refused already. */
+    /* The old leader may lead until it learns of its end; its writes are refused already. */
     STORE_UNTIL(&leader->store, !election_leads(leader->election) ||
                                     election_guard(leader->election).value != before);
     CLUSTER_UNTIL(&cluster, settled(&cluster));

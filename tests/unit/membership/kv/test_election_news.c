@@ -184,14 +184,14 @@ static void start(struct bench *bench)
     pass_time(bench);
 }
 
-/* It looks first whether somebody leads. */
+/* The candidate first reads the current leader. */
 static void be_granted(struct bench *bench)
 {
     answer(bench, ASKED_READ, &(struct kv_result){.revision = 1});
     answer(bench, ASKED_GRANT, &(struct kv_result){.lease = LEASE, .ttl_seconds = 100});
 }
 
-/* The watch shows our own key before the answer to the campaign is there. */
+/* The watch shows our own key before the answer to the campaign arrives. */
 static void test_own_key_is_known_by_its_lease(void **state)
 {
     struct bench bench;

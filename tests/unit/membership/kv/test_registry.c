@@ -80,7 +80,7 @@ static void daemon_stop(struct daemon *daemon)
     store_close(&daemon->store);
 }
 
-/* kill -9: nothing is said to the store. */
+/* kill -9: the store gets no message. */
 static void daemon_kill(struct daemon *daemon)
 {
     registry_abandon(daemon->registry);
@@ -293,7 +293,7 @@ static void test_start_while_the_store_is_away(void **state)
     assert_true(etcd_fixture_wait(&fixture, 0));
 }
 
-/* A key that is no node record of ours is somebody's all the same: never overwritten. */
+/* A key that is no node record of ours belongs to another program: never overwritten. */
 static void test_foreign_value_is_not_overwritten(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void release(struct kernel_device *device, void *memory)
         return;
     free(memory);
     device->released++;
-    device->live_bytes -= device->last_bytes; /* tests release the last allocation first */
+    device->live_bytes -= device->last_bytes; /* tests release only the last allocation */
 }
 
 static void zero(struct kernel_device *device, void *memory, size_t size_bytes)

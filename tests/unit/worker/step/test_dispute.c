@@ -43,7 +43,7 @@ static void *run_rank(void *context)
     return NULL;
 }
 
-/* No rank is taken out of service by it, whether gradients or state differ. */
+/* No rank is taken out of service by a dispute without a difference, for any cause of it. */
 static void test_a_dispute_about_nothing_has_no_verdict(void **state)
 {
     struct rank ranks[2];

@@ -7,7 +7,7 @@
 
 static struct job_spec spec; /* too large for the stack of a test */
 
-/* Prepare samples of four tokens; in every fifth sample only one or two tokens count. */
+/* Prepare samples of four tokens; in every fifth sample two tokens count, in the others none. */
 static void prepare(double validation_share)
 {
     uint8_t text[4 * 20 + 1], mask[sizeof(text)] = {0};

@@ -327,8 +327,8 @@ static void test_other_state(void **state)
 }
 
 /*
- * Two ranks differ in another value of a step: no rank is accused, because the values prove
- * nothing.
+ * Two ranks differ in another value of a step, such as a loss: no rank is accused, because no claim
+ * about it can be judged.
  */
 static void test_other_losses(void **state)
 {
