@@ -254,11 +254,19 @@ bool roster_disputed(const struct roster *roster)
     return false;
 }
 
+/* It is about the plan in force, or about the switch to it; else about a failure before. */
+static bool is_of_now(const struct plan *plan, const struct worker_report *report)
+{
+    return report->generation >= plan->generation || should_switch(plan, report);
+}
+
 bool roster_accused(const struct roster *roster, const struct roster_member *member)
 {
     size_t length = strlen(member->node_name);
     for (unsigned i = 0; i < roster->count; i++) {
         const struct worker_report *report = roster->members[i].report;
+        if (report && member->report && !is_of_now(roster->view->plan, report))
+            continue;
         for (unsigned n = 0; report && n < report->lost_count; n++)
             if (strncmp(report->lost[n], member->node_name, length) == 0 &&
                 report->lost[n][length] == '/')

@@ -61,5 +61,7 @@ bool roster_disputed(const struct roster *roster);
 /** roster_refused() - return the text of a refusal of this job by @node; NULL: none */
 const char *roster_refused(const struct roster *roster, const char *node);
 /** roster_accused() - return whether a report names this member, or another worker of its node, as
-   lost: peers name the worker that they missed first, and a node dies with all its workers */
+   lost: peers name the worker that they missed first, and a node dies with all its workers. A
+   report of a generation before the plan in force, which answers that failure, does not count
+   if the node has reported since */
 bool roster_accused(const struct roster *roster, const struct roster_member *member);

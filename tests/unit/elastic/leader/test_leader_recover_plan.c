@@ -431,6 +431,27 @@ static void a_pause_that_broke_ends_all_the_same(void **state)
     expect_pause();
 }
 
+/* c alone has state, and it joined the plan in force after a had lost it in the generation before.
+ */
+static void one_that_has_joined_since_it_was_accused_gets_all_the_time(void **state)
+{
+    (void)state;
+    say(0, WORKER_STUCK, 5, 9);
+    reports[0].workers[0].held_unit_count = 0;
+    reports[0].workers[0].lost_count = 1;
+    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "c/0");
+    say(1, WORKER_DEAD, 6, 0);
+    say(2, WORKER_RUNNING, 6, 9);
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    view.now_ns += TIMEOUT_NS;
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    say(2, WORKER_STUCK, 6, 9);
+    decide();
+    expect_published(9, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -448,6 +469,7 @@ int main(void)
         TEST(a_process_with_worthless_state_may_be_another_one),
         TEST(layers_that_were_frozen_stay_so),
         TEST(a_node_keeps_the_history_of_its_dead_worker),
+        TEST(one_that_has_joined_since_it_was_accused_gets_all_the_time),
         TEST(whoever_was_heard_of_is_not_avoided),
         TEST(whoever_does_not_answer_is_avoided),
         TEST(whoever_has_state_is_not_avoided),

@@ -232,6 +232,26 @@ static void an_accusation_is_of_a_whole_node(void **state)
     assert_false(roster_accused(&roster, look("c")));
 }
 
+/* Of the generation before, whose failure the plan in force is the answer to. */
+static void an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **state)
+{
+    (void)state;
+    say_all(WORKER_RUNNING);
+    say(0, WORKER_STUCK, 5, 9);
+    struct worker_report *report = &reports[0].workers[0];
+    report->lost_count = 1;
+    snprintf(report->lost[0], sizeof(report->lost[0]), "c/0");
+    assert_false(roster_accused(&roster, look("c")));
+    view.report_count = 2; /* nothing has come from c since */
+    assert_true(roster_accused(&roster, look("c")));
+    view.report_count = NODES;
+    plan->planned = true; /* the switch will never come */
+    plan->follows = 5;
+    assert_true(roster_accused(&roster, look("c")));
+    plan->follows = 6;
+    assert_false(roster_accused(&roster, look("c")));
+}
+
 static void without_a_plan_there_is_nobody(void **state)
 {
     (void)state;
@@ -259,6 +279,7 @@ int main(void)
         TEST(state_is_units_of_either_step),
         TEST(a_refusal_is_its_nodes),
         TEST(an_accusation_is_of_a_whole_node),
+        TEST(an_accusation_ends_when_its_node_speaks_under_the_next_plan),
         TEST(without_a_plan_there_is_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
