@@ -258,15 +258,30 @@ static void leave_out_readers(struct leader_context *context)
     }
 }
 
+static void choose_ends_for_checkpoint(struct leader_context *context)
+{
+    leader_netsplit_choose(context, checkpoint_stays, NULL);
+    if (context->left_out_count == 0)
+        leader_netsplit_choose(context, any_may_go, NULL);
+}
+
 void leader_netsplit_choose_for_checkpoint(struct leader_context *context)
 {
     leader_readers_note(context);
     context->readers_only = true;
-    leader_netsplit_choose(context, checkpoint_stays, NULL);
-    if (context->left_out_count == 0)
-        leader_netsplit_choose(context, any_may_go, NULL);
+    choose_ends_for_checkpoint(context);
     context->readers_only = false;
     leave_out_readers(context);
+}
+
+bool leader_netsplit_take_in_readers(struct leader_context *context)
+{
+    bool somebody = false;
+    for (unsigned i = 0; i < context->left_out_count; i++)
+        somebody = somebody || leader_readers_lack(context, context->left_out[i]);
+    if (somebody)
+        choose_ends_for_checkpoint(context);
+    return somebody;
 }
 
 bool leader_netsplit_leave_out(const struct leader_context *context, const struct member *node)

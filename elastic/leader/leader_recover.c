@@ -245,6 +245,8 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
                  lost[0] != '\0' ? lost : "state", recovery->missing_unit);
     int status = restart_on_survivors(context, survivors, recovery, why);
+    if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_take_in_readers(context))
+        status = restart_on_survivors(context, survivors, recovery, why);
     if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_give_in(context))
         status = restart_on_survivors(context, survivors, recovery, why);
     return status;

@@ -94,6 +94,8 @@ int leader_start(struct leader_context *context)
 {
     leader_netsplit_choose_for_checkpoint(context);
     int status = start_on_free_slots(context);
+    if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_take_in_readers(context))
+        status = start_on_free_slots(context);
     if (status == 0 && leader_waits_for_slots(context) && leader_netsplit_give_in(context))
         status = start_on_free_slots(context);
     return status;

@@ -295,8 +295,7 @@ static void read_in_vain(const char *readers)
         report->held_unit_count = 0;
         report->unreached_count = 0;
         report->cause = strchr(readers, nodes[i].name[0]) ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
-        if (plan_find(plan, nodes[i].name, 0) < 0)
-            reports[i].worker_count = 0;
+        reports[i].worker_count = plan_find(plan, nodes[i].name, 0) >= 0;
     }
     view.now_ns += 10 * TIMEOUT_NS;
     decide();
@@ -414,6 +413,21 @@ static void nobody_else_is_left_out_for_its_cut(void **state)
     assert_true(!uses("a") && uses("b") && uses("c"));
 }
 
+/* a has all of it, and says that it cannot read it, for c, which has nothing, does not answer. Then
+ * c says so of a: that all cannot read is no reason to put both ends into one plan again. */
+static void ends_that_cannot_read_are_not_tried_together(void **state)
+{
+    (void)state;
+    part_twice("a", CAUSE_NONE);
+    assert_true(uses("a") && uses("b") && !uses("c"));
+    follow();
+    read_in_vain("ab");
+    assert_true(!uses("a") && !uses("b") && uses("c"));
+    follow();
+    read_in_vain("c");
+    assert_true(uses("a") && uses("b") && !uses("c"));
+}
+
 static void run(void)
 {
     follow();
@@ -506,6 +520,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_that_starts_uses_the_left_out_where_it_needs_them,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_that_cannot_read_are_not_tried_together, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, setup, teardown),
