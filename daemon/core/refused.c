@@ -40,6 +40,13 @@ void refused_add_damaged(struct refused_checkpoints *refused, int64_t revision, 
     snprintf(entry->damage, sizeof(entry->damage), "%s", why[0] ? why : "it is damaged");
 }
 
+void refused_take_back(struct refused_checkpoints *refused)
+{
+    for (unsigned i = 0; i < refused->count; i++)
+        if (!refused->list[i].unasked[0] && !refused->list[i].damage[0])
+            refused->list[i].revision = 0; /* no record has this one */
+}
+
 const char *refused_damage(const struct refused_checkpoints *refused, int64_t revision)
 {
     unsigned place = refused ? find(refused, revision) : 0;

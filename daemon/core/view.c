@@ -533,8 +533,10 @@ static int read_checkpoint(struct view *view, const struct mirror *mirror, const
             continue;
         }
         const char *unasked = refused_unasked(refused, entries[count].mod_revision);
-        if (unasked && !unasked[0])
+        if (unasked && !unasked[0]) {
+            view->view.checkpoint.given_up_count++;
             continue;
+        }
         if (!weigh(view, &record, entries[count].mod_revision, unasked))
             return 0;
     }

@@ -384,6 +384,13 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
         wake_at(led, view->view.now_ns);
         return;
     }
+    if (decision->takes_back_checkpoints) {
+        refused_take_back(&led->refused);
+        log_warning("job %s: %s", led->job, decision->text);
+        tell(led, "checkpoint", decision->text);
+        wake_at(led, view->view.now_ns);
+        return;
+    }
     if (waits_for_store(led, view, decision))
         return;
     write_state(led, view, state_words[decision->state], decision->text);

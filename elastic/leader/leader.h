@@ -52,8 +52,9 @@ struct leader_checkpoint {
     unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
     char damaged[256];
     /* For the case that the plan in force begins from this checkpoint: */
-    uint64_t before_step; /* of the newest older checkpoint within reach; 0: none */
-    bool before_is_away;  /* there is an older checkpoint, but its nodes are away */
+    uint64_t before_step;    /* of the newest older checkpoint within reach; 0: none */
+    bool before_is_away;     /* there is an older checkpoint, but its nodes are away */
+    unsigned given_up_count; /* passed over because they were out of reach for too long */
 };
 
 struct leader_view {
@@ -175,6 +176,9 @@ struct leader_decision {
     /* The view's checkpoint has been out of reach for too long: the caller refuses that checkpoint,
      * and calls again with the checkpoint before it. */
     bool gives_up_checkpoint;
+    /* No checkpoint is left in place of those that were given up: the caller no longer refuses
+     * them, and calls again. */
+    bool takes_back_checkpoints;
 };
 
 /**

@@ -48,9 +48,9 @@ void leader_netsplit_choose(struct leader_context *context,
  * other choice is left */
 void leader_netsplit_choose_for_checkpoint(struct leader_context *context);
 
-/** leader_netsplit_take_in_readers() - choose again among all nodes by cuts alone, when the slots of
- * the nodes that can read the checkpoint are not enough: each end of a cut may have missed only the
- * other end. Return: whether a node was left out because it could not read the checkpoint */
+/** leader_netsplit_take_in_readers() - choose again among all nodes by cuts alone, when the slots
+ * of the nodes that can read the checkpoint are not enough: each end of a cut may have missed only
+ * the other end. Return: whether a node was left out because it could not read the checkpoint */
 bool leader_netsplit_take_in_readers(struct leader_context *context);
 
 /** leader_netsplit_leave_out() - return whether @node is left out of slot pools; false before a

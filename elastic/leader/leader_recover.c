@@ -328,6 +328,7 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
         if (status < 0 || context->decision->plan)
             return status;
         context->decision->misses_checkpoint = context->decision->gives_up_checkpoint = false;
+        context->decision->takes_back_checkpoints = false;
         (void)leader_netsplit_give_in(context);
         leader_pair_loss_goes_on(context);
     }

@@ -90,6 +90,13 @@ static bool is_out_of_reach(const struct leader_context *context)
     return false;
 }
 
+/* Without it the job would wait for absent nodes, or for the operator. */
+static bool is_last_hope(const struct leader_checkpoint *checkpoint)
+{
+    return checkpoint->before_step == 0 && checkpoint->given_up_count == 0 &&
+           (checkpoint->before_is_away || checkpoint->damaged_count > 0);
+}
+
 /* Return when to give the checkpoint up; UINT64_MAX: it can be read, or there is nothing else to go
  * on from. */
 static uint64_t tried_until_ns(struct leader_context *context)
@@ -99,7 +106,7 @@ static uint64_t tried_until_ns(struct leader_context *context)
     struct leader_memory *memory = context->memory;
     if (memory->unread_ns == 0 && is_out_of_reach(context))
         memory->unread_ns = view->now_ns;
-    if (memory->unread_ns == 0 || (checkpoint->before_step == 0 && checkpoint->before_is_away))
+    if (memory->unread_ns == 0 || is_last_hope(checkpoint))
         return UINT64_MAX;
     uint64_t worth_ns =
         leader_replay_cost_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
@@ -187,6 +194,19 @@ static bool asks_operator(struct leader_context *context)
                "checkpoint verify %s: goes on from that",
                checkpoint->damaged_count, checkpoint->damaged, job, job);
     context->decision->misses_checkpoint = true; /* the object store may have a sound one */
+    return true;
+}
+
+bool leader_retry_takes_back(struct leader_context *context, enum job_state state)
+{
+    const struct leader_checkpoint *checkpoint = &context->view->checkpoint;
+    bool begins_anew = checkpoint->damaged_count == 0 && checkpoint->missing[0] == '\0';
+    if (checkpoint->step > 0 || checkpoint->given_up_count == 0 || begins_anew)
+        return false;
+    context->decision->takes_back_checkpoints = true;
+    leader_say(context, state,
+               "no other checkpoint can be had: those that were given up are tried again (%.200s)",
+               checkpoint->damaged_count > 0 ? checkpoint->damaged : checkpoint->missing);
     return true;
 }
 

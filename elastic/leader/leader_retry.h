@@ -20,6 +20,14 @@
 bool leader_retry_waits(struct leader_context *context, enum job_state state);
 
 /**
+ * leader_retry_takes_back() - return whether the checkpoints that were given up are the last hope
+ *
+ * One was given up for an older checkpoint, and that one turned out damaged, or its nodes went
+ * away: the one out of reach may be sound, and is tried again (decision->takes_back_checkpoints).
+ */
+bool leader_retry_takes_back(struct leader_context *context, enum job_state state);
+
+/**
  * leader_retry_waits_in_memory() - return whether a generation that goes on from @step, which is in
  * the workers' memory, must not begin yet
  *

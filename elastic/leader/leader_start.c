@@ -29,6 +29,8 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
         leader_explain_wait(context, waiting, pool->count, NULL);
         return 0;
     }
+    if (leader_retry_takes_back(context, waiting))
+        return 0;
     if (checkpoint->step == 0 && checkpoint->missing[0] != '\0') {
         leader_say(context, waiting, "waits for %s", checkpoint->missing);
         context->decision->misses_checkpoint = true;
@@ -73,7 +75,8 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
 bool leader_waits_for_slots(const struct leader_context *context)
 {
     const struct leader_decision *decision = context->decision;
-    return !decision->plan && !decision->misses_checkpoint && !decision->gives_up_checkpoint;
+    return !decision->plan && !decision->misses_checkpoint && !decision->gives_up_checkpoint &&
+           !decision->takes_back_checkpoints;
 }
 
 static int start_on_free_slots(struct leader_context *context)

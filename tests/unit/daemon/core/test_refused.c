@@ -66,6 +66,22 @@ static void test_the_oldest_is_forgotten(void **state)
     assert_non_null(refused_unasked(&refused, REFUSED_MAX + 3));
 }
 
+static void test_only_what_was_given_up_is_taken_back(void **state)
+{
+    struct refused_checkpoints refused = {0};
+
+    (void)state;
+    refused_add(&refused, 7, "");
+    refused_add(&refused, 8, "b+c");
+    refused_add_damaged(&refused, 9, "chunk 3 is bad");
+    refused_take_back(&refused);
+    assert_null(refused_unasked(&refused, 7));
+    assert_string_equal(refused_unasked(&refused, 8), "b+c");
+    assert_string_equal(refused_damage(&refused, 9), "chunk 3 is bad");
+    refused_add(&refused, 7, ""); /* out of reach as before */
+    assert_string_equal(refused_unasked(&refused, 7), "");
+}
+
 static struct node_report *one_report(const struct plan *plan)
 {
     struct node_report *report = calloc(1, sizeof(*report));
@@ -118,6 +134,7 @@ int main(void)
         cmocka_unit_test(test_damage_is_told_from_other_causes),
         cmocka_unit_test(test_who_was_not_asked_is_kept_up_to_date),
         cmocka_unit_test(test_the_oldest_is_forgotten),
+        cmocka_unit_test(test_only_what_was_given_up_is_taken_back),
         cmocka_unit_test(test_only_a_worker_of_the_plan_is_a_witness),
     };
 

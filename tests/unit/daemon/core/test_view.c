@@ -560,6 +560,13 @@ static void test_the_checkpoint_before_the_one_that_is_read(void **state)
     assert_int_equal(view->view.checkpoint.before_step, 5);
     assert_true(view->view.checkpoint.before_is_away);
     assert_string_equal(view->view.checkpoint.missing, "");
+    assert_int_equal(view->view.checkpoint.given_up_count, 0);
+    view_free(view);
+    refused_add(&refused,
+                mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 50))->mod_revision, "");
+    assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
+    assert_int_equal(view->view.checkpoint.before_step, 5);
+    assert_int_equal(view->view.checkpoint.given_up_count, 1);
     view_free(view);
     put_restoring_plan(&mirror, "demo", 5);
     assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);

@@ -148,6 +148,23 @@ static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
     assert_false(decision.gives_up_checkpoint);
 }
 
+/* Without it the job would wait for the operator, and then begin at step 0. */
+static void nor_where_all_others_are_damaged(void **state)
+{
+    (void)state;
+    view.checkpoint.damaged_count = 1;
+    try_until_given_up();
+    assert_false(decision.gives_up_checkpoint);
+}
+
+static void unless_another_that_was_given_up_has_its_turn_again(void **state)
+{
+    (void)state;
+    view.checkpoint.damaged_count = view.checkpoint.given_up_count = 1;
+    try_until_given_up();
+    assert_true(decision.gives_up_checkpoint);
+}
+
 /* The leader decides only when etcd is back. */
 static void nor_for_what_was_found_out_long_ago(void **state)
 {
@@ -208,6 +225,33 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
 }
 
+static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        reports[i].worker_count = 0;
+    view.plan = NULL;
+    view.checkpoint = (struct leader_checkpoint){.damaged_count = 2, .given_up_count = 1};
+    snprintf(view.checkpoint.damaged, sizeof(view.checkpoint.damaged), "step 14: chunk 3 is bad");
+    decide();
+    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_true(decision.takes_back_checkpoints);
+    assert_false(decision.misses_checkpoint);
+    assert_non_null(strstr(decision.text, "are tried again (step 14: chunk 3 is bad)"));
+
+    view.checkpoint = (struct leader_checkpoint){.given_up_count = 1};
+    snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node b: it has a part");
+    decide();
+    assert_true(decision.takes_back_checkpoints);
+    assert_non_null(strstr(decision.text, "are tried again (node b: it has a part)"));
+
+    view.checkpoint = (struct leader_checkpoint){.given_up_count = 1}; /* for step 0 */
+    decide();
+    assert_false(decision.takes_back_checkpoints);
+    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -219,9 +263,12 @@ int main(void)
         TEST(one_that_nobody_can_read_is_given_up),
         TEST(not_sooner_than_what_follows_would_be_computed_again),
         TEST(nor_where_there_is_nothing_else_but_what_is_away),
+        TEST(nor_where_all_others_are_damaged),
+        TEST(unless_another_that_was_given_up_has_its_turn_again),
         TEST(nor_for_what_was_found_out_long_ago),
         TEST(nor_where_it_was_not_the_checkpoint_that_failed),
         TEST(damaged_checkpoints_alone_ask_the_operator),
+        TEST(what_was_given_up_is_taken_back_when_nothing_else_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
