@@ -179,8 +179,7 @@ static void fill_buffers(const struct device_rig *rig)
     philox_fill_normal(philox_key_make(1, 1), 0, 0.0f, 1.0f, values, rig->elements);
     for (unsigned i = 0; i < 4; i++)
         rig->kernel->upload(rig->device, rig->f32[i], values, rig->elements * sizeof(*values));
-    rig->kernel->zero(rig->device, rig->f32[2],
-                      rig->elements * sizeof(*values)); /* AdamW moment */
+    rig->kernel->zero(rig->device, rig->f32[2], rig->elements * sizeof(*values)); /* AdamW moment */
     rig->kernel->weights(rig->device, rig->a, rig->f32[0], rig->elements);
     rig->kernel->weights(rig->device, rig->c, rig->f32[0], rig->elements);
     rig->kernel->upload(rig->device, rig->tokens, tokens, rig->rows * sizeof(*tokens));

@@ -301,7 +301,8 @@ static int give_partition(struct search *search, struct candidate *candidate,
 }
 
 /* Frozen units count: they are never computed again, and yet a stage that recomputes keeps less of
- * them. A job whose frozen layers had no such way out would fit before a freeze and not after it. */
+ * them. A job whose frozen layers had no such way out would fit before a freeze and not after it.
+ */
 static enum plan_recompute most_recomputation(const struct planner_input *input)
 {
     enum plan_recompute most = PLAN_RECOMPUTE_NONE;

@@ -14,8 +14,7 @@ extern "C" {
 #define CUDA_BACKEND_SYMBOL "firn_cuda_backend"
 
 struct cuda_backend {
-    size_t
-        table_size; /* sizeof(struct kernel) at build time: differs in another build */
+    size_t table_size; /* sizeof(struct kernel) at build time: differs in another build */
     const struct kernel *bf16, *tf32, *f32;
     /* "NVIDIA H200, cuBLASLt 130100, kernels 1": equal where results are equal. -ENODEV */
     int (*identity)(char *ret_text, size_t size, struct error *error);

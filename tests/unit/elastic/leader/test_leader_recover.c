@@ -648,34 +648,6 @@ static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 }
 
 /*
- * Node b is cut off from etcd, so its report is of the generation before. Node c has a new firnd,
- * which found no process of the donor there. The plan trains all the same: it has committed.
- */
-static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
-{
-    (void)state;
-    plan->planned = true;
-    plan->follows = 5;
-    plan->replica_count = plan->worker_count = 2;
-    plan->replica_first_lane[2] = LANES;
-    plan->donor_count = 1;
-    say(0, WORKER_RUNNING, 6, 9);
-    say(1, WORKER_RUNNING, 5, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    view.node_count = 3;
-    view.progress_generation = 6;
-    decide();
-    assert_int_not_equal(decision.state, JOB_RECOVERING);
-    view.progress_generation = 5;
-    view.checkpoint.generation = 6;
-    decide();
-    assert_int_not_equal(decision.state, JOB_RECOVERING);
-    view.checkpoint.generation = 5; /* no sign of a commit: the donor may be needed */
-    decide();
-    assert_int_equal(decision.state, JOB_RECOVERING);
-}
-
-/*
  * An earlier leader gave up the checkpoint of step 20, and the job has reached step 10 since: the
  * leader does not discard surviving state for an unreadable checkpoint.
  */
@@ -779,7 +751,6 @@ int main(void)
         TEST(one_that_stands_aside_is_no_failure),
         TEST(one_that_waits_for_links_gives_others_time_to_hear),
         TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
-        TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
         TEST(a_checkpoint_that_was_passed_is_not_gone_back_to),
         TEST(a_newer_checkpoint_counts_more_than_those_left_behind),
         TEST(a_donor_that_stayed_behind_contradicts_nobody),

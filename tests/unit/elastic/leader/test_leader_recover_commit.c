@@ -64,6 +64,34 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
     expect_published(12, 0);
 }
 
+/*
+ * Node b is cut off from etcd, so its report is of the generation before. Node c has a new firnd,
+ * which found no process of the donor there. The plan trains all the same: it has committed.
+ */
+static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
+{
+    (void)state;
+    plan->planned = true;
+    plan->follows = 5;
+    plan->replica_count = plan->worker_count = 2;
+    plan->replica_first_lane[2] = LANES;
+    plan->donor_count = 1;
+    say(0, WORKER_RUNNING, 6, 9);
+    say(1, WORKER_RUNNING, 5, 0);
+    say(2, WORKER_DEAD, 5, 0);
+    view.node_count = 3;
+    view.progress_generation = 6;
+    decide();
+    assert_int_not_equal(decision.state, JOB_RECOVERING);
+    view.progress_generation = 5;
+    view.checkpoint.generation = 6;
+    decide();
+    assert_int_not_equal(decision.state, JOB_RECOVERING);
+    view.checkpoint.generation = 5; /* no sign of a commit: the donor may be needed */
+    decide();
+    assert_int_equal(decision.state, JOB_RECOVERING);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -72,6 +100,7 @@ int main(void)
         TEST(a_commit_that_was_ordered_is_never_taken_back),
         TEST(a_commit_that_all_have_obeyed_is_not_ordered_again),
         TEST(a_commit_that_the_others_have_left_behind_is_not_ordered_again),
+        TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
