@@ -47,12 +47,12 @@ mkdir -p "$dir"
 
 title 'A cluster: etcd and three firnd with two slots each'
 cat <<'END'
-Each slot offers 17 MiB to the planner, like a device that is too small for the model: so the job must
+Each slot offers 19 MiB to the planner, like a device that is too small for the model: so the job must
 begin as a pipeline. (It is what plans count with; nothing limits the processes. The plan shows the memory
 of whole processes; slots as small as these have to hold only the tensors.)
 
 END
-firnctl local up --dir "$dir/cluster" --nodes 3 --slots 2 --memory 17
+firnctl local up --dir "$dir/cluster" --nodes 3 --slots 2 --memory 19
 use cluster
 
 title 'The plan'
