@@ -132,6 +132,23 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
     }
 }
 
+/* Is a checkpoint between @after and @before still being written, or was it left unfinished? */
+static bool has_part_between(const char *folder, uint64_t after, uint64_t before)
+{
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return false;
+    bool found = false;
+    const struct dirent *entry;
+    while (!found && (entry = readdir(directory))) {
+        uint64_t step;
+        found =
+            folder_classify(entry->d_name, &step) == FOLDER_PART && step > after && step < before;
+    }
+    closedir(directory);
+    return found;
+}
+
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest)
 {
@@ -140,6 +157,10 @@ int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER
         return status;
     uint64_t newest = ret_manifest->step;
     manifest_done(ret_manifest);
+    /* The last checkpoint of a generation may begin while the coordinator commits the one before,
+     * which shares files with the checkpoint that would be chosen below. */
+    if (has_part_between(folder, newest, step))
+        return -ENOENT;
     status = folder_newest_before(folder, newest, ret_path, ret_manifest);
     if (status == 0 && checkpoint_damaged(ret_path)) {
         manifest_done(ret_manifest);

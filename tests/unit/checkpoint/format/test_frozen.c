@@ -118,6 +118,22 @@ static void nothing_is_shared_with_a_damaged_one(void **state)
     assert_true(same_file(bench, 0, 2, 4));
 }
 
+/* Step 4 shares with step 2, which step 5 would choose as well while step 4 is not committed. */
+static void nothing_is_shared_while_the_one_before_is_written(void **state)
+{
+    const struct workbench *bench = *state;
+    char part[FOLDER_PATH_SIZE];
+    save(bench, 2, 1);
+    save(bench, 3, 1);
+    checkpoint_part_path(bench->folder, 4, 1, part);
+    assert_int_equal(mkdir(part, 0755), 0);
+    save(bench, 5, 1);
+    assert_false(same_file(bench, 0, 2, 5));
+    assert_int_equal(rmdir(part), 0);
+    save(bench, 6, 1);
+    assert_true(same_file(bench, 0, 3, 6));
+}
+
 static void the_digest_does_not_see_links(void **state)
 {
     const struct workbench *bench = *state;
@@ -294,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(written_twice_and_linked_on_any_layout),
         TEST(nothing_is_shared_with_a_damaged_one),
+        TEST(nothing_is_shared_while_the_one_before_is_written),
         TEST(the_digest_does_not_see_links),
         TEST(retention_loses_nothing),
         TEST(a_copied_folder_is_whole),
