@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/format/folder_marks.h"
@@ -149,6 +150,48 @@ static bool has_part_between(const char *folder, uint64_t after, uint64_t before
     return found;
 }
 
+static bool file_status(const char *directory, const char *name, struct stat *ret_status)
+{
+    char path[FOLDER_FILE_SIZE];
+    folder_file_path(directory, name, path);
+    return stat(path, ret_status) == 0;
+}
+
+static bool share_a_file(const char *path, const struct manifest *manifest, const char *other)
+{
+    struct stat file, twin;
+    for (size_t i = 0; i < manifest->file_count; i++) {
+        const char *name = manifest->files[i].name;
+        if (file_status(path, name, &file) && file.st_nlink > 1 &&
+            file_status(other, name, &twin) && file.st_ino == twin.st_ino &&
+            file.st_dev == twin.st_dev)
+            return true;
+    }
+    return false;
+}
+
+/* A checkpoint that was still being written when damage was found gets its mark only when it is
+ * read back itself. Until then its hard links tell. */
+static bool shares_with_damaged(const char *folder, const char *path,
+                                const struct manifest *manifest)
+{
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return false;
+    bool found = false;
+    const struct dirent *entry;
+    while (!found && (entry = readdir(directory))) {
+        char other[FOLDER_PATH_SIZE];
+        uint64_t step;
+        if (folder_classify(entry->d_name, &step) != FOLDER_COMPLETE)
+            continue;
+        checkpoint_path(folder, step, other);
+        found = checkpoint_damaged(other) && share_a_file(path, manifest, other);
+    }
+    closedir(directory);
+    return found;
+}
+
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest)
 {
@@ -162,7 +205,8 @@ int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER
     if (has_part_between(folder, newest, step))
         return -ENOENT;
     status = folder_newest_before(folder, newest, ret_path, ret_manifest);
-    if (status == 0 && checkpoint_damaged(ret_path)) {
+    if (status == 0 &&
+        (checkpoint_damaged(ret_path) || shares_with_damaged(folder, ret_path, ret_manifest))) {
         manifest_done(ret_manifest);
         status = -ENOENT;
     }

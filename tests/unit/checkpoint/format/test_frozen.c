@@ -118,6 +118,23 @@ static void nothing_is_shared_with_a_damaged_one(void **state)
     assert_true(same_file(bench, 0, 2, 4));
 }
 
+/* The damage of step 1 is found after step 3 has linked its files and before step 3 is read. */
+static void nothing_is_shared_with_a_twin_of_a_damaged_one(void **state)
+{
+    const struct workbench *bench = *state;
+    struct error error = {0};
+    char path[FOLDER_PATH_SIZE];
+    for (uint64_t step = 1; step <= 4; step++)
+        save(bench, step, 1);
+    assert_true(same_file(bench, 0, 1, 3));
+    checkpoint_path(bench->folder, 1, path);
+    assert_int_equal(checkpoint_mark_damaged(path, &error), 0);
+    save(bench, 5, 1);
+    save(bench, 6, 1);
+    assert_false(same_file(bench, 0, 3, 5));
+    assert_true(same_file(bench, 0, 4, 6));
+}
+
 /* Step 4 shares with step 2, which step 5 would choose as well while step 4 is not committed. */
 static void nothing_is_shared_while_the_one_before_is_written(void **state)
 {
@@ -310,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(written_twice_and_linked_on_any_layout),
         TEST(nothing_is_shared_with_a_damaged_one),
+        TEST(nothing_is_shared_with_a_twin_of_a_damaged_one),
         TEST(nothing_is_shared_while_the_one_before_is_written),
         TEST(the_digest_does_not_see_links),
         TEST(retention_loses_nothing),
