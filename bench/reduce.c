@@ -161,7 +161,7 @@ static void open_mesh(struct replica *replica)
                                    .listener = world->listeners[replica->rank],
                                    .failure_timeout_ns = 10 * NS_PER_SECOND,
                                    .checksums = world->checksums,
-                                   .connect_deadline_ns = clock_monotonic_ns() + OPEN_NS};
+                                   .connect_timeout_ns = OPEN_NS};
     struct error error = {0};
 
     for (unsigned i = 0; i < world->replicas; i++) {

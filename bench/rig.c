@@ -109,8 +109,7 @@ static void open_mesh(struct rig *rig)
 {
     struct mesh_options options = {.generation = 1,
                                    .failure_timeout_ns = 10 * NS_PER_SECOND,
-                                   .connect_deadline_ns =
-                                       clock_monotonic_ns() + 10 * NS_PER_SECOND};
+                                   .connect_timeout_ns = 10 * NS_PER_SECOND};
     struct error error = {0};
 
     snprintf(options.job, sizeof(options.job), "%s", rig->spec.name);

@@ -215,7 +215,7 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     mesh->listener = options->listener;
     mesh->cancel = cancel;
     mesh->failure_timeout_ns = options->failure_timeout_ns;
-    mesh->connect_deadline_ns = options->connect_deadline_ns;
+    mesh->connect_timeout_ns = options->connect_timeout_ns;
     mesh->patient = options->patient;
     mesh->any_address = options->any_address;
     mesh->epoll = mesh->wake = -1;

@@ -98,7 +98,8 @@ struct mesh {
     unsigned peer_count;
     int listener, cancel; /* borrowed */
     bool patient, any_address;
-    uint64_t failure_timeout_ns, connect_deadline_ns;
+    uint64_t failure_timeout_ns, connect_timeout_ns;
+    uint64_t connect_deadline_ns; /* UINT64_MAX: no peer that joins later is linked yet */
 
     int epoll, wake;
     pthread_t thread;

@@ -22,6 +22,11 @@
  * connection of the same rank. While a mesh is open the backlog is kept short, so that the next
  * generation's connectors find room in it.
  *
+ * A peer that joins later trains in the generation before, and its step may take half an hour.
+ * Connections to it wait in its backlog. They are renewed seldom, so that the backlog is not full
+ * of abandoned ones when the peer comes. The limit of the wait begins with the first link to such a
+ * peer, because all of them switch after the same step.
+ *
  * A host that answers no attempt at all, not even by a refusal, is not waited for until the
  * deadline: a kernel answers at once, even if its worker is busy, so the host is dead or behind a
  * netsplit. The peers that learn of it by a FAULT may have begun a little later, so they list ranks
@@ -89,9 +94,16 @@ static void list_unreached(struct mesh *mesh)
             list->ranks[list->count++] = mesh->peers[i].options.rank;
 }
 
-/* Return the deadline of one attempt: many attempts must fit into the remaining time. */
-static uint64_t attempt_deadline_ns(const struct mesh *mesh)
+static bool waits_for_switch(const struct mesh *mesh)
 {
+    return mesh->connect_deadline_ns == UINT64_MAX;
+}
+
+/* Return the deadline of one attempt: many attempts must fit into the remaining time. */
+static uint64_t attempt_deadline_ns(const struct mesh *mesh, const struct peer *peer)
+{
+    if (peer->options.joins_later && waits_for_switch(mesh))
+        return mesh->now_ns + TIMEOUTS_LATE_ATTEMPT * mesh->failure_timeout_ns;
     uint64_t left_ns =
         mesh->connect_deadline_ns > mesh->now_ns ? mesh->connect_deadline_ns - mesh->now_ns : 0;
     return mesh->now_ns + MIN(MAX(left_ns / 4, (uint64_t)ATTEMPT_MIN_NS), (uint64_t)ATTEMPT_MAX_NS);
@@ -166,6 +178,7 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
 
 void rendezvous_begin(struct mesh *mesh)
 {
+    mesh->connect_deadline_ns = mesh->now_ns + mesh->connect_timeout_ns;
     mesh->identity.expects = expects;
     mesh->identity.context = mesh;
     listen_again(mesh);
@@ -177,6 +190,8 @@ void rendezvous_begin(struct mesh *mesh)
         mesh->peers[i].host = tcp_host_of(mesh->peers[i].options.address);
         mesh->peers[i].retry_ns = mesh->now_ns;
         mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
+        if (mesh->peers[i].options.joins_later)
+            mesh->connect_deadline_ns = UINT64_MAX;
     }
 }
 
@@ -322,7 +337,7 @@ static void connect_peer(struct peer *peer)
         return;
     }
     connection->state = CONNECTION_CONNECTING;
-    connection->deadline_ns = attempt_deadline_ns(mesh);
+    connection->deadline_ns = attempt_deadline_ns(mesh, peer);
     peer->connection = connection;
 }
 
@@ -354,9 +369,12 @@ static void forget_link(struct peer *peer)
 /* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
 void rendezvous_ready(struct peer *peer)
 {
+    struct mesh *mesh = peer->mesh;
     if (!peer->up)
-        peer->mesh->up_count++;
+        mesh->up_count++;
     peer->up = true;
+    if (peer->options.joins_later && waits_for_switch(mesh))
+        mesh->connect_deadline_ns = mesh->now_ns + mesh->connect_timeout_ns;
 }
 
 /* Accept only sealed frames from here on. */

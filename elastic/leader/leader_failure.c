@@ -62,8 +62,8 @@ static bool member_failed(const struct leader_context *context, const struct ros
     const struct plan *plan = context->view->plan;
     bool empty = plan->worker_count == 0;
     if (roster_is_worker(roster, member))
-        return (member->seat == SEAT_BROKEN && !fails_the_change_alone(context, member)) ||
-               member->seat == SEAT_LOST;
+        return (member->seat == SEAT_BROKEN || member->seat == SEAT_LOST) &&
+               !fails_the_change_alone(context, member);
     /* A donor or a leaving worker matters until the new generation runs. */
     if (has_begun(context) || (empty && !plan->planned))
         return false;

@@ -2,8 +2,9 @@
  * Problem: a planned change begins when every worker of the running generation that the change
  * needs has heard of it. When the firnd of one of these workers dies just then, the worker cannot
  * hear: training goes on in the generation before, and this change, and every later one, waits for
- * that firnd. New workers that the change has started wait for its links for a while, and give up:
- * then the change cannot begin any more, though nothing is lost.
+ * that firnd. New workers that the change has started wait for as long as the running generation
+ * computes its step. One of them may die, or find that a host does not answer: then the change
+ * cannot begin any more, though nothing is lost.
  *
  * Design: the leader publishes another plan in its place. The plan of the running generation is
  * gone from etcd, so the new plan is made from the workers' own reports: each worker's generation
@@ -68,8 +69,11 @@ uint64_t leader_running_generation(const struct leader_context *context)
 
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
 {
-    return context->view->plan->planned && member->seat == SEAT_BROKEN &&
-           !roster_has_state(member) && roster_is_worker(&context->roster, member);
+    const struct plan *plan = context->view->plan;
+    return plan->planned && roster_is_worker(&context->roster, member) &&
+           plan->workers[member->rank].instance == 0 &&
+           (member->seat == SEAT_LOST ||
+            (member->seat == SEAT_BROKEN && !roster_has_state(member)));
 }
 
 static bool somebody_gave_up(const struct leader_context *context)
@@ -169,7 +173,7 @@ static void explain(const struct leader_context *context, const char *gone, stru
                  held_up, layout);
     else if (somebody_gave_up(context))
         snprintf(plan->reason_text, sizeof(plan->reason_text),
-                 "new workers gave up waiting for generation %llu: %s instead", held_up, layout);
+                 "a new worker of generation %llu is gone: %s instead", held_up, layout);
     else
         snprintf(plan->reason_text, sizeof(plan->reason_text),
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);

@@ -18,6 +18,7 @@
 #include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_notices.h"
+#include "sim/sim_scale.h"
 #include "sim/sim_stragglers.h"
 
 #define LOOK_NS          NS_PER_SECOND
@@ -81,6 +82,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_KEPT_DISPUTED] = "kept-disputed",
     [BUG_WRONG_VERDICT] = "wrong-verdict",
     [BUG_HASTY_LEADER] = "hasty-leader",
+    [BUG_HASTY_NEWCOMER] = "hasty-newcomer",
 };
 
 static void describe_job(struct sim *sim)
@@ -268,6 +270,7 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     sim_notices_draw(sim);
     sim_bits_draw(sim);
     sim_input_draw(sim);
+    sim_scale_draw(sim);
     draw_versions(sim);
     surround(sim);
     add_nodes(sim);

@@ -10,6 +10,7 @@
 #include "sim/sim_folders.h"
 #include "sim/sim_input.h"
 #include "sim/sim_node.h"
+#include "sim/sim_scale.h"
 
 #define TRIED_NS (8 * SIM_FAILURE_TIMEOUT) /* at least, per unreadable checkpoint */
 #define READING_NS                                                                                 \
@@ -472,12 +473,17 @@ void sim_check_node_died(struct sim *sim)
 #define SETTLED_NS      (10 * NS_PER_SECOND) /* since the last disturbance */
 #define STEP_MAX_NS     (2 * NS_PER_SECOND)  /* undisturbed, a switch of layouts included */
 
+static uint64_t step_max_ns(const struct sim *sim)
+{
+    return STEP_MAX_NS + sim_scale_beyond_ns(sim);
+}
+
 void sim_check_outage_begins(struct sim *sim)
 {
     struct sim_faults *faults = sim->faults;
     bool settled = faults->disturbing == 0 && !sim->store->down &&
                    (faults->disturbed_ns == 0 || faults->disturbed_ns + SETTLED_NS < sim->now_ns) &&
-                   sim->check->committed_ns + STEP_MAX_NS > sim->now_ns;
+                   sim->check->committed_ns + step_max_ns(sim) > sim->now_ns;
     faults->outage_ns = settled ? sim->now_ns : 0;
 }
 
@@ -510,7 +516,7 @@ void sim_check_outage_ends(struct sim *sim)
         sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) ||
         check->committed_step == sim->spec.train.steps)
         return;
-    if (check->committed_ns + STEP_MAX_NS < sim->now_ns)
+    if (check->committed_ns + step_max_ns(sim) < sim->now_ns)
         sim_fail(sim, "without etcd no step was committed for %.1f s (step %llu)",
                  (double)(sim->now_ns - check->committed_ns) / 1e9,
                  (unsigned long long)check->committed_step);
@@ -545,7 +551,7 @@ static void check_owners(struct sim *sim)
 {
     const struct sim_check *check = sim->check;
     if (check->generation_ns + QUIET_NS > sim->now_ns ||
-        check->committed_ns + STEP_MAX_NS < sim->now_ns ||
+        check->committed_ns + step_max_ns(sim) < sim->now_ns ||
         check->generation != check->committing_generation ||
         check->committed_step == sim->spec.train.steps)
         return;
@@ -559,7 +565,8 @@ static void check_owners(struct sim *sim)
  * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
-    return sim_cuts_pairs_apart(sim) ? 3 * STALL_MAX_NS : STALL_MAX_NS;
+    uint64_t once_ns = STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim);
+    return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }
 
 static unsigned slots_out(const struct sim *sim)
@@ -597,15 +604,17 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
     uint64_t last_ns = MAX(check->committed_ns, calm_since_ns);
     if (is_complete(sim))
         return true;
-    if (sim->now_ns > calm_since_ns + QUIET_NS)
+    if (sim->now_ns > calm_since_ns + QUIET_NS) {
         check_owners(sim);
+        sim_check_idle(sim);
+    }
     check->longest_wait_ns = MAX(check->longest_wait_ns, sim->now_ns - last_ns);
     if (sim->now_ns > last_ns + stall_max_ns(sim))
         sim_fail(sim, "no step was committed for %llu s with all faults over (step %llu of %llu)",
                  (unsigned long long)(stall_max_ns(sim) / NS_PER_SECOND),
                  (unsigned long long)check->committed_step,
                  (unsigned long long)sim->spec.train.steps);
-    if (sim->now_ns > calm_since_ns + END_MAX_NS)
+    if (sim->now_ns > calm_since_ns + END_MAX_NS + sim->spec.train.steps * sim_scale_beyond_ns(sim))
         sim_fail(sim, "the job does not come to its end (step %llu of %llu)",
                  (unsigned long long)check->committed_step,
                  (unsigned long long)sim->spec.train.steps);

@@ -32,6 +32,11 @@ struct sim_pace {
     size_t count; /* all that ever were */
 };
 
+/* Since when the generation that commits has done without slots that would help. */
+struct sim_idle {
+    uint64_t generation, since_ns, commits;
+};
+
 struct sim_check {
     struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
     uint64_t record_digests[SIM_STEPS_MAX + 1];
@@ -70,6 +75,7 @@ struct sim_check {
         uint64_t generation, step, next;
     } announced[16];
     struct sim_pace pace;
+    struct sim_idle idle;
     unsigned memory_plans, disk_plans;
     unsigned unfenced; /* commits of a generation that was given away while out of reach */
 };
@@ -135,6 +141,8 @@ void sim_check_outage_begins(struct sim *sim);
 void sim_check_outage_ends(struct sim *sim);
 /** Check that a planned change has not waited too long for a node whose firnd is gone */
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
+/** sim_check_idle() - slots that would shorten the step are used; called with all faults over */
+void sim_check_idle(struct sim *sim);
 /** sim_check_pace() - a generation is about to be written, to be prepared or to be in force */
 void sim_check_pace(struct sim *sim);
 /** a transaction was carried out: records of checkpoints only go forward */

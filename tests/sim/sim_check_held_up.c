@@ -5,6 +5,7 @@
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_scale.h"
 
 /*
  * Sum the lease of a node, the leader's patience, the change itself (also where it begins as a
@@ -52,7 +53,7 @@ void sim_check_held_up(struct sim *sim, const struct sim_fault *fault)
     bool any_layout = sim->stages == 0 && sim->slot_memory == 0;
     if (!is_alone(sim, fault) || !any_layout || !can_do_without(sim, fault) ||
         check->generation == check->committing_generation ||
-        check->generation_ns + ON_ITS_WAY_NS > sim->now_ns ||
+        check->generation_ns + ON_ITS_WAY_NS + sim_scale_beyond_ns(sim) > sim->now_ns ||
         check->committed_step == sim->spec.train.steps)
         return;
     sim_fail(sim, "generation %llu has waited for %.0f s for node %s, whose firnd is gone",

@@ -11,6 +11,7 @@
 
 #define BACKOFF_MIN_NS (10 * NS_PER_MS)
 #define BACKOFF_MAX_NS (200 * NS_PER_MS)
+#define OPEN_NS        (TIMEOUTS_LINKS_OPEN * SIM_FAILURE_TIMEOUT)
 #define HOLD_BACK_NS   (50 * NS_PER_MS) /* until a cut link is tried again */
 
 enum packet_type { PACKET_MESSAGE, PACKET_FAULT, PACKET_BYE, PACKET_RESET };
@@ -361,6 +362,10 @@ static void attach(struct sim_peer *peer, struct sim_link *link, unsigned end)
     peer->end = end;
     peer->left = false;
     peer->heard_ns = link->sim->now_ns;
+    if (peer->joins_later && peer->mesh->waits_for_switch) {
+        peer->mesh->waits_for_switch = false;
+        peer->mesh->deadline_ns = link->sim->now_ns + OPEN_NS;
+    }
     link->ends[end] = peer->mesh;
     link->workers[end] = peer->mesh->worker;
 }
@@ -455,7 +460,8 @@ static void tick(void *context)
     mesh->tick = NULL;
     mesh->ticked_ns = sim->now_ns;
     if (mesh->state == SIM_MESH_OPENING &&
-        (sim->now_ns >= mesh->deadline_ns || (!mesh->patient && somebody_is_unreached(mesh)))) {
+        ((!mesh->waits_for_switch && sim->now_ns >= mesh->deadline_ns) ||
+         (!mesh->patient && somebody_is_unreached(mesh)))) {
         sim_mesh_fail(mesh, -ETIMEDOUT);
         return;
     }
@@ -497,14 +503,18 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *pla
     mesh->peer_count = plan_peers(plan, rank, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = plan->patient;
-    mesh->deadline_ns = sim->now_ns + TIMEOUTS_LINKS_OPEN * SIM_FAILURE_TIMEOUT;
+    mesh->deadline_ns = sim->now_ns + OPEN_NS;
+    bool newcomer =
+        plan->planned && plan->workers[rank].instance == 0 && sim->bug != BUG_HASTY_NEWCOMER;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->workers[ranks[i]];
         mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
                                            .node = sim_node_index(sim, at->node),
                                            .slot = at->slot,
+                                           .joins_later = newcomer && at->instance != 0,
                                            .mesh = mesh};
+        mesh->waits_for_switch = mesh->waits_for_switch || mesh->peers[i].joins_later;
     }
     worker->mesh = mesh;
     for (unsigned i = 0; i < mesh->peer_count; i++)

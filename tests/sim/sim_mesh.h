@@ -75,7 +75,8 @@ struct sim_peer {
     struct sim_link *link;
     unsigned end; /* mine of the link */
     bool left;
-    bool answered; /* its host did, while links are made */
+    bool answered;    /* its host did, while links are made */
+    bool joins_later; /* as comm/mesh/mesh.h has it */
     uint64_t heard_ns, backoff_ns;
     struct sim_event *attempt;
     struct sim_mesh *mesh;
@@ -89,8 +90,9 @@ struct sim_mesh {
     unsigned rank, peer_count;
     struct sim_peer peers[SIM_PEERS_MAX];
     enum sim_mesh_state state;
-    int result;   /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
-    bool patient; /* as comm/mesh/mesh.h has it */
+    int result;            /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
+    bool patient;          /* as comm/mesh/mesh.h has it */
+    bool waits_for_switch; /* until a peer that joins later is linked: there is no deadline */
     uint64_t deadline_ns, ticked_ns;
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;

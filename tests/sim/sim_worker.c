@@ -165,6 +165,16 @@ static void break_off(struct sim_worker *worker)
                       worker->mesh->state == SIM_MESH_OPENING ? -ECANCELED : -ECONNRESET);
 }
 
+/* Another planned change replaces the one whose switch a newcomer waits for. */
+static void announce(struct sim_worker *worker, uint64_t generation)
+{
+    worker->announced = generation;
+    bool newcomer =
+        worker->plan && worker->plan->planned && worker->plan->workers[worker->rank].instance == 0;
+    if (newcomer && worker->mesh && worker->mesh->state == SIM_MESH_OPENING)
+        sim_mesh_fail(worker->mesh, -ECANCELED);
+}
+
 /* On the control thread. */
 static void observe(struct sim_worker *worker, const struct sim_order *order)
 {
@@ -179,7 +189,7 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
         if (order->plan->generation <= worker->generation)
             return;
         if (order->plan->planned && !order->plan->breaks_off)
-            worker->announced = order->plan->generation;
+            announce(worker, order->plan->generation);
         else
             break_off(worker);
     } else if (order->type == CONTROL_PREPARE) {
@@ -422,7 +432,8 @@ static void open_links(struct sim_worker *worker)
 {
     worker->cancelled = false;
     worker_messages(worker);
-    if (worker->stopping || (worker->pending && !worker->pending->planned)) {
+    bool newcomer = worker->plan->planned && worker->plan->workers[worker->rank].instance == 0;
+    if (worker->stopping || (worker->pending && (newcomer || !worker->pending->planned))) {
         worker_broken(worker, -ECANCELED);
         return;
     }

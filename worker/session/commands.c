@@ -47,6 +47,14 @@ static bool is_newer(const struct trainer *trainer, const struct plan *plan)
     return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
 }
 
+/* Another planned change replaces the one whose switch the main thread waits for. */
+static void announce(struct trainer *trainer, uint64_t generation)
+{
+    __atomic_store_n(&trainer->announced, generation, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&trainer->waits_for_switch, __ATOMIC_ACQUIRE))
+        wake_main(trainer);
+}
+
 void commands_observe(void *context, const struct control_message *message)
 {
     struct trainer *trainer = context;
@@ -64,7 +72,7 @@ void commands_observe(void *context, const struct control_message *message)
         else if (message->plan->breaks_off)
             break_off(trainer, "rank 0 cannot hear of the generation that follows");
         else
-            __atomic_store_n(&trainer->announced, message->plan->generation, __ATOMIC_RELEASE);
+            announce(trainer, message->plan->generation);
     } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
         wake_main(trainer); /* stop waiting for the links of the current plan */
     }

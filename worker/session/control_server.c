@@ -125,12 +125,13 @@ static bool answers_kept(const struct control_server *server, const struct contr
            message->checkpoint.generation == server->kept_generation;
 }
 
-/* Take ownership of the message, unless the queue is full. */
+/* Take ownership of the message, unless the queue is full. The observer runs with the lock held: a
+ * main thread that it wakes finds the message in the queue. */
 static bool enqueue(struct control_server *server, struct control_message *message)
 {
+    pthread_mutex_lock(&server->lock);
     if (server->observer)
         server->observer(server->context, message);
-    pthread_mutex_lock(&server->lock);
     bool taken = server->queued < QUEUE_MAX;
     if (taken && answers_kept(server, message))
         server->kept[KEPT_CHECKPOINT].size_bytes = 0;

@@ -233,6 +233,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
 {
     const struct plan *plan = trainer->plan;
     unsigned total = plan->worker_count + plan->donor_count;
+    bool newcomer = plan->planned && plan->workers[rank].instance == 0;
     AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
     AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
     struct mesh_options options = {
@@ -246,8 +247,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec),
-        .connect_deadline_ns =
-            clock_monotonic_ns() +
+        .connect_timeout_ns =
             start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
     };
     struct mesh *mesh;
@@ -261,6 +261,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         const struct plan_worker *worker = &plan->workers[ranks[i]];
         peers[i].rank = ranks[i];
         peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
+        peers[i].joins_later = newcomer && worker->instance != 0;
         snprintf(peers[i].name, sizeof(peers[i].name), "%s/%u", worker->node, worker->slot);
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }
@@ -268,12 +269,15 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
     if (!plan_key_bytes(plan->key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
+    __atomic_store_n(&trainer->waits_for_switch, newcomer, __ATOMIC_RELEASE);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    if (commands_stopping(trainer) || (trainer->pending && !trainer->pending->planned))
-        return -ECANCELED;
-    status = mesh_open(&options, trainer->cancel, &mesh, error);
+    bool replaced = trainer->pending && (newcomer || !trainer->pending->planned);
+    status = commands_stopping(trainer) || replaced
+                 ? -ECANCELED
+                 : mesh_open(&options, trainer->cancel, &mesh, error);
+    __atomic_store_n(&trainer->waits_for_switch, false, __ATOMIC_RELEASE);
     if (!status)
         set_mesh(trainer, mesh);
     return status;

@@ -89,6 +89,7 @@ struct trainer {
     bool stopping;
     uint64_t generation;      /* of plan */
     uint64_t announced;       /* the newest planned generation that firnd has announced */
+    bool waits_for_switch;    /* the main thread waits for workers that still compute their step */
     uint64_t held_generation; /* firnd forbids commits of generations up to this one; 0: none */
 };
 

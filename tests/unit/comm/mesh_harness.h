@@ -79,7 +79,7 @@ static inline struct mesh_options world_options(const struct world *world, unsig
         .unexpected_max_bytes = world->unexpected_max_bytes,
         .checksums = world_checksums,
         .any_address = world->any_address,
-        .connect_deadline_ns = clock_monotonic_ns() + world->open_ns,
+        .connect_timeout_ns = world->open_ns,
     };
     memcpy(options.key, world->key, sizeof(options.key));
     for (unsigned i = 0; i < world->count; i++) {

@@ -1,0 +1,11 @@
+/* The time scale of a history. */
+#pragma once
+
+#include "sim/sim.h"
+
+/** sim_scale_draw() - draw how long a step takes, in some histories from the whole range */
+void sim_scale_draw(struct sim *sim);
+
+/** sim_scale_beyond_ns() - return how much longer than in most histories a step may take: a
+ * pipeline has at most a stage for each unit. 0: not longer */
+uint64_t sim_scale_beyond_ns(const struct sim *sim);
