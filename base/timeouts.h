@@ -22,7 +22,7 @@ enum timeouts {
     TIMEOUTS_WORKER_JOINED = 4,    /* a worker that dies sooner counts as dead at its start */
     TIMEOUTS_WORKER_LEFT_OUT = 20, /* a stuck worker that the plan left out keeps its state */
     TIMEOUTS_ANNOUNCED_PLAN = 8,   /* a plan that a commit announced arrives */
-    TIMEOUTS_DATA_REPORT = 2,      /* between two reports of a worker that reads data */
+    TIMEOUTS_START_REPORT = 2,     /* between two reports of a worker that starts */
 
     /* ---- the leader's patience ---- */
     TIMEOUTS_PREPARE = 20,              /* new workers of a planned change are prepared */
@@ -54,7 +54,8 @@ TIMEOUTS_ORDER(UNREACHED, SILENT_WORKER); /* what is unreached is known when the
 TIMEOUTS_ORDER(UNREACHED, LINKS_OPEN);
 TIMEOUTS_ORDER(CARRIER_JOIN, CARRIER_MOVE);
 TIMEOUTS_ORDER(ANNOUNCED_PLAN, PREPARE);
-TIMEOUTS_ORDER(DATA_REPORT, SILENT_WORKER); /* a worker that reads data is never silent */
+TIMEOUTS_ORDER(START_REPORT, SILENT_WORKER); /* a worker that starts is never silent */
+TIMEOUTS_ORDER(START_REPORT, PREPARE);
 TIMEOUTS_ORDER(WORKER_JOINED, WORKER_START);
 TIMEOUTS_ORDER(SILENT_WORKER, WORKER_LEFT_OUT); /* its state outlasts the decision without it */
 TIMEOUTS_ORDER(UNHEARD_GONE, UNHEARD_SILENT);

@@ -51,7 +51,8 @@ int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER
  * folder_shared_before() - find the checkpoint with which a checkpoint of @step may share files:
  * the second newest before it, so that a block that rots is in every other checkpoint at most.
  * Never one that is marked as damaged or has a file in common with one that is, and none while the
- * checkpoint before @step is still being written, which may share the same files. Results as folder_newest_before()
+ * checkpoint before @step is still being written, which may share the same files. Results as
+ * folder_newest_before()
  */
 int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
                          struct manifest *ret_manifest) CHECK_RESULT;

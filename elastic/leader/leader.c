@@ -18,7 +18,7 @@
 
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
-#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/leader/leader_supersede.h"
 
@@ -232,7 +232,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     refresh_memory(view, memory);
     int status = roster_init(&context.roster, view);
     if (status == 0) {
-        leader_reading_note(&context);
+        leader_starting_note(&context);
         status = decide(&context);
     }
     if (status == 0 && decision.plan)

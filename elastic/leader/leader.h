@@ -131,7 +131,8 @@ struct leader_memory {
     uint64_t next_generation;  /* of the plan being prepared that next_seen_ns belongs to */
     uint64_t next_seen_ns;
     uint64_t published_ns;
-    uint64_t reading_mark, reading_ns; /* last progress of readers of data, and when it changed */
+    uint64_t starting_mark,
+        starting_ns; /* last progress of starting workers, and when it changed */
     uint64_t better_seen_ns;
     uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
     uint64_t away_seen_ns; /* since when the job waits for nodes with a newer checkpoint; 0: not */

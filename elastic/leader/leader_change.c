@@ -20,8 +20,8 @@
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
-#include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_slow.h"
+#include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"
@@ -408,7 +408,7 @@ static int supervise_next(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
-    uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->reading_ns);
+    uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->starting_ns);
     uint64_t due = since_ns + TIMEOUTS_PREPARE * view->failure_timeout_ns;
     unsigned missing = 0, hopeless = 0;
     for (unsigned rank = 0; rank < next->worker_count + next->donor_count; rank++) {
@@ -434,7 +434,7 @@ static int supervise_next(struct leader_context *context)
         leader_wake(context, due);
         leader_say(context, JOB_RUNNING, "prepares generation %llu: waits for %u new workers",
                    (unsigned long long)next->generation, missing);
-        leader_reading_say(context);
+        leader_starting_say(context);
     }
     return 0;
 }
@@ -448,7 +448,7 @@ int leader_change(struct leader_context *context)
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
                    view->plan->reason_text);
         leader_pair_loss_say(context);
-        leader_reading_say(context);
+        leader_starting_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
         if (!view->plan->planned && view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);

@@ -3,7 +3,7 @@
  * did not come up in its time.
  */
 #include "elastic/leader/leader_pair_loss.h"
-#include "elastic/leader/leader_reading.h"
+#include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 
 bool leader_start_timed_out(const struct leader_context *context)

@@ -18,8 +18,8 @@
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_patience.h"
-#include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_retry.h"
+#include "elastic/leader/leader_starting.h"
 
 /* List the workers that are lost: "b/1, c/0 and 2 more". */
 static void name_lost(const struct leader_context *context, char *text, size_t size)
@@ -228,17 +228,17 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     if (plan->worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
                                  "state is incomplete: the newest checkpoint counts");
-    char lost[120], why[224], reader[128];
+    char lost[120], why[224], starter[160];
     name_lost(context, lost, sizeof(lost));
-    const char *reading =
-        lost[0] != '\0' ? NULL : leader_reading_words(context, reader, sizeof(reader));
+    const char *starting =
+        lost[0] != '\0' ? NULL : leader_starting_words(context, starter, sizeof(starter));
     if (contradiction)
         snprintf(why, sizeof(why), "reports contradict each other (%.180s)", contradiction);
     else if (recovery->step > 0)
         snprintf(why, sizeof(why), "lost %s, only step %llu survives",
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
-    else if (reading)
-        snprintf(why, sizeof(why), "reading the training data has stopped (%.127s)", reading);
+    else if (starting)
+        snprintf(why, sizeof(why), "a start has stopped (%.159s)", starting);
     else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
         snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else

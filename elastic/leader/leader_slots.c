@@ -10,8 +10,8 @@
 #include "base/timeouts.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
-#include "elastic/leader/leader_reading.h"
 #include "elastic/leader/leader_slow.h"
+#include "elastic/leader/leader_starting.h"
 #include "elastic/planner/shadow_stages.h"
 #include "elastic/planner/start_time.h"
 
@@ -391,5 +391,5 @@ void leader_explain_wait(struct leader_context *context, enum job_state state,
                    leader_devices_min(view), usable_count, usable_count == 1 ? "is" : "are", why);
     explain_queue(context);
     explain_holders(context);
-    leader_reading_say(context);
+    leader_starting_say(context);
 }

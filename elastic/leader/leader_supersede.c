@@ -70,10 +70,11 @@ uint64_t leader_running_generation(const struct leader_context *context)
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
 {
     const struct plan *plan = context->view->plan;
-    return plan->planned && roster_is_worker(&context->roster, member) &&
-           plan->workers[member->rank].instance == 0 &&
-           (member->seat == SEAT_LOST ||
-            (member->seat == SEAT_BROKEN && !roster_has_state(member)));
+    if (!plan->planned || !roster_is_worker(&context->roster, member))
+        return false;
+    bool was_new = plan->workers[member->rank].instance == 0;
+    return member->seat == SEAT_BROKEN ? !roster_has_state(member)
+                                       : member->seat == SEAT_LOST && was_new;
 }
 
 static bool somebody_gave_up(const struct leader_context *context)

@@ -27,7 +27,7 @@ static const char *const causes[] = {
     [CAUSE_STATE_DISPUTED] = "state_disputed",
     [CAUSE_DIVERGED] = "diverged",
     [CAUSE_CRASHED] = "crashed",
-    [CAUSE_READING] = "reading",
+    [CAUSE_STARTS] = "reading",
     [CAUSE_LEFT_OUT] = "left_out",
 };
 

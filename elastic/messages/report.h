@@ -16,8 +16,8 @@
 #define REPORT_EXTRAS_MAX    16
 #define REPORT_RANGES_MAX    (2 + REPORT_EXTRAS_MAX) /* of units in one worker's memory */
 
-/* `text` of CAUSE_READING from a worker that waits for another worker to read */
-#define REPORT_WAITS_FOR_READER "waits for another worker of its node to read it"
+/* `text` of CAUSE_STARTS from a worker that waits for another worker to read */
+#define REPORT_WAITS_FOR_READER "waits for another worker of its node to read the training data"
 
 enum worker_phase {
     WORKER_STARTING, /* spawned, has not said hello */
@@ -43,7 +43,7 @@ enum worker_cause {
     CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, in every
                               layout, so the job is over */
     CAUSE_CRASHED,         /* bad: its processes died; the slot is tried again later */
-    CAUSE_READING,         /* starting: reads the training data; `text` has the progress */
+    CAUSE_STARTS,          /* starting, and progresses: `text` says how far */
     CAUSE_LEFT_OUT,        /* stuck: has obeyed a plan after a failure that leaves it out, and
                               keeps its state aside */
 };

@@ -94,7 +94,9 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
         status_report_send(trainer, WORKER_BAD, error.text); /* not a fault of the job */
         return;
     }
+    start_watch_begin(trainer->start_watch, trainer->generation, "takes its memory");
     reserve_memory(trainer, plan);
+    (void)start_watch_end(trainer->start_watch); /* PREPARED follows */
     trainer->prepared = plan->generation;
     status_report_send(trainer, WORKER_PREPARED, "");
 }

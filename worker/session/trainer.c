@@ -249,6 +249,15 @@ static int open_kernel(struct trainer *trainer, struct error *error)
     return 0;
 }
 
+static int open_device(struct trainer *trainer, struct error *error)
+{
+    start_watch_begin(trainer->start_watch, 0, "opens its device");
+    int status = open_kernel(trainer, error);
+    if (start_watch_end(trainer->start_watch) && !status)
+        status_report_send(trainer, WORKER_STARTING, "");
+    return status;
+}
+
 static int open_state(struct trainer *trainer, struct error *error)
 {
     const struct snapshot_options snapshots = {
@@ -286,7 +295,7 @@ struct data_reader {
 /* Rarely enough for etcd, and often enough that this worker does not count as hung. */
 static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
 {
-    uint64_t pause_ns = TIMEOUTS_DATA_REPORT * reader->trainer->options->failure_timeout_ns;
+    uint64_t pause_ns = TIMEOUTS_START_REPORT * reader->trainer->options->failure_timeout_ns;
 
     return now_ns >=
            (reader->told_ns ? reader->told_ns + pause_ns : reader->began_ns + pause_ns / 4);
@@ -302,12 +311,12 @@ static void tell_reading(void *context, uint64_t done_bytes, uint64_t total_byte
         return;
     reader->told_ns = now_ns;
     if (total_bytes)
-        snprintf(text, sizeof(text), "has read %s of %s", size_words(done_bytes, done),
-                 size_words(total_bytes, total));
+        snprintf(text, sizeof(text), "reads the training data: %s of %s",
+                 size_words(done_bytes, done), size_words(total_bytes, total));
     else
         snprintf(text, sizeof(text), "%s", REPORT_WAITS_FOR_READER);
-    log_info("the training data: this worker %s", text);
-    status_report_send_cause(reader->trainer, WORKER_STARTING, CAUSE_READING, text);
+    log_info("this worker %s", text);
+    status_report_send_cause(reader->trainer, WORKER_STARTING, CAUSE_STARTS, text);
 }
 
 static int open_data(struct trainer *trainer, struct error *error)
@@ -362,7 +371,7 @@ static int open_all(struct trainer *trainer, struct error *error)
     status_report_send(trainer, WORKER_STARTING, "");
     status = refused(trainer, load_spec(trainer, error), error);
     if (!status)
-        status = open_kernel(trainer, error);
+        status = open_device(trainer, error);
     return status ? status : refused(trainer, open_job(trainer, error), error);
 }
 
@@ -383,7 +392,10 @@ static int trainer_init(struct trainer *trainer, const struct worker_options *op
     /* From now on another firnd can find this process: it may survive the firnd that started it. */
     if (!status && prctl(PR_SET_PDEATHSIG, 0))
         status = error_set(error, -errno, "prctl: %s", strerror(errno));
-    return status;
+    if (status)
+        return status;
+    status = start_watch_new(options, trainer->instance, trainer->control, &trainer->start_watch);
+    return status ? error_set(error, status, "watching the start: %s", strerror(-status)) : 0;
 }
 
 static void trainer_done(struct trainer *trainer)
@@ -391,6 +403,7 @@ static void trainer_done(struct trainer *trainer)
     if (trainer->snapshot)
         generation_close(trainer);
     close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
+    start_watch_free(trainer->start_watch);
     control_server_stop(trainer->control);
     snapshot_free(trainer->snapshot);
     metrics_close(trainer->metrics);

@@ -34,6 +34,7 @@
 #include "worker/session/control_server.h"
 #include "worker/session/divergence.h"
 #include "worker/session/options.h"
+#include "worker/session/start_watch.h"
 #include "worker/state/footprint.h"
 #include "worker/step/engine.h"
 #include "worker/step/step_commit.h"
@@ -51,6 +52,7 @@ struct trainer {
     struct dataset *dataset;
     struct snapshot *snapshot;
     struct control_server *control;
+    struct start_watch *start_watch;
     struct metrics *metrics; /* this node's scribe only, else NULL */
     int listener, cancel;    /* cancel: an eventfd that interrupts mesh_open() */
     uint64_t instance;

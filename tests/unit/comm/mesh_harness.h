@@ -40,6 +40,7 @@ struct world {
     uint64_t unexpected_max_bytes;
     uint64_t shares[WORLD_MAX]; /* credit for other ranks' messages, by rank; 0: an even share */
     bool any_address;           /* of connections */
+    bool late[WORLD_MAX];       /* these ranks join later than the others */
     uint8_t key[MESH_KEY_SIZE];
     struct mesh *meshes[WORLD_MAX];
 };
@@ -86,7 +87,9 @@ static inline struct mesh_options world_options(const struct world *world, unsig
         if (i == rank || (world->chain && i + 1 != rank && rank + 1 != i))
             continue;
         struct mesh_peer *peer = &peers[options.peer_count++];
-        *peer = (struct mesh_peer){.rank = i, .unexpected_max_bytes = world->shares[i]};
+        *peer = (struct mesh_peer){.rank = i,
+                                   .unexpected_max_bytes = world->shares[i],
+                                   .joins_later = world->late[i] && !world->late[rank]};
         memcpy(peer->address, world->addresses[i], ADDRESS_SIZE);
         snprintf(peer->name, sizeof(peer->name), "%c/0", (char)('a' + (int)i));
     }

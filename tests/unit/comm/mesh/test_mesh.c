@@ -356,6 +356,57 @@ static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
     world_done(&world);
 }
 
+static void let_time_pass(uint64_t duration_ns)
+{
+    uint64_t until_ns = clock_monotonic_ns() + duration_ns;
+    while (clock_monotonic_ns() < until_ns)
+        usleep(1000);
+}
+
+/* Ranks 1 and 3 still compute the step of the generation before, longer than links may take. */
+static void those_who_join_later_are_waited_for(void **state)
+{
+    (void)state;
+    struct world world;
+    struct opener openers[4];
+    world_init(&world, 4);
+    world.open_ns = 100 * NS_PER_MS;
+    world.late[1] = world.late[3] = true;
+    opener_start(&openers[0], &world, 0);
+    opener_start(&openers[2], &world, 2);
+    let_time_pass(3 * world.open_ns);
+    world.open_ns = WORLD_OPEN_NS;
+    opener_start(&openers[1], &world, 1);
+    opener_start(&openers[3], &world, 3);
+    for (unsigned i = 0; i < 4; i++) {
+        if (opener_join(&openers[i]) < 0)
+            fail_msg("rank %u: %s", i, openers[i].error.text);
+        world.meshes[i] = openers[i].mesh;
+    }
+    world_close(&world);
+    world_done(&world);
+}
+
+/* Rank 3 does not switch with rank 1: from the first link on there is a limit. */
+static void one_that_does_not_join_with_the_others_is_missed(void **state)
+{
+    (void)state;
+    struct world world;
+    struct opener openers[3];
+    world_init(&world, 4);
+    world.open_ns = 200 * NS_PER_MS;
+    world.late[1] = world.late[3] = true;
+    for (unsigned i = 0; i < 3; i++)
+        opener_start(&openers[i], &world, i);
+    for (unsigned i = 0; i < 3; i++) {
+        int status = opener_join(&openers[i]);
+        assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
+        if (status == -ETIMEDOUT)
+            assert_non_null(strstr(openers[i].error.text, "(rank 3)"));
+    }
+    world_done(&world);
+}
+
 static void opening_can_be_cancelled(void **state)
 {
     (void)state;
@@ -467,6 +518,8 @@ int main(void)
         cmocka_unit_test(stale_connections_in_the_backlog_are_harmless),
         cmocka_unit_test(opening_ends_at_its_deadline_and_names_who_is_missing),
         cmocka_unit_test(a_host_that_gives_no_sign_of_life_is_named_soon),
+        cmocka_unit_test(those_who_join_later_are_waited_for),
+        cmocka_unit_test(one_that_does_not_join_with_the_others_is_missed),
         cmocka_unit_test(opening_can_be_cancelled),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(posting_is_checked),

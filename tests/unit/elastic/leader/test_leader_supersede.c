@@ -246,8 +246,8 @@ static void while_some_have_gone_on_nothing_is_known(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, teardown)
 
 /*
- * Generation 5 cannot reach the boundary yet, and c, which is new in 6, has waited for its whole
- * deadline.
+ * Generation 5 has not reached the boundary yet, and c, which is new in 6, finds that a host does
+ * not answer.
  */
 static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
 {
@@ -257,10 +257,21 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     expect_superseded(5);
     assert_int_equal(decision.plan->worker_count, 2);
     assert_int_equal(plan_find(decision.plan, "c", 0), -1);
-    assert_non_null(strstr(decision.plan->reason_text, "gave up waiting"));
+    assert_non_null(strstr(decision.plan->reason_text, "a new worker of generation 6 is gone"));
     say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
     decide();
     assert_int_equal(decision.state, JOB_RECOVERING);
+}
+
+static void a_new_worker_that_dies_ends_the_change_alone(void **state)
+{
+    (void)state;
+    plan->workers[2].instance = 0;
+    say_units(2, WORKER_DEAD, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(plan_find(decision.plan, "c", 0), -1);
+    assert_non_null(strstr(decision.plan->reason_text, "a new worker of generation 6 is gone"));
 }
 
 /* Put the last decision in force; a and c have received it. */
@@ -330,6 +341,7 @@ int main(void)
         TEST(one_that_is_back_in_time_hears_of_it_itself),
         TEST(a_change_that_begins_is_let_alone),
         TEST(a_new_worker_that_gives_up_ends_the_change_alone),
+        TEST(a_new_worker_that_dies_ends_the_change_alone),
         TEST(what_b_alone_has_is_waited_for),
         TEST(a_copy_is_as_good),
         TEST(without_enough_slots_it_waits),

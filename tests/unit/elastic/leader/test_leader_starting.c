@@ -1,6 +1,5 @@
 /*
- * Tests of workers that read large data before they are prepared: the leader waits while they
- * report.
+ * Tests of workers that start slowly: the leader waits while they report progress.
  */
 #include "unit/elastic/three_nodes.h"
 
@@ -21,8 +20,9 @@ static void begin(void)
 static void has_read(unsigned node, unsigned gibibytes)
 {
     struct worker_report *report = &reports[node].workers[0];
-    report->cause = CAUSE_READING;
-    snprintf(report->text, sizeof(report->text), "has read %u GiB of 20 GiB", gibibytes);
+    report->cause = CAUSE_STARTS;
+    snprintf(report->text, sizeof(report->text), "reads the training data: %u GiB of 20 GiB",
+             gibibytes);
 }
 
 static void expect_words(const char *words)
@@ -45,7 +45,7 @@ static void those_who_read_are_waited_for(void **state)
         assert_int_equal(decision.action, LEADER_NOTHING);
         assert_int_equal(decision.state, JOB_PREPARING);
         assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
-        expect_words("; 2 workers are still reading the training data (c/0: has read ");
+        expect_words("; 2 workers are still starting (c/0: reads the training data: ");
         view.now_ns += start_ns - 1;
         decide();
         assert_int_equal(decision.action, LEADER_NOTHING);
@@ -54,7 +54,7 @@ static void those_who_read_are_waited_for(void **state)
     reports[1].workers[0].cause = CAUSE_NONE;
     decide();
     assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
-    assert_null(strstr(decision.text, "reading"));
+    assert_null(strstr(decision.text, "starting"));
 }
 
 static void silence_ends_the_start(void **state)
@@ -66,11 +66,11 @@ static void silence_ends_the_start(void **state)
     has_read(2, 7);
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    expect_words("; 1 worker is still reading the training data (c/0: has read 7 GiB of 20 GiB)");
+    expect_words("; 1 worker is still starting (c/0: reads the training data: 7 GiB of 20 GiB)");
     view.now_ns += start_ns;
     decide();
     expect_words("waits for slots: wants at least 1, 0 are free");
-    expect_words("; 1 worker is still reading the training data (c/0: has read 7 GiB of 20 GiB)");
+    expect_words("; 1 worker is still starting (c/0: reads the training data: 7 GiB of 20 GiB)");
 }
 
 /* Slots of other nodes are free: the job begins there, and reports the reason. */
@@ -86,7 +86,7 @@ static void a_start_given_up_names_the_data(void **state)
     view.now_ns += start_time_ns(plan, &spec, TIMEOUT_NS);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    expect_words("reading the training data has stopped (c/0: has read 7 GiB of 20 GiB)");
+    expect_words("a start has stopped (c/0: reads the training data: 7 GiB of 20 GiB)");
 }
 
 /* A worker that joins reads while the others train. */
@@ -111,7 +111,7 @@ static void a_joiner_that_reads_is_waited_for(void **state)
         has_read(2, gibibytes);
         decide();
         assert_int_equal(decision.action, LEADER_NOTHING);
-        expect_words("1 new workers; 1 worker is still reading the training data (c/0: has read ");
+        expect_words("1 new workers; 1 worker is still starting (c/0: reads the training data: ");
     }
     view.now_ns += 20 * TIMEOUT_NS;
     decide();
