@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # make demo: a small cluster trains a transformer, freezes it layer by layer, loses a node and takes it
-# back; then the same job runs undisturbed on one worker alone, and every number must be equal to the bit.
+# back. Then the same job runs undisturbed on one worker alone, and every number must be equal to the bit.
 #
-# Everything runs on 127.0.0.1 and lies below build/demo. Exit code 0: the job completed and the numbers
-# are equal. FIRN_BIN names another folder of programs; arguments go to `firnctl job submit`, e.g.
+# Everything runs on 127.0.0.1, with files below build/demo. Exit status 0: the job completed and the
+# numbers are equal. FIRN_BIN names another folder of programs. Arguments go to `firnctl job submit`, e.g.
 #   examples/demo.sh --set train.steps=100
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ start_at=320
 
 title() { printf '\n\033[1m== %s\033[0m\n\n' "$*"; }
 
-# use cluster: firnctl talks to that one from here on
+# use CLUSTER: point firnctl at this cluster from here on
 use() { eval "$(firnctl local env --dir "$dir/$1")"; }
 
 digest() { firnctl checkpoint show "$1" --json | sed -n 's/.*"state_digest": "\([0-9a-f]*\)".*/\1/p'; }
@@ -41,15 +41,15 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM
 
-clean # of a demo that was cut short
+clean # the remains of an interrupted demo
 rm -rf "$dir"
 mkdir -p "$dir"
 
 title 'A cluster: etcd and three firnd with two slots each'
 cat <<'END'
-Each slot offers 19 MiB to the planner, like a device that is too small for the model: so the job must
-begin as a pipeline. (It is what plans count with; nothing limits the processes. The plan shows the memory
-of whole processes; slots as small as these have to hold only the tensors.)
+Each slot offers 19 MiB to the planner, like a device that is too small for the model, so the job must
+begin as a pipeline. (Only plans count with this size; nothing limits the processes. The plan shows the
+memory of whole processes. Of slots as small as these it requires only that they hold the tensors.)
 
 END
 firnctl local up --dir "$dir/cluster" --nodes 3 --slots 2 --memory 19
@@ -60,9 +60,9 @@ firnctl plan "$job"
 
 title 'Training'
 cat <<END
-A byte-level GPT learns C from /usr/include. Its layers freeze from the input up; what that frees becomes
-replicas: watch the layout. After step $kill_at this script kills node b (SIGKILL: firnd and its workers),
-after step $start_at it starts it again.
+A byte-level GPT learns C from /usr/include. Its layers freeze from the input up, and the freed slots become
+replicas: watch the layout. After step $kill_at this script kills node b (SIGKILL: firnd and its workers).
+After step $start_at it starts the node again.
 
 END
 firnctl job submit "$job" "$@"
@@ -70,12 +70,12 @@ disturb >"$dir/disturb.log" 2>&1 &
 disturber=$!
 firnctl watch demo
 
-title 'How it went'
+title 'The report'
 firnctl report demo --svg "$dir/loss.svg"
-printf '\nWhat this script did:\n'
+printf '\nActions of this script:\n'
 cat "$dir/disturb.log"
 
-title 'What the model writes'
+title 'A text of the model'
 firnctl sample demo --prompt '#include <' --tokens 320 --temperature 0.7
 echo
 
