@@ -1,4 +1,4 @@
-# What `make install` installs: each kind of file where the system looks for it, if the tree has it.
+# The files of `make install`: each kind goes where the system looks for it, if the tree has it.
 # A file named x.in has its @CMAKE_INSTALL_FULL_BINDIR@ and the like filled in at configure time.
 
 foreach(program firnd firn-worker firnctl)
@@ -35,7 +35,7 @@ firn_install(lib/systemd/system FILES ${units})
 firn_install(lib/sysusers.d FILES systemd/sysusers.conf systemd/sysusers.conf.in RENAME firn.conf)
 firn_install(lib/tmpfiles.d FILES systemd/tmpfiles.conf systemd/tmpfiles.conf.in RENAME firn.conf)
 
-# An example, not the configuration in force: that one is the administrator's, and is never replaced.
+# An example, not the configuration in force: the administrator's own is never replaced.
 firn_install(${CMAKE_INSTALL_DOCDIR} FILES systemd/firnd.yaml systemd/firnd.yaml.in systemd/firnd-gpu.conf)
 firn_install(${CMAKE_INSTALL_DOCDIR} FILES README.md LICENSE docs/*.md)
 firn_install(${CMAKE_INSTALL_DOCDIR}/examples FILES examples/*.yaml)

@@ -1,4 +1,4 @@
-# `make deb`: what `make install PREFIX=/usr` installs, as a Debian package (preset "deb").
+# `make deb`: package the files of `make install PREFIX=/usr` for Debian (preset "deb").
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME firn)
@@ -7,7 +7,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-# What is linked is found out; the OpenBLAS is the one that results are compared by. etcd may run anywhere.
+# CPack finds the linked libraries. Results are compared by this build of OpenBLAS. etcd may run on another machine.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd, libopenblas0-openmp")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS etcd-server)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of a list (cmake/packages.txt) that are missing; silent when none is.
+# Install the missing Debian packages of a list (cmake/packages.txt); print nothing if none is missing.
 # FIRN_SKIP_PACKAGES=1 leaves the machine as it is (for other distributions and offline builds).
 set -euo pipefail
 
@@ -20,7 +20,7 @@ stop() {
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
     stop 'packages can only be installed for you where there is apt.'
 
-# One query for all: dpkg-query fails when it knows none of a name, which is an answer too.
+# One query for all packages: dpkg-query fails if one of them is unknown, so its status is ignored.
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
     sed -n 's/ installed$//p' || true)
 missing=()
