@@ -18,8 +18,8 @@
 
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
-#include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_slow.h"
+#include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
 
 static bool everybody_is_gone(const struct roster *roster)
