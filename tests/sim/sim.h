@@ -147,6 +147,7 @@ struct sim {
     uint64_t compute_us;   /* of one step, about */
     uint64_t slot_memory;  /* bytes of each slot; 0: unlimited */
     unsigned stages;       /* asked for; 0: free */
+    bool slow_starts;      /* devices open in up to ten minutes */
     bool one_fault;        /* sim_fault_alone is all that happens */
     unsigned links_newest; /* link protocol to which nodes are upgraded */
     unsigned node_count;

@@ -565,7 +565,8 @@ static void check_owners(struct sim *sim)
  * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
 {
-    uint64_t once_ns = STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim);
+    uint64_t once_ns =
+        STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim) + 2 * sim_scale_start_max_ns(sim);
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
 }
 
@@ -614,7 +615,9 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
                  (unsigned long long)(stall_max_ns(sim) / NS_PER_SECOND),
                  (unsigned long long)check->committed_step,
                  (unsigned long long)sim->spec.train.steps);
-    if (sim->now_ns > calm_since_ns + END_MAX_NS + sim->spec.train.steps * sim_scale_beyond_ns(sim))
+    if (sim->now_ns > calm_since_ns + END_MAX_NS +
+                          sim->spec.train.steps * sim_scale_beyond_ns(sim) +
+                          4 * sim_scale_start_max_ns(sim))
         sim_fail(sim, "the job does not come to its end (step %llu of %llu)",
                  (unsigned long long)check->committed_step,
                  (unsigned long long)sim->spec.train.steps);

@@ -8,6 +8,7 @@
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_scale.h"
 #include "sim/sim_stragglers.h"
 
 #define IDLE_MAX_NS    (60 * NS_PER_SECOND) /* a slot that failed is left alone for a while */
@@ -88,7 +89,7 @@ void sim_check_idle(struct sim *sim)
                                   .commits = check->commits};
         return;
     }
-    if (sim->now_ns > idle->since_ns + IDLE_MAX_NS &&
+    if (sim->now_ns > idle->since_ns + IDLE_MAX_NS + 2 * sim_scale_start_max_ns(sim) &&
         check->commits > idle->commits + IDLE_MAX_STEPS)
         sim_fail(
             sim,

@@ -1,6 +1,7 @@
 /*
- * Draw the time that a step takes, from a millisecond to half an hour. Every limit of the cluster
- * but the failure time-out must hold for all of them.
+ * Draw the time that a step takes, from a millisecond to half an hour, and the time in which a
+ * process opens its device, from 50 ms to ten minutes. Every limit of the cluster but the failure
+ * time-out must hold for all of them.
  */
 #include "sim/sim_scale.h"
 
@@ -11,14 +12,16 @@
 #include "sim/sim_notices.h"
 #include "sim/sim_stragglers.h"
 
-#define SCALED_ONE_IN 4 /* histories: a long one costs as much as ten others */
-#define SCALED_SALT   0x7363616c65
-#define SHORTEST_US   1000.0
-#define LONGEST_US    1800e6
-#define COMPUTED_US   100e6 /* of a whole job, about */
-#define STEPS_LEAST   4
-#define RESOLUTION    ((uint64_t)1 << 20)
-#define LONG_STEP_US  200000 /* the other histories have no longer ones */
+#define SCALED_ONE_IN  4 /* histories: a long one costs as much as ten others */
+#define SCALED_SALT    0x7363616c65
+#define STEP_LEAST_US  1e3
+#define STEP_MOST_US   1800e6
+#define START_LEAST_US 50e3
+#define START_MOST_US  600e6
+#define COMPUTED_US    100e6 /* of a whole job, about */
+#define STEPS_LEAST    4
+#define RESOLUTION     ((uint64_t)1 << 20)
+#define LONG_STEP_US   200000 /* the other histories have no longer ones */
 
 static bool others_need_their_times(const struct sim *sim)
 {
@@ -27,21 +30,41 @@ static bool others_need_their_times(const struct sim *sim)
            sim->spec.elastic.evict_stragglers.factor > 0;
 }
 
+/* Return a time that is as likely to be in each decade. */
+static double between(double least, double most, uint64_t draw)
+{
+    return least * pow(most / least, (double)(draw % RESOLUTION) / (double)RESOLUTION);
+}
+
 /* Draw by the seed alone, so that other draws are the same with and without. */
 void sim_scale_draw(struct sim *sim)
 {
     uint64_t draw = sim_mix(sim->seed, SCALED_SALT);
     if (others_need_their_times(sim) || draw % SCALED_ONE_IN != 0)
         return;
-    double share = (double)(draw / SCALED_ONE_IN % RESOLUTION) / (double)RESOLUTION;
-    double step_us = SHORTEST_US * pow(LONGEST_US / SHORTEST_US, share);
+    double step_us = between(STEP_LEAST_US, STEP_MOST_US, draw / SCALED_ONE_IN);
     uint64_t steps = (uint64_t)MAX(COMPUTED_US / step_us, (double)STEPS_LEAST);
     sim->compute_us = (uint64_t)step_us;
+    sim->slow_starts = sim_mix(draw, SCALED_SALT) % 2 == 0;
+    sim_trace(sim, "SCALE steps of %.3f s%s", step_us / 1e6,
+              sim->slow_starts ? ", processes that start slowly" : "");
     if (sim->compute_us < LONG_STEP_US)
         return;
     sim->spec.train.steps = MIN(sim->spec.train.steps, steps);
     if (sim->spec.checkpoint.every > 0)
         sim->spec.checkpoint.every = 1 + sim->spec.checkpoint.every % (unsigned)steps;
+}
+
+uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance)
+{
+    return sim->slow_starts ? NS_PER_US * (uint64_t)between(START_LEAST_US, START_MOST_US,
+                                                            sim_mix(instance, SCALED_SALT))
+                            : 0;
+}
+
+uint64_t sim_scale_start_max_ns(const struct sim *sim)
+{
+    return sim->slow_starts ? (uint64_t)START_MOST_US * NS_PER_US : 0;
 }
 
 uint64_t sim_scale_beyond_ns(const struct sim *sim)

@@ -6,6 +6,11 @@
 /** sim_scale_draw() - draw how long a step takes, in some histories from the whole range */
 void sim_scale_draw(struct sim *sim);
 
+/** sim_scale_device_ns() - return how long the process of @instance opens its device, besides the
+ * time of most histories; sim_scale_start_max_ns() - bound it */
+uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance);
+uint64_t sim_scale_start_max_ns(const struct sim *sim);
+
 /** sim_scale_beyond_ns() - return how much longer than in most histories a step may take: a
  * pipeline has at most a stage for each unit. 0: not longer */
 uint64_t sim_scale_beyond_ns(const struct sim *sim);

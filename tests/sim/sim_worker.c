@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/recovery/holdings.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_process.h"
+#include "sim/sim_scale.h"
 #include "sim/sim_spread.h"
 
 const char *sim_worker_name(const struct sim_worker *worker)
@@ -94,6 +96,9 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
                                                : worker->generation,
     };
     ret_report->cause = worker->cause;
+    if (worker->cause == CAUSE_STARTS)
+        snprintf(ret_report->text, sizeof(ret_report->text), "opens its device: %llu",
+                 (unsigned long long)worker->sim->now_ns);
     ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
@@ -651,6 +656,8 @@ static bool at_boot(struct sim_worker *worker)
     worker_report(worker, WORKER_STARTING);
     worker_go(worker, POINT_DEVICE);
     worker_busy(worker, 5000, 100000);
+    uint64_t device_ns = sim_scale_device_ns(worker->sim, worker->instance);
+    worker->device_ready_ns = device_ns > 0 ? worker->sim->now_ns + device_ns : 0;
     return true;
 }
 
@@ -665,8 +672,23 @@ static bool port_is_taken(const struct sim_worker *worker)
     return false;
 }
 
+/* worker/session/start_watch.c */
+static void report_start(struct sim_worker *worker)
+{
+    uint64_t now_ns = worker->sim->now_ns;
+    worker->cause = CAUSE_STARTS;
+    worker_report(worker, WORKER_STARTING);
+    worker->cause = CAUSE_NONE;
+    worker->busy_until_ns =
+        MIN(now_ns + TIMEOUTS_START_REPORT * SIM_FAILURE_TIMEOUT, worker->device_ready_ns);
+}
+
 static bool at_device(struct sim_worker *worker)
 {
+    if (worker->sim->now_ns < worker->device_ready_ns) {
+        report_start(worker);
+        return true;
+    }
     if (worker->sim->nodes[worker->node].starts_fail) {
         worker_exit(worker, 1);
         return false;
@@ -677,6 +699,8 @@ static bool at_device(struct sim_worker *worker)
         worker_exit(worker, 1);
         return false;
     }
+    if (worker->device_ready_ns > 0)
+        worker_report(worker, WORKER_STARTING); /* the start is over */
     worker_go(worker, POINT_WAIT);
     return true;
 }
