@@ -6,16 +6,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/yaml/yaml_tree.h"
 #include "ctl/job/job_path.h"
 #include "ctl/job/job_pretrained.h"
-#include "ctl/yaml/yaml_tree.h"
 
 #define MISTAKES_TOLD_MAX 100
-
-static void free_tree(struct yaml_tree **tree)
-{
-    yaml_tree_free(*tree);
-}
 
 /* @path from @folder, in place; none stays none. */
 static int make_absolute(const char *folder, const char *key, char path[JOB_PATH_SIZE],
@@ -70,8 +65,9 @@ static unsigned cut_more(char *text)
     return (unsigned)strtoul(rest + 5, NULL, 10);
 }
 
-/* Report all mistakes of a file: mistakes that do not fit into an error are printed at once. Each
- * round decodes the file again, and the number of rounds is limited. */
+/* Report all mistakes of a file, MISTAKES_TOLD_MAX of them and a few more: mistakes that do not fit
+ * into an error are printed at once, and the next round decodes the file again and goes on behind
+ * them. */
 static int decode(struct yaml_tree *tree, const char *where, struct job_spec *ret_spec,
                   struct error *error)
 {
@@ -107,7 +103,7 @@ static int read_input(struct bytes *ret_text, struct error *error)
 int job_file_load(const char *path, struct job_spec *ret_spec, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
-    CLEANUP(free_tree) struct yaml_tree *tree = NULL;
+    AUTO_YAML_TREE struct yaml_tree *tree = NULL;
     AUTO_FREE struct job_spec *spec = calloc(1, sizeof(*spec));
     if (!spec)
         return error_set(error, -ENOMEM, "no memory for a job");

@@ -6,17 +6,12 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "ctl/yaml/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 #include "elastic/job/edit_distance.h"
 #include "elastic/job/job_schema.h"
 #include "elastic/job/job_value.h"
 
 #define KEY_SIZE 128
-
-static void free_tree(struct yaml_tree **tree)
-{
-    yaml_tree_free(*tree);
-}
 
 /* The object that holds the last word of "train.optimizer.lr", made where it is missing. */
 static json_t *section_of(json_t *root, const char *path)
@@ -106,7 +101,7 @@ static json_t *absolute(const struct schema_key *key, json_t *value)
 
 static int set_one(json_t *root, const char *setting, struct error *error)
 {
-    CLEANUP(free_tree) struct yaml_tree *tree = NULL;
+    AUTO_YAML_TREE struct yaml_tree *tree = NULL;
     const char *equals = strchr(setting, '=');
     char path[KEY_SIZE];
 

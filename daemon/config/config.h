@@ -14,6 +14,7 @@
 #include "base/name.h"
 
 #define CONFIG_TEXT_SIZE    512
+#define CONFIG_FOLDER_SIZE  (CONFIG_TEXT_SIZE - 128) /* of folders to which paths are appended */
 #define CONFIG_DEFAULT_FILE "/etc/firn/firnd.yaml"
 
 /* Kind of the slots. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "ctl/yaml/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 #include "elastic/job/job_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

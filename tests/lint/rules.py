@@ -24,7 +24,7 @@ ROOMS = {
     "elastic": ("job", "step", "plan", "planner", "copies", "messages", "recovery", "leader", "agent"),
     "worker": ("device", "state", "step", "metrics", "checkpoint", "session"),
     "daemon": ("config", "core", "node", "jobs", "checkpoint", "leader", "http"),
-    "ctl": ("command", "view", "yaml", "cluster", "local", "report", "checkpoint", "job"),
+    "ctl": ("command", "view", "cluster", "local", "report", "checkpoint", "job"),
 }
 MAY_INCLUDE = {
     "base": (),

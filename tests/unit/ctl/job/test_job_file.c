@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/yaml/yaml_tree.h"
 #include "ctl/job/job_file.h"
-#include "ctl/yaml/yaml_tree.h"
 
 static struct job_spec spec; /* too large for the stack of a test */
 static char folder[64], job_path[128];

@@ -210,6 +210,122 @@ static void test_flags_over_file(void **state)
     assert_int_equal(config.drain_timeout_ns, 5 * NS_PER_SECOND);
 }
 
+static const char *text_of(const struct config *config, size_t offset)
+{
+    return (const char *)config + offset;
+}
+
+/* The ways to write a value that YAML offers, and those that look like another type. */
+static void test_texts_of_a_file(void **state)
+{
+#define USER   offsetof(struct config, etcd_user)
+#define DOMAIN offsetof(struct config, domain)
+    static const struct {
+        const char *file;
+        size_t field;
+        const char *value;
+    } cases[] = {
+        {"etcd_user: on\n", USER, "on"},
+        {"etcd_user: null\n", USER, "null"},
+        {"etcd_user: ~\n", USER, "~"},
+        {"etcd_user: true\n", USER, "true"},
+        {"etcd_user: 0x10\n", USER, "0x10"},
+        {"etcd_user: 007\n", USER, "007"},
+        {"etcd_user: 1e3\n", USER, "1e3"},
+        {"etcd_user: .inf\n", USER, ".inf"},
+        {"etcd_user: -1\n", USER, "-1"},
+        {"etcd_user: 2026-01-01\n", USER, "2026-01-01"},
+        {"etcd_user: '12'\n", USER, "12"},
+        {"etcd_user: \"12\"\n", USER, "12"},
+        {"etcd_user:\n", USER, ""},
+        {"etcd_user: ''\n", USER, ""},
+        {"etcd_user: # none\n", USER, ""},
+        {"etcd_user: a b # c\n", USER, "a b"},
+        {"etcd_user: a# c\n", USER, "a# c"},
+        {"etcd_user: a:b\n", USER, "a:b"},
+        {"etcd_user: fd00::1\n", USER, "fd00::1"},
+        {"etcd_user: 'it''s'\n", USER, "it's"},
+        {"etcd_user: \"\\u00e9\\n\"\n", USER, "\xc3\xa9\n"},
+        {"etcd_user: |\n  a\n", USER, "a\n"},
+        {"etcd_user: >-\n  a\n  b\n", USER, "a b"},
+        {"etcd_user: a\n  b\n", USER, "a b"},
+        {"etcd_user: 'a\n  b'\n", USER, "a b"},
+        {"etcd_user: &a b\n", USER, "b"},
+        {"etcd_user: !!int 12\n", USER, "12"},
+        {"etcd_user: !x 12\n", USER, "12"},
+        {"domain: 12\n", DOMAIN, "12"},
+        {"domain: null\n", DOMAIN, "null"},
+        {"endpoints: http://a:1,\n  http://b:2\n", offsetof(struct config, endpoints),
+         "http://a:1, http://b:2"},
+        {"endpoints: 'http://[::1]:2379'\n", offsetof(struct config, endpoints),
+         "http://[::1]:2379"},
+        {"address: \"[fd00::1]\"\n", offsetof(struct config, address), "[fd00::1]"},
+        {"http: \"[fd00::1]:80\"\n", offsetof(struct config, http), "[fd00::1]:80"},
+        {"http_names: a,.b\n", offsetof(struct config, http_names), "a,.b"},
+        {"data_dir:\n", offsetof(struct config, checkpoint_dir), "/checkpoints"},
+        {"checkpoint_dir:\n", offsetof(struct config, checkpoint_dir), "/var/lib/firn/checkpoints"},
+    };
+    struct config config;
+    struct error error;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        write_file(cases[i].file);
+        if (load(&config, &error, NULL))
+            fail_msg("%s: %s", cases[i].file, error.text);
+        if (strcmp(text_of(&config, cases[i].field), cases[i].value) != 0)
+            fail_msg("%s: \"%s\"", cases[i].file, text_of(&config, cases[i].field));
+    }
+}
+
+/* The shapes that a file may have, all with two slots and @threads. */
+static void test_shapes_of_a_file(void **state)
+{
+    static const struct {
+        const char *file;
+        unsigned threads;
+    } cases[] = {
+        {"slots: 2\n", 1},
+        {"slots: 2", 1},
+        {"slots: 02\nthreads: 010\n", 10},
+        {"slots: '2'\nthreads: \"3\"\n", 3},
+        {"slots:\t2\t\nthreads: 3 \n", 3},
+        {"slots:\n  2\nthreads: |-\n  3\n", 3},
+        {"slots : 2\n'threads': 3\n", 3},
+        {"? slots\n: 2\n", 1},
+        {"  slots: 2\n  threads: 3\n", 3},
+        {"{slots: 2, threads: 3}\n", 3},
+        {"{\n  \"slots\": 2,\n  \"threads\": \"3\"\n}\n", 3},
+        {"slots: 2\r\nthreads: 3\r\n", 3},
+        {"slots: 2\rthreads: 3\r", 3},
+        {"\xef\xbb\xbfslots: 2\n", 1},
+        {"---\nslots: 2\n...\n", 1},
+        {"%YAML 1.1\n---\nslots: 2\n", 1},
+        {"slots: 2\n---\nthreads: 0\nslot: 1\n", 1}, /* one document counts */
+        {"slots: 2\n---\n[\n", 1},
+        {"&a slots: 2\n", 1},
+        {"--- &a\nslots: 2\n", 1},
+        {"!!map {slots: 2}\n", 1},
+        {"!x\nslots: 2\n", 1},
+    };
+    static const char wide[] = "\xff\xfes\0l\0o\0t\0s\0:\0 \0"
+                               "2"; /* UTF-16, its last zero implied */
+    struct config config;
+    struct error error;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        write_file(cases[i].file);
+        if (load(&config, &error, NULL))
+            fail_msg("%s: %s", cases[i].file, error.text);
+        assert_int_equal(config.slots, 2);
+        assert_int_equal(config.threads, cases[i].threads);
+    }
+    assert_int_equal(file_replace(path, wide, sizeof(wide), 0600, NULL), 0);
+    assert_int_equal(load(&config, &error, NULL), 0);
+    assert_int_equal(config.slots, 2);
+}
+
 /* Check that a mistake is refused: nothing is written, and the error has the words @words. */
 static void check_refused(const char *text, const char *const *flags, const char *words)
 {
@@ -239,7 +355,7 @@ static void test_mistakes_in_the_file(void **state)
         {"slots: 1.5\n", "firnd.yaml:1: slots: \"1.5\" is not"},
         {"slots: 99999999999999999999\n", "firnd.yaml:1: slots:"},
         {"slots:\n", "firnd.yaml:1: slots: \"\" is not"},
-        {"# slots: 3\n  slots: [1, 2]\n", "in mapping field 'slots' (line: 2"},
+        {"# slots: 3\n  slots: [1, 2]\n", "firnd.yaml:2: slots: needs one value; [ begins a list"},
         {"threads: 0\n", "firnd.yaml:1: threads:"},
         {"device: gpu\n", "firnd.yaml:1: device:"},
         {"link_port: 70000\n", "firnd.yaml:1: link_port:"},
@@ -279,8 +395,16 @@ static void test_mistakes_in_the_file(void **state)
         {"- slots\n", "firnd.yaml:"},
         {"slots: 1\n\tthreads: 2\nslot: 3\n", "firnd.yaml:2: the line begins with a tab"},
         {"slots: 1\n\tthreads: 2\nslot: 3\n", "firnd.yaml:3: slot: no such key"},
-        {"cluster: \"a\n", "firnd.yaml:"},
-        {"node: &n a\ncluster: *n\n", "firnd.yaml:"},
+        {"slots: 1\ncluster: \"a\nthreads: 3\n", "firnd.yaml:2: while scanning a quoted"},
+        {"node: &n a\ncluster: *n\n", "firnd.yaml:2: aliases (*) are not known here"},
+        {"http: [fd00::1]:7580\n", "firnd.yaml:1: http: needs one value; [ begins a list"},
+        {"slots: 1\n'slots': 2\n", "firnd.yaml:2: slots stands here a second time"},
+        {"{slots: 1, slot: 2}\n", "firnd.yaml:1: slot: no such key; did you mean slots?"},
+        {"? [1]\n: 2\n", "firnd.yaml:1: a key must be a word"},
+        {"<<: {slots: 1}\n", "firnd.yaml:1: merge keys"},
+        {"slots: 1\nnode: \"a\\0b\"\n", "firnd.yaml:2: a text with a zero byte"},
+        {"slots: 1\nnode: \xff\n", "firnd.yaml:2: invalid leading UTF-8 octet"},
+        {"slots=1\n", "firnd.yaml:1: the file has no keys; write \"key: value\""},
     };
 
     (void)state;
@@ -382,6 +506,14 @@ static void test_a_wrong_shape_hides_nothing(void **state)
                                        ":1: slots: \"0\" is not\n:2: threads: \"0\" is not"},
         {"slots: 1\n\tlog: x\nthreads: 0\n", ":2: the line begins with a tab\n"
                                              ":3: threads: \"0\" is not"},
+        {"http: [fd00::1\nthreads: 0\n", ":1: http: needs one value; [ begins\n"
+                                         ":2: threads: \"0\" is not"},
+        {"node: 'a\nthreads: 0\n", ":1: while scanning a quoted scalar\n"
+                                   ":2: threads: \"0\" is not"},
+        {"slots: 1\n- log: x\nthreads: 0\n", ":2: '-' begins a list; write keys without it\n"
+                                             ":3: threads: \"0\" is not"},
+        {"slots: a: b\nthreads: 0\n", ":1: mapping values are not allowed\n"
+                                      ":2: threads: \"0\" is not"},
     };
 
     (void)state;
@@ -391,6 +523,51 @@ static void test_a_wrong_shape_hides_nothing(void **state)
         for (char *rest = words, *line; (line = strsep(&rest, "\n"));)
             check_refused(cases[i].text, NULL, line);
     }
+}
+
+/* Mistakes stand in the order of their lines, whole, and the last line counts the rest. */
+static void test_a_file_of_mistakes(void **state)
+{
+    char text[30000] = "slots: 0\n", first[300];
+    size_t used = strlen(text);
+    struct config config;
+    struct error error;
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "no_key_%u: 1\n", i);
+    write_file(text);
+    assert_int_equal(load(&config, &error, FLAGS("--log", "paper")), -EINVAL);
+    snprintf(first, sizeof(first),
+             "%s:1: slots: \"0\" is not a number from 1 to 64\n%s:2: no_key_0: no such key", path,
+             path);
+    assert_memory_equal(error.text, first, strlen(first));
+    unsigned told = 0, more = 0;
+    char *last = strrchr(error.text, '\n');
+    for (const char *at = error.text; (at = strchr(at, '\n')); at++)
+        told++;
+    assert_int_equal(sscanf(last, "\nand %u more mistakes", &more), 1);
+    assert_int_equal(told + more, 1002);
+    *last = '\0';
+    assert_non_null(strstr(strrchr(error.text, '\n'), "no such key; firnd --help lists them"));
+}
+
+static void test_a_hostile_file_is_bounded(void **state)
+{
+    static char text[(1u << 20) + 1];
+    (void)state;
+    memset(text, '[', sizeof(text) - 1);
+    memcpy(text, "slots: ", 7);
+    check_refused(text, NULL, "firnd.yaml:1: ");
+    for (size_t i = 0; i + 2 < sizeof(text); i += 2)
+        memcpy(text + i, "- ", 2);
+    check_refused(text, NULL, "firnd.yaml:1: ");
+    for (size_t i = 0; i + 4 < sizeof(text); i += 4)
+        memcpy(text + i, "a:\n\t", 4);
+    check_refused(text, NULL, "firnd.yaml:2: the line begins with a tab");
+    for (size_t i = 0; i + 9 < sizeof(text); i += 9)
+        memcpy(text + i, "slots: 1\n", 9);
+    check_refused(text, NULL, "firnd.yaml:2: slots stands here a second time, first on line 1\n");
 }
 
 static void test_too_long(void **state)
@@ -491,6 +668,8 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_journal_under_systemd),
         cmocka_unit_test(test_file_over_defaults),
+        cmocka_unit_test(test_texts_of_a_file),
+        cmocka_unit_test(test_shapes_of_a_file),
         cmocka_unit_test(test_object_store_from_systemd),
         cmocka_unit_test(test_flags_over_file),
         cmocka_unit_test(test_mistakes_in_the_file),
@@ -499,6 +678,8 @@ int main(void)
         cmocka_unit_test(test_mistakes_in_flags),
         cmocka_unit_test(test_all_mistakes_at_once),
         cmocka_unit_test(test_a_wrong_shape_hides_nothing),
+        cmocka_unit_test(test_a_file_of_mistakes),
+        cmocka_unit_test(test_a_hostile_file_is_bounded),
         cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_missing_programs_and_files),
         cmocka_unit_test(test_example_as_it_is),

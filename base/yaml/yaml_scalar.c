@@ -1,4 +1,4 @@
-#include "ctl/yaml/yaml_scalar.h"
+#include "base/yaml/yaml_scalar.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
@@ -20,7 +21,25 @@
 #define YAML_TREE_DEPTH_MAX 16
 #define YAML_TREE_NODES_MAX 20000
 
+#define YAML_TREE_BLANKED_MAX 16 /* lines that are no YAML, behind which a text is read on */
+
 struct yaml_tree;
+
+struct yaml_tree_options {
+    /*
+     * Every scalar is a text, as written: `slots: 010` is the text "010". Tags and anchors mean
+     * nothing, aliases are refused, documents behind the first are passed over, and UTF-16 with a
+     * byte order mark is read as well.
+     */
+    bool texts;
+    /*
+     * NULL: the first mistake ends the parsing. Else it is called for each mistake, in no order of
+     * lines, and the tree has null in the place of a value with a mistake. Lines that are no YAML
+     * are left out, with the lines that continue them.
+     */
+    void (*mistake)(void *context, unsigned line, const char *words);
+    void *context;
+};
 
 /**
  * yaml_tree_parse() - parse @text, which need not end with a zero
@@ -30,10 +49,30 @@ struct yaml_tree;
  */
 int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
                     struct yaml_tree **ret_tree, struct error *error) CHECK_RESULT;
+
+/**
+ * yaml_tree_parse_as() - parse @text in the way that @options ask for
+ *
+ * Return: as yaml_tree_parse(). With options->mistake: 0 also after mistakes, and the others only
+ * where no tree could be made; that mistake has been told, too.
+ */
+int yaml_tree_parse_as(const char *text, size_t size_bytes, const struct yaml_tree_options *options,
+                       const char *where, struct yaml_tree **ret_tree,
+                       struct error *error) CHECK_RESULT;
+
 void yaml_tree_free(struct yaml_tree *tree);
+
+static inline void yaml_tree_free_pointer(struct yaml_tree **tree)
+{
+    yaml_tree_free(*tree);
+}
+#define AUTO_YAML_TREE CLEANUP(yaml_tree_free_pointer)
 
 /** yaml_tree_root() - return the tree, borrowed; null for an empty text */
 json_t *yaml_tree_root(const struct yaml_tree *tree);
+
+/** yaml_tree_root_line() - return the line on which the tree begins, from 1; 0: an empty text */
+unsigned yaml_tree_root_line(const struct yaml_tree *tree);
 
 /**
  * yaml_tree_line() - return the line of the key @key_path ("train.optimizer.lr"), from 1; 0: none;

@@ -6,9 +6,12 @@
  * name; an alias is a deep copy, paid for node by node out of the same budget as written nodes, and
  * byte by byte of its texts, so a few lines of aliases cannot become gigabytes.
  *
- * Failure modes: every refusal sets an error with a line; nothing is returned half-built.
+ * Failure modes: every refusal sets an error with a line; nothing is returned half-built. A caller
+ * that asks for all mistakes gets a tree without the values that have one. libyaml cannot go on
+ * behind a syntax error, so the line is blanked and the text is read again, YAML_TREE_BLANKED_MAX
+ * times at most. The other mistakes are collected anew in each reading and told after the last.
  */
-#include "ctl/yaml/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,12 +19,15 @@
 #include <yaml.h>
 
 #include "base/json.h"
-#include "ctl/yaml/yaml_scalar.h"
+#include "base/yaml/yaml_blank.h"
+#include "base/yaml/yaml_scalar.h"
 
-#define PATH_SIZE 512
+#define PATH_SIZE  512
+#define WORDS_SIZE 768 /* of a mistake, which may have a path */
 
 struct yaml_tree {
     json_t *root;
+    unsigned root_line;
     json_t *lines; /* key path -> line */
 };
 
@@ -31,7 +37,11 @@ struct reader {
     bool has_event;
     const char *text, *where;
     size_t size_bytes;
+    const struct yaml_tree_options *options;
     json_t *lines;
+    json_t *mistakes; /* [line, words] each, where all are asked for */
+    size_t bad_line;  /* of a syntax error; 0: none */
+    unsigned root_line;
     json_t *anchors; /* name -> value */
     unsigned node_count;
     size_t alias_bytes;   /* of texts that aliases have copied */
@@ -44,9 +54,28 @@ static unsigned line_here(const struct reader *reader)
     return (unsigned)reader->event.start_mark.line + 1;
 }
 
-static int refuse(struct reader *reader, int code, const char *what)
+/* Set the error that ends the reading. */
+static int stop(struct reader *reader, int code, size_t line, const char *words)
 {
-    return error_set(reader->error, code, "%s:%u: %s", reader->where, line_here(reader), what);
+    if (reader->options->mistake)
+        reader->options->mistake(reader->options->context, (unsigned)line, words);
+    return error_set(reader->error, code, "%s:%zu: %s", reader->where, line, words);
+}
+
+static int refuse(struct reader *reader, int code, const char *words)
+{
+    return stop(reader, code, line_here(reader), words);
+}
+
+static int out_of_memory(struct reader *reader);
+
+/* Refuse one value or key. Return: 0 where the reading goes on without it. */
+static int reject(struct reader *reader, const char *words)
+{
+    if (!reader->options->mistake)
+        return refuse(reader, -EINVAL, words);
+    json_t *mistake = json_pack("[is]", (int)line_here(reader), words);
+    return json_array_append_new(reader->mistakes, mistake) < 0 ? out_of_memory(reader) : 0;
 }
 
 static int out_of_memory(struct reader *reader)
@@ -54,10 +83,23 @@ static int out_of_memory(struct reader *reader)
     return error_set(reader->error, -ENOMEM, "%s: out of memory", reader->where);
 }
 
-/* Where libyaml stopped. Bytes that are no UTF-8 come with an offset instead of a line. */
+/* Whether libyaml has looked for the end of something in lines that do not belong to it. */
+static bool began_earlier(const struct reader *reader)
+{
+    const char *context = reader->parser.context ? reader->parser.context : "";
+    if (reader->options->mistake && (strcmp(context, "while parsing a flow sequence") == 0 ||
+                                     strcmp(context, "while parsing a flow mapping") == 0))
+        return true; /* the line that is blanked must be the one with the bracket */
+    return strcmp(context, "while scanning a quoted scalar") == 0 ||
+           strcmp(context, "while scanning a simple key") == 0;
+}
+
+/* The line of the mistake. Bytes that are no UTF-8 come with an offset instead of a line. */
 static size_t problem_line(const struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
+    if (began_earlier(reader))
+        return parser->context_mark.line + 1;
     if (parser->error != YAML_READER_ERROR)
         return parser->problem_mark.line + 1;
     size_t line = 1;
@@ -90,13 +132,14 @@ static int next_event(struct reader *reader)
         return 0;
     if (parser->error == YAML_MEMORY_ERROR)
         return out_of_memory(reader);
-    if (begins_with_tab(reader, problem_line(reader)))
-        return error_set(reader->error, -EINVAL,
-                         "%s:%zu: the line begins with a tab; YAML is indented with spaces",
-                         reader->where, problem_line(reader));
-    return error_set(reader->error, -EINVAL, "%s:%zu: %s%s%s", reader->where, problem_line(reader),
-                     parser->context ? parser->context : "", parser->context ? ": " : "",
-                     parser->problem ? parser->problem : "not YAML");
+    char words[WORDS_SIZE];
+    reader->bad_line = problem_line(reader);
+    if (begins_with_tab(reader, reader->bad_line))
+        return stop(reader, -EINVAL, reader->bad_line,
+                    "the line begins with a tab; YAML is indented with spaces");
+    snprintf(words, sizeof(words), "%s%s%s", parser->context ? parser->context : "",
+             parser->context ? ": " : "", parser->problem ? parser->problem : "not YAML");
+    return stop(reader, -EINVAL, reader->bad_line, words);
 }
 
 static int count_nodes(struct reader *reader, unsigned count)
@@ -107,7 +150,7 @@ static int count_nodes(struct reader *reader, unsigned count)
     return 0;
 }
 
-/* Paths longer than the room have no line: messages then name the section around them. */
+/* Paths are cut to the room. */
 static size_t enter_key(struct reader *reader, const char *key)
 {
     size_t before = strlen(reader->path);
@@ -122,7 +165,8 @@ static void leave_key(struct reader *reader, size_t before)
 
 static unsigned find_line(const json_t *lines, const char *path)
 {
-    return (unsigned)json_integer_value(json_object_get(lines, path));
+    size_t length = strnlen(path, PATH_SIZE - 1);
+    return (unsigned)json_integer_value(json_object_getn(lines, path, length));
 }
 
 static int remember_line(struct reader *reader, unsigned line)
@@ -134,9 +178,10 @@ static int remember_line(struct reader *reader, unsigned line)
 
 static int check_tag(struct reader *reader, const yaml_char_t *tag)
 {
-    if (!tag || strcmp((const char *)tag, YAML_STR_TAG) == 0 || strcmp((const char *)tag, "!") == 0)
+    if (reader->options->texts || !tag || strcmp((const char *)tag, YAML_STR_TAG) == 0 ||
+        strcmp((const char *)tag, "!") == 0)
         return 0;
-    return refuse(reader, -EINVAL, "tags (words after \"!\") are not known here; leave it out");
+    return reject(reader, "tags (words after \"!\") are not known here; leave it out");
 }
 
 static int read_scalar(struct reader *reader, json_t **ret_value)
@@ -144,12 +189,14 @@ static int read_scalar(struct reader *reader, json_t **ret_value)
     const char *text = (const char *)reader->event.data.scalar.value;
     size_t length = reader->event.data.scalar.length;
     bool typed = reader->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-                 !reader->event.data.scalar.tag;
+                 !reader->event.data.scalar.tag && !reader->options->texts;
     int status = check_tag(reader, reader->event.data.scalar.tag);
     if (status < 0)
         return status;
-    if (strlen(text) != length)
-        return refuse(reader, -EINVAL, "a text with a zero byte (\\0) in it");
+    if (strlen(text) != length) {
+        *ret_value = json_null();
+        return reject(reader, "a text with a zero byte (\\0) in it");
+    }
     if (!typed) {
         *ret_value = json_string(text);
         return *ret_value ? 0 : out_of_memory(reader);
@@ -193,17 +240,24 @@ static int read_alias(struct reader *reader, json_t **ret_value)
 {
     const char *name = (const char *)reader->event.data.alias.anchor;
     const json_t *value = json_object_get(reader->anchors, name);
-    if (!value)
-        return refuse(reader, -EINVAL, "an alias (*) of an anchor (&) that is not complete yet");
+    if (reader->options->texts || !value) {
+        *ret_value = json_null();
+        return reject(reader, reader->options->texts
+                                  ? "aliases (*) are not known here; write the value out"
+                                  : "an alias (*) of an anchor (&) that is not complete yet");
+    }
     const struct extent extent = extent_of(value);
     int status = count_nodes(reader, extent.nodes);
     if (status < 0)
         return status;
-    if (extent.text_bytes > YAML_TREE_SIZE_MAX - reader->alias_bytes)
-        return error_set(reader->error, -E2BIG,
-                         "%s:%u: the alias *%.64s: aliases (*) stand for more than %u bytes; write "
-                         "the values out where they are needed",
-                         reader->where, line_here(reader), name, YAML_TREE_SIZE_MAX);
+    if (extent.text_bytes > YAML_TREE_SIZE_MAX - reader->alias_bytes) {
+        char words[WORDS_SIZE];
+        snprintf(words, sizeof(words),
+                 "the alias *%.64s: aliases (*) stand for more than %u bytes; write the values out "
+                 "where they are needed",
+                 name, YAML_TREE_SIZE_MAX);
+        return refuse(reader, -E2BIG, words);
+    }
     reader->alias_bytes += extent.text_bytes;
     *ret_value = json_deep_copy(value);
     return *ret_value ? 0 : out_of_memory(reader);
@@ -232,47 +286,73 @@ static int read_list(struct reader *reader, unsigned depth, json_t **ret_value)
     return status;
 }
 
-/* The key under the reader, copied because the value's events replace it. */
-static int read_key(struct reader *reader, const json_t *map, char **ret_key)
+/* The mistake of the key under the reader, or NULL. */
+static const char *key_mistake(const struct reader *reader)
 {
     if (reader->event.type != YAML_SCALAR_EVENT)
-        return refuse(reader, -EINVAL, "a key must be a word");
+        return "a key must be a word";
     const char *key = (const char *)reader->event.data.scalar.value;
     if (strlen(key) != reader->event.data.scalar.length)
-        return refuse(reader, -EINVAL, "a key with a zero byte (\\0) in it");
+        return "a key with a zero byte (\\0) in it";
     if (strcmp(key, "<<") == 0)
-        return refuse(reader, -EINVAL, "merge keys (<<) are not known here; write the keys out");
-    size_t before = enter_key(reader, key);
-    unsigned line = find_line(reader->lines, reader->path);
-    int status = 0;
-    if (json_object_get(map, key))
-        status = error_set(reader->error, -EINVAL,
-                           "%s:%u: %s stands here a second time, first on line %u", reader->where,
-                           line_here(reader), reader->path, line);
-    leave_key(reader, before);
-    if (status < 0)
-        return status;
-    *ret_key = strdup(key);
-    return *ret_key ? 0 : out_of_memory(reader);
+        return "merge keys (<<) are not known here; write the keys out";
+    return NULL;
+}
+
+/* Say where the key of the path stands already. */
+static int reject_repeated(struct reader *reader)
+{
+    char words[WORDS_SIZE];
+    snprintf(words, sizeof(words), "%s stands here a second time, first on line %u", reader->path,
+             find_line(reader->lines, reader->path));
+    return reject(reader, words);
+}
+
+static int skip_value(struct reader *reader, unsigned depth)
+{
+    json_t *value = NULL;
+    int status = next_event(reader);
+    if (status == 0)
+        status = read_value(reader, depth, &value);
+    json_decref(value);
+    return status;
+}
+
+/* A key that may not stand here, with its value. */
+static int skip_entry(struct reader *reader, unsigned depth, const char *mistake)
+{
+    json_t *key = NULL;
+    int status = reject(reader, mistake);
+    bool ends_here =
+        reader->event.type == YAML_ALIAS_EVENT || reader->event.type == YAML_SCALAR_EVENT;
+    if (status == 0 && !ends_here)
+        status = read_value(reader, depth, &key);
+    json_decref(key);
+    return status == 0 ? skip_value(reader, depth) : status;
 }
 
 static int read_entry(struct reader *reader, unsigned depth, json_t *map)
 {
-    AUTO_FREE char *key = NULL;
     json_t *value = NULL;
-    int status = read_key(reader, map, &key);
-    if (status < 0)
-        return status;
+    const char *mistake = key_mistake(reader);
+    if (mistake)
+        return skip_entry(reader, depth + 1, mistake);
+    /* copied because the value's events replace it */
+    AUTO_FREE char *key = strdup((const char *)reader->event.data.scalar.value);
+    if (!key)
+        return out_of_memory(reader);
     size_t before = enter_key(reader, key);
-    status = remember_line(reader, line_here(reader));
+    bool repeated = json_object_get(map, key);
+    int status = repeated ? reject_repeated(reader) : remember_line(reader, line_here(reader));
     if (status == 0)
         status = next_event(reader);
     if (status == 0)
         status = read_value(reader, depth + 1, &value);
     leave_key(reader, before);
-    if (status < 0)
-        return status;
-    return json_object_set_new(map, key, value) < 0 ? out_of_memory(reader) : 0;
+    if (status == 0 && !repeated && json_object_set(map, key, value) < 0)
+        status = out_of_memory(reader);
+    json_decref(value);
+    return status;
 }
 
 static int read_map(struct reader *reader, unsigned depth, json_t **ret_value)
@@ -333,7 +413,7 @@ static int read_value(struct reader *reader, unsigned depth, json_t **ret_value)
     int status = count_nodes(reader, 1);
     if (status < 0)
         return status;
-    if (anchor_of(&reader->event)) {
+    if (anchor_of(&reader->event) && !reader->options->texts) {
         anchor = strdup((const char *)anchor_of(&reader->event));
         if (!anchor)
             return out_of_memory(reader);
@@ -357,6 +437,7 @@ static int read_stream(struct reader *reader, json_t **ret_root)
     if (status == 0 && reader->event.type == YAML_DOCUMENT_START_EVENT) {
         json_t *value = NULL;
         status = next_event(reader);
+        reader->root_line = line_here(reader);
         if (status == 0)
             status = read_value(reader, 0, &value);
         if (status == 0)
@@ -366,18 +447,27 @@ static int read_stream(struct reader *reader, json_t **ret_root)
         if (status == 0)
             status = next_event(reader);
     }
-    if (status == 0 && reader->event.type != YAML_STREAM_END_EVENT)
+    if (status == 0 && reader->event.type != YAML_STREAM_END_EVENT && !reader->options->texts)
         status = refuse(reader, -EINVAL, "a second document (\"---\") begins here; one is allowed");
     if (status == 0)
         *ret_root = json_incref(root);
     return status;
 }
 
-static int read_all(struct reader *reader, json_t **ret_root)
+static int read_once(struct reader *reader, json_t **ret_root)
 {
+    json_object_clear(reader->lines);
+    json_object_clear(reader->anchors);
+    json_array_clear(reader->mistakes);
+    reader->node_count = 0;
+    reader->alias_bytes = 0;
+    reader->path[0] = '\0';
+    reader->bad_line = 0;
+    reader->has_event = false;
     if (yaml_parser_initialize(&reader->parser) == 0)
         return out_of_memory(reader);
-    yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
+    if (!reader->options->texts)
+        yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
     const char *text = reader->text ? reader->text : ""; /* libyaml asserts one */
     yaml_parser_set_input_string(&reader->parser, (const unsigned char *)text, reader->size_bytes);
     int status = read_stream(reader, ret_root);
@@ -387,8 +477,52 @@ static int read_all(struct reader *reader, json_t **ret_root)
     return status;
 }
 
+static bool is_utf16(const struct reader *reader)
+{
+    return reader->size_bytes >= 2 &&
+           (memcmp(reader->text, "\xff\xfe", 2) == 0 || memcmp(reader->text, "\xfe\xff", 2) == 0);
+}
+
+/* Read again without the lines that are no YAML. */
+static int read_on(struct reader *reader, json_t **ret_root)
+{
+    int status = -EINVAL;
+    AUTO_FREE char *copy = malloc(reader->size_bytes + 1);
+    if (!copy)
+        return out_of_memory(reader);
+    memcpy(copy, reader->text, reader->size_bytes);
+    reader->text = copy;
+    for (unsigned i = 0; i < YAML_TREE_BLANKED_MAX && status == -EINVAL && reader->bad_line > 0 &&
+                         yaml_blank_line(copy, reader->size_bytes, reader->bad_line);
+         i++)
+        status = read_once(reader, ret_root);
+    reader->text = NULL;
+    return status;
+}
+
+static int read_all(struct reader *reader, json_t **ret_root)
+{
+    const struct yaml_tree_options *options = reader->options;
+    size_t index;
+    json_t *mistake;
+    int status = read_once(reader, ret_root);
+    if (status == -EINVAL && options->mistake && reader->bad_line > 0 && !is_utf16(reader))
+        status = read_on(reader, ret_root);
+    json_array_foreach(reader->mistakes, index, mistake)
+        options->mistake(options->context, (unsigned)json_integer_value(json_array_get(mistake, 0)),
+                         json_string_value(json_array_get(mistake, 1)));
+    return status;
+}
+
 int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
                     struct yaml_tree **ret_tree, struct error *error)
+{
+    static const struct yaml_tree_options typed = {.texts = false};
+    return yaml_tree_parse_as(text, size_bytes, &typed, where, ret_tree, error);
+}
+
+int yaml_tree_parse_as(const char *text, size_t size_bytes, const struct yaml_tree_options *options,
+                       const char *where, struct yaml_tree **ret_tree, struct error *error)
 {
     if (size_bytes > YAML_TREE_SIZE_MAX)
         return error_set(error, -E2BIG, "%s: %zu bytes; at most %u are read", where, size_bytes,
@@ -399,20 +533,24 @@ int yaml_tree_parse(const char *text, size_t size_bytes, const char *where,
     }
     AUTO_JSON json_t *anchors = json_object();
     AUTO_JSON json_t *lines = json_object();
+    AUTO_JSON json_t *mistakes = json_array();
     AUTO_JSON json_t *root = NULL;
     AUTO_FREE struct yaml_tree *tree = calloc(1, sizeof(*tree));
     struct reader reader = {.text = text,
                             .size_bytes = size_bytes,
                             .where = where,
+                            .options = options,
                             .lines = lines,
+                            .mistakes = mistakes,
                             .anchors = anchors,
                             .error = error};
-    if (!anchors || !lines || !tree)
+    if (!anchors || !lines || !mistakes || !tree)
         return out_of_memory(&reader);
     int status = read_all(&reader, &root);
     if (status < 0)
         return status;
     tree->root = json_incref(root);
+    tree->root_line = reader.root_line;
     tree->lines = json_incref(lines);
     *ret_tree = tree;
     tree = NULL;
@@ -431,6 +569,11 @@ void yaml_tree_free(struct yaml_tree *tree)
 json_t *yaml_tree_root(const struct yaml_tree *tree)
 {
     return tree->root;
+}
+
+unsigned yaml_tree_root_line(const struct yaml_tree *tree)
+{
+    return tree->root_line;
 }
 
 unsigned yaml_tree_line(void *tree, const char *key_path)

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
-#include "ctl/yaml/yaml_tree.h"
+#include "base/yaml/yaml_tree.h"
 
 static void assert_value(const char *yaml, const char *json)
 {
@@ -223,6 +223,11 @@ static void test_what_editors_leave(void **state)
     assert_refused(tab, strlen(tab), -EINVAL, "t.yaml:3: the line begins with a tab");
 }
 
+static void note(void *context, unsigned line, const char *words)
+{
+    assert_int_equal(bytes_append_format(context, "%u: %s\n", line, words), 0);
+}
+
 /* Every cut of a file is a file too: an answer, never a crash. */
 static void test_every_cut_of_a_text(void **state)
 {
@@ -235,7 +240,112 @@ static void test_every_cut_of_a_text(void **state)
             yaml_tree_free(tree);
         else
             assert_true(strncmp(error.text, "t.yaml:", 7) == 0);
+        CLEANUP(bytes_done) struct bytes noted = {0};
+        const struct yaml_tree_options options = {
+            .texts = true, .mistake = note, .context = &noted};
+        AUTO_YAML_TREE struct yaml_tree *texts = NULL;
+        int status = yaml_tree_parse_as(yaml, size, &options, "t.yaml", &texts, &error);
+        assert_true(status == 0 || noted.size_bytes > 0);
     }
+}
+
+/* As texts, and going on behind mistakes: the tree and the mistakes, one a line. */
+static void assert_texts(const char *yaml, const char *json, const char *mistakes)
+{
+    CLEANUP(bytes_done) struct bytes noted = {0};
+    AUTO_YAML_TREE struct yaml_tree *tree = NULL;
+    AUTO_JSON json_t *expected = json_loads(json, JSON_DECODE_ANY, NULL);
+    const struct yaml_tree_options options = {.texts = true, .mistake = note, .context = &noted};
+    struct error error = {0};
+    assert_non_null(expected);
+    int status = yaml_tree_parse_as(yaml, strlen(yaml), &options, "t.yaml", &tree, &error);
+    if (status != 0)
+        fail_msg("%s: %s", yaml, error.text);
+    AUTO_FREE char *text = json_text(yaml_tree_root(tree));
+    if (!json_equal(yaml_tree_root(tree), expected))
+        fail_msg("%s: got %s, expected %s", yaml, text, json);
+    assert_int_equal(bytes_append(&noted, "", 1), 0);
+    if (strcmp((const char *)noted.data, mistakes) != 0)
+        fail_msg("%s: noted %s, expected %s", yaml, (const char *)noted.data, mistakes);
+}
+
+static void test_texts_are_as_written(void **state)
+{
+    (void)state;
+    assert_texts("a: 010\nb: on\nc: ~\nd:\ne: '1'\nf: 1e3 # x\n",
+                 "{\"a\":\"010\",\"b\":\"on\",\"c\":\"~\",\"d\":\"\",\"e\":\"1\",\"f\":\"1e3\"}",
+                 "");
+    assert_texts("a: !!int 1\nb: !x &y z\n", "{\"a\":\"1\",\"b\":\"z\"}", "");
+    assert_texts("a: 1\n---\nb: [\n", "{\"a\":\"1\"}", "");
+}
+
+static void test_every_mistake_is_told(void **state)
+{
+    (void)state;
+#define TAB    "the line begins with a tab; YAML is indented with spaces\n"
+#define ALIAS  "aliases (*) are not known here; write the value out\n"
+#define FLOW   "while parsing a flow sequence: did not find expected ',' or ']'\n"
+#define QUOTED "while scanning a quoted scalar: found unexpected end of stream\n"
+    static const char *const cases[][3] = {
+        {"a: 1\n\tb: 2\nc: 3\n\td: 4\n", "{\"a\":\"1\",\"c\":\"3\"}", "2: " TAB "4: " TAB},
+        {"a: 1\na: 2\nb: 3\na: [4]\n", "{\"a\":\"1\",\"b\":\"3\"}",
+         "2: a stands here a second time, first on line 1\n"
+         "4: a stands here a second time, first on line 1\n"},
+        {"a: 1\na: 2\n\tb: 3\n", "{\"a\":\"1\"}",
+         "3: " TAB "2: a stands here a second time, first on line 1\n"},
+        {"a: &x 1\nb: *x\nc: [*y]\n", "{\"a\":\"1\",\"b\":null,\"c\":[null]}",
+         "2: " ALIAS "3: " ALIAS},
+        {"*x : 1\n? [k, {l: m}]\n: {n: o}\n<<: 2\n\"k\\0\": 3\na: 4\n", "{\"a\":\"4\"}",
+         "1: a key must be a word\n2: a key must be a word\n"
+         "4: merge keys (<<) are not known here; write the keys out\n"
+         "5: a key with a zero byte (\\0) in it\n"},
+        {"a: \"1\\0\"\nb: 2\n", "{\"a\":null,\"b\":\"2\"}",
+         "1: a text with a zero byte (\\0) in it\n"},
+        {"a: [1\nb: 2\n", "{\"b\":\"2\"}", "1: " FLOW},
+        {"a: [1,\n  2\n  3: [\nb: 2\n", "{\"b\":\"2\"}", "1: " FLOW},
+        {"a: \"1\nb: 2\n", "{\"b\":\"2\"}", "1: " QUOTED},
+        {"a: \"1\n", "null", "1: " QUOTED},
+        {"a: 1\nb\nc: 3\n", "{\"a\":\"1\",\"c\":\"3\"}",
+         "2: while scanning a simple key: could not find expected ':'\n"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        assert_texts(cases[i][0], cases[i][1], cases[i][2]);
+}
+
+static void count_call(void *context, unsigned line, const char *words)
+{
+    (void)line;
+    (void)words;
+    ++*(unsigned *)context;
+}
+
+/* Each reading on takes the time of a whole text. */
+static void test_reading_on_is_bounded(void **state)
+{
+    (void)state;
+    CLEANUP(bytes_done) struct bytes text = {0};
+    unsigned told = 0;
+    const struct yaml_tree_options options = {
+        .texts = true, .mistake = count_call, .context = &told};
+    struct yaml_tree *tree = NULL;
+    struct error error = {0};
+    for (unsigned i = 0; i < 10 * YAML_TREE_BLANKED_MAX; i++)
+        assert_int_equal(bytes_append_format(&text, "k%u: 1\n\tx: 2\n", i), 0);
+    assert_int_equal(yaml_tree_parse_as((const char *)text.data, text.size_bytes, &options,
+                                        "t.yaml", &tree, &error),
+                     -EINVAL);
+    assert_int_equal(told, YAML_TREE_BLANKED_MAX + 1);
+    assert_non_null(strstr(error.text, "t.yaml:34: the line begins with a tab"));
+    told = 0;
+    bytes_done(&text);
+    text = (struct bytes){0};
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(bytes_append(&text, "[", 1), 0);
+    assert_int_equal(yaml_tree_parse_as((const char *)text.data, text.size_bytes, &options,
+                                        "t.yaml", &tree, &error),
+                     -E2BIG);
+    assert_int_equal(told, 1);
+    assert_null(tree);
 }
 
 int main(void)
@@ -251,6 +361,9 @@ int main(void)
         cmocka_unit_test(test_sizes_are_bounded),
         cmocka_unit_test(test_what_editors_leave),
         cmocka_unit_test(test_every_cut_of_a_text),
+        cmocka_unit_test(test_texts_are_as_written),
+        cmocka_unit_test(test_every_mistake_is_told),
+        cmocka_unit_test(test_reading_on_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 
 /**
- * yaml_scalar_parse() - the value that the plain (unquoted) scalar @text stands for
+ * yaml_scalar_parse() - make the value of the plain (unquoted) scalar @text
  * @text: ends with a zero
  *
  * Return: 0; -ERANGE for a number that no 64-bit integer or double can hold, and for .inf and .nan;

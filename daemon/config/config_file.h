@@ -1,0 +1,16 @@
+/* Reads the configuration file: YAML, one value a key. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "daemon/config/config.h"
+#include "daemon/config/config_mistakes.h"
+
+/**
+ * config_file_read() - set the keys of @mistakes->path in @config
+ *
+ * Return: 0, also when @mistakes were added; negative errno (@error says why the file cannot be
+ * read).
+ */
+int config_file_read(struct config *config, struct config_mistakes *mistakes,
+                     struct error *error) CHECK_RESULT;

@@ -1,0 +1,38 @@
+/* Collects the mistakes of a configuration, so that an operator sees all of them at once. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define CONFIG_MISTAKES_KEPT   64u /* the others are counted */
+#define CONFIG_MISTAKE_SIZE    256
+#define CONFIG_MISTAKE_NOWHERE 0u /* in place of a line: in the flags */
+
+struct config_mistake {
+    unsigned line;
+    char words[CONFIG_MISTAKE_SIZE];
+};
+
+struct config_mistakes {
+    const char *path; /* of the file */
+    unsigned count;
+    struct config_mistake kept[CONFIG_MISTAKES_KEPT]; /* by line, those of flags at the end */
+};
+
+/** config_mistakes_add() - add a mistake on @line of the file, or CONFIG_MISTAKE_NOWHERE */
+void config_mistakes_add(struct config_mistakes *mistakes, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** config_mistakes_full() - return whether further mistakes are only counted */
+bool config_mistakes_full(const struct config_mistakes *mistakes);
+
+/**
+ * config_mistakes_result() - list the mistakes in @error, "firnd.yaml:3: slots: ..." a line
+ *
+ * Mistakes beyond the size of an error's text are counted in the last line. Return: 0 when there is
+ * none; -EINVAL.
+ */
+int config_mistakes_result(const struct config_mistakes *mistakes,
+                           struct error *error) CHECK_RESULT;
