@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "bench/measure.h"
+#include "elastic/job/job_spec.h"
 
 #define TOKENS 65536
 

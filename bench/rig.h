@@ -8,6 +8,7 @@
 #pragma once
 
 #include "bench/scratch.h"
+#include "elastic/job/job_spec.h"
 #include "worker/checkpoint/snapshot.h"
 #include "worker/step/engine.h"
 #include "worker/step/step_commit.h"

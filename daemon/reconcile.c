@@ -11,6 +11,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/leader/leading.h"
+#include "elastic/job/job_spec.h"
 
 static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
                          const char *why)

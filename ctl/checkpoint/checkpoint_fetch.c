@@ -14,6 +14,7 @@
 #include "ctl/command/commands.h"
 #include "ctl/view/format.h"
 #include "ctl/view/meter.h"
+#include "elastic/job/job_spec.h"
 
 struct wanted {
     char bucket[NAME_SIZE];

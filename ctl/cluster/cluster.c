@@ -11,6 +11,7 @@
 #include "ctl/cluster/remembered.h"
 #include "ctl/view/format.h"
 #include "elastic/job/edit_distance.h"
+#include "elastic/job/job_spec.h"
 
 #define REMEMBER_NS     (10 * NS_PER_SECOND)
 #define AWAY_TIMEOUT_NS (NS_PER_SECOND / 4)

@@ -7,6 +7,7 @@
 #include "base/http_url.h"
 #include "base/json.h"
 #include "ctl/cluster/fetch.h"
+#include "elastic/job/job_spec.h"
 
 #define SLOWER_WORTH_SAYING 1.1 /* times the fastest of the stage */
 
@@ -163,7 +164,7 @@ static int take(const struct cluster_client *store, struct worker_list *list,
         name_list_add(list->silent, node);
     fetch_refused(store, fetch, node, &list->refused);
     return fetch_good(fetch)
-               ? worker_list_add(list, job->name, node, job_spec_unit_count(job->spec),
+               ? worker_list_add(list, job->name, node, job_model_unit_count(&job->spec->model),
                                  (const char *)fetch->body.data, fetch->body.size_bytes, error)
                : 0;
 }

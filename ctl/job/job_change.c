@@ -22,7 +22,8 @@ struct change {
 static int change_scale(void *context, struct desired_record *desired, struct error *error)
 {
     const struct change *change = context;
-    int status = job_wish_scale(change->arguments, change->job->spec, desired, error);
+    int status = job_wish_scale(change->arguments, &change->job->spec->model,
+                                &change->job->spec->train, desired, error);
 
     return status ? status : job_fit(change->cluster, change->job->spec, desired, error);
 }

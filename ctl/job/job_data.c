@@ -16,9 +16,10 @@
 #define LLMC_HEADER_BYTES 1024
 #define WIDE_VOCAB        65536 /* above it llm.c's tokens have four bytes, below it two */
 
-static uint64_t tokens_of(const struct job_spec *spec, uint64_t size_bytes)
+static uint64_t tokens_of(const struct job_data *data, const struct job_model *model,
+                          uint64_t size_bytes)
 {
-    switch (spec->data.format) {
+    switch (data->format) {
     case JOB_FORMAT_BYTES:
         return size_bytes;
     case JOB_FORMAT_UINT16:
@@ -28,42 +29,44 @@ static uint64_t tokens_of(const struct job_spec *spec, uint64_t size_bytes)
     case JOB_FORMAT_LLMC:
         break;
     }
-    uint64_t token_bytes = spec->model.vocab > WIDE_VOCAB ? sizeof(uint32_t) : sizeof(uint16_t);
+    uint64_t token_bytes = model->vocab > WIDE_VOCAB ? sizeof(uint32_t) : sizeof(uint16_t);
     return size_bytes < LLMC_HEADER_BYTES ? 0 : (size_bytes - LLMC_HEADER_BYTES) / token_bytes;
 }
 
 /* As a data set is cut: a sample's last target is the first token of the next one. */
-static uint64_t training_samples(const struct job_spec *spec, uint64_t token_count)
+static uint64_t training_samples(const struct job_data *data, const struct job_model *model,
+                                 uint64_t token_count)
 {
-    uint64_t count = token_count == 0 ? 0 : (token_count - 1) / spec->model.context;
+    uint64_t count = token_count == 0 ? 0 : (token_count - 1) / model->context;
 
-    if (spec->data.validation_path[0] || spec->data.validation_share == 0 || count < 2)
+    if (data->validation_path[0] || data->validation_share == 0 || count < 2)
         return count;
-    uint64_t held_out = (uint64_t)((double)count * spec->data.validation_share);
+    uint64_t held_out = (uint64_t)((double)count * data->validation_share);
     return count - MIN(MAX(held_out, (uint64_t)1), count - 1);
 }
 
-static uint64_t samples_per_step(const struct job_spec *spec)
+static uint64_t samples_per_step(const struct job_model *model, const struct job_training *training)
 {
-    return job_spec_tokens_per_step(spec) / spec->model.context;
+    return job_spec_tokens_per_step(model, training) / model->context;
 }
 
-bool job_data_look(const struct job_spec *spec, struct job_data *ret_data)
+bool job_data_look(const struct job_spec *spec, struct job_data_extent *ret_data)
 {
     CLEANUP(file_list_done) struct file_list files = {0};
     const char *paths[JOB_PATHS_MAX];
-    struct job_data data = {0};
+    struct job_data_extent data = {0};
 
     for (unsigned i = 0; i < spec->data.path.count; i++)
         paths[i] = spec->data.path.paths[i];
     if (file_list_find("data.path", paths, spec->data.path.count, &files, NULL))
         return false;
     for (size_t i = 0; i < files.count; i++)
-        data.token_count += tokens_of(spec, files.files[i].size_bytes);
-    data.sample_count = training_samples(spec, data.token_count);
+        data.token_count += tokens_of(&spec->data, &spec->model, files.files[i].size_bytes);
+    data.sample_count = training_samples(&spec->data, &spec->model, data.token_count);
     if (data.sample_count > 0)
-        data.passes =
-            (double)spec->train.steps * (double)samples_per_step(spec) / (double)data.sample_count;
+        data.passes = (double)spec->train.steps *
+                      (double)samples_per_step(&spec->model, &spec->train) /
+                      (double)data.sample_count;
     *ret_data = data;
     return true;
 }
@@ -81,16 +84,16 @@ static bool looks_wide(const uint8_t *data, size_t size_bytes)
     return count >= HINT_TOKENS && low > count / 2;
 }
 
-bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SIZE])
+bool job_data_hint(const struct job_data *data, char ret_words[JOB_DATA_WORDS_SIZE])
 {
     CLEANUP(file_list_done) struct file_list files = {0};
     const char *paths[JOB_PATHS_MAX];
     uint8_t begin[4096];
 
-    for (unsigned i = 0; i < spec->data.path.count; i++)
-        paths[i] = spec->data.path.paths[i];
-    if (spec->data.format != JOB_FORMAT_UINT16 ||
-        file_list_find("data.path", paths, spec->data.path.count, &files, NULL) || files.count == 0)
+    for (unsigned i = 0; i < data->path.count; i++)
+        paths[i] = data->path.paths[i];
+    if (data->format != JOB_FORMAT_UINT16 ||
+        file_list_find("data.path", paths, data->path.count, &files, NULL) || files.count == 0)
         return false;
     FILE *file = fopen(files.files[0].path, "re");
     size_t size_bytes = file ? fread(begin, 1, sizeof(begin), file) : 0;
@@ -104,26 +107,27 @@ bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SI
     return true;
 }
 
-const char *job_data_words(const struct job_spec *spec, const struct job_data *data,
-                           char ret_words[JOB_DATA_WORDS_SIZE])
+const char *job_data_words(const struct job_model *model, const struct job_training *training,
+                           const struct job_data_extent *data, char ret_words[JOB_DATA_WORDS_SIZE])
 {
     char samples[FORMAT_SIZE], tokens[FORMAT_SIZE];
 
     if (data->sample_count == 0)
         snprintf(ret_words, JOB_DATA_WORDS_SIZE,
                  "%" PRIu64 " tokens, too few for one sample of %u (model.context) and one",
-                 data->token_count, spec->model.context);
+                 data->token_count, model->context);
     else
         snprintf(ret_words, JOB_DATA_WORDS_SIZE,
                  "%s samples to train on, of %s tokens: a step takes %" PRIu64 ", %" PRIu64
                  " steps go over them %.3g times",
                  format_count((double)data->sample_count, samples),
-                 format_count((double)data->token_count, tokens), samples_per_step(spec),
-                 spec->train.steps, data->passes);
+                 format_count((double)data->token_count, tokens), samples_per_step(model, training),
+                 training->steps, data->passes);
     return ret_words;
 }
 
-bool job_data_is_little(const struct job_spec *spec, const struct job_data *data)
+bool job_data_is_little(const struct job_model *model, const struct job_training *training,
+                        const struct job_data_extent *data)
 {
-    return data->sample_count < samples_per_step(spec) || data->passes > PASSES_MANY;
+    return data->sample_count < samples_per_step(model, training) || data->passes > PASSES_MANY;
 }

@@ -9,7 +9,7 @@
 
 #define JOB_DATA_WORDS_SIZE 256
 
-struct job_data {
+struct job_data_extent {
     uint64_t token_count;  /* of data.path */
     uint64_t sample_count; /* samples of the training set, without held-out ones */
     double passes;         /* epochs of the whole job; 0: no samples */
@@ -17,17 +17,18 @@ struct job_data {
 
 /** job_data_look() - measure the files; false when files of data.path are not here, or cannot be
  * listed */
-bool job_data_look(const struct job_spec *spec, struct job_data *ret_data);
+bool job_data_look(const struct job_spec *spec, struct job_data_extent *ret_data);
 
 /** job_data_words() - "120 samples to train on, of 1.5k tokens: a step takes 32, 1000 steps go over
  * them 267 times" */
-const char *job_data_words(const struct job_spec *spec, const struct job_data *data,
-                           char ret_words[JOB_DATA_WORDS_SIZE]);
+const char *job_data_words(const struct job_model *model, const struct job_training *training,
+                           const struct job_data_extent *data, char ret_words[JOB_DATA_WORDS_SIZE]);
 
 /** job_data_hint() - describe why the files look like another data.format; false: they do not, or
  * are not here */
-bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SIZE]);
+bool job_data_hint(const struct job_data *data, char ret_words[JOB_DATA_WORDS_SIZE]);
 
 /** job_data_is_little() - return whether the data is so little that it is likely a mistake: less
  * than one step takes, or repeated more often than useful */
-bool job_data_is_little(const struct job_spec *spec, const struct job_data *data);
+bool job_data_is_little(const struct job_model *model, const struct job_training *training,
+                        const struct job_data_extent *data);

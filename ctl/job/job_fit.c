@@ -10,13 +10,14 @@
 static int find_layout(const struct job_spec *spec, const struct desired_record *desired,
                        const struct planner_slot *slots, unsigned count, struct error *error)
 {
-    AUTO_FREE struct planner_unit *units = calloc(job_spec_unit_count(spec), sizeof(*units));
+    AUTO_FREE struct planner_unit *units =
+        calloc(job_model_unit_count(&spec->model), sizeof(*units));
     struct planner_input input;
     struct plan *plan = plan_new();
     int status = units && plan ? 0 : error_set(error, -ENOMEM, "no memory to plan");
 
     if (!status) {
-        planner_job(spec, 0, slots, count, units, &input);
+        planner_job(&spec->model, &spec->train, 0, slots, count, units, &input);
         input.devices_max = desired->devices ? desired->devices : spec->elastic.devices_max;
         input.stages_wanted = desired->stages;
         input.replicas_wanted = desired->replicas;

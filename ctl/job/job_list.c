@@ -19,6 +19,7 @@
 #include "ctl/view/output.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
+#include "elastic/job/job_spec.h"
 
 static const char *const wish_words[] = {
     [RECORD_RUNNING] = "running",

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/size_words.h"
 #include "ctl/view/text_table.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/planned_worker.h"
 
 #define ROWS_SHOWN 16
@@ -19,7 +20,7 @@ static uint64_t planned_of(const struct cluster *cluster, const struct cluster_j
     bool known = node && worker->slot < node->record.slot_count; /* else taken for a CPU slot */
     bool gpu = known && !strcmp(node->record.slots[worker->slot].kind, "cuda");
 
-    return planned_worker_bytes(job->spec, job->plan, rank, gpu,
+    return planned_worker_bytes(&job->spec->model, &job->spec->train, job->plan, rank, gpu,
                                 known ? node->record.slots[worker->slot].thread_count : 1);
 }
 

@@ -106,38 +106,39 @@ static void warn_missing_path(const char *path)
                 fixed, strerror(errno));
 }
 
-static void warn_missing_data(const struct job_spec *spec)
+static void warn_missing_data(const struct job_data *data)
 {
-    for (unsigned i = 0; i < spec->data.path.count; i++)
-        warn_missing_path(spec->data.path.paths[i]);
-    for (unsigned i = 0; i < spec->data.mask.count; i++)
-        warn_missing_path(spec->data.mask.paths[i]);
-    if (spec->data.validation_path[0])
-        warn_missing_path(spec->data.validation_path);
-    if (spec->data.validation_mask[0])
-        warn_missing_path(spec->data.validation_mask);
+    for (unsigned i = 0; i < data->path.count; i++)
+        warn_missing_path(data->path.paths[i]);
+    for (unsigned i = 0; i < data->mask.count; i++)
+        warn_missing_path(data->mask.paths[i]);
+    if (data->validation_path[0])
+        warn_missing_path(data->validation_path);
+    if (data->validation_mask[0])
+        warn_missing_path(data->validation_mask);
 }
 
 /* Checkpoints and exports go without it. */
-static void warn_of_large_companion(const struct job_spec *spec)
+static void warn_of_large_companion(const struct job_model *model)
 {
     AUTO_FREE struct model_files *companions = calloc(1, sizeof(*companions));
 
-    if (companions && spec->model.from[0] &&
-        !model_files_find(spec->model.from, companions, NULL) && companions->left_out[0])
-        fprintf(stderr, "firnctl: warning: model.from %s: checkpoints go without %s\n",
-                spec->model.from, companions->left_out);
+    if (companions && model->from[0] && !model_files_find(model->from, companions, NULL) &&
+        companions->left_out[0])
+        fprintf(stderr, "firnctl: warning: model.from %s: checkpoints go without %s\n", model->from,
+                companions->left_out);
 }
 
 static void warn_of_little_data(const struct job_spec *spec)
 {
     char words[JOB_DATA_WORDS_SIZE];
-    struct job_data data;
+    struct job_data_extent data;
 
-    if (job_data_hint(spec, words))
+    if (job_data_hint(&spec->data, words))
         fprintf(stderr, "firnctl: warning: %s\n", words);
-    if (job_data_look(spec, &data) && job_data_is_little(spec, &data))
-        fprintf(stderr, "firnctl: warning: the data has %s\n", job_data_words(spec, &data, words));
+    if (job_data_look(spec, &data) && job_data_is_little(&spec->model, &spec->train, &data))
+        fprintf(stderr, "firnctl: warning: the data has %s\n",
+                job_data_words(&spec->model, &spec->train, &data, words));
 }
 
 /* Skip a job that begins from a checkpoint: its model folder is not read. */
@@ -156,7 +157,8 @@ static int check_model(const struct submission *submission, struct error *error)
 
 /* Only warn if the cluster cannot run the job now; do not refuse the job if the cluster cannot be
  * loaded. */
-static void warn_of_cluster(struct cluster_client *store, const struct job_spec *spec)
+static void warn_of_cluster(struct cluster_client *store, const struct job_checkpoints *checkpoints,
+                            const struct job_elasticity *elastic)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     struct job_warnings warnings;
@@ -164,7 +166,7 @@ static void warn_of_cluster(struct cluster_client *store, const struct job_spec 
 
     if (cluster_load(store, &cluster, &ignored))
         return;
-    job_warnings(&cluster, spec, &warnings);
+    job_warnings(&cluster, checkpoints, elastic, &warnings);
     for (unsigned i = 0; i < warnings.count; i++)
         fprintf(stderr, "firnctl: warning: %s\n", warnings.texts[i]);
 }
@@ -263,7 +265,7 @@ static void say_submitted(const struct cluster_client *store, const struct submi
            " step%s of %" PRIu64 " tokens\n",
            spec->name, store->cluster, spec->model.layers, plural(spec->model.layers),
            spec->model.width, spec->train.steps, plural(spec->train.steps),
-           job_spec_tokens_per_step(spec));
+           job_spec_tokens_per_step(&spec->model, &spec->train));
     if (submission->begins_from)
         printf("it goes on after step %" PRIu64 ", from %s\n", submission->checkpoint.step,
                submission->checkpoint.path);
@@ -300,7 +302,8 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
 
     if (!status) {
         submission->desired.wish = RECORD_RUNNING;
-        status = job_wish_scale(arguments, &submission->spec, &submission->desired, error);
+        status = job_wish_scale(arguments, &submission->spec.model, &submission->spec.train,
+                                &submission->desired, error);
     }
     if (!status)
         status = check_model(submission, error);
@@ -311,13 +314,13 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     if (status)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
-    warn_missing_data(&submission->spec);
+    warn_missing_data(&submission->spec.data);
     warn_of_little_data(&submission->spec);
-    warn_of_large_companion(&submission->spec);
+    warn_of_large_companion(&submission->spec.model);
     status = write_job(&store, submission, error);
     if (status)
         return status;
-    warn_of_cluster(&store, &submission->spec);
+    warn_of_cluster(&store, &submission->spec.checkpoint, &submission->spec.elastic);
     if (arguments_has(arguments, "json"))
         status = say_json(&store, submission, error);
     else

@@ -48,8 +48,8 @@ static void add(struct job_warnings *warnings, const char *format, ...)
     va_end(arguments);
 }
 
-void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
-                  struct job_warnings *ret_warnings)
+void job_warnings(const struct cluster *cluster, const struct job_checkpoints *checkpoints,
+                  const struct job_elasticity *elastic, struct job_warnings *ret_warnings)
 {
     const struct offer offer = offer_of(cluster);
     const char *is = offer.nodes == 1 ? "node is" : "nodes are";
@@ -71,15 +71,15 @@ void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
         add(ret_warnings,
             "no slot's memory is known, so no layout is held to it: a worker that does "
             "not fit ends (slot_memory_mb of firnd's configuration says it)");
-    if (spec->elastic.devices_min > offer.slots)
+    if (elastic->devices_min > offer.slots)
         add(ret_warnings, "elastic.devices.min is %u, and there %s %u slot%s: the job waits",
-            spec->elastic.devices_min, offer.slots == 1 ? "is" : "are", offer.slots,
+            elastic->devices_min, offer.slots == 1 ? "is" : "are", offer.slots,
             plural(offer.slots));
-    if (spec->checkpoint.copies > offer.nodes)
+    if (checkpoints->copies > offer.nodes)
         add(ret_warnings,
             "checkpoint.copies is %u, but only %u %s there: a checkpoint has at most %u until "
             "more join",
-            spec->checkpoint.copies, offer.nodes, is, offer.nodes);
-    if (spec->elastic.shadow && offer.nodes == 1)
+            checkpoints->copies, offer.nodes, is, offer.nodes);
+    if (elastic->shadow && offer.nodes == 1)
         add(ret_warnings, "elastic.shadow wants another node for the copy, but only 1 is there");
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "ctl/cluster/cluster.h"
+#include "elastic/job/job_checkpoints.h"
+#include "elastic/job/job_elasticity.h"
 
 #define JOB_WARNINGS_MAX  4
 #define JOB_WARNINGS_SIZE 256
@@ -12,6 +14,6 @@ struct job_warnings {
     char texts[JOB_WARNINGS_MAX][JOB_WARNINGS_SIZE];
 };
 
-/** job_warnings() - @cluster: as it was when @spec was submitted */
-void job_warnings(const struct cluster *cluster, const struct job_spec *spec,
-                  struct job_warnings *ret_warnings);
+/** job_warnings() - @cluster: as it was when the job of @checkpoints and @elastic was submitted */
+void job_warnings(const struct cluster *cluster, const struct job_checkpoints *checkpoints,
+                  const struct job_elasticity *elastic, struct job_warnings *ret_warnings);

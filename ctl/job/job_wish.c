@@ -7,22 +7,23 @@
 
 #define ATTEMPTS_MAX 5
 
-int job_wish_scale(const struct arguments *arguments, const struct job_spec *spec,
-                   struct desired_record *desired, struct error *error)
+int job_wish_scale(const struct arguments *arguments, const struct job_model *model,
+                   const struct job_training *training, struct desired_record *desired,
+                   struct error *error)
 {
     unsigned devices = (unsigned)arguments_number(arguments, "devices", 0);
     unsigned stages = (unsigned)arguments_number(arguments, "stages", 0);
     unsigned replicas = (unsigned)arguments_number(arguments, "replicas", 0);
-    unsigned units = job_spec_unit_count(spec);
+    unsigned units = job_model_unit_count(model);
 
     if (stages > units)
         return error_set(error, COMMAND_USAGE,
                          "--stages: the model has %u units, so at most %u stages", units, units);
-    if (replicas > spec->train.lanes)
+    if (replicas > training->lanes)
         return error_set(error, COMMAND_USAGE,
                          "--replicas: the job has %u lane%s (train.lanes), so at most %u replica%s",
-                         spec->train.lanes, plural(spec->train.lanes), spec->train.lanes,
-                         plural(spec->train.lanes));
+                         training->lanes, plural(training->lanes), training->lanes,
+                         plural(training->lanes));
     if (devices && (uint64_t)MAX(stages, 1u) * MAX(replicas, 1u) > devices)
         return error_set(error, COMMAND_USAGE,
                          "%u stage%s x %u replica%s need %u slots, more than --devices %u",

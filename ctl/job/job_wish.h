@@ -1,16 +1,20 @@
 /* Change the desired state of a job, jobs/<job>/desired, without losing a concurrent change. */
 #pragma once
 
+#include "base/compiler.h"
+#include "base/error.h"
 #include "ctl/cluster/cluster_client.h"
 #include "ctl/command/arguments.h"
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_model.h"
+#include "elastic/job/job_training.h"
 #include "membership/kv/records.h"
 
 /** job_wish_scale() - take --devices, --stages and --replicas (absent: free) into @desired
  *
  * Return: 0; -EINVAL when the job's model or lanes do not allow it, @error says why. */
-int job_wish_scale(const struct arguments *arguments, const struct job_spec *spec,
-                   struct desired_record *desired, struct error *error) CHECK_RESULT;
+int job_wish_scale(const struct arguments *arguments, const struct job_model *model,
+                   const struct job_training *training, struct desired_record *desired,
+                   struct error *error) CHECK_RESULT;
 
 /**
  * job_wish_change() - read, change and write the record; retry when another client has written

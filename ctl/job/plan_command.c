@@ -96,12 +96,12 @@ static int ask_slots(const struct arguments *arguments, struct dry_run *run, str
 
 static int plan_layout(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
-    run->units = calloc(job_spec_unit_count(run->spec), sizeof(*run->units));
+    run->units = calloc(job_model_unit_count(&run->spec->model), sizeof(*run->units));
     run->plan = plan_new();
     if (!run->units || !run->plan)
         return error_set(error, -ENOMEM, "no memory");
-    planner_job(run->spec, run->frozen_layers, run->slots, run->slot_count, run->units,
-                &run->input);
+    planner_job(&run->spec->model, &run->spec->train, run->frozen_layers, run->slots,
+                run->slot_count, run->units, &run->input);
     run->input.devices_max =
         (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
     run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);
@@ -129,7 +129,7 @@ static int tell_json(const struct dry_run *run, struct error *error)
         "{s:s, s:i, s:b, s:i, s:o, s:[]}", "job", run->spec->name, "slots", (int)run->slot_count,
         "measured", (int)plan_slots_measured(run->slots, run->slot_count), "frozen_layers",
         (int)run->frozen_layers, "layout", plan_describe(run->plan), "candidates");
-    struct job_data data;
+    struct job_data_extent data;
 
     if (tree && job_data_look(run->spec, &data) &&
         json_object_set_new(tree, "data",
@@ -193,12 +193,13 @@ static int tell_choices(const struct dry_run *run)
 static void tell_data(const struct job_spec *spec)
 {
     char words[JOB_DATA_WORDS_SIZE];
-    struct job_data data;
+    struct job_data_extent data;
 
-    if (job_data_hint(spec, words))
+    if (job_data_hint(&spec->data, words))
         printf("\nWarning: %s\n", words);
     if (job_data_look(spec, &data))
-        printf("\nThe data here has %s.\n", job_data_words(spec, &data, words));
+        printf("\nThe data here has %s.\n",
+               job_data_words(&spec->model, &spec->train, &data, words));
 }
 
 static void warn_of_memory(const struct dry_run *run)
@@ -252,7 +253,7 @@ int run_plan(const struct arguments *arguments, struct error *error)
                          run.spec->model.layers);
     struct desired_record asked = {.wish = RECORD_RUNNING};
     if (!status)
-        status = job_wish_scale(arguments, run.spec, &asked, error);
+        status = job_wish_scale(arguments, &run.spec->model, &run.spec->train, &asked, error);
     if (!status)
         status = arguments_has(arguments, "slots") ? imagine_slots(arguments, &run, error)
                                                    : ask_slots(arguments, &run, error);

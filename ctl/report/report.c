@@ -16,6 +16,7 @@
 #include "ctl/view/output.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
+#include "elastic/job/job_spec.h"
 
 #define CURVE_ROWS        12
 #define CURVE_COLUMNS_MAX 100u

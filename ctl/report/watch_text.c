@@ -9,6 +9,7 @@
 #include "ctl/report/watch.h"
 #include "ctl/view/format.h"
 #include "ctl/view/terminal.h"
+#include "elastic/job/job_spec.h"
 
 #define NUMBERS_SIZE 256
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "daemon/core/decode_cache.h"
+#include "elastic/job/job_spec.h"
 #include "membership/kv/keys.h"
 
 bool view_job_over(const char *state)

@@ -6,6 +6,7 @@
 
 #include "daemon/core/mirror.h"
 #include "daemon/core/refused.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader.h"
 #include "membership/kv/records.h"
 

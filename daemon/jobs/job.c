@@ -21,6 +21,7 @@
 #include "daemon/jobs/retention.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/jobs/suspicion.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/plan/protocol.h"
 
 #define PROGRESS_NS NS_PER_SECOND

@@ -8,6 +8,7 @@
 #include "daemon/jobs/slot_alarms.h"
 #include "daemon/jobs/worker_process.h"
 #include "elastic/agent/agent.h"
+#include "elastic/job/job_spec.h"
 
 /* Inputs of the last check for expired checkpoints (daemon/jobs/expiring.h). */
 struct expiring_seen {

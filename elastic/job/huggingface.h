@@ -6,7 +6,12 @@
  */
 #pragma once
 
-#include "elastic/job/job_spec.h"
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/job/job_model.h"
 
 /**
  * huggingface_config() - make the config.json of a job's model, so that Hugging Face tools open the
@@ -15,7 +20,7 @@
  *
  * Return: a new reference; NULL when out of memory.
  */
-json_t *huggingface_config(const struct job_spec *spec, bool tied);
+json_t *huggingface_config(const struct job_model *model, bool tied);
 
 /**
  * huggingface_adopt() - make the config.json of a job that started from a folder: the folder's own

@@ -5,17 +5,17 @@
 
 #define END_OF_TEXT 50256
 
-static json_t *gpt2_config(const struct job_spec *spec)
+static json_t *gpt2_config(const struct job_model *model)
 {
     /* GPT-2's end of text; for a smaller vocabulary the keys must be null. */
-    bool ends = spec->model.vocab > END_OF_TEXT;
+    bool ends = model->vocab > END_OF_TEXT;
     json_t *config = json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "architectures",
-        "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)spec->model.layers, "n_embd",
-        (int)spec->model.width, "n_head", (int)spec->model.heads, "n_positions",
-        (int)spec->model.context, "n_ctx", (int)spec->model.context, "vocab_size",
-        (int)spec->model.vocab, "activation_function", "gelu_new", "layer_norm_epsilon", 1e-5,
-        "initializer_range", 0.02, "resid_pdrop", 0.0, "embd_pdrop", 0.0, "attn_pdrop", 0.0);
+        "GPT2LMHeadModel", "model_type", "gpt2", "n_layer", (int)model->layers, "n_embd",
+        (int)model->width, "n_head", (int)model->heads, "n_positions", (int)model->context, "n_ctx",
+        (int)model->context, "vocab_size", (int)model->vocab, "activation_function", "gelu_new",
+        "layer_norm_epsilon", 1e-5, "initializer_range", 0.02, "resid_pdrop", 0.0, "embd_pdrop",
+        0.0, "attn_pdrop", 0.0);
     json_t *end = ends ? json_integer(END_OF_TEXT) : json_null();
 
     if (json_object_set(config, "bos_token_id", end) ||
@@ -27,20 +27,19 @@ static json_t *gpt2_config(const struct job_spec *spec)
     return config;
 }
 
-static json_t *rope_scaling(const struct job_spec *spec)
+static json_t *rope_scaling(const struct job_rope_scaling *scaling)
 {
-    double factor = spec->model.rope_scaling.factor;
-    switch (spec->model.rope_scaling.type) {
+    double factor = scaling->factor;
+    switch (scaling->type) {
     case JOB_ROPE_PLAIN:
         break;
     case JOB_ROPE_LINEAR:
         return json_pack("{s:s, s:f}", "rope_type", "linear", "factor", factor);
     case JOB_ROPE_LLAMA3:
         return json_pack("{s:s, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "factor", factor,
-                         "low_freq_factor", spec->model.rope_scaling.low_frequency_factor,
-                         "high_freq_factor", spec->model.rope_scaling.high_frequency_factor,
-                         "original_max_position_embeddings",
-                         (int)spec->model.rope_scaling.original_context);
+                         "low_freq_factor", scaling->low_frequency_factor, "high_freq_factor",
+                         scaling->high_frequency_factor, "original_max_position_embeddings",
+                         (int)scaling->original_context);
     }
     return json_null();
 }
@@ -53,33 +52,32 @@ static const struct kind {
   qwen2 = {"qwen2", "Qwen2ForCausalLM", "use_sliding_window"},
   qwen3 = {"qwen3", "Qwen3ForCausalLM", "attention_bias"};
 
-static const struct kind *kind_of(const struct job_spec *spec)
+static const struct kind *kind_of(const struct job_model *model)
 {
-    if (spec->model.qk_norm)
+    if (model->qk_norm)
         return &qwen3;
-    return spec->model.qkv_bias ? &qwen2 : &llama;
+    return model->qkv_bias ? &qwen2 : &llama;
 }
 
-static json_t *llama_config(const struct job_spec *spec)
+static json_t *llama_config(const struct job_model *model)
 {
-    const struct kind *kind = kind_of(spec);
+    const struct kind *kind = kind_of(model);
     return json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, s:b, "
         "s:b, s:f, s:o, s:n, s:n}",
         "architectures", kind->class, "model_type", kind->type, "num_hidden_layers",
-        (int)spec->model.layers, "hidden_size", (int)spec->model.width, "num_attention_heads",
-        (int)spec->model.heads, "num_key_value_heads", (int)spec->model.kv_heads, "head_dim",
-        (int)spec->model.head_width, "intermediate_size", (int)spec->model.hidden,
-        "max_position_embeddings", (int)spec->model.context, "vocab_size", (int)spec->model.vocab,
-        "hidden_act", "silu", "rms_norm_eps", spec->model.norm_epsilon, "rope_theta",
-        spec->model.rope_theta, "initializer_range", 0.02, kind->off, 0, "mlp_bias", 0,
-        "attention_dropout", 0.0, "rope_scaling", rope_scaling(spec), "bos_token_id",
-        "eos_token_id");
+        (int)model->layers, "hidden_size", (int)model->width, "num_attention_heads",
+        (int)model->heads, "num_key_value_heads", (int)model->kv_heads, "head_dim",
+        (int)model->head_width, "intermediate_size", (int)model->hidden, "max_position_embeddings",
+        (int)model->context, "vocab_size", (int)model->vocab, "hidden_act", "silu", "rms_norm_eps",
+        model->norm_epsilon, "rope_theta", model->rope_theta, "initializer_range", 0.02, kind->off,
+        0, "mlp_bias", 0, "attention_dropout", 0.0, "rope_scaling",
+        rope_scaling(&model->rope_scaling), "bos_token_id", "eos_token_id");
 }
 
-json_t *huggingface_config(const struct job_spec *spec, bool tied)
+json_t *huggingface_config(const struct job_model *model, bool tied)
 {
-    json_t *config = job_spec_is_llama(spec) ? llama_config(spec) : gpt2_config(spec);
+    json_t *config = job_model_is_llama(model) ? llama_config(model) : gpt2_config(model);
 
     if (json_object_set_new(config, "tie_word_embeddings", json_boolean(tied)) ||
         json_object_set_new(config, "torch_dtype", json_string("float32"))) {

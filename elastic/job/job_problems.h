@@ -4,7 +4,10 @@
  */
 #pragma once
 
-#include "elastic/job/job_spec.h"
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
 
 #define JOB_KEYS_MAX 128
 

@@ -1,5 +1,7 @@
 #include "elastic/job/job_rules.h"
 
+#include "elastic/job/job_spec.h"
+
 /* This limit keeps products of a step's tokens and a few bytes far from overflow. */
 #define STEP_TOKENS_MAX (1ull << 40)
 /* Samples are counted in 64 bits; JSON readers are exact to 53. */
@@ -37,76 +39,76 @@ static void fixed_by_gpt2(struct job_problems *problems, const char *key, double
                     fixed);
 }
 
-static void check_gpt2(struct job_problems *problems, const struct job_spec *spec)
+static void check_gpt2(struct job_problems *problems, const struct job_model *model)
 {
-    unsigned width = spec->model.width, heads = spec->model.heads;
-    fixed_by_gpt2(problems, "model.kv_heads", spec->model.kv_heads, heads);
-    fixed_by_gpt2(problems, "model.head_width", spec->model.head_width, (double)width / heads);
-    fixed_by_gpt2(problems, "model.hidden", spec->model.hidden, 4.0 * width);
-    fixed_by_gpt2(problems, "model.rope_theta", spec->model.rope_theta, ROPE_THETA_UNUSED);
-    if (spec->model.qkv_bias)
+    unsigned width = model->width, heads = model->heads;
+    fixed_by_gpt2(problems, "model.kv_heads", model->kv_heads, heads);
+    fixed_by_gpt2(problems, "model.head_width", model->head_width, (double)width / heads);
+    fixed_by_gpt2(problems, "model.hidden", model->hidden, 4.0 * width);
+    fixed_by_gpt2(problems, "model.rope_theta", model->rope_theta, ROPE_THETA_UNUSED);
+    if (model->qkv_bias)
         job_problem(problems, "model.qkv_bias", "gpt2 has all its biases without being told");
-    if (spec->model.qk_norm)
+    if (model->qk_norm)
         job_problem(problems, "model.qk_norm", "gpt2 has no norms of heads");
-    if (spec->model.rope_scaling.type != JOB_ROPE_PLAIN)
+    if (model->rope_scaling.type != JOB_ROPE_PLAIN)
         job_problem(problems, "model.rope_scaling.type",
                     "gpt2 has no rotary embedding that could be scaled");
-    fixed_by_gpt2(problems, "model.norm_epsilon", spec->model.norm_epsilon, GPT2_NORM_EPSILON);
+    fixed_by_gpt2(problems, "model.norm_epsilon", model->norm_epsilon, GPT2_NORM_EPSILON);
 }
 
 /* A parameter that the chosen scaling does not use is a mistake in the job file. */
-static void check_rope_scaling(struct job_problems *problems, const struct job_spec *spec)
+static void check_rope_scaling(struct job_problems *problems,
+                               const struct job_rope_scaling *scaling)
 {
-    double low = spec->model.rope_scaling.low_frequency_factor;
-    double high = spec->model.rope_scaling.high_frequency_factor;
-    if (spec->model.rope_scaling.type == JOB_ROPE_PLAIN && spec->model.rope_scaling.factor > 1)
+    double low = scaling->low_frequency_factor;
+    double high = scaling->high_frequency_factor;
+    if (scaling->type == JOB_ROPE_PLAIN && scaling->factor > 1)
         job_problem(problems, "model.rope_scaling.factor",
-                    "%g means nothing without model.rope_scaling.type",
-                    spec->model.rope_scaling.factor);
+                    "%g means nothing without model.rope_scaling.type", scaling->factor);
     if (high <= low)
         job_problem(problems, "model.rope_scaling.high_frequency_factor",
                     "%g is not above low_frequency_factor %g", high, low);
 }
 
 /* Check the requirements of model/net/spec.c and report them with the keys of a job file. */
-static void check_llama(struct job_problems *problems, const struct job_spec *spec)
+static void check_llama(struct job_problems *problems, const struct job_model *model)
 {
-    if (spec->model.width % LLAMA_WIDTH_STEP != 0)
+    if (model->width % LLAMA_WIDTH_STEP != 0)
         job_problem(problems, "model.width", "%u is no multiple of %d, as llama needs",
-                    spec->model.width, LLAMA_WIDTH_STEP);
-    if (spec->model.heads % spec->model.kv_heads != 0)
-        job_problem(problems, "model.kv_heads", "%u do not divide model.heads %u",
-                    spec->model.kv_heads, spec->model.heads);
-    if (spec->model.head_width % 2 != 0)
+                    model->width, LLAMA_WIDTH_STEP);
+    if (model->heads % model->kv_heads != 0)
+        job_problem(problems, "model.kv_heads", "%u do not divide model.heads %u", model->kv_heads,
+                    model->heads);
+    if (model->head_width % 2 != 0)
         job_problem(problems, "model.head_width",
                     "%u is odd, and the rotary embedding turns pairs of columns",
-                    spec->model.head_width);
-    if ((uint64_t)spec->model.heads * spec->model.head_width > LLAMA_HEADS_WIDTH_MAX)
+                    model->head_width);
+    if ((uint64_t)model->heads * model->head_width > LLAMA_HEADS_WIDTH_MAX)
         job_problem(problems, "model.head_width",
-                    "%u heads of %u columns are more than %d together", spec->model.heads,
-                    spec->model.head_width, LLAMA_HEADS_WIDTH_MAX);
-    unsigned kv_width = spec->model.kv_heads * spec->model.head_width;
-    if (spec->model.qkv_bias && kv_width % LLAMA_WIDTH_STEP != 0)
+                    "%u heads of %u columns are more than %d together", model->heads,
+                    model->head_width, LLAMA_HEADS_WIDTH_MAX);
+    unsigned kv_width = model->kv_heads * model->head_width;
+    if (model->qkv_bias && kv_width % LLAMA_WIDTH_STEP != 0)
         job_problem(problems, "model.qkv_bias",
                     "%u heads of keys of %u columns are no multiple of %d, as biases need",
-                    spec->model.kv_heads, spec->model.head_width, LLAMA_WIDTH_STEP);
-    if (spec->model.qkv_bias && spec->model.qk_norm)
+                    model->kv_heads, model->head_width, LLAMA_WIDTH_STEP);
+    if (model->qkv_bias && model->qk_norm)
         job_problem(problems, "model.qk_norm", "no model has it and model.qkv_bias, too");
-    check_rope_scaling(problems, spec);
+    check_rope_scaling(problems, &model->rope_scaling);
 }
 
 static void check_family(struct job_problems *problems, const struct job_spec *spec)
 {
     unsigned width = spec->model.width, heads = spec->model.heads;
-    bool llama = job_spec_is_llama(spec);
+    bool llama = job_model_is_llama(&spec->model);
     if (llama ? spec->model.head_width == 0 : heads > width || width % heads != 0)
         job_problem(problems, "model.heads",
                     "%u heads do not divide model.width %u; the nearest that do are %u and %u",
                     heads, width, divisor_at_most(width, heads), divisor_at_least(width, heads));
     else if (llama)
-        check_llama(problems, spec);
+        check_llama(problems, &spec->model);
     else
-        check_gpt2(problems, spec);
+        check_gpt2(problems, &spec->model);
 }
 
 static void check_vocabulary(struct job_problems *problems, const struct job_spec *spec)

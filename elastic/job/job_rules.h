@@ -2,6 +2,7 @@
 #pragma once
 
 #include "elastic/job/job_problems.h"
+#include "elastic/job/job_spec.h"
 
 /**
  * job_rules_check() - add a problem for every rule that @spec breaks

@@ -57,8 +57,9 @@ static void default_head_width(struct job_spec *spec)
 static void default_hidden(struct job_spec *spec)
 {
     unsigned width = spec->model.width, gated = (8 * width + 2) / 3;
-    spec->model.hidden =
-        job_spec_is_llama(spec) ? (gated + HIDDEN_STEP - 1) / HIDDEN_STEP * HIDDEN_STEP : 4 * width;
+    spec->model.hidden = job_model_is_llama(&spec->model)
+                             ? (gated + HIDDEN_STEP - 1) / HIDDEN_STEP * HIDDEN_STEP
+                             : 4 * width;
 }
 
 static void default_validation(struct job_spec *spec)

@@ -83,11 +83,11 @@ static bool decode_paths(const struct schema_key *key, const json_t *value,
 }
 
 static bool decode_share_or_path(const struct schema_key *key, const json_t *value,
-                                 struct job_spec *spec)
+                                 struct job_data *data)
 {
     if (json_is_string(value))
-        return decode_text(value, 1, JOB_PATH_SIZE, spec->data.validation_path);
-    return decode_real(key, value, &spec->data.validation_share);
+        return decode_text(value, 1, JOB_PATH_SIZE, data->validation_path);
+    return decode_real(key, value, &data->validation_share);
 }
 
 static bool decode_pair(const struct schema_key *key, const json_t *value, double *ret_pair)
@@ -165,7 +165,7 @@ bool job_value_decode(const struct schema_key *key, const json_t *value, struct 
     case SCHEMA_PATHS:
         return decode_paths(key, value, at);
     case SCHEMA_SHARE_OR_PATH:
-        return decode_share_or_path(key, value, spec);
+        return decode_share_or_path(key, value, &spec->data);
     case SCHEMA_UNSIGNED:
         return decode_unsigned(key, value, at);
     case SCHEMA_BATCHES:

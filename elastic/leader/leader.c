@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_slow.h"

@@ -17,6 +17,7 @@
 #include "base/plural.h"
 #include "base/size_words.h"
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 
 #define KINDS_MAX 16 /* kinds counted; later kinds cannot be the most common */

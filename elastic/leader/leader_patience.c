@@ -1,6 +1,7 @@
 #include "elastic/leader/leader_patience.h"
 
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 
 #define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
 
@@ -57,7 +58,7 @@ static bool may_be_complete(const struct leader_context *context,
                             const struct leader_survivors *survivors)
 {
     bool covered[STEP_RECORD_UNITS_MAX] = {false};
-    unsigned units = job_spec_unit_count(context->view->spec);
+    unsigned units = job_model_unit_count(&context->view->spec->model);
     for (unsigned i = 0; i < survivors->count; i++) {
         const struct worker_report *report = &survivors->reports[i];
         if (leader_checkpoint_is_ahead(context, report->applied_step + 1))

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_patience.h"
@@ -295,7 +296,7 @@ static bool state_stays(const struct leader_context *context, const void *argume
         for (unsigned n = 0; n < count; n++)
             leader_cover(covered, ranges[n].first, ranges[n].count);
     }
-    for (unsigned unit = 0; unit < job_spec_unit_count(context->view->spec); unit++)
+    for (unsigned unit = 0; unit < job_model_unit_count(&context->view->spec->model); unit++)
         if (!covered[unit])
             return false;
     return true;
@@ -343,8 +344,9 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     bool disputed = roster_disputed(&context->roster);
     int status = leader_survivors_gather(context, survivors);
     if (status == 0)
-        status = recovery_decide(survivors->reports, survivors->count, job_spec_unit_count(spec),
-                                 spec->train.lanes, spec->train.on_nan, recovery, &contradiction);
+        status = recovery_decide(survivors->reports, survivors->count,
+                                 job_model_unit_count(&spec->model), spec->train.lanes,
+                                 spec->train.on_nan, recovery, &contradiction);
     if (status == 0 && disputed) /* some survivors may not have heard of it */
         status =
             error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");

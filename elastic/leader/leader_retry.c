@@ -20,6 +20,7 @@
 #include "elastic/leader/leader_retry.h"
 
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_replay_cost.h"
 
 #define PAUSE_SHARE 4 /* of failure_timeout: the first pause */

@@ -8,6 +8,7 @@
 
 #include "base/plural.h"
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_slow.h"
@@ -172,11 +173,11 @@ static int make_input(const struct leader_context *context, const struct slot_po
                       struct planner_input *ret_input)
 {
     const struct leader_view *view = context->view;
-    struct planner_unit *units = calloc(job_spec_unit_count(view->spec), sizeof(*units));
+    struct planner_unit *units = calloc(job_model_unit_count(&view->spec->model), sizeof(*units));
     if (!units)
         return -ENOMEM;
-    planner_job(view->spec, frozen_layers, pool ? pool->slots : NULL, pool ? pool->count : 0, units,
-                ret_input);
+    planner_job(&view->spec->model, &view->spec->train, frozen_layers, pool ? pool->slots : NULL,
+                pool ? pool->count : 0, units, ret_input);
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->stages_wanted;
     ret_input->replicas_wanted = view->replicas_wanted;
@@ -290,7 +291,7 @@ bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t s
 uint64_t leader_start_time_ns(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return start_time_ns(view->plan, view->spec, view->failure_timeout_ns);
+    return start_time_ns(view->plan, &view->spec->model, view->failure_timeout_ns);
 }
 
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan)

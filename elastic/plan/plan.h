@@ -20,7 +20,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/name.h"
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_elasticity.h"
+#include "elastic/job/job_text.h"
 #include "elastic/step/step_record.h"
 
 #define PLAN_KEY_HEX_SIZE    65

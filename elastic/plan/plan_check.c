@@ -3,6 +3,7 @@
  * duplicate state. A leader that made such a plan has a bug, and a worker that receives one must
  * refuse it.
  */
+#include "elastic/job/job_training.h"
 #include "elastic/plan/plan.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
  * that no allocation or index uses an unbounded number. plan_check() checks the numbers against
  * each other.
  */
+#include "elastic/job/job_training.h"
 #include "elastic/plan/plan.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* Memory that the planner counts for one worker of a plan. */
 #pragma once
 
+#include "elastic/job/job_model.h"
+#include "elastic/job/job_training.h"
 #include "elastic/plan/plan.h"
 #include "elastic/planner/planner.h"
 
@@ -11,8 +13,8 @@
  *
  * Return: 0: out of memory
  */
-size_t planned_worker_bytes(const struct job_spec *spec, const struct plan *plan, unsigned rank,
-                            bool gpu, unsigned threads);
+size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,
+                            const struct plan *plan, unsigned rank, bool gpu, unsigned threads);
 
 /**
  * planned_copy_bytes() - return the bytes of a copy of @stage: parameters, two moments and the

@@ -12,6 +12,8 @@
 
 #include <stddef.h>
 
+#include "elastic/job/job_model.h"
+#include "elastic/job/job_training.h"
 #include "elastic/plan/plan.h"
 #include "elastic/planner/slot_rates.h"
 
@@ -93,25 +95,27 @@ int planner_predict(const struct planner_input *input, const struct plan *plan,
                     double *ret_seconds) CHECK_RESULT;
 
 /**
- * planner_job() - fill the planner's input for @spec: units on a reference slot, lanes, the link
+ * planner_job() - fill the planner's input for a job: units on a reference slot, lanes, the
+ * link
  * @slots: borrowed by @ret_input. The reference slot is a GPU with the best measured rates if all
  * slots are GPUs. Otherwise it is a CPU slot, which needs more memory.
- * @units: job_spec_unit_count() entries, filled here, borrowed by @ret_input
+ * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
  * devices_max, stages_wanted and replicas_wanted are left at zero for the caller to set.
  */
-void planner_job(const struct job_spec *spec, unsigned frozen_layers,
-                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
-                 struct planner_input *ret_input);
+void planner_job(const struct job_model *model, const struct job_training *training,
+                 unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,
+                 struct planner_unit *units, struct planner_input *ret_input);
 
 /** planner_parameter_bytes() - return the bytes of one unit's f32 parameters */
-size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit);
+size_t planner_parameter_bytes(const struct job_model *model, unsigned unit);
 
 /**
- * planner_units() - compute costs from the spec alone: arithmetic and bytes at @rates
- * @ret_units: job_spec_unit_count() entries
+ * planner_units() - compute costs from the job alone: arithmetic and bytes at @rates
+ * @ret_units: job_model_unit_count() entries
  *
  * Units below the boundary of @frozen_layers have no backward.
  */
-void planner_units(const struct job_spec *spec, unsigned frozen_layers,
-                   const struct slot_rates *rates, struct planner_unit *ret_units);
+void planner_units(const struct job_model *model, const struct job_training *training,
+                   unsigned frozen_layers, const struct slot_rates *rates,
+                   struct planner_unit *ret_units);

@@ -15,12 +15,12 @@ struct widths {
     double wide, mixed;
 };
 
-static struct widths widths_of(const struct job_spec *spec, unsigned unit)
+static struct widths widths_of(const struct job_model *model, unsigned unit)
 {
-    bool attention = unit % 2 == 1, llama = job_spec_is_llama(spec);
-    double width = spec->model.width, hidden = spec->model.hidden;
-    double head_width = spec->model.head_width;
-    double heads = spec->model.heads, kv_heads = spec->model.kv_heads;
+    bool attention = unit % 2 == 1, llama = job_model_is_llama(model);
+    double width = model->width, hidden = model->hidden;
+    double head_width = model->head_width;
+    double heads = model->heads, kv_heads = model->kv_heads;
     if (!llama)
         return attention ? (struct widths){3 * width, width}
                          : (struct widths){4 * width, 4 * width};
@@ -32,39 +32,39 @@ static struct widths widths_of(const struct job_spec *spec, unsigned unit)
 /* Parameters of one unit: matrices; with gpt2 also positions, biases and the norm's second vector;
  * with llama models that have them also the biases of queries, keys and values, or the norms of
  * heads. */
-static double parameter_count(const struct job_spec *spec, unsigned unit)
+static double parameter_count(const struct job_model *model, unsigned unit)
 {
-    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
-    unsigned last = 2 * spec->model.layers + 1;
-    bool llama = job_spec_is_llama(spec);
+    double width = model->width, vocab = model->vocab, context = model->context;
+    unsigned last = 2 * model->layers + 1;
+    bool llama = job_model_is_llama(model);
     double norm = llama ? width : 2 * width;
     if (unit == 0)
         return (vocab + (llama ? 0 : context)) * width;
     if (unit == last)
         return vocab * width + norm;
-    struct widths widths = widths_of(spec, unit);
+    struct widths widths = widths_of(model, unit);
     double biases = widths.wide + width;
     if (llama)
-        biases = spec->model.qkv_bias && unit % 2 == 1 ? widths.wide : 0;
-    if (spec->model.qk_norm && unit % 2 == 1)
-        norm += 2 * (double)spec->model.head_width;
+        biases = model->qkv_bias && unit % 2 == 1 ? widths.wide : 0;
+    if (model->qk_norm && unit % 2 == 1)
+        norm += 2 * (double)model->head_width;
     return width * widths.wide + widths.mixed * width + biases + norm;
 }
 
-size_t planner_parameter_bytes(const struct job_spec *spec, unsigned unit)
+size_t planner_parameter_bytes(const struct job_model *model, unsigned unit)
 {
-    return (size_t)parameter_count(spec, unit) * sizeof(float);
+    return (size_t)parameter_count(model, unit) * sizeof(float);
 }
 
-static double forward_flops(const struct job_spec *spec, unsigned unit, double tokens)
+static double forward_flops(const struct job_model *model, unsigned unit, double tokens)
 {
-    double width = spec->model.width, vocab = spec->model.vocab, context = spec->model.context;
-    unsigned last = 2 * spec->model.layers + 1;
+    double width = model->width, vocab = model->vocab, context = model->context;
+    unsigned last = 2 * model->layers + 1;
     if (unit == 0)
         return 2 * tokens * width;
     if (unit == last)
         return 2 * tokens * width * vocab;
-    struct widths widths = widths_of(spec, unit);
+    struct widths widths = widths_of(model, unit);
     double products = 2 * tokens * width * (widths.wide + widths.mixed);
     if (unit % 2 == 1)
         return products + 2 * tokens * context * widths.mixed; /* half is masked */
@@ -80,70 +80,70 @@ static double logits_stride(double vocab)
 
 /* Return the bytes kept from forward to backward, input stream included: activations of @size bytes
  * each, and tokens, statistics and losses of 4 bytes each. */
-static double activation_bytes(const struct job_spec *spec, unsigned unit, double tokens,
+static double activation_bytes(const struct job_model *model, unsigned unit, double tokens,
                                double size)
 {
-    double width = spec->model.width, vocab = spec->model.vocab, words = sizeof(float);
-    double norm = words * (job_spec_is_llama(spec) ? 1 : 2);
-    unsigned last = 2 * spec->model.layers + 1;
+    double width = model->width, vocab = model->vocab, words = sizeof(float);
+    double norm = words * (job_model_is_llama(model) ? 1 : 2);
+    unsigned last = 2 * model->layers + 1;
     if (unit == 0)
         return tokens * words;
     if (unit == last)
         return tokens * (size * (2 * width + logits_stride(vocab)) + norm + 2 * words);
-    struct widths widths = widths_of(spec, unit);
-    double heads = unit % 2 == 1 ? spec->model.heads : 0;
+    struct widths widths = widths_of(model, unit);
+    double heads = unit % 2 == 1 ? model->heads : 0;
     return tokens * (size * (2 * width + widths.wide + widths.mixed) + norm + words * heads);
 }
 
 /* model/net/stage.c: two work buffers of backward, the gradients of the incoming and the outgoing
  * stream, and, where heads have norms, the normalized rows of a sublayer. */
-static double scratch_bytes(const struct job_spec *spec, double tokens, double size)
+static double scratch_bytes(const struct job_model *model, double tokens, double size)
 {
-    double width = spec->model.width;
-    struct widths attention = widths_of(spec, 1), mlp = widths_of(spec, 2);
-    double heads = spec->model.heads + spec->model.kv_heads, words = sizeof(float);
-    double normed = spec->model.qk_norm ? size * attention.wide + words * heads : 0;
+    double width = model->width;
+    struct widths attention = widths_of(model, 1), mlp = widths_of(model, 2);
+    double heads = model->heads + model->kv_heads, words = sizeof(float);
+    double normed = model->qk_norm ? size * attention.wide + words * heads : 0;
     return tokens *
            (size * (fmax(width, attention.mixed) + fmax(attention.wide, mlp.mixed) + 2 * width) +
             normed);
 }
 
 /* model/net/stage.h: sublayers can be recomputed, table and head cannot. */
-static enum plan_recompute recomputed_from(const struct job_spec *spec, unsigned unit)
+static enum plan_recompute recomputed_from(const struct job_model *model, unsigned unit)
 {
-    if (unit == 0 || unit == 2 * spec->model.layers + 1)
+    if (unit == 0 || unit == 2 * model->layers + 1)
         return PLAN_RECOMPUTE_NONE;
     return unit % 2 == 1 ? PLAN_RECOMPUTE_ATTENTION : PLAN_RECOMPUTE_FULL;
 }
 
-void planner_units(const struct job_spec *spec, unsigned frozen_layers,
-                   const struct slot_rates *rates, struct planner_unit *ret_units)
+void planner_units(const struct job_model *model, const struct job_training *training,
+                   unsigned frozen_layers, const struct slot_rates *rates,
+                   struct planner_unit *ret_units)
 {
     double size = (double)rates->activation_size;
-    double tokens = (double)spec->train.micro_batch * spec->model.context;
-    unsigned count = 2 * spec->model.layers + 2;
+    double tokens = (double)training->micro_batch * model->context;
+    unsigned count = 2 * model->layers + 2;
     unsigned frozen_units = frozen_layers > 0 ? 2 * frozen_layers + 1 : 0;
     for (unsigned unit = 0; unit < count; unit++) {
         bool trained = unit >= frozen_units;
-        double forward = forward_flops(spec, unit, tokens) / rates->flops_per_second;
+        double forward = forward_flops(model, unit, tokens) / rates->flops_per_second;
         ret_units[unit] = (struct planner_unit){
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,
-            .parameter_bytes = planner_parameter_bytes(spec, unit),
-            .activation_bytes = (size_t)activation_bytes(spec, unit, tokens, size),
-            .boundary_bytes = (size_t)(tokens * spec->model.width) * rates->activation_size,
+            .parameter_bytes = planner_parameter_bytes(model, unit),
+            .activation_bytes = (size_t)activation_bytes(model, unit, tokens, size),
+            .boundary_bytes = (size_t)(tokens * model->width) * rates->activation_size,
             .weight_bytes = rates->activation_size == sizeof(float)
                                 ? 0
-                                : (size_t)parameter_count(spec, unit) * rates->activation_size,
-            .scratch_bytes = (size_t)scratch_bytes(spec, tokens, size),
-            .link_bytes = rates->host_memory
-                              ? (size_t)(tokens * spec->model.width) * rates->activation_size
-                              : 0,
-            .tied_bytes = spec->model.tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)
-                              ? (size_t)spec->model.vocab * spec->model.width * sizeof(float)
+                                : (size_t)parameter_count(model, unit) * rates->activation_size,
+            .scratch_bytes = (size_t)scratch_bytes(model, tokens, size),
+            .link_bytes =
+                rates->host_memory ? (size_t)(tokens * model->width) * rates->activation_size : 0,
+            .tied_bytes = model->tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)
+                              ? (size_t)model->vocab * model->width * sizeof(float)
                               : 0,
             .trained = trained,
-            .again = recomputed_from(spec, unit),
+            .again = recomputed_from(model, unit),
         };
     }
 }
@@ -175,24 +175,24 @@ static unsigned most_threads(const struct planner_slot *slots, unsigned slot_cou
     return most;
 }
 
-void planner_job(const struct job_spec *spec, unsigned frozen_layers,
-                 const struct planner_slot *slots, unsigned slot_count, struct planner_unit *units,
-                 struct planner_input *ret_input)
+void planner_job(const struct job_model *model, const struct job_training *training,
+                 unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,
+                 struct planner_unit *units, struct planner_input *ret_input)
 {
-    const struct slot_rates rates = rates_of(slots, slot_count, spec->train.precision);
+    const struct slot_rates rates = rates_of(slots, slot_count, training->precision);
 
-    planner_units(spec, frozen_layers, &rates, units);
+    planner_units(model, training, frozen_layers, &rates, units);
     *ret_input = (struct planner_input){
         .units = units,
-        .unit_count = job_spec_unit_count(spec),
+        .unit_count = job_model_unit_count(model),
         .slots = slots,
         .slot_count = slot_count,
         .updated_bytes_second = rates.updated_bytes_second,
-        .lanes = spec->train.lanes,
-        .micro_batches_per_lane = spec->train.micro_batches_per_lane,
+        .lanes = training->lanes,
+        .micro_batches_per_lane = training->micro_batches_per_lane,
         .link_bytes_per_second = rates.link_bytes_per_second,
         .link_latency_seconds = rates.link_latency_seconds,
         .process_bytes =
-            rates.host_memory ? process_bytes(spec, most_threads(slots, slot_count)) : 0,
+            rates.host_memory ? process_bytes(model, most_threads(slots, slot_count)) : 0,
     };
 }

@@ -16,31 +16,31 @@
 #define THREAD_SHARE        32
 #define LINK_SHARE          16
 
-static size_t parameter_bytes(const struct job_spec *spec)
+static size_t parameter_bytes(const struct job_model *model)
 {
     size_t sum = 0;
 
-    for (unsigned unit = 0; unit < job_spec_unit_count(spec); unit++)
-        sum += planner_parameter_bytes(spec, unit);
+    for (unsigned unit = 0; unit < job_model_unit_count(model); unit++)
+        sum += planner_parameter_bytes(model, unit);
     return sum;
 }
 
-size_t process_link_bytes(const struct job_spec *spec)
+size_t process_link_bytes(const struct job_model *model)
 {
     return MIN(PROCESS_LINK_BYTES_MOST,
-               MAX(PROCESS_LINK_BYTES_LEAST, parameter_bytes(spec) / LINK_SHARE));
+               MAX(PROCESS_LINK_BYTES_LEAST, parameter_bytes(model) / LINK_SHARE));
 }
 
-size_t process_bytes(const struct job_spec *spec, unsigned threads)
+size_t process_bytes(const struct job_model *model, unsigned threads)
 {
-    size_t parameters = parameter_bytes(spec);
+    size_t parameters = parameter_bytes(model);
     size_t staging = 3 * parameters <= PROCESS_SMALL_STAGING_BYTES ? PROCESS_SMALL_STAGING_BYTES
                                                                    : PROCESS_STAGING_BYTES;
     size_t base = BASE_BYTES + MIN(BASE_GROWTH_BYTES, parameters / BASE_SHARE);
     size_t thread = THREAD_BYTES + MIN(THREAD_GROWTH_BYTES, parameters / THREAD_SHARE);
 
     return base + MAX(threads, 1u) * thread + staging +
-           MIN(process_link_bytes(spec) + 2 * PROCESS_NEIGHBOUR_BYTES, parameters);
+           MIN(process_link_bytes(model) + 2 * PROCESS_NEIGHBOUR_BYTES, parameters);
 }
 
 size_t process_room(size_t memory_bytes, size_t process_bytes)

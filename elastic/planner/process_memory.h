@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_model.h"
 
 /* Staging of checkpoints: the small size is used when the whole state fits into it
  * (worker/checkpoint/snapshot.c). */
@@ -30,7 +30,7 @@
 #define PROCESS_LINK_BYTES_MOST  ((size_t)32 << 20)
 
 /** process_link_bytes() - return the room for unread messages of such peers */
-size_t process_link_bytes(const struct job_spec *spec);
+size_t process_link_bytes(const struct job_model *model);
 
 /* Unread messages of pipeline neighbours, in activations of one micro-batch. 1F1B bounds the lead
  * of the stage before; the stage after leads by one gradient. One more of each covers the buffer
@@ -51,11 +51,11 @@ static inline unsigned process_messages(unsigned stages_left)
 }
 
 /**
- * process_bytes() - return the process memory of a worker of @spec on a CPU slot, the same on every
- * layout
+ * process_bytes() - return the process memory of a worker of @model on a CPU slot, the same on
+ * every layout
  * @threads: of the slot; 0: unknown, counted as 1
  */
-size_t process_bytes(const struct job_spec *spec, unsigned threads);
+size_t process_bytes(const struct job_model *model, unsigned threads);
 
 /**
  * process_room() - return the bytes of a slot with @memory_bytes that are left for tensors; 0: not

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_training.h"
 
 struct slot_rates {
     double flops_per_second;     /* of matrix products in a step */

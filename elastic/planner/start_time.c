@@ -6,31 +6,31 @@
 
 #define STATE_ARRAYS 3 /* parameters and the optimizer's two moments */
 
-static uint64_t stage_bytes(const struct plan *plan, const struct job_spec *spec, unsigned stage)
+static uint64_t stage_bytes(const struct plan *plan, const struct job_model *model, unsigned stage)
 {
     uint64_t bytes = 0;
     for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
          unit++)
-        bytes += STATE_ARRAYS * (uint64_t)planner_parameter_bytes(spec, unit);
+        bytes += STATE_ARRAYS * (uint64_t)planner_parameter_bytes(model, unit);
     return bytes;
 }
 
 /* Return the largest state of one worker: its own stage, and with shadows the largest other
  * stage. */
-static uint64_t worker_bytes_max(const struct plan *plan, const struct job_spec *spec)
+static uint64_t worker_bytes_max(const struct plan *plan, const struct job_model *model)
 {
     uint64_t stage_max = 0, shadow_max = 0;
     for (unsigned stage = 0; stage < plan->stage_count; stage++)
-        stage_max = MAX(stage_max, stage_bytes(plan, spec, stage));
+        stage_max = MAX(stage_max, stage_bytes(plan, model, stage));
     for (unsigned i = 0; i < plan->shadow_count; i++)
-        shadow_max = MAX(shadow_max, stage_bytes(plan, spec, plan->shadows[i].stage));
+        shadow_max = MAX(shadow_max, stage_bytes(plan, model, plan->shadows[i].stage));
     return stage_max + shadow_max;
 }
 
-uint64_t start_time_ns(const struct plan *plan, const struct job_spec *spec,
+uint64_t start_time_ns(const struct plan *plan, const struct job_model *model,
                        uint64_t failure_timeout_ns)
 {
-    uint64_t bytes = worker_bytes_max(plan, spec);
+    uint64_t bytes = worker_bytes_max(plan, model);
     uint64_t seconds = bytes / START_BYTES_PER_SECOND, rest = bytes % START_BYTES_PER_SECOND;
 
     return TIMEOUTS_LINKS_OPEN * failure_timeout_ns + seconds * NS_PER_SECOND +

@@ -6,7 +6,9 @@
  */
 #pragma once
 
-#include "elastic/job/job_spec.h"
+#include <stdint.h>
+
+#include "elastic/job/job_model.h"
 #include "elastic/plan/plan.h"
 
 /* Lowest rate of state bytes of a worker that does not hang. Random numbers on one core of a loaded
@@ -17,5 +19,5 @@
  * start_time_ns() - return the longest time from the publication of @plan until its workers are
  * linked
  */
-uint64_t start_time_ns(const struct plan *plan, const struct job_spec *spec,
+uint64_t start_time_ns(const struct plan *plan, const struct job_model *model,
                        uint64_t failure_timeout_ns);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_elasticity.h"
 
 struct dispute_verdict_claim {
     unsigned rank, unit;

@@ -38,11 +38,12 @@ static unsigned whole_layers(double layers)
     return (unsigned)ceil(layers - 1e-9);
 }
 
-static unsigned decide_gradient(const struct freeze_state *state, const struct job_spec *spec)
+static unsigned decide_gradient(const struct freeze_state *state,
+                                const struct job_freezing *freezing, const struct job_model *model)
 {
-    unsigned layers = spec->model.layers;
+    unsigned layers = model->layers;
     double frozen = state->frozen_layers;
-    double bound = frozen + spec->elastic.freeze.alpha * (layers - frozen);
+    double bound = frozen + freezing->alpha * (layers - frozen);
     if (state->frozen_layers >= layers)
         return layers;
     return MIN(whole_layers(bound), calmest_layer(state, layers) + 1);
@@ -52,36 +53,38 @@ static unsigned decide_gradient(const struct freeze_state *state, const struct j
  * Compute layers * (1 - alpha)^t by repeated multiplication: the same bits on every machine, unlike
  * pow(). Stop early when the remainder is below the slack.
  */
-static unsigned decide_schedule(const struct freeze_state *state, const struct job_spec *spec)
+static unsigned decide_schedule(const struct freeze_state *state,
+                                const struct job_freezing *freezing, const struct job_model *model)
 {
-    double left = spec->model.layers;
+    double left = model->layers;
     for (uint64_t t = 0; t < state->decisions && left > 1e-9; t++)
-        left *= 1 - spec->elastic.freeze.alpha;
-    return whole_layers(spec->model.layers - left);
+        left *= 1 - freezing->alpha;
+    return whole_layers(model->layers - left);
 }
 
-static void decide(struct freeze_state *state, const struct job_spec *spec)
+static void decide(struct freeze_state *state, const struct job_freezing *freezing,
+                   const struct job_model *model)
 {
     state->decisions++;
-    unsigned frozen = spec->elastic.freeze.policy == JOB_FREEZE_GRADIENT
-                          ? decide_gradient(state, spec)
-                          : decide_schedule(state, spec);
-    unsigned most = spec->model.layers - MIN(spec->elastic.freeze.keep_active, spec->model.layers);
+    unsigned frozen = freezing->policy == JOB_FREEZE_GRADIENT
+                          ? decide_gradient(state, freezing, model)
+                          : decide_schedule(state, freezing, model);
+    unsigned most = model->layers - MIN(freezing->keep_active, model->layers);
     state->frozen_layers = MAX(state->frozen_layers, MIN(frozen, most));
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
-void freeze_step(struct freeze_state *state, const struct job_spec *spec,
-                 const struct step_record *record)
+void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
+                 const struct job_model *model, const struct step_record *record)
 {
-    assert(spec->model.layers <= FREEZE_LAYERS_MAX);
-    assert(record->unit_count == job_spec_unit_count(spec));
-    if (spec->elastic.freeze.policy == JOB_FREEZE_NONE)
+    assert(model->layers <= FREEZE_LAYERS_MAX);
+    assert(record->unit_count == job_model_unit_count(model));
+    if (freezing->policy == JOB_FREEZE_NONE)
         return;
     if (step_record_finite(record))
-        accumulate(state, record, spec->model.layers);
-    if (record->step % spec->elastic.freeze.every == 0)
-        decide(state, spec);
+        accumulate(state, record, model->layers);
+    if (record->step % freezing->every == 0)
+        decide(state, freezing, model);
 }
 
 json_t *freeze_encode(const struct freeze_state *state, unsigned layers)

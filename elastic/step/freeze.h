@@ -20,7 +20,8 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "elastic/job/job_spec.h"
+#include "elastic/job/job_elasticity.h"
+#include "elastic/job/job_model.h"
 #include "elastic/step/step_record.h"
 
 #define FREEZE_LAYERS_MAX 256
@@ -36,12 +37,12 @@ void freeze_init(struct freeze_state *state);
 
 /**
  * freeze_step() - account for the committed step @record, which is complete and has the units of
- * @spec
+ * @model
  *
  * The new frozen_layers holds from step record->step + 1 on.
  */
-void freeze_step(struct freeze_state *state, const struct job_spec *spec,
-                 const struct step_record *record);
+void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
+                 const struct job_model *model, const struct step_record *record);
 
 /**
  * freeze_encode() - encode the state with values as bits; new reference, NULL when out of memory

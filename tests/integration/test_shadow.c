@@ -86,7 +86,7 @@ static struct plan *plan_of_survivors(struct crew *crew)
         worker->instance = crew->workers[slots[i]].status.instance;
     }
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
-    planner_units(&crew->spec, 0, &rates, units);
+    planner_units(&crew->spec.model, &crew->spec.train, 0, &rates, units);
     assert_int_equal(shadow_stages_assign(&input, plan), 0);
     assert_int_equal(plan->shadow_count, count > 1 ? count : 0);
     return plan;
@@ -147,8 +147,8 @@ static struct plan *recover(struct crew *crew)
     for (unsigned slot = 0; slot < crew->count; slot++)
         if (lives(crew, slot))
             reports[count++] = crew->workers[slot].status;
-    if (recovery_decide(reports, count, job_spec_unit_count(&crew->spec), crew->spec.train.lanes,
-                        crew->spec.train.on_nan, recovery, &error))
+    if (recovery_decide(reports, count, job_model_unit_count(&crew->spec.model),
+                        crew->spec.train.lanes, crew->spec.train.on_nan, recovery, &error))
         fail_msg("%s", error.text);
     assert_int_not_equal(recovery->kind, RECOVERY_CHECKPOINT);
     for (unsigned i = 0; i < count; i++) {

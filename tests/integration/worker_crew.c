@@ -1,4 +1,5 @@
 #include "integration/worker_crew.h"
+#include "elastic/job/job_spec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -224,7 +225,7 @@ void crew_spawn(struct crew *crew, unsigned slot)
 struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica_count)
 {
     struct plan *plan = plan_new();
-    unsigned units = job_spec_unit_count(&crew->spec), lanes = crew->spec.train.lanes;
+    unsigned units = job_model_unit_count(&crew->spec.model), lanes = crew->spec.train.lanes;
 
     assert_non_null(plan);
     plan->generation = ++crew->generation;

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/messages/control.h"
 
 #define CREW_MAX 16

@@ -18,6 +18,7 @@
 #include "checkpoint/write/folder_compare.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
+#include "elastic/job/job_spec.h"
 #include "worker/checkpoint/part_file.h"
 #include "worker/checkpoint/source_files.h"
 #include "worker/metrics/history.h"

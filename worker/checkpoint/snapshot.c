@@ -16,6 +16,7 @@
 #include "checkpoint/write/writable.h"
 #include "checkpoint/write/writer.h"
 #include "elastic/job/huggingface.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/process_memory.h"
 #include "worker/checkpoint/checkpoint_commit.h"
 #include "worker/checkpoint/copy_keeper.h"
@@ -377,7 +378,7 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
     snapshot->begun_tensor_count = canonical_count(state);
     snapshot->began_ns = clock_monotonic_ns();
     snapshot->begun_state = state_encode(state);
-    snapshot->begun_config = huggingface_config(state->spec, state_tied(state));
+    snapshot->begun_config = huggingface_config(&state->spec->model, state_tied(state));
     return snapshot->begun_state && snapshot->begun_config ? 0 : -ENOMEM;
 }
 

@@ -9,8 +9,12 @@
  */
 #pragma once
 
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
 #include "checkpoint/format/manifest.h"
-#include "elastic/job/job_spec.h"
 
 struct source_files {
     const json_t *spec;       /* the job, encoded */

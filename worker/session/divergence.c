@@ -9,12 +9,12 @@ static const char *word_of(double value)
     return isnan(value) ? "NaN" : "infinite";
 }
 
-int divergence_check(const struct job_spec *spec, const struct step_record *record,
+int divergence_check(const struct job_training *training, const struct step_record *record,
                      struct error *error)
 {
     double loss = step_record_loss(record, 1), norm = step_record_norm(record);
 
-    if (spec->train.on_nan == JOB_NAN_SKIP || step_record_finite(record))
+    if (training->on_nan == JOB_NAN_SKIP || step_record_finite(record))
         return 0;
     return error_set(error, -EDOM,
                      "step %" PRIu64 ": the %s is %s, so it changes no parameter (train.on_nan: "

@@ -10,7 +10,11 @@
  */
 #pragma once
 
-#include "elastic/job/job_spec.h"
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/job/job_training.h"
 #include "elastic/step/step_record.h"
 #include "worker/session/alarms.h"
 
@@ -20,7 +24,7 @@
  * Return: 0: it may; always with JOB_NAN_SKIP, and state_apply() skips it; -EDOM: the job must stop
  * here, with the reason in @error
  */
-int divergence_check(const struct job_spec *spec, const struct step_record *record,
+int divergence_check(const struct job_training *training, const struct step_record *record,
                      struct error *error) CHECK_RESULT;
 
 #define DIVERGENCE_CALM_STEPS 100

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/process_memory.h"
 #include "elastic/planner/start_time.h"
 #include "elastic/recovery/holdings.h"
@@ -29,7 +30,7 @@ int generation_settle(struct trainer *trainer, struct error *error)
 
     if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
         /* A leader of an older version may ask for it; a new leader never does. */
-        int status = divergence_check(&trainer->spec, &plan->commit, error);
+        int status = divergence_check(&trainer->spec.train, &plan->commit, error);
         if (status)
             return status;
         snapshot_release(trainer->snapshot);
@@ -246,9 +247,9 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .checksums = trainer->options->link_checksums,
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->unreached,
-        .unexpected_max_bytes = process_link_bytes(&trainer->spec),
+        .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
         .connect_timeout_ns =
-            start_time_ns(plan, &trainer->spec, trainer->options->failure_timeout_ns),
+            start_time_ns(plan, &trainer->spec.model, trainer->options->failure_timeout_ns),
     };
     struct mesh *mesh;
     uint64_t drained;

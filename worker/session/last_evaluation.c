@@ -66,7 +66,8 @@ static int evaluate(struct trainer *trainer, struct error *error)
         return status;
     trainer->final_known = true;
     trainer->final_loss = step_record_validation_loss(
-        &down->record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+        &down->record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
+                                                      trainer->dataset));
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "elastic/job/learning_rate.h"
 #include "worker/device/tags.h"
 #include "worker/metrics/history.h"
 #include "worker/session/generation.h"
@@ -24,20 +25,21 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
     const struct state *state = trainer->state;
     const struct plan *plan = trainer->plan;
     const struct step_record *record = &state->committed;
-    uint64_t counted = job_dataset_counted(&trainer->spec, trainer->dataset, record->step);
+    uint64_t counted = job_dataset_counted(&trainer->spec.train, trainer->dataset, record->step);
     struct error error = {0};
     struct metrics_line line = {
         .job = trainer->spec.name,
         .step = record->step,
         .loss = step_record_loss(record, counted),
         .grad_norm = step_record_norm(record),
-        .lr = job_spec_learning_rate(&trainer->spec, record->step),
+        .lr = learning_rate_at(&trainer->spec.train, record->step),
         .frozen_layers = state->freeze.frozen_layers,
         .generation = plan->generation,
         .stages = plan->stage_count,
         .replicas = plan->replica_count,
         .workers = plan->worker_count,
-        .tokens = record->step * job_spec_tokens_per_step(&trainer->spec),
+        .tokens =
+            record->step * job_spec_tokens_per_step(&trainer->spec.model, &trainer->spec.train),
         .masked = trainer->spec.data.mask.count > 0,
         .counted = counted,
         .step_ms = (double)step_ns / 1e6,
@@ -53,7 +55,8 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         return;
     if (record->evaluated)
         line.val_loss = step_record_validation_loss(
-            record, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+            record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
+                                                   trainer->dataset));
     int status = metrics_append(trainer->metrics, &line, &error);
     status_report_alarm(trainer, ALARM_METRICS, status ? error.text : "");
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/flag_value.h"
 #include "checkpoint/read/source_text.h"
+#include "elastic/job/job_spec.h"
 #include "model/net/generate.h"
 #include "worker/state/restore.h"
 #include "worker/state/state.h"

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_words.h"
 #include "worker/session/commands.h"
 #include "worker/session/data_agreement.h"
@@ -337,7 +338,7 @@ static int check_divergence(struct trainer *trainer, const struct step_record *r
 {
     struct error divergence = {0};
 
-    if (!divergence_check(&trainer->spec, record, &divergence))
+    if (!divergence_check(&trainer->spec.train, record, &divergence))
         return 0;
     int status = compare_all(trainer, error);
     if (!status)

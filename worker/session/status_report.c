@@ -158,7 +158,9 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
 
     if (state->committed.evaluated)
         trainer->validation_loss = step_record_validation_loss(
-            &state->committed, job_dataset_validation_counted(&trainer->spec, trainer->dataset));
+            &state->committed,
+            job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
+                                           trainer->dataset));
     if (trainer->final_known)
         trainer->validation_loss = trainer->final_loss;
     trainer->untold_ns = step_ns;
@@ -176,11 +178,12 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
         .frozen_layers = state->freeze.frozen_layers,
         .loss = step_record_loss(
             &state->committed,
-            job_dataset_counted(&trainer->spec, trainer->dataset, state->committed.step)),
+            job_dataset_counted(&trainer->spec.train, trainer->dataset, state->committed.step)),
         .grad_norm = step_record_norm(&state->committed),
         .validation_loss = trainer->validation_loss,
         .step_seconds = seconds,
-        .tokens_per_second = (double)job_spec_tokens_per_step(&trainer->spec) / seconds,
+        .tokens_per_second =
+            (double)job_spec_tokens_per_step(&trainer->spec.model, &trainer->spec.train) / seconds,
         .compute_seconds = (double)trainer->engine->timing.compute_ns / 1e9,
         .wait_seconds = (double)trainer->engine->timing.wait_ns / 1e9,
         .pause_seconds = trainer->pause_seconds,

@@ -27,6 +27,7 @@
 
 #include <pthread.h>
 
+#include "elastic/job/job_spec.h"
 #include "worker/checkpoint/snapshot.h"
 #include "worker/device/numerics_log.h"
 #include "worker/metrics/metrics.h"

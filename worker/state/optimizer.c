@@ -1,9 +1,12 @@
 #include "worker/state/optimizer.h"
 
+#include "elastic/job/job_spec.h"
+#include "elastic/job/learning_rate.h"
+
 /* Return the factor that scales the global norm down to the clip. */
-static float clip_scale(const struct job_spec *spec, const struct step_record *record)
+static float clip_scale(const struct job_optimizer *optimizer, const struct step_record *record)
 {
-    double norm = step_record_norm(record), clip = spec->train.optimizer.clip;
+    double norm = step_record_norm(record), clip = optimizer->clip;
 
     if (clip <= 0 || !(norm > clip))
         return 1.0f;
@@ -47,12 +50,12 @@ void optimizer_step(struct state *state, const struct step_record *record, float
 {
     const struct job_spec *spec = state->spec;
     const struct kernel_adamw options = {
-        .lr = (float)job_spec_learning_rate(spec, record->step),
+        .lr = (float)learning_rate_at(&spec->train, record->step),
         .beta1 = (float)spec->train.optimizer.beta1,
         .beta2 = (float)spec->train.optimizer.beta2,
         .epsilon = (float)spec->train.optimizer.epsilon,
         .weight_decay = (float)spec->train.optimizer.weight_decay,
-        .gradient_scale = clip_scale(spec, record),
+        .gradient_scale = clip_scale(&spec->train.optimizer, record),
         .step = record->step,
     };
     unsigned frozen = state_frozen_units(state), count = 0;

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "checkpoint/read/model_folder.h"
 #include "elastic/job/huggingface.h"
+#include "elastic/job/job_spec.h"
 
 /* The files must match the model that the job describes, for every source of its keys. */
 static int check_config(const struct job_spec *spec, struct error *error)

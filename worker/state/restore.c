@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "checkpoint/read/load.h"
+#include "elastic/job/job_spec.h"
 #include "worker/state/canonical.h"
 
 /*

@@ -5,44 +5,46 @@
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "elastic/job/job_spec.h"
 #include "worker/state/optimizer.h"
 
 #define DIGEST_DIGITS 16u
 
-static struct model_rope_scaling rope_scaling(const struct job_spec *spec)
+static struct model_rope_scaling rope_scaling(const struct job_rope_scaling *scaling)
 {
     static const enum model_rope types[] = {[JOB_ROPE_PLAIN] = MODEL_ROPE_PLAIN,
                                             [JOB_ROPE_LINEAR] = MODEL_ROPE_LINEAR,
                                             [JOB_ROPE_LLAMA3] = MODEL_ROPE_LLAMA3};
 
     return (struct model_rope_scaling){
-        .type = types[spec->model.rope_scaling.type],
-        .factor = spec->model.rope_scaling.factor,
-        .low_frequency_factor = spec->model.rope_scaling.low_frequency_factor,
-        .high_frequency_factor = spec->model.rope_scaling.high_frequency_factor,
-        .original_context = spec->model.rope_scaling.original_context,
+        .type = types[scaling->type],
+        .factor = scaling->factor,
+        .low_frequency_factor = scaling->low_frequency_factor,
+        .high_frequency_factor = scaling->high_frequency_factor,
+        .original_context = scaling->original_context,
     };
 }
 
-int state_model(const struct job_spec *spec, struct model_spec *ret_model, struct error *error)
+int state_model(const struct job_model *job_model, struct model_spec *ret_model,
+                struct error *error)
 {
     struct model_spec model = {
-        .layers = spec->model.layers,
-        .width = spec->model.width,
-        .heads = spec->model.heads,
-        .context = spec->model.context,
-        .vocab = spec->model.vocab,
-        .tied = spec->model.tied,
-        .kv_heads = spec->model.kv_heads,
-        .head_width = spec->model.head_width,
-        .hidden = spec->model.hidden,
-        .qkv_bias = spec->model.qkv_bias,
-        .qk_norm = spec->model.qk_norm,
-        .rope_theta = spec->model.rope_theta,
-        .rope_scaling = rope_scaling(spec),
-        .norm_epsilon = spec->model.norm_epsilon,
+        .layers = job_model->layers,
+        .width = job_model->width,
+        .heads = job_model->heads,
+        .context = job_model->context,
+        .vocab = job_model->vocab,
+        .tied = job_model->tied,
+        .kv_heads = job_model->kv_heads,
+        .head_width = job_model->head_width,
+        .hidden = job_model->hidden,
+        .qkv_bias = job_model->qkv_bias,
+        .qk_norm = job_model->qk_norm,
+        .rope_theta = job_model->rope_theta,
+        .rope_scaling = rope_scaling(&job_model->rope_scaling),
+        .norm_epsilon = job_model->norm_epsilon,
     };
-    int status = model_family_named(spec->model.family, &model.family, error);
+    int status = model_family_named(job_model->family, &model.family, error);
 
     if (!status)
         status = model_spec_check(&model, error);
@@ -55,7 +57,7 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
               struct kernel_device *device, struct state **ret_state, struct error *error)
 {
     struct model_spec model;
-    int status = state_model(spec, &model, error);
+    int status = state_model(&spec->model, &model, error);
     if (status)
         return status;
 
@@ -270,7 +272,7 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     state->applied_step = record->step;
     state->committed = *record;
     state->holds = false;
-    freeze_step(&state->freeze, state->spec, record);
+    freeze_step(&state->freeze, &state->spec->elastic.freeze, &state->spec->model, record);
     for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
         drop_moments(state, &state->units[unit]);
 }

@@ -54,7 +54,7 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
 void state_free(struct state *state);
 
 /** state_model() - return the model part of a job; -EINVAL: this build does not know the family */
-int state_model(const struct job_spec *spec, struct model_spec *ret_model,
+int state_model(const struct job_model *job_model, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
 /** state_reserve_unit() - allocate the memory of a unit that is not held, before its state arrives;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "elastic/job/job_spec.h"
+
 #define TENSORS_OF_UNIT 3u /* parameters and two moments */
 
 struct state_digest {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "elastic/job/job_spec.h"
 #include "worker/state/state.h"
 
 #define CLAIM_WORDS 3u /* rank, unit, bits */

@@ -13,11 +13,12 @@
 #include "worker/step/shadow.h"
 #include "worker/step/tied_embedding.h"
 
-bool engine_evaluates(const struct job_spec *spec, uint64_t step)
+bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_training *training,
+                      uint64_t step)
 {
-    if (!spec->evaluate.every)
+    if (!evaluation->every)
         return false;
-    return step == 1 || step % spec->evaluate.every == 0 || step == spec->train.steps;
+    return step == 1 || step % evaluation->every == 0 || step == training->steps;
 }
 
 bool engine_stale(const struct engine *engine)
@@ -192,7 +193,7 @@ void engine_free(struct engine *engine)
 /* Scale by the tokens that count. With none, every loss and gradient is 0 whatever the scale. */
 static float loss_scale(const struct engine *engine, uint64_t step)
 {
-    uint64_t counted = job_dataset_counted(engine->state->spec, engine->dataset, step);
+    uint64_t counted = job_dataset_counted(&engine->state->spec->train, engine->dataset, step);
 
     return counted > 0 ? (float)(1.0 / (double)counted) : 0.0f;
 }
@@ -204,7 +205,7 @@ static void begin_record(struct engine *engine)
 
     state->holds = false;
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
-    state->hold.evaluated = engine_evaluates(state->spec, step);
+    state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
     engine->loss_scale = loss_scale(engine, step);
 }
 

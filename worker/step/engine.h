@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include "elastic/job/job_evaluation.h"
+#include "elastic/job/job_training.h"
 #include "elastic/plan/one_f_one_b.h"
 #include "elastic/plan/plan.h"
 #include "model/data/dataset.h"
@@ -93,4 +95,5 @@ void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - true if @step measures the validation loss, on the parameters before the
  * step */
-bool engine_evaluates(const struct job_spec *spec, uint64_t step);
+bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_training *training,
+                      uint64_t step);

@@ -13,48 +13,53 @@ static void list_paths(const struct job_paths *paths, const char **ret_list)
         ret_list[i] = paths->paths[i];
 }
 
-static uint64_t validation_batches(const struct job_spec *spec, const struct dataset *dataset)
+static uint64_t validation_batches(const struct job_training *training,
+                                   const struct dataset *dataset)
 {
     uint64_t samples = dataset_validation_count(dataset);
 
-    return (samples + spec->train.micro_batch - 1) / spec->train.micro_batch;
+    return (samples + training->micro_batch - 1) / training->micro_batch;
 }
 
-unsigned job_dataset_validation_batches(const struct job_spec *spec, const struct dataset *dataset)
+unsigned job_dataset_validation_batches(const struct job_evaluation *evaluation,
+                                        const struct job_training *training,
+                                        const struct dataset *dataset)
 {
-    uint64_t all = validation_batches(spec, dataset);
-    uint64_t step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
-    uint64_t cheap = MAX(spec->evaluate.every * step / CHEAP_SHARE, (uint64_t)USUAL_BATCHES);
+    uint64_t all = validation_batches(training, dataset);
+    uint64_t step = (uint64_t)training->lanes * training->micro_batches_per_lane;
+    uint64_t cheap = MAX(evaluation->every * step / CHEAP_SHARE, (uint64_t)USUAL_BATCHES);
 
-    if (spec->evaluate.batches == JOB_BATCHES_ALL)
+    if (evaluation->batches == JOB_BATCHES_ALL)
         return (unsigned)MIN(all, (uint64_t)BATCHES_MAX);
-    if (spec->evaluate.batches == JOB_BATCHES_AUTO)
+    if (evaluation->batches == JOB_BATCHES_AUTO)
         return (unsigned)(all <= MIN(cheap, (uint64_t)BATCHES_MAX) ? all : USUAL_BATCHES);
-    return spec->evaluate.batches;
+    return evaluation->batches;
 }
 
 /* Refuse more batches than the data has: a token read twice would count twice. */
-static int check_batches(const struct job_spec *spec, const struct dataset *dataset,
+static int check_batches(const struct job_evaluation *evaluation,
+                         const struct job_training *training, const struct dataset *dataset,
                          struct error *error)
 {
-    uint64_t all = validation_batches(spec, dataset);
+    uint64_t all = validation_batches(training, dataset);
 
-    if (spec->evaluate.batches == JOB_BATCHES_ALL && all > BATCHES_MAX)
+    if (evaluation->batches == JOB_BATCHES_ALL && all > BATCHES_MAX)
         return error_set(error, -E2BIG,
                          "evaluate.batches is all, but the validation data has %" PRIu64
                          " micro-batches; at most %u can be read in one evaluation",
                          all, BATCHES_MAX);
-    if (job_dataset_validation_batches(spec, dataset) <= all)
+    if (job_dataset_validation_batches(evaluation, training, dataset) <= all)
         return 0;
     return error_set(error, -ENODATA,
                      "evaluate.batches is %u, but the validation data has only %" PRIu64
                      " samples, which are %" PRIu64 " micro-batches of %u: say evaluate.batches: "
                      "all, or raise data.validation",
-                     spec->evaluate.batches, dataset_validation_count(dataset), all,
-                     spec->train.micro_batch);
+                     evaluation->batches, dataset_validation_count(dataset), all,
+                     training->micro_batch);
 }
 
-static int check_evaluation(const struct job_spec *spec, const struct dataset *dataset,
+static int check_evaluation(const struct job_evaluation *evaluation,
+                            const struct job_training *training, const struct dataset *dataset,
                             struct error *error)
 {
     if (dataset_validation_count(dataset) == 0)
@@ -62,16 +67,16 @@ static int check_evaluation(const struct job_spec *spec, const struct dataset *d
                          "evaluate.every is %" PRIu64
                          " but no validation data is left: raise data.validation or "
                          "give it a path",
-                         spec->evaluate.every);
-    int status = check_batches(spec, dataset, error);
+                         evaluation->every);
+    int status = check_batches(evaluation, training, dataset, error);
     if (status)
         return status;
-    if (job_dataset_validation_counted(spec, dataset) == 0)
+    if (job_dataset_validation_counted(evaluation, training, dataset) == 0)
         return error_set(error, -ENODATA,
                          "evaluate.every is %" PRIu64
                          " but none of the tokens that an evaluation reads counts in the loss: "
                          "raise evaluate.batches, or look at the mask",
-                         spec->evaluate.every);
+                         evaluation->every);
     return 0;
 }
 
@@ -108,7 +113,7 @@ int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
     list_paths(&spec->data.mask, mask_paths);
     status = dataset_open(&options, &dataset, error);
     if (!status && spec->evaluate.every)
-        status = check_evaluation(spec, dataset, error);
+        status = check_evaluation(&spec->evaluate, &spec->train, dataset, error);
     if (status)
         dataset_close(dataset);
     else
@@ -116,23 +121,25 @@ int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
     return status;
 }
 
-static uint64_t samples_per_step(const struct job_spec *spec)
+static uint64_t samples_per_step(const struct job_training *training)
 {
-    return (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane *
-           spec->train.micro_batch;
+    return (uint64_t)training->lanes * training->micro_batches_per_lane * training->micro_batch;
 }
 
-uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *dataset,
+uint64_t job_dataset_counted(const struct job_training *training, const struct dataset *dataset,
                              uint64_t step)
 {
     assert(step > 0);
-    return dataset_train_counted(dataset, (step - 1) * samples_per_step(spec),
-                                 samples_per_step(spec));
+    return dataset_train_counted(dataset, (step - 1) * samples_per_step(training),
+                                 samples_per_step(training));
 }
 
-uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset)
+uint64_t job_dataset_validation_counted(const struct job_evaluation *evaluation,
+                                        const struct job_training *training,
+                                        const struct dataset *dataset)
 {
-    return dataset_validation_counted(dataset, 0,
-                                      (uint64_t)job_dataset_validation_batches(spec, dataset) *
-                                          spec->train.micro_batch);
+    return dataset_validation_counted(
+        dataset, 0,
+        (uint64_t)job_dataset_validation_batches(evaluation, training, dataset) *
+            training->micro_batch);
 }

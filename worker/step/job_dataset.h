@@ -21,12 +21,16 @@ int job_dataset_open(const struct job_spec *spec, const char *memo_folder,
  * The loss of a step is the mean over these tokens, so the scale of its gradients follows from the
  * data alone: every worker computes it locally, on every layout. The result may be 0.
  */
-uint64_t job_dataset_counted(const struct job_spec *spec, const struct dataset *dataset,
+uint64_t job_dataset_counted(const struct job_training *training, const struct dataset *dataset,
                              uint64_t step);
 /** job_dataset_validation_batches() - return the number of micro-batches of an evaluation, counted
  * from the first: a function of the job and of its data, so equal on every layout */
-unsigned job_dataset_validation_batches(const struct job_spec *spec, const struct dataset *dataset);
+unsigned job_dataset_validation_batches(const struct job_evaluation *evaluation,
+                                        const struct job_training *training,
+                                        const struct dataset *dataset);
 
 /** job_dataset_validation_counted() - as job_dataset_counted() for an evaluation; every evaluation
  * reads the same tokens */
-uint64_t job_dataset_validation_counted(const struct job_spec *spec, const struct dataset *dataset);
+uint64_t job_dataset_validation_counted(const struct job_evaluation *evaluation,
+                                        const struct job_training *training,
+                                        const struct dataset *dataset);

@@ -110,7 +110,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 
     if (last_stage(engine))
         *lane_loss = 0;
-    unsigned count = job_dataset_validation_batches(spec, engine->dataset);
+    unsigned count = job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         unsigned slot = *turn % one_f_one_b_slots(&engine->position);
         dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,

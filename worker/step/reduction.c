@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "comm/reduce/reduce.h"
+#include "elastic/job/job_spec.h"
 #include "worker/device/tags.h"
 
 /* The sums of one trained unit; all zero for a frozen unit. */

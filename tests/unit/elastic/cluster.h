@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/cluster_worker.h"
 
 /* --- nodes --- */
@@ -418,7 +419,7 @@ static inline struct cluster *cluster_new(uint64_t seed, unsigned nodes, unsigne
     cluster->spec.elastic.devices_min = 1;
     cluster->spec.elastic.devices_max = 64;
     cluster->spec.checkpoint.every = 20;
-    cluster->unit_count = job_spec_unit_count(&cluster->spec);
+    cluster->unit_count = job_model_unit_count(&cluster->spec.model);
     assert_true(cluster->unit_count <= UNITS_MAX);
     for (unsigned i = 0; i < nodes; i++) {
         snprintf(cluster->nodes[i].name, sizeof(cluster->nodes[i].name), "%c", 'a' + i);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "elastic/agent/agent.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader.h"
 
 #define CLUSTER_LINKS      2 /* initial link protocol of all nodes */

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader.h"
 #include "elastic/planner/start_time.h"
 
@@ -58,7 +59,7 @@ static inline int setup(void **state)
     plan->stage_first_unit = calloc(2, sizeof(unsigned));
     plan->replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
     assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
-    plan->stage_first_unit[1] = job_spec_unit_count(&spec);
+    plan->stage_first_unit[1] = job_model_unit_count(&spec.model);
     for (unsigned i = 0; i < NODES; i++) {
         plan->replica_first_lane[i + 1] = (i + 1) * LANES / NODES;
         snprintf(nodes[i].name, NAME_SIZE, "%c", 'a' + i);
@@ -103,14 +104,14 @@ static inline void say(unsigned node, enum worker_phase phase, uint64_t generati
     report->phase = phase;
     report->generation = generation;
     report->applied_step = applied;
-    report->held_unit_count = phase == WORKER_DEAD ? 0 : job_spec_unit_count(&spec);
+    report->held_unit_count = phase == WORKER_DEAD ? 0 : job_model_unit_count(&spec.model);
 }
 
 /* Make the worker hold applied + 1 and know the losses of lanes [first, end). */
 static inline void hold(unsigned node, unsigned first, unsigned end)
 {
     struct worker_report *report = &reports[node].workers[0];
-    unsigned units = job_spec_unit_count(&spec);
+    unsigned units = job_model_unit_count(&spec.model);
     report->holds = true;
     step_record_init(&report->record, report->applied_step + 1, units, LANES);
     for (unsigned unit = 0; unit < units; unit++)

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "elastic/job/job_spec.h"
 #include "worker/state/state.h"
 
 struct tiny_state {

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/worker_list.h"
+#include "elastic/job/job_spec.h"
 
 #define ENTRIES_MAX 32
 #define ROOT        "/firn/v1/c/"

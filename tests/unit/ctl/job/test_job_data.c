@@ -8,10 +8,11 @@
 static struct job_spec spec; /* too large for the stack of a test */
 
 /* 10 steps of 4 samples of 8 tokens, from one file of @size_bytes. */
-static struct job_data look(enum job_format format, size_t size_bytes, double validation_share)
+static struct job_data_extent look(enum job_format format, size_t size_bytes,
+                                   double validation_share)
 {
     static const char zeros[8192];
-    struct job_data data;
+    struct job_data_extent data;
 
     assert_true(size_bytes <= sizeof(zeros));
     write_file("data", zeros, size_bytes);
@@ -39,18 +40,18 @@ static void test_another_width_is_hinted_at(void **state)
 
     (void)state;
     look(JOB_FORMAT_UINT16, 2048, 0);
-    assert_false(job_data_hint(&spec, words)); /* nothing but zeros */
+    assert_false(job_data_hint(&spec.data, words)); /* nothing but zeros */
     for (uint32_t i = 0; i < ARRAY_COUNT(wide); i++)
         wide[i] = i * 7919 % 50257;
     write_file("data", wide, sizeof(wide));
-    assert_true(job_data_hint(&spec, words));
+    assert_true(job_data_hint(&spec.data, words));
     assert_non_null(strstr(words, "is its data.format uint32?"));
     for (uint32_t i = 0; i < ARRAY_COUNT(narrow); i++)
         narrow[i] = (uint16_t)(i * 7919 % 50257);
     write_file("data", narrow, sizeof(narrow));
-    assert_false(job_data_hint(&spec, words));
+    assert_false(job_data_hint(&spec.data, words));
     spec.data.format = JOB_FORMAT_UINT32;
-    assert_false(job_data_hint(&spec, words));
+    assert_false(job_data_hint(&spec.data, words));
 }
 
 static void test_formats(void **state)
@@ -62,7 +63,7 @@ static void test_formats(void **state)
     assert_int_equal(look(JOB_FORMAT_UINT32, 4 * 801, 0).sample_count, 100);
     assert_int_equal(look(JOB_FORMAT_LLMC, 1024 + 2 * 801, 0).sample_count, 100);
     spec.model.vocab = 128256;
-    struct job_data data;
+    struct job_data_extent data;
     assert_true(job_data_look(&spec, &data));
     assert_int_equal(data.sample_count, 49);
     assert_int_equal(look(JOB_FORMAT_LLMC, 1000, 0).token_count, 0);
@@ -76,45 +77,45 @@ static void test_what_is_held_out_is_not_trained_on(void **state)
     assert_int_equal(look(JOB_FORMAT_BYTES, 17, 0.99).sample_count, 1);
     look(JOB_FORMAT_BYTES, 801, 0.25);
     strcpy(spec.data.validation_path, "/elsewhere");
-    struct job_data data;
+    struct job_data_extent data;
     assert_true(job_data_look(&spec, &data));
     assert_int_equal(data.sample_count, 100);
 }
 
-static void expect_words(const struct job_data *data, const char *expected)
+static void expect_words(const struct job_data_extent *data, const char *expected)
 {
     char words[JOB_DATA_WORDS_SIZE];
 
-    assert_string_equal(job_data_words(&spec, data, words), expected);
+    assert_string_equal(job_data_words(&spec.model, &spec.train, data, words), expected);
 }
 
 static void test_words(void **state)
 {
     (void)state;
-    struct job_data data = look(JOB_FORMAT_BYTES, 801, 0);
+    struct job_data_extent data = look(JOB_FORMAT_BYTES, 801, 0);
     assert_true(fabs(data.passes - 0.4) < 1e-12);
-    assert_false(job_data_is_little(&spec, &data));
+    assert_false(job_data_is_little(&spec.model, &spec.train, &data));
     expect_words(&data, "100 samples to train on, of 801 tokens: a step takes 4, 10 steps go over "
                         "them 0.4 times");
     data = look(JOB_FORMAT_BYTES, 25, 0); /* less than a step takes */
-    assert_true(job_data_is_little(&spec, &data));
+    assert_true(job_data_is_little(&spec.model, &spec.train, &data));
     expect_words(&data, "3 samples to train on, of 25 tokens: a step takes 4, 10 steps go over "
                         "them 13.3 times");
     look(JOB_FORMAT_BYTES, 33, 0); /* just a step */
     spec.train.steps = 51;
     assert_true(job_data_look(&spec, &data));
-    assert_true(job_data_is_little(&spec, &data));
+    assert_true(job_data_is_little(&spec.model, &spec.train, &data));
     spec.train.steps = 50;
     assert_true(job_data_look(&spec, &data));
-    assert_false(job_data_is_little(&spec, &data));
+    assert_false(job_data_is_little(&spec.model, &spec.train, &data));
     data = look(JOB_FORMAT_BYTES, 8, 0);
-    assert_true(job_data_is_little(&spec, &data));
+    assert_true(job_data_is_little(&spec.model, &spec.train, &data));
     expect_words(&data, "8 tokens, too few for one sample of 8 (model.context) and one");
 }
 
 static void test_data_that_is_elsewhere(void **state)
 {
-    struct job_data data = {.token_count = 7};
+    struct job_data_extent data = {.token_count = 7};
 
     (void)state;
     look(JOB_FORMAT_BYTES, 801, 0);

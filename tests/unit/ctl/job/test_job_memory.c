@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "ctl/job/job_memory.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/planned_worker.h"
 
 #define WORKERS 20
@@ -66,7 +67,8 @@ static void each_worker_has_both_numbers(void **state)
         assert_int_equal(memory[i].stage, i % 2);
         assert_int_equal(memory[i].replica, i / 2);
         assert_int_equal(memory[i].measured_bytes, i == 0 ? 1000 : 0);
-        assert_int_equal(memory[i].planned_bytes, planned_worker_bytes(&spec, &plan, i, i == 1, 1));
+        assert_int_equal(memory[i].planned_bytes,
+                         planned_worker_bytes(&spec.model, &spec.train, &plan, i, i == 1, 1));
     }
     assert_true(memory[1].planned_bytes < memory[3].planned_bytes);
     AUTO_JSON json_t *tree = job_memory_json(memory, WORKERS);

@@ -115,19 +115,22 @@ static void test_a_scale_that_cannot_be_is_refused(void **state)
     (void)state;
     struct desired_record desired = {0};
     assert_int_equal(job_wish_scale(PARSE("--devices", "6", "--stages", "3", "--replicas", "2"),
-                                    &spec, &desired, &error),
+                                    &spec.model, &spec.train, &desired, &error),
                      0);
     assert_true(desired.devices == 6 && desired.stages == 3 && desired.replicas == 2);
-    assert_int_equal(job_wish_scale(PARSE("--stages", "7"), &spec, &desired, &error),
-                     COMMAND_USAGE);
+    assert_int_equal(
+        job_wish_scale(PARSE("--stages", "7"), &spec.model, &spec.train, &desired, &error),
+        COMMAND_USAGE);
     assert_non_null(strstr(error.text, "6 units"));
-    assert_int_equal(job_wish_scale(PARSE("--replicas", "5"), &spec, &desired, &error),
-                     COMMAND_USAGE);
+    assert_int_equal(
+        job_wish_scale(PARSE("--replicas", "5"), &spec.model, &spec.train, &desired, &error),
+        COMMAND_USAGE);
     assert_non_null(strstr(error.text, "4 lanes"));
     assert_int_equal(job_wish_scale(PARSE("--devices", "5", "--stages", "3", "--replicas", "2"),
-                                    &spec, &desired, &error),
+                                    &spec.model, &spec.train, &desired, &error),
                      COMMAND_USAGE);
-    assert_int_equal(job_wish_scale(PARSE("--wait"), &spec, &desired, &error), 0);
+    assert_int_equal(job_wish_scale(PARSE("--wait"), &spec.model, &spec.train, &desired, &error),
+                     0);
     assert_true(desired.devices == 0 && desired.stages == 0 && desired.replicas == 0);
 }
 

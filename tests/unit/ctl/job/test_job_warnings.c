@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ctl/job/job_warnings.h"
+#include "elastic/job/job_spec.h"
 
 #define NODES 3
 
@@ -35,7 +36,7 @@ static void expect(const char *words)
 {
     struct job_warnings warnings;
 
-    job_warnings(&cluster, &spec, &warnings);
+    job_warnings(&cluster, &spec.checkpoint, &spec.elastic, &warnings);
     assert_int_equal(warnings.count, words ? 1 : 0);
     if (words && !strstr(warnings.texts[0], words))
         fail_msg("\"%s\" does not say \"%s\"", warnings.texts[0], words);

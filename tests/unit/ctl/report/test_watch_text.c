@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ctl/report/watch.h"
+#include "elastic/job/job_spec.h"
 
 static struct job_spec spec = {.train.steps = 400, .model.layers = 6};
 

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "daemon/core/view.h"
+#include "elastic/job/job_spec.h"
 #include "membership/kv/keys.h"
 #include "unit/daemon/keys.h"
 #include "unit/elastic/sample_plan.h"

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "elastic/job/job_spec.h"
 
 #define CONTEXT 64
 
@@ -203,7 +204,7 @@ static void expect_round_trip(const char *model)
     AUTO_JSON json_t *tree = parse(text);
     if (job_spec_decode(tree, "test", NULL, NULL, &spec, &error) != 0)
         fail_msg("%s", error.text);
-    AUTO_JSON json_t *config = huggingface_config(&spec, true);
+    AUTO_JSON json_t *config = huggingface_config(&spec.model, true);
     AUTO_JSON json_t *keys = NULL;
     AUTO_JSON json_t *encoded = job_spec_encode(&spec);
     assert_int_equal(huggingface_model(config, CONTEXT, &keys, &error), 0);

@@ -1,6 +1,5 @@
 /* Tests of job files: accepted files, the error for every mistake, and the derived numbers. */
 #include <errno.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -546,97 +545,6 @@ static void test_strange_trees(void **state)
     assert_non_null(strstr(error.text, "..."));
 }
 
-static bool close_to(double a, double b)
-{
-    return fabs(a - b) <= 1e-15;
-}
-
-static void test_learning_rate(void **state)
-{
-    (void)state;
-    memset(&spec, 0, sizeof(spec));
-    spec.train.steps = 1000;
-    spec.train.optimizer.lr = 1;
-    spec.train.optimizer.warmup = 100;
-    spec.train.optimizer.min_lr_factor = 0.1;
-    spec.train.optimizer.schedule = JOB_SCHEDULE_CONSTANT;
-    assert_true(job_spec_learning_rate(&spec, 1) == 0.01);
-    assert_true(job_spec_learning_rate(&spec, 100) == 1);
-    assert_true(job_spec_learning_rate(&spec, 1000) == 1);
-    spec.train.optimizer.schedule = JOB_SCHEDULE_LINEAR;
-    assert_true(close_to(job_spec_learning_rate(&spec, 550), 0.55));
-    assert_true(close_to(job_spec_learning_rate(&spec, 1000), 0.1));
-    spec.train.optimizer.schedule = JOB_SCHEDULE_COSINE;
-    for (uint64_t step = 101; step <= 1000; step++) {
-        double x = (double)(step - 100) / 900;
-        assert_true(close_to(job_spec_learning_rate(&spec, step), 0.55 + 0.45 * cos(M_PI * x)));
-    }
-    assert_true(close_to(job_spec_learning_rate(&spec, 1000), 0.1));
-    spec.train.optimizer.warmup = 1000; /* no steps are left for the decay */
-    assert_true(job_spec_learning_rate(&spec, 1000) == 1);
-    spec.train.optimizer.warmup = 0;
-    spec.train.steps = 1;
-    assert_true(close_to(job_spec_learning_rate(&spec, 1), 0.1));
-}
-
-/* Rates have the same bits as before the share was configurable, at steps all over the decay. */
-static void test_the_usual_rates_stay_as_they_are(void **state)
-{
-    static const struct {
-        enum job_schedule schedule;
-        uint64_t step;
-        double rate;
-    } known[] = {
-        {JOB_SCHEDULE_COSINE, 8, 0x1.3a927497a205fp-12},
-        {JOB_SCHEDULE_COSINE, 123, 0x1.3125815542e96p-12},
-        {JOB_SCHEDULE_COSINE, 877, 0x1.50537111d1e3ep-15},
-        {JOB_SCHEDULE_COSINE, 1000, 0x1.f75104d551d6dp-16},
-        {JOB_SCHEDULE_LINEAR, 8, 0x1.3a49a5f779d24p-12},
-        {JOB_SCHEDULE_LINEAR, 123, 0x1.197ff8bed92ddp-12},
-        {JOB_SCHEDULE_LINEAR, 877, 0x1.0a1a97d30180cp-14},
-        {JOB_SCHEDULE_LINEAR, 1000, 0x1.f75104d551d66p-16},
-    };
-    struct error error;
-    AUTO_JSON json_t *tree = parse(minimal);
-
-    (void)state;
-    put(tree, "train.steps", json_integer(1000));
-    put(tree, "train.optimizer.warmup", json_integer(7));
-    assert_int_equal(decode(tree, &error), 0);
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
-        spec.train.optimizer.schedule = known[i].schedule;
-        assert_true(job_spec_learning_rate(&spec, known[i].step) == known[i].rate);
-    }
-}
-
-/* The rate decays to the key's share: to zero, or not at all. */
-static void test_smallest_learning_rate(void **state)
-{
-    static const enum job_schedule falling[] = {JOB_SCHEDULE_COSINE, JOB_SCHEDULE_LINEAR};
-    struct error error;
-    AUTO_JSON json_t *tree = parse(minimal);
-
-    (void)state;
-    put(tree, "train.optimizer.lr", json_real(0.5));
-    put(tree, "train.optimizer.min_lr_factor", json_integer(0));
-    assert_int_equal(decode(tree, &error), 0);
-    for (size_t i = 0; i < ARRAY_COUNT(falling); i++) {
-        double before = 0.5;
-        spec.train.optimizer.schedule = falling[i];
-        for (uint64_t step = 1; step <= spec.train.steps; step++) {
-            double rate = job_spec_learning_rate(&spec, step);
-            assert_true(rate >= 0 && rate < before);
-            before = rate;
-        }
-        assert_true(close_to(before, 0));
-    }
-    spec.train.optimizer.min_lr_factor = 1;
-    for (size_t i = 0; i < ARRAY_COUNT(falling); i++) {
-        spec.train.optimizer.schedule = falling[i];
-        assert_true(close_to(job_spec_learning_rate(&spec, spec.train.steps / 2), 0.5));
-    }
-}
-
 static void test_sizes(void **state)
 {
     (void)state;
@@ -644,8 +552,8 @@ static void test_sizes(void **state)
     AUTO_JSON json_t *tree = parse(minimal);
     put(tree, "train.micro_batches_per_lane", json_integer(3));
     assert_int_equal(decode(tree, &error), 0);
-    assert_int_equal(job_spec_tokens_per_step(&spec), 8 * 4 * 3 * 64);
-    assert_int_equal(job_spec_unit_count(&spec), 14);
+    assert_int_equal(job_spec_tokens_per_step(&spec.model, &spec.train), 8 * 4 * 3 * 64);
+    assert_int_equal(job_model_unit_count(&spec.model), 14);
 }
 
 int main(void)
@@ -667,9 +575,6 @@ int main(void)
         cmocka_unit_test(test_all_problems_are_listed_up_to_a_bound),
         cmocka_unit_test(test_all_problems_can_be_had),
         cmocka_unit_test(test_strange_trees),
-        cmocka_unit_test(test_learning_rate),
-        cmocka_unit_test(test_the_usual_rates_stay_as_they_are),
-        cmocka_unit_test(test_smallest_learning_rate),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * on nodes a, b and c.
  */
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 #include "elastic/copies/copies.h"
@@ -102,7 +103,7 @@ static void share_units(void)
     reports[1].workers[0].held_unit_count = 0;
     reports[0].workers[0].held_unit_count = 1;
     reports[2].workers[0].held_first_unit = 1;
-    reports[2].workers[0].held_unit_count = job_spec_unit_count(&spec) - 1;
+    reports[2].workers[0].held_unit_count = job_model_unit_count(&spec.model) - 1;
 }
 
 /* Put a patient plan in force for a and c, which are both needed. */

@@ -3,6 +3,7 @@
  * (test_cluster.c) rarely produce. One stage and three replicas on nodes a, b and c, generation 6
  * in force.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 static void gradients_that_were_thrown_away_do_not_count(void **state)
@@ -324,7 +325,7 @@ static void patience_grows_with_what_would_be_lost(void **state)
 /* Make two stages of one replica on a and b, each with its copy on the other node. */
 static void share_copies(void)
 {
-    unsigned units = job_spec_unit_count(&spec);
+    unsigned units = job_model_unit_count(&spec.model);
     unsigned *first_unit = calloc(3, sizeof(unsigned));
     plan->shadows = calloc(2, sizeof(*plan->shadows));
     assert_true(first_unit && plan->shadows);
@@ -368,7 +369,7 @@ static void a_copy_is_waited_for_as_a_replica_is(void **state)
  */
 static void split_in_two(void)
 {
-    unsigned units = job_spec_unit_count(&spec);
+    unsigned units = job_model_unit_count(&spec.model);
     unsigned *first_unit = calloc(3, sizeof(unsigned));
     assert_non_null(first_unit);
     first_unit[1] = units / 2;
@@ -608,7 +609,7 @@ static void a_large_state_is_given_the_time_to_come(void **state)
     }
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
     assert_true(start_ns > 20 * TIMEOUT_NS + 60 * NS_PER_SECOND);
     assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
     view.now_ns += start_ns - 1;

@@ -2,6 +2,7 @@
  * Tests of a plan that orders a commit and breaks, too: the workers that may still have to apply
  * the step.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 /*
@@ -30,7 +31,7 @@ static void order_commit(void)
 {
     plan->resume_step = 10;
     plan->has_commit = true;
-    step_record_init(&plan->commit, 10, job_spec_unit_count(&spec), LANES);
+    step_record_init(&plan->commit, 10, job_model_unit_count(&spec.model), LANES);
 }
 
 /* All remaining workers have applied the step: the next plan does not repeat the order. */

@@ -3,6 +3,7 @@
  * metrics, and the reason. One stage and three replicas on nodes a, b and c, generation 6 in force;
  * test_leader_recover.c tests which state counts.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 /* Break the links: all remaining workers hold step 10, or none of them has computed it. */
@@ -181,7 +182,7 @@ static void where_no_layout_fits_it_says_why(void **state)
 static void say_units(unsigned node, unsigned first)
 {
     reports[node].workers[0].held_first_unit = first;
-    reports[node].workers[0].held_unit_count = job_spec_unit_count(&spec) / 2;
+    reports[node].workers[0].held_unit_count = job_model_unit_count(&spec.model) / 2;
 }
 
 /* Two stages on two nodes: each node gets the half that it has, and no unit moves. */
@@ -194,7 +195,7 @@ static void whoever_has_units_keeps_them(void **state)
         break_links(false);
         lose(2);
         say_units(first, 0);
-        say_units(1 - first, job_spec_unit_count(&spec) / 2);
+        say_units(1 - first, job_model_unit_count(&spec.model) / 2);
         decide();
         expect_published(9, 0);
         assert_string_equal(decision.plan->workers[0].node, nodes[first].name);
@@ -310,7 +311,7 @@ static void whoever_never_comes_up_is_avoided(void **state)
     reports[2].workers[0].held_unit_count = 0;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += start_time_ns(plan, &spec, TIMEOUT_NS);
+    view.now_ns += start_time_ns(plan, &spec.model, TIMEOUT_NS);
     decide();
     view.now_ns += TIMEOUT_NS;
     decide();

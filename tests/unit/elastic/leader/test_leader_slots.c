@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 
 #define TIMEOUT_NS 1000ull

@@ -1,6 +1,7 @@
 /*
  * Tests of workers that start slowly: the leader waits while they report progress.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 /* Publish a start from the seed. */
@@ -36,7 +37,7 @@ static void those_who_read_are_waited_for(void **state)
 {
     (void)state;
     begin();
-    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
     has_read(1, 0);
     snprintf(reports[1].workers[0].text, REPORT_TEXT_SIZE, REPORT_WAITS_FOR_READER);
     for (unsigned gibibytes = 1; gibibytes <= 5; gibibytes++) {
@@ -61,7 +62,7 @@ static void silence_ends_the_start(void **state)
 {
     (void)state;
     begin();
-    uint64_t start_ns = start_time_ns(plan, &spec, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
     view.now_ns += start_ns - 1;
     has_read(2, 7);
     decide();
@@ -83,7 +84,7 @@ static void a_start_given_up_names_the_data(void **state)
     begin();
     has_read(2, 7);
     decide();
-    view.now_ns += start_time_ns(plan, &spec, TIMEOUT_NS);
+    view.now_ns += start_time_ns(plan, &spec.model, TIMEOUT_NS);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
     expect_words("a start has stopped (c/0: reads the training data: 7 GiB of 20 GiB)");

@@ -3,11 +3,12 @@
  * as three replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is
  * gone.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/elastic/three_nodes.h"
 
 static unsigned unit_count(void)
 {
-    return job_spec_unit_count(&spec);
+    return job_model_unit_count(&spec.model);
 }
 
 /* Report that the worker of @node has @count units from @first on. */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "elastic/job/job_training.h"
 #include "elastic/plan/plan_words.h"
 #include "unit/elastic/sample_plan.h"
 

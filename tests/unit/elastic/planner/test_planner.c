@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/plan/lanes.h"
 #include "elastic/planner/partition.h"
 #include "elastic/planner/pipeline_model.h"
@@ -446,7 +447,7 @@ static void short_of_memory_activations_are_computed_again(void **state)
     add_slots(&world, "a", 1);
     world.input.units = units;
     const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
-    planner_units(&spec, 0, &cpu, units);
+    planner_units(&spec.model, &spec.train, 0, &cpu, units);
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
     double seconds = world.plan->predicted_step_seconds;
@@ -479,10 +480,10 @@ static void gpus_are_planned_in_their_own_precision(void **state)
     world_init(&world);
     add_slots(&world, "a", 1);
     add_slots(&world, "b", 1);
-    planner_job(&spec, 0, world.slots, 2, units, &input);
+    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
     double cpu_seconds = units[1].forward_seconds;
     world.slots[0].gpu = true;
-    planner_job(&spec, 0, world.slots, 2, units, &input);
+    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
     assert_true(units[1].forward_seconds == cpu_seconds);
     world.input.units = units;
     world.slots[0].memory_bytes = world.slots[1].memory_bytes =
@@ -491,7 +492,7 @@ static void gpus_are_planned_in_their_own_precision(void **state)
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_ATTENTION);
     world.slots[1].gpu = true;
-    planner_job(&spec, 0, world.slots, 2, units, &input);
+    planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
     assert_true(units[1].forward_seconds < cpu_seconds / 1000);
     assert_int_equal(run(&world), 0);
     assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
@@ -526,11 +527,11 @@ static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
     add_slots(&world, "c", 2);
     world.input.units = units;
     const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
-    planner_units(&spec, 0, &cpu, units);
+    planner_units(&spec.model, &spec.train, 0, &cpu, units);
     assert_true(units[0].trained && units[1].backward_seconds > 0);
     assert_int_equal(run(&world), 0);
     double whole = world.plan->predicted_step_seconds;
-    planner_units(&spec, 4, &cpu, units);
+    planner_units(&spec.model, &spec.train, 4, &cpu, units);
     assert_false(units[8].trained);
     assert_true(units[9].trained);
     assert_int_equal(run(&world), 0);

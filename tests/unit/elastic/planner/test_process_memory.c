@@ -12,6 +12,7 @@
 
 #include <errno.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/planned_worker.h"
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
@@ -65,11 +66,11 @@ static void a_process_is_counted_by_model_and_threads(void **state)
 {
     (void)state;
     const struct job_spec large = gpt2_124m(), small = toy();
-    size_t one = process_bytes(&large, 1);
-    assert_int_equal(process_bytes(&large, 0), one);
-    assert_true(process_bytes(&large, 9) > one);
+    size_t one = process_bytes(&large.model, 1);
+    assert_int_equal(process_bytes(&large.model, 0), one);
+    assert_true(process_bytes(&large.model, 9) > one);
     assert_true(one > PROCESS_STAGING_BYTES + PROCESS_LINK_BYTES_MOST);
-    assert_true(process_bytes(&small, 1) < one - PROCESS_STAGING_BYTES);
+    assert_true(process_bytes(&small.model, 1) < one - PROCESS_STAGING_BYTES);
 }
 
 /* A model pays only for the bounds that it may reach. */
@@ -80,15 +81,15 @@ static void bounds_follow_from_the_models_size(void **state)
     size_t before = 0;
     for (unsigned width = 32; width <= 2048; width *= 2) {
         spec.model.width = width;
-        size_t links = process_link_bytes(&spec), process = process_bytes(&spec, 1);
+        size_t links = process_link_bytes(&spec.model), process = process_bytes(&spec.model, 1);
         assert_true(links >= PROCESS_LINK_BYTES_LEAST && links <= PROCESS_LINK_BYTES_MOST);
         assert_true(process >= before);
         before = process;
     }
-    assert_int_equal(process_link_bytes(&spec), PROCESS_LINK_BYTES_MOST);
+    assert_int_equal(process_link_bytes(&spec.model), PROCESS_LINK_BYTES_MOST);
     spec.model.width = 256; /* of a worker that takes 150 MiB in total */
-    assert_true(process_bytes(&spec, 1) < PROCESS_STAGING_BYTES + 30 * MIB);
-    assert_true(process_bytes(&spec, 8) < process_bytes(&spec, 1) + 16 * MIB);
+    assert_true(process_bytes(&spec.model, 1) < PROCESS_STAGING_BYTES + 30 * MIB);
+    assert_true(process_bytes(&spec.model, 8) < process_bytes(&spec.model, 1) + 16 * MIB);
 }
 
 /* Return the memory that the planner computes for 1 x 1 on slots of @memory; 0: nothing fits. */
@@ -103,13 +104,14 @@ static size_t planned(const struct job_spec *spec, size_t memory, bool gpu)
     struct error error = {0};
     struct plan *plan = plan_new();
     assert_non_null(plan);
-    planner_job(spec, 0, &slot, 1, units, &input);
+    planner_job(&spec->model, &spec->train, 0, &slot, 1, units, &input);
     input.devices_max = 1;
     int status = planner_run(&input, plan, choices, &count, &error);
     assert_true(status == 0 || status == -ENOSPC);
     if (status == 0) {
         assert_int_equal(plan->recompute, choices[0].recompute);
-        assert_int_equal(planned_worker_bytes(spec, plan, 0, gpu, 1), choices[0].memory_bytes_max);
+        assert_int_equal(planned_worker_bytes(&spec->model, &spec->train, plan, 0, gpu, 1),
+                         choices[0].memory_bytes_max);
     }
     plan_free(plan);
     return status == 0 ? choices[0].memory_bytes_max : 0;
@@ -120,11 +122,11 @@ static void a_cpu_slot_holds_the_process_too(void **state)
     (void)state;
     const struct job_spec spec = gpt2_124m();
     size_t whole = planned(&spec, 0, false), tensors = planned(&spec, 0, true);
-    assert_true(whole > process_bytes(&spec, 1));
+    assert_true(whole > process_bytes(&spec.model, 1));
     assert_int_equal(planned(&spec, whole, false), whole);
     size_t again = planned(&spec, whole - 1, false); /* with recomputed sublayers, if at all */
     assert_true(again < whole);
-    assert_true(tensors > 0 && tensors < whole - process_bytes(&spec, 1));
+    assert_true(tensors > 0 && tensors < whole - process_bytes(&spec.model, 1));
     assert_int_equal(planned(&spec, tensors, true), tensors);
 }
 
@@ -132,7 +134,7 @@ static void a_toy_slot_holds_what_it_held(void **state)
 {
     (void)state;
     const struct job_spec spec = toy();
-    size_t whole = planned(&spec, 0, false), tensors = whole - process_bytes(&spec, 1);
+    size_t whole = planned(&spec, 0, false), tensors = whole - process_bytes(&spec.model, 1);
     assert_true(tensors < 4 * MIB);
     assert_int_equal(planned(&spec, tensors, false), whole);
 }
@@ -146,11 +148,12 @@ static void the_other_end_of_a_tied_table_comes_with_two_stages(void **state)
     for (unsigned tied = 0; tied < 2; tied++) {
         struct job_spec spec = gpt2_124m();
         spec.model.tied = tied;
-        planner_units(&spec, 0, &rates, units);
+        planner_units(&spec.model, &spec.train, 0, &rates, units);
         bytes[tied][0] = planner_stage_bytes(units, 0, 13, 2, 4, PLAN_RECOMPUTE_NONE);
         bytes[tied][1] = planner_stage_bytes(units, 13, 26, 1, 4, PLAN_RECOMPUTE_NONE);
         bytes[tied][2] = planner_stage_bytes(units, 0, 26, 1, 4, PLAN_RECOMPUTE_NONE);
-        planner_units(&spec, 1, &rates, units); /* frozen, the table has no gradient */
+        planner_units(&spec.model, &spec.train, 1, &rates,
+                      units); /* frozen, the table has no gradient */
         assert_int_equal(units[0].tied_bytes + units[25].tied_bytes, 0);
     }
     assert_int_equal(bytes[1][0] - bytes[0][0], table);

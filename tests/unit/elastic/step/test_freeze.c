@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/step/freeze.h"
 
 static struct job_spec new_spec(enum job_freeze policy, unsigned layers, double alpha,
@@ -27,7 +28,7 @@ static void commit_step(struct freeze_state *state, const struct job_spec *spec,
                         const double *squares)
 {
     static struct step_record record;
-    step_record_init(&record, step, job_spec_unit_count(spec), 1);
+    step_record_init(&record, step, job_model_unit_count(&spec->model), 1);
     memset(record.unit_squares, 0, sizeof(record.unit_squares));
     record.unit_squares[0] = 1e-9; /* embedding and head have the smallest norm, and do not count */
     record.unit_squares[record.unit_count - 1] = 1e-9;
@@ -36,7 +37,7 @@ static void commit_step(struct freeze_state *state, const struct job_spec *spec,
         record.unit_squares[2 + 2 * l] = 0.75 * squares[l];
     }
     record.lane_losses[0] = 2;
-    freeze_step(state, spec, &record);
+    freeze_step(state, &spec->elastic.freeze, &spec->model, &record);
 }
 
 /*

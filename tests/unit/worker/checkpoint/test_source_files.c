@@ -11,6 +11,7 @@
 #include "checkpoint/format/model_files.h"
 #include "checkpoint/read/export.h"
 #include "elastic/job/huggingface.h"
+#include "elastic/job/job_spec.h"
 #include "unit/checkpoint/foreign_folder.h"
 #include "unit/checkpoint/sample.h"
 #include "worker/checkpoint/source_files.h"
@@ -69,7 +70,7 @@ static int tear_down(void **state)
 static int take(uint64_t step, const char *restored, const char *into, struct manifest *manifest,
                 json_t **ret_config, char *ret_left_out, struct error *error)
 {
-    AUTO_JSON json_t *own = huggingface_config(&spec, false);
+    AUTO_JSON json_t *own = huggingface_config(&spec.model, false);
     AUTO_JSON json_t *job = job_spec_encode(&spec);
     const struct source_files files = {.spec = job,
                                        .checkpoints = checkpoints,

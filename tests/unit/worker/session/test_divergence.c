@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "elastic/job/job_spec.h"
 #include "worker/session/divergence.h"
 
 static struct step_record *record_of(uint64_t step, double loss, double square)
@@ -27,11 +28,11 @@ static void assert_stops(double loss, double square, const char *words)
     struct job_spec spec = {.train.on_nan = JOB_NAN_STOP};
     struct error error = {0};
 
-    assert_int_equal(divergence_check(&spec, record_of(7, loss, square), &error), -EDOM);
+    assert_int_equal(divergence_check(&spec.train, record_of(7, loss, square), &error), -EDOM);
     assert_non_null(strstr(error.text, "step 7: the "));
     assert_non_null(strstr(error.text, words));
     spec.train.on_nan = JOB_NAN_SKIP;
-    assert_int_equal(divergence_check(&spec, record_of(7, loss, square), &error), 0);
+    assert_int_equal(divergence_check(&spec.train, record_of(7, loss, square), &error), 0);
 }
 
 static void test_what_is_no_number_stops_the_job(void **state)
@@ -45,7 +46,7 @@ static void test_what_is_no_number_stops_the_job(void **state)
     assert_stops(2, step_record_known(NAN), "the gradient norm is NaN");
     assert_stops(2, INFINITY, "the gradient norm is infinite");
     assert_stops(NAN, NAN, "the loss is NaN");
-    assert_int_equal(divergence_check(&spec, record_of(7, 1e300, 1e300), &error), 0);
+    assert_int_equal(divergence_check(&spec.train, record_of(7, 1e300, 1e300), &error), 0);
 }
 
 static void test_the_alarm_lasts_until_steps_are_calm(void **state)

@@ -51,7 +51,7 @@ static void write_folder(size_t name_skip)
     struct state *state = tiny.state;
     struct foreign_tensor tensors[TENSORS_MAX];
     size_t count = 0;
-    AUTO_JSON json_t *config = huggingface_config(&tiny.spec, tiny.spec.model.tied);
+    AUTO_JSON json_t *config = huggingface_config(&tiny.spec.model, tiny.spec.model.tied);
     AUTO_FREE char *text = json_text(config);
 
     foreign_text(tiny.spec.model.from, "config.json", text);

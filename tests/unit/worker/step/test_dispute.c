@@ -3,6 +3,7 @@
  * the differing rank is in the tree, and each draws its own consequence. Over real links, one
  * thread for each rank.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/comm/mesh_harness.h"
 
 #include "unit/worker/ranked_plan.h"

@@ -56,7 +56,7 @@ static void test_what_counts_in_a_step(void **state)
         dataset_train_batch(dataset, (step - 1) * 6, 6, tokens, targets);
         for (size_t i = 0; i < ARRAY_COUNT(targets); i++)
             counted += targets[i] >= 0;
-        assert_int_equal(job_dataset_counted(&spec, dataset, step), counted);
+        assert_int_equal(job_dataset_counted(&spec.train, dataset, step), counted);
         all += counted;
     }
     assert_int_equal(all, 3 * 4 * 2);
@@ -64,8 +64,8 @@ static void test_what_counts_in_a_step(void **state)
     spec.data.validation_share = 0.25;
     dataset_close(dataset);
     dataset = open_job();
-    assert_int_equal(job_dataset_counted(&spec, dataset, 1), 6 * 4);
-    assert_int_equal(job_dataset_validation_counted(&spec, dataset), 2 * 4);
+    assert_int_equal(job_dataset_counted(&spec.train, dataset, 1), 6 * 4);
+    assert_int_equal(job_dataset_validation_counted(&spec.evaluate, &spec.train, dataset), 2 * 4);
     dataset_close(dataset);
 }
 
@@ -85,7 +85,7 @@ static void test_an_evaluation_of_nothing(void **state)
     prepare(0.25); /* samples 15 to 19 */
     spec.evaluate.every = 10;
     struct dataset *dataset = open_job();
-    assert_int_equal(job_dataset_validation_counted(&spec, dataset), 2);
+    assert_int_equal(job_dataset_validation_counted(&spec.evaluate, &spec.train, dataset), 2);
     dataset_close(dataset);
     prepare(0.2); /* 16 to 19: no sample has an answer */
     dataset_close(open_job());
@@ -113,8 +113,10 @@ static void test_how_much_an_evaluation_reads(void **state)
         spec.evaluate.batches = cases[i].batches;
         spec.evaluate.every = cases[i].every;
         struct dataset *dataset = open_job();
-        assert_int_equal(job_dataset_validation_batches(&spec, dataset), cases[i].read);
-        assert_int_equal(job_dataset_validation_counted(&spec, dataset), 4 * cases[i].counted);
+        assert_int_equal(job_dataset_validation_batches(&spec.evaluate, &spec.train, dataset),
+                         cases[i].read);
+        assert_int_equal(job_dataset_validation_counted(&spec.evaluate, &spec.train, dataset),
+                         4 * cases[i].counted);
         dataset_close(dataset);
     }
     spec.evaluate.batches = 4;
@@ -130,7 +132,7 @@ static void test_all_where_that_is_cheap(void **state)
     spec.evaluate.batches = JOB_BATCHES_AUTO;
     for (spec.evaluate.every = 16; spec.evaluate.every <= 17; spec.evaluate.every++) {
         struct dataset *dataset = open_job();
-        assert_int_equal(job_dataset_validation_batches(&spec, dataset),
+        assert_int_equal(job_dataset_validation_batches(&spec.evaluate, &spec.train, dataset),
                          spec.evaluate.every == 16 ? 8 : 10); /* 6 micro-batches a step */
         dataset_close(dataset);
     }

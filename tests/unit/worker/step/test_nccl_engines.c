@@ -160,7 +160,7 @@ static struct job_spec small_job(void)
 static struct plan *make_plan(const struct job_spec *spec, unsigned stages, unsigned replicas)
 {
     struct plan *plan = plan_new();
-    unsigned units = job_spec_unit_count(spec);
+    unsigned units = job_model_unit_count(&spec->model);
 
     assert_non_null(plan);
     plan->generation = 7;

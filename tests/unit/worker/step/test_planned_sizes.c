@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "elastic/job/job_spec.h"
 #include "elastic/planner/planner_time.h"
 #include "worker/step/memory.h"
 
@@ -17,16 +18,16 @@ static void compare_units(const struct job_spec *spec)
 {
     struct model_spec model;
     struct error error = {0};
-    if (state_model(spec, &model, &error))
+    if (state_model(&spec->model, &model, &error))
         fail_msg("%s", error.text);
-    assert_int_equal(model_unit_count(&model), job_spec_unit_count(spec));
+    assert_int_equal(model_unit_count(&model), job_model_unit_count(&spec->model));
     for (unsigned unit = 0; unit < model_unit_count(&model); unit++) {
         struct unit_layout layout;
         size_t count = 0;
         model_unit_layout(&model, unit, &layout);
         for (unsigned i = 0; i < layout.tensor_count; i++)
             count += layout.tensors[i].count;
-        assert_int_equal(planner_parameter_bytes(spec, unit), count * sizeof(float));
+        assert_int_equal(planner_parameter_bytes(&spec->model, unit), count * sizeof(float));
     }
 }
 
@@ -108,7 +109,7 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
         plan->replica_first_lane[replica] = 2 * replica;
     unsigned sums = sums_room(spec.train.lanes, replicas, plan->replica_first_lane);
     assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
-    planner_units(&spec, frozen_layers, &rates, units);
+    planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
     for (unsigned rank = 0; rank < 2; rank++) {
         const struct memory_need need = memory_need(state, plan, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);

@@ -2,6 +2,7 @@
  * Tests of the random numbers that round each tensor's weights: old jobs keep theirs, and no two
  * tensors share one stream.
  */
+#include "elastic/job/job_spec.h"
 #include "unit/worker/tiny_state.h"
 
 #include <stdlib.h>

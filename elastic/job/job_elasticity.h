@@ -1,0 +1,35 @@
+/*
+ * The section `elastic` of a job: the number of devices, which devices and copies of state, the
+ * eviction of slow workers, and freezing. Of these only freezing decides bits, and only the number
+ * of devices changes after submission.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define JOB_DEVICES_MAX 4096
+
+enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
+
+/* When layers freeze (elastic/step/freeze.h). */
+struct job_freezing {
+    enum job_freeze policy;
+    double alpha;
+    uint64_t every;       /* steps between decisions */
+    unsigned keep_active; /* layers that never freeze */
+};
+
+/* When a slow worker is replaced (elastic/leader/leader_slow.h). */
+struct job_eviction {
+    double factor;  /* slowdown relative to the peers; 0: no eviction */
+    unsigned steps; /* steps over which the slowdown must last */
+};
+
+struct job_elasticity {
+    unsigned devices_min, devices_max;
+    bool mixed_devices; /* unlike devices may share the job: its bits depend on the device */
+    bool shadow;        /* a stage with all replicas on one node has a copy on another */
+    struct job_eviction evict_stragglers;
+    struct job_freezing freeze;
+};
