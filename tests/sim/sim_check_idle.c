@@ -70,8 +70,8 @@ static bool stands_idle(const struct sim *sim)
     if (!plan || !is_judged(sim))
         return false;
     unsigned count = list_slots(sim, slots);
-    planner_job(&sim->spec, sim_frozen_layers(sim, sim->check->committed_step), slots, count, units,
-                &input);
+    planner_job(&sim->spec.model, &sim->spec.train,
+                sim_frozen_layers(sim, sim->check->committed_step), slots, count, units, &input);
     input.devices_max = sim->faults->devices ? sim->faults->devices : sim->spec.elastic.devices_max;
     input.stages_wanted = sim->stages;
     if (planner_run(&input, best, NULL, NULL, NULL) || planner_predict(&input, plan, &now_seconds))
