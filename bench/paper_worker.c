@@ -142,20 +142,20 @@ void worker_process_free(struct worker_process *process)
 
 static void switch_to(struct worker_process *process, const struct plan *plan)
 {
-    int rank = plan_find(plan, process->node, process->slot);
+    int rank = plan_layout_find(&plan->layout, process->node, process->slot);
 
-    if (rank < 0 || (unsigned)rank >= plan->worker_count) {
+    if (rank < 0 || (unsigned)rank >= plan->layout.worker_count) {
         process->prepared = plan->generation;
         process->running = 0;
         process->first_unit = process->unit_count = 0;
         will_say(process, SAY_LEFT | DIE);
         return;
     }
-    unsigned stage = (unsigned)rank % plan->stage_count;
+    unsigned stage = (unsigned)rank % plan->layout.stage_count;
     process->running = plan->generation;
     process->lost[0] = '\0';
-    process->first_unit = plan->stage_first_unit[stage];
-    process->unit_count = plan->stage_first_unit[stage + 1] - process->first_unit;
+    process->first_unit = plan->layout.stage_first_unit[stage];
+    process->unit_count = plan->layout.stage_first_unit[stage + 1] - process->first_unit;
     will_say(process, SAY_RUNNING);
 }
 

@@ -10,6 +10,7 @@
 
 #include "bench/measure.h"
 #include "bench/usage.h"
+#include "elastic/plan/plan.h"
 #include "elastic/planner/planner.h"
 
 #define SLOTS          1000
@@ -96,11 +97,11 @@ static void measure_situation(struct measure *measure, const struct situation *s
         struct plan *plan = plan_new();
         struct error error = {0};
         double began = measure_cpu();
-        if (!plan || planner_run(&input, plan, NULL, NULL, &error))
+        if (!plan || planner_run(&input, &plan->layout, NULL, NULL, &error))
             measure_die("%s: %s", situation->name, error.text);
         samples_add(&times, 1e3 * (measure_cpu() - began));
-        snprintf(layout, sizeof(layout), "%u stages x %u replicas", plan->stage_count,
-                 plan->replica_count);
+        snprintf(layout, sizeof(layout), "%u stages x %u replicas", plan->layout.stage_count,
+                 plan->layout.replica_count);
         plan_free(plan);
     }
     printf("%-22s median %6.1f ms, slowest %6.1f ms: %s the aim of %.0f ms (%s)\n", situation->name,

@@ -93,17 +93,19 @@ static void make_plan(struct rig *rig)
 
     rig->plan = plan;
     if (plan) {
-        plan->workers = calloc(1, sizeof(*plan->workers));
-        plan->stage_first_unit = calloc(2, sizeof(unsigned));
-        plan->replica_first_lane = calloc(2, sizeof(unsigned));
+        plan->layout.workers = calloc(1, sizeof(*plan->layout.workers));
+        plan->layout.stage_first_unit = calloc(2, sizeof(unsigned));
+        plan->layout.replica_first_lane = calloc(2, sizeof(unsigned));
     }
-    if (!plan || !plan->workers || !plan->stage_first_unit || !plan->replica_first_lane)
+    if (!plan || !plan->layout.workers || !plan->layout.stage_first_unit ||
+        !plan->layout.replica_first_lane)
         measure_die("no memory for a plan");
-    plan->generation = plan->stage_count = plan->replica_count = plan->worker_count = 1;
+    plan->generation = plan->layout.stage_count = plan->layout.replica_count =
+        plan->layout.worker_count = 1;
     snprintf(plan->job, sizeof(plan->job), "%s", rig->spec.name);
-    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "bench");
-    plan->stage_first_unit[1] = rig->state->unit_count;
-    plan->replica_first_lane[1] = rig->spec.train.lanes;
+    snprintf(plan->layout.workers[0].node, sizeof(plan->layout.workers[0].node), "bench");
+    plan->layout.stage_first_unit[1] = rig->state->unit_count;
+    plan->layout.replica_first_lane[1] = rig->spec.train.lanes;
 }
 
 static void open_mesh(struct rig *rig)

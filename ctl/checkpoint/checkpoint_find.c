@@ -81,7 +81,7 @@ static int reach_copies(const struct cluster *cluster, const struct cluster_job 
 
     if (!nodes)
         return error_set(error, -ENOMEM, "no memory to reach the nodes");
-    if (!job->plan || !plan_key_bytes(job->plan->key, options.key))
+    if (!job->plan || !plan_key_bytes(job->plan->links.key, options.key))
         return error_set(error, -ENOKEY, "job %s has no plan whose key the nodes would know",
                          job->name);
     for (size_t i = 0; i < cluster->node_count; i++) {

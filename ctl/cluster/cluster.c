@@ -240,12 +240,12 @@ static void take_back_progress(struct cluster_job *job)
     struct progress_record *progress = &job->progress;
     const struct plan *plan = job->plan;
 
-    if (!job->has_progress || !plan || progress->step <= plan->resume_step ||
+    if (!job->has_progress || !plan || progress->step <= plan->start.resume_step ||
         progress->generation >=
-            (plan->source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation))
+            (plan->start.source == PLAN_SOURCE_MEMORY ? plan->follows : plan->generation))
         return;
-    progress->step = plan->resume_step;
-    progress->frozen_layers = plan->frozen_layers;
+    progress->step = plan->start.resume_step;
+    progress->frozen_layers = plan->layout.frozen_layers;
     progress->loss = progress->grad_norm = progress->validation_loss = NAN;
 }
 

@@ -191,8 +191,8 @@ static bool always(const struct cluster_job *job, const struct cluster_node *nod
 
 static bool in_plan(const struct cluster_job *job, const struct cluster_node *node)
 {
-    for (unsigned rank = 0; job->plan && rank < job->plan->worker_count; rank++)
-        if (!strcmp(job->plan->workers[rank].node, node->name))
+    for (unsigned rank = 0; job->plan && rank < job->plan->layout.worker_count; rank++)
+        if (!strcmp(job->plan->layout.workers[rank].node, node->name))
             return true;
     return false;
 }

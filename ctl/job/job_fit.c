@@ -22,7 +22,7 @@ static int find_layout(const struct job_spec *spec, const struct desired_record 
         input.stages_wanted = desired->stages;
         input.replicas_wanted = desired->replicas;
         status = spec->elastic.shadow ? shadow_stages_layout(&input, plan, NULL, NULL, error)
-                                      : planner_run(&input, plan, NULL, NULL, error);
+                                      : planner_run(&input, &plan->layout, NULL, NULL, error);
     }
     plan_free(plan);
     return status;

@@ -6,7 +6,8 @@ const char *job_held_by(struct cluster_client *store, const struct cluster *clus
                         const struct cluster_job *job)
 {
     CLEANUP(worker_list_done) struct worker_list list = {0};
-    const char *name = job->plan && !cluster_job_over(job) ? plan_lone_node(job->plan) : NULL;
+    const char *name =
+        job->plan && !cluster_job_over(job) ? plan_layout_lone_node(&job->plan->layout) : NULL;
     struct error unread = {0};
     const struct cluster_node *node = name ? cluster_find_node(cluster, name, &unread) : NULL;
 

@@ -99,7 +99,7 @@ static int list_json(const struct cluster *cluster, struct error *error)
 
 static bool runs(const struct cluster_job *job)
 {
-    return job->plan && job->plan->worker_count && !cluster_job_over(job);
+    return job->plan && job->plan->layout.worker_count && !cluster_job_over(job);
 }
 
 /* @text without the @layout that it begins with, which has a column of its own. */
@@ -227,13 +227,13 @@ static int show_layout(const struct cluster_job *job, struct error *error)
     layout_words(job->plan, words);
     if (plan_says_layout(job->plan))
         printf("generation  %" PRIu64 " (%s): %s\n", job->plan->generation,
-               plan_reason_word(job->plan->reason), job->plan->reason_text);
+               plan_reason_word(job->plan->change.reason), job->plan->change.text);
     else
         printf("generation  %" PRIu64 ": %s (%s: %s)\n", job->plan->generation, words,
-               plan_reason_word(job->plan->reason), job->plan->reason_text);
+               plan_reason_word(job->plan->change.reason), job->plan->change.text);
     if (job->next)
         printf("preparing   generation %" PRIu64 ": %s (%s)\n", job->next->generation,
-               layout_words(job->next, words), job->next->reason_text);
+               layout_words(job->next, words), job->next->change.text);
     if (layout_append(job->plan, job->progress.frozen_layers, 12, &text))
         return error_set(error, -ENOMEM, "no memory for the layout");
     fwrite(text.data, 1, text.size_bytes, stdout);
@@ -287,7 +287,7 @@ static int ask_nodes(struct cluster_client *store, const struct cluster *cluster
         fprintf(stderr, "firnctl: %s\n", list.refused.text);
     if (job_memory_of(cluster, job, &list, &told->memory))
         return error_set(error, -ENOMEM, "no memory for the workers");
-    told->worker_count = job->plan->worker_count;
+    told->worker_count = job->plan->layout.worker_count;
     return 0;
 }
 

@@ -14,13 +14,13 @@
 static uint64_t planned_of(const struct cluster *cluster, const struct cluster_job *job,
                            unsigned rank)
 {
-    const struct plan_worker *worker = &job->plan->workers[rank];
+    const struct plan_worker *worker = &job->plan->layout.workers[rank];
     struct error unread = {0};
     const struct cluster_node *node = cluster_find_node(cluster, worker->node, &unread);
     bool known = node && worker->slot < node->record.slot_count; /* else taken for a CPU slot */
     bool gpu = known && !strcmp(node->record.slots[worker->slot].kind, "cuda");
 
-    return planned_worker_bytes(&job->spec->model, &job->spec->train, job->plan, rank, gpu,
+    return planned_worker_bytes(&job->spec->model, &job->spec->train, &job->plan->layout, rank, gpu,
                                 known ? node->record.slots[worker->slot].thread_count : 1);
 }
 
@@ -40,18 +40,18 @@ int job_memory_of(const struct cluster *cluster, const struct cluster_job *job,
                   const struct worker_list *list, struct job_memory **ret_memory)
 {
     const struct plan *plan = job->plan;
-    struct job_memory *memory = calloc(plan->worker_count + 1u, sizeof(*memory));
+    struct job_memory *memory = calloc(plan->layout.worker_count + 1u, sizeof(*memory));
 
     if (!memory)
         return -ENOMEM;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-        const struct plan_worker *worker = &plan->workers[rank];
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *worker = &plan->layout.workers[rank];
         struct job_memory *one = &memory[rank];
         *one = (struct job_memory){
             .slot = worker->slot,
             .rank = rank,
-            .stage = rank % plan->stage_count,
-            .replica = rank / plan->stage_count,
+            .stage = rank % plan->layout.stage_count,
+            .replica = rank / plan->layout.stage_count,
             .planned_bytes = planned_of(cluster, job, rank),
             .measured_bytes = measured_of(list, plan, worker),
         };

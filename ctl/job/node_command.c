@@ -40,13 +40,13 @@ static unsigned slots_in_use(const struct cluster *cluster, const char *node)
         const struct cluster_job *job = &cluster->jobs[i];
         const struct plan *plans[] = {job->plan, job->next};
         for (size_t p = 0; p < ARRAY_COUNT(plans) && !cluster_job_over(job); p++) {
-            unsigned ranks = plans[p] ? plans[p]->worker_count : 0;
+            unsigned ranks = plans[p] ? plans[p]->layout.worker_count : 0;
             if (p == 0 && plans[p] && lets_go(job))
-                ranks += plans[p]->donor_count;
+                ranks += plans[p]->layout.donor_count;
             for (unsigned rank = 0; rank < ranks; rank++)
-                if (!strcmp(plans[p]->workers[rank].node, node) &&
-                    plans[p]->workers[rank].slot < RECORD_SLOTS_MAX)
-                    used[plans[p]->workers[rank].slot] = true;
+                if (!strcmp(plans[p]->layout.workers[rank].node, node) &&
+                    plans[p]->layout.workers[rank].slot < RECORD_SLOTS_MAX)
+                    used[plans[p]->layout.workers[rank].slot] = true;
         }
     }
     for (unsigned slot = 0; slot < RECORD_SLOTS_MAX; slot++)

@@ -106,10 +106,10 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
         (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
     run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);
     run->input.replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0);
-    return run->spec->elastic.shadow
-               ? shadow_stages_layout(&run->input, run->plan, run->choices, &run->choice_count,
-                                      error)
-               : planner_run(&run->input, run->plan, run->choices, &run->choice_count, error);
+    return run->spec->elastic.shadow ? shadow_stages_layout(&run->input, run->plan, run->choices,
+                                                            &run->choice_count, error)
+                                     : planner_run(&run->input, &run->plan->layout, run->choices,
+                                                   &run->choice_count, error);
 }
 
 /* ---- telling ---- */
@@ -229,7 +229,7 @@ static int tell_text(const struct dry_run *run, struct error *error)
         printf("and %u more that are slower\n", run->choice_count - CHOICES_SHOWN);
     printf("\n%s:\n%.*s", layout_words(run->plan, words), (int)layout.size_bytes,
            layout.data ? (const char *)layout.data : "");
-    unsigned bare = run->spec->elastic.shadow ? shadow_stages_bare_stages(run->plan) : 0;
+    unsigned bare = run->spec->elastic.shadow ? shadow_stages_bare_stages(&run->plan->layout) : 0;
     if (bare)
         printf("%u %s no shadow: no worker of another node has room for the copy\n", bare,
                bare == 1 ? "stage has" : "stages have");

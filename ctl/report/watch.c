@@ -87,7 +87,7 @@ static int print_plain(struct watch *watch, const struct cluster_job *job)
 {
     CLEANUP(bytes_done) struct bytes text = {0};
     uint64_t now_ns = clock_monotonic_ns();
-    bool over = cluster_job_over(job), runs = job->plan && job->plan->worker_count;
+    bool over = cluster_job_over(job), runs = job->plan && job->plan->layout.worker_count;
     int status = 0;
 
     if (strcmp(watch->said_state, cluster_job_state(job))) {

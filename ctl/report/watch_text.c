@@ -116,7 +116,7 @@ int watch_picture(const struct cluster_job *job, struct bytes *into)
 
     if (!status && job->has_progress)
         status = append_progress(job, into);
-    if (status || cluster_job_over(job) || !job->plan || !job->plan->worker_count)
+    if (status || cluster_job_over(job) || !job->plan || !job->plan->layout.worker_count)
         return status;
     status = bytes_append_format(into, "  generation %" PRIu64 ": %s, %u of %u layers frozen",
                                  job->plan->generation, layout_words(job->plan, words),

@@ -1,6 +1,7 @@
 #include "ctl/view/format.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

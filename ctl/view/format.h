@@ -3,8 +3,6 @@
 
 #include <stdint.h>
 
-#include "elastic/plan/plan.h"
-
 #define FORMAT_SIZE 32
 
 /** format_count() - "950", "12.3k", "4.5M" */

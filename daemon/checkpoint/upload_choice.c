@@ -145,10 +145,11 @@ enum storing_role storing_choose(const struct storing_view *view, const char *jo
 
 bool storing_will_send(const struct plan *plan, const char *node)
 {
-    unsigned senders = plan->copies ? plan->worker_count : MIN(plan->worker_count, 1u);
+    unsigned senders =
+        plan->checkpoints.copies ? plan->layout.worker_count : MIN(plan->layout.worker_count, 1u);
 
     for (unsigned rank = 0; rank < senders; rank++)
-        if (!strcmp(plan->workers[rank].node, node))
+        if (!strcmp(plan->layout.workers[rank].node, node))
             return true;
     return false;
 }

@@ -67,14 +67,14 @@ const struct worker_report *refused_witness(const struct plan *plan,
                                             const struct node_report *const *reports,
                                             unsigned report_count)
 {
-    if (!plan || plan->source != PLAN_SOURCE_CHECKPOINT)
+    if (!plan || plan->start.source != PLAN_SOURCE_CHECKPOINT)
         return NULL;
     for (unsigned i = 0; i < report_count; i++)
         for (unsigned k = 0; k < reports[i]->worker_count; k++) {
             const struct worker_report *worker = &reports[i]->workers[k];
             if (worker->phase == WORKER_STUCK && worker->cause == CAUSE_CHECKPOINT_LOST &&
                 worker->generation == plan->generation &&
-                plan_find(plan, reports[i]->node, worker->slot) >= 0)
+                plan_layout_find(&plan->layout, reports[i]->node, worker->slot) >= 0)
                 return worker;
         }
     return NULL;

@@ -104,8 +104,8 @@ static bool speaks_of(const struct progress_record *progress, const struct plan 
 {
     if (progress->generation >= plan->generation)
         return true;
-    return plan->source == PLAN_SOURCE_MEMORY && progress->generation >= plan->follows &&
-           (plan->planned || progress->step <= plan->resume_step);
+    return plan->start.source == PLAN_SOURCE_MEMORY && progress->generation >= plan->follows &&
+           (plan->change.planned || progress->step <= plan->start.resume_step);
 }
 
 /* Return the state that the leader wrote for the job; NULL: absent or malformed. */
@@ -147,8 +147,8 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
     if (state)
         view->state = *state;
     if (view->plan) {
-        view->view.frozen_layers = view->plan->frozen_layers;
-        view->view.progress_step = view->plan->resume_step;
+        view->view.frozen_layers = view->plan->layout.frozen_layers;
+        view->view.progress_step = view->plan->start.resume_step;
     }
     if (!progress || parse_entry(progress, &progress_tree, NULL) ||
         progress_record_decode(progress_tree, &record, NULL))
@@ -214,8 +214,8 @@ struct holding {
 static void mark_rank_busy(struct view *view, const struct holding *holding, unsigned rank)
 {
     const struct plan *plan = holding->plan;
-    const struct plan_worker *worker = &plan->workers[rank];
-    bool leaves = rank >= plan->worker_count;
+    const struct plan_worker *worker = &plan->layout.workers[rank];
+    bool leaves = rank >= plan->layout.worker_count;
     struct member_slot *slot = find_slot(view, worker);
 
     if (!slot ||
@@ -257,7 +257,8 @@ static int mark_plan_busy(struct view *view, struct holding *holding,
         return status == -ENOMEM ? status : 0;
     holding->plan = plan;
     status = add_holder(view, holding->job, &holding->holder);
-    for (unsigned rank = 0; !status && rank < plan->worker_count + plan->donor_count; rank++)
+    for (unsigned rank = 0; !status && rank < plan->layout.worker_count + plan->layout.donor_count;
+         rank++)
         mark_rank_busy(view, holding, rank);
     plan_free(plan);
     return status;
@@ -470,8 +471,8 @@ static void take_checkpoint(struct view *view, struct checkpoint_record *record,
  * the previous one. */
 static bool is_being_read(const struct view *view)
 {
-    return view->plan && view->plan->source == PLAN_SOURCE_CHECKPOINT &&
-           view->plan->resume_step == view->view.checkpoint.step;
+    return view->plan && view->plan->start.source == PLAN_SOURCE_CHECKPOINT &&
+           view->plan->start.resume_step == view->view.checkpoint.step;
 }
 
 /* Consider a record that is not refused. The newest available one is the checkpoint, the next

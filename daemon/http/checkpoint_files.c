@@ -46,8 +46,8 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                                            .offset = request->offset,
                                            .size_bytes = request->size_bytes};
     if (!request->proof ||
-        !(proves(job->plan ? job->plan->key : NULL, &range, request->proof) ||
-          proves(job->prepared ? job->prepared->key : NULL, &range, request->proof) ||
+        !(proves(job->plan ? job->plan->links.key : NULL, &range, request->proof) ||
+          proves(job->prepared ? job->prepared->links.key : NULL, &range, request->proof) ||
           proves(job->key_before, &range, request->proof)))
         return error_set(error, -EACCES, "not under the key of a generation that is in force here");
     if (snprintf(ret_path, path_size, "%s/%s/%s", job->checkpoint_dir, folder, file) >=

@@ -194,22 +194,24 @@ static json_t *worker_json(const struct job *job, unsigned slot)
 {
     const struct worker_report *status = &job->statuses[slot];
     const struct control_progress *progress = &job->progress[slot];
-    int rank = job->plan ? plan_find(job->plan, job->daemon->config->node, slot) : -1;
-    bool computes = rank >= 0 && (unsigned)rank < job->plan->worker_count;
-    unsigned stage = computes ? (unsigned)rank % job->plan->stage_count : 0;
-    const unsigned *lanes =
-        computes ? job->plan->replica_first_lane + (unsigned)rank / job->plan->stage_count : NULL;
+    int rank =
+        job->plan ? plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) : -1;
+    bool computes = rank >= 0 && (unsigned)rank < job->plan->layout.worker_count;
+    unsigned stage = computes ? (unsigned)rank % job->plan->layout.stage_count : 0;
+    const unsigned *lanes = computes ? job->plan->layout.replica_first_lane +
+                                           (unsigned)rank / job->plan->layout.stage_count
+                                     : NULL;
 
     return json_pack(
         "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:b}", "slot",
         (int)slot, "pid", worker_process_pid(job->processes[slot]), "phase",
         worker_phase_word(status->phase), "generation", (json_int_t)status->generation, "step",
         (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
-        "replica", computes ? rank / (int)job->plan->stage_count : -1, "first_unit",
-        computes ? (int)job->plan->stage_first_unit[stage] : 0, "unit_count",
-        computes
-            ? (int)(job->plan->stage_first_unit[stage + 1] - job->plan->stage_first_unit[stage])
-            : 0,
+        "replica", computes ? rank / (int)job->plan->layout.stage_count : -1, "first_unit",
+        computes ? (int)job->plan->layout.stage_first_unit[stage] : 0, "unit_count",
+        computes ? (int)(job->plan->layout.stage_first_unit[stage + 1] -
+                         job->plan->layout.stage_first_unit[stage])
+                 : 0,
         "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
         progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
         progress->step_seconds, "memory_bytes", (json_int_t)progress->memory_bytes, "held",

@@ -119,9 +119,10 @@ static void add_scrubbing(struct page *page, const struct daemon *daemon)
 /* Return the slot of rank 0 if it is on this node, else -1. */
 static int first_slot(const struct job *job)
 {
-    for (unsigned slot = 0; job->plan && job->plan->worker_count && slot < REPORT_WORKERS_MAX;
-         slot++)
-        if (job->progress[slot].step && plan_find(job->plan, job->daemon->config->node, slot) == 0)
+    for (unsigned slot = 0;
+         job->plan && job->plan->layout.worker_count && slot < REPORT_WORKERS_MAX; slot++)
+        if (job->progress[slot].step &&
+            plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) == 0)
             return (int)slot;
     return -1;
 }
@@ -195,7 +196,7 @@ static double job_pause(const struct job *job)
 
 static double job_slots(const struct job *job)
 {
-    return told(job) ? (double)job->plan->worker_count : NAN;
+    return told(job) ? (double)job->plan->layout.worker_count : NAN;
 }
 
 static const struct {

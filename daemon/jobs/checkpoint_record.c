@@ -96,7 +96,7 @@ static bool is_current(const struct job *job)
     uint64_t generation = job->unrecorded.generation;
 
     return job->plan && (job->plan->generation == generation ||
-                         (job->plan->planned && job->plan->follows == generation));
+                         (job->plan->change.planned && job->plan->follows == generation));
 }
 
 static_assert(RECORD_SHARES_SIZE >= COPIES_SHARES_SIZE, "a record has room for all places");

@@ -118,7 +118,7 @@ void expiring_sync(struct job *job)
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
 
-    if (!job->plan || job->plan->worker_count > 0 || job->expiring || job->unrecorded.step)
+    if (!job->plan || job->plan->layout.worker_count > 0 || job->expiring || job->unrecorded.step)
         return;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);

@@ -28,7 +28,7 @@ struct fencing {
 
 static bool runs_alone(const struct job *job)
 {
-    const char *node = job->plan ? plan_lone_node(job->plan) : NULL;
+    const char *node = job->plan ? plan_layout_lone_node(&job->plan->layout) : NULL;
     return node && !strcmp(node, job->daemon->config->node);
 }
 
@@ -39,7 +39,8 @@ static bool runs_alone(const struct job *job)
 static bool find_root(struct job *job, unsigned *ret_slot)
 {
     const struct plan *plan = job->plan;
-    if (plan && plan->planned && job->alone_generation && plan->follows == job->alone_generation &&
+    if (plan && plan->change.planned && job->alone_generation &&
+        plan->follows == job->alone_generation &&
         job->statuses[job->alone_slot].generation < plan->generation) {
         *ret_slot = job->alone_slot;
         return true;
@@ -47,7 +48,7 @@ static bool find_root(struct job *job, unsigned *ret_slot)
     if (!plan || !runs_alone(job))
         return false;
     job->alone_generation = plan->generation;
-    *ret_slot = job->alone_slot = plan->workers[0].slot;
+    *ret_slot = job->alone_slot = plan->layout.workers[0].slot;
     return true;
 }
 
@@ -59,7 +60,7 @@ static bool find_root(struct job *job, unsigned *ret_slot)
 static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 {
     const struct plan *plan = job->plan;
-    if (!plan || !plan->planned || !job->statuses || job->alone_generation)
+    if (!plan || !plan->change.planned || !job->statuses || job->alone_generation)
         return false;
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
         const struct worker_report *status = &job->statuses[slot];
@@ -75,8 +76,8 @@ static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 static bool takes_part(const struct job *job)
 {
     const struct plan *plan = job->plan;
-    for (unsigned i = 0; plan && i < plan->worker_count; i++)
-        if (!strcmp(plan->workers[i].node, job->daemon->config->node))
+    for (unsigned i = 0; plan && i < plan->layout.worker_count; i++)
+        if (!strcmp(plan->layout.workers[i].node, job->daemon->config->node))
             return true;
     return false;
 }

@@ -95,8 +95,8 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
 /* Only the node of rank 0 reports the progress of the whole job. */
 static bool has_rank_zero(const struct job *job, unsigned slot)
 {
-    return job->plan && job->plan->worker_count > 0 &&
-           plan_find(job->plan, job->daemon->config->node, slot) == 0;
+    return job->plan && job->plan->layout.worker_count > 0 &&
+           plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) == 0;
 }
 
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
@@ -151,9 +151,9 @@ void job_write_progress(struct job *job, unsigned slot)
 
     job->progress_written_ns = clock_monotonic_ns();
     if (job->plan && job->plan->generation == progress->generation) {
-        record.stages = job->plan->stage_count;
-        record.replicas = job->plan->replica_count;
-        record.workers = job->plan->worker_count;
+        record.stages = job->plan->layout.stage_count;
+        record.replicas = job->plan->layout.replica_count;
+        record.workers = job->plan->layout.worker_count;
     }
     take_stragglers(progress, &record);
     snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_told(&job->alarms));
@@ -529,10 +529,10 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
  * generation of @old, which may never have started. */
 static void remember_key_before(struct job *job, const struct plan *old, const struct plan *plan)
 {
-    if (!plan->planned)
+    if (!plan->change.planned)
         job->key_before[0] = '\0';
     else if (plan->follows == old->generation)
-        memcpy(job->key_before, old->key, sizeof(job->key_before));
+        memcpy(job->key_before, old->links.key, sizeof(job->key_before));
 }
 
 static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
@@ -554,7 +554,8 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};
-    if (job->agent || (decoded && plan_find_node(decoded, job->daemon->config->node) >= 0))
+    if (job->agent ||
+        (decoded && plan_layout_find_node(&decoded->layout, job->daemon->config->node) >= 0))
         feed(job, &event);
     plan_free(old);
 }

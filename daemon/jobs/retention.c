@@ -86,7 +86,7 @@ void retention_sync(struct job *job)
 {
     bool own_folder = job->spec.checkpoint.copies >= 2;
 
-    if (!job->plan || !(own_folder || job->plan->worker_count == 0) ||
+    if (!job->plan || !(own_folder || job->plan->layout.worker_count == 0) ||
         (job->sweeping && !__atomic_load_n(&job->sweeping->done, __ATOMIC_ACQUIRE)))
         return;
     retention_stop(job);
@@ -99,7 +99,8 @@ void retention_sync(struct job *job)
     snprintf(sweeping->folder, sizeof(sweeping->folder), "%s", job->checkpoint_dir);
     sweeping->sweep.folder = sweeping->folder;
     sweeping->sweep.steps = sweeping->steps;
-    sweeping->sweep.generation = job->plan->planned ? job->plan->follows : job->plan->generation;
+    sweeping->sweep.generation =
+        job->plan->change.planned ? job->plan->follows : job->plan->generation;
     if (pthread_create(&sweeping->thread, NULL, run, sweeping)) {
         release(sweeping);
         return;

@@ -109,14 +109,14 @@ static void on_written(void *context, const struct kv_result *result)
     daemon_wake(led->leading->daemon); /* the other jobs have waited for this */
 }
 
-static bool make_key(struct plan *plan)
+static bool make_key(struct plan_links *links)
 {
     uint8_t random[32];
 
     if (getrandom(random, sizeof(random), 0) != sizeof(random))
         return false;
     for (size_t i = 0; i < sizeof(random); i++)
-        snprintf(plan->key + 2 * i, 3, "%02x", random[i]);
+        snprintf(links->key + 2 * i, 3, "%02x", random[i]);
     return true;
 }
 
@@ -124,7 +124,7 @@ static char *plan_text(struct plan *plan)
 {
     AUTO_JSON json_t *tree = NULL;
 
-    if (!plan->key[0] && !make_key(plan))
+    if (!plan->links.key[0] && !make_key(&plan->links))
         return NULL;
     tree = plan_encode(plan);
     return tree ? json_text(tree) : NULL;
@@ -192,7 +192,7 @@ static void write_plan(struct led *led, const struct view *view,
     led->generation = decision->plan ? decision->plan->generation : view->next->generation;
     snprintf(led->words, sizeof(led->words), "%s generation %" PRIu64 ": %s",
              decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
-             decision->plan ? decision->plan->reason_text : "");
+             decision->plan ? decision->plan->change.text : "");
     if ((decision->plan && !text) ||
         daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations, count,
                         on_written, led, &led->writing)) {
@@ -302,28 +302,29 @@ static void mark_folder(const struct led *led, const char *path)
  * only; workers find damage in the data. A checkpoint that this node cannot reach may still be
  * reachable for the workers.
  */
-static bool checkpoint_opens(struct led *led, const struct view *view, const struct plan *plan)
+static bool checkpoint_opens(struct led *led, const struct view *view,
+                             const struct plan_start *start)
 {
     struct checkpoint_reader *reader;
     struct error error = {0};
     int status;
 
-    if (plan->source != PLAN_SOURCE_CHECKPOINT || plan->resume_step != view->view.checkpoint.step)
+    if (start->source != PLAN_SOURCE_CHECKPOINT || start->resume_step != view->view.checkpoint.step)
         return true;
     if (view->view.checkpoint.shares) /* its shares are on other nodes: the workers check them */
         return true;
-    status = checkpoint_open(plan->restore_path, &reader, &error);
+    status = checkpoint_open(start->restore_path, &reader, &error);
     if (!status) {
         checkpoint_close(reader);
         return true;
     }
-    if (!checkpoint_is_lost(plan->restore_path, status)) {
+    if (!checkpoint_is_lost(start->restore_path, status)) {
         log_warning("job %s: the leader cannot look at the checkpoint of step %" PRIu64 ": %s",
-                    led->job, plan->resume_step, error.text);
+                    led->job, start->resume_step, error.text);
         return true;
     }
-    refuse(led, plan->resume_step, view->checkpoint_revision, "", true, error.text);
-    mark_folder(led, plan->restore_path);
+    refuse(led, start->resume_step, view->checkpoint_revision, "", true, error.text);
+    mark_folder(led, start->restore_path);
     return false;
 }
 
@@ -336,16 +337,18 @@ static bool refuse_lost(struct led *led, const struct view *view)
         refused_witness(view->plan, view->reports, view->view.report_count);
     char unasked[REFUSED_UNASKED_SIZE];
 
-    if (!witness || view->view.checkpoint.step != view->plan->resume_step ||
-        strcmp(view->view.checkpoint.path, view->plan->restore_path))
+    if (!witness || view->view.checkpoint.step != view->plan->start.resume_step ||
+        strcmp(view->view.checkpoint.path, view->plan->start.restore_path))
         return false;
-    copies_unasked(view->view.checkpoint.shares, view->plan, unasked, sizeof(unasked));
+    copies_unasked(view->view.checkpoint.shares, &view->plan->checkpoints, unasked,
+                   sizeof(unasked));
     const char *known = refused_unasked(&led->refused, view->checkpoint_revision);
     if (known && !strcmp(known, unasked)) /* known already: one of the nodes is back since */
         return false;
-    refuse(led, view->plan->resume_step, view->checkpoint_revision, unasked, true, witness->text);
+    refuse(led, view->plan->start.resume_step, view->checkpoint_revision, unasked, true,
+           witness->text);
     if (!view->view.checkpoint.shares)
-        mark_folder(led, view->plan->restore_path);
+        mark_folder(led, view->plan->start.restore_path);
     return true;
 }
 
@@ -354,8 +357,8 @@ static bool refuse_lost(struct led *led, const struct view *view)
 static bool begins_anew(const struct leader_decision *decision)
 {
     if (decision->action == LEADER_PREPARE || decision->action == LEADER_PUBLISH)
-        return decision->plan && decision->plan->worker_count > 0 &&
-               decision->plan->source != PLAN_SOURCE_MEMORY;
+        return decision->plan && decision->plan->layout.worker_count > 0 &&
+               decision->plan->start.source != PLAN_SOURCE_MEMORY;
     return decision->misses_checkpoint;
 }
 
@@ -396,7 +399,8 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     write_state(led, view, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
-    if (decision->action == LEADER_PUBLISH && !checkpoint_opens(led, view, decision->plan)) {
+    if (decision->action == LEADER_PUBLISH &&
+        !checkpoint_opens(led, view, &decision->plan->start)) {
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
         return;
     }

@@ -63,8 +63,8 @@ static int take_plan(const struct look *look, struct slot_queue_job *job, bool *
     if (status == -ENOMEM)
         return status;
     if (plan) {
-        job->workers = plan->worker_count;
-        *ret_refused = plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED;
+        job->workers = plan->layout.worker_count;
+        *ret_refused = plan->layout.worker_count == 0 && plan->change.reason == PLAN_REASON_REFUSED;
     }
     plan_free(plan);
     return 0;
@@ -101,8 +101,8 @@ static_assert(REPORT_WORKERS_MAX <= 64, "a node's slots fit a word");
 
 static void note_workers(const struct view *view, const struct plan *plan, uint64_t *used)
 {
-    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++) {
-        const struct plan_worker *worker = &plan->workers[rank];
+    for (unsigned rank = 0; plan && rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *worker = &plan->layout.workers[rank];
         const struct member *node = view_find_node(view, worker->node);
         if (node && worker->slot < node->slot_count)
             used[node - view->nodes] |= (uint64_t)1 << worker->slot;

@@ -71,7 +71,7 @@ bool agent_idle(const struct agent *agent)
 bool agent_rests(const struct agent *agent)
 {
     /* The workers that leave by an empty plan have a rank in it. */
-    bool trains = agent->plan && agent->plan->worker_count > 0;
+    bool trains = agent->plan && agent->plan->layout.worker_count > 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++) {
         const struct agent_slot *slot = &agent->slots[index];
         bool wanted = (trains && agent_rank(agent, agent->plan, index) >= 0) ||
@@ -93,11 +93,11 @@ int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot
 
 static void find_ranks(const struct agent *agent, const struct plan *plan, int *ret_ranks)
 {
-    unsigned total = plan ? plan->worker_count + plan->donor_count : 0;
+    unsigned total = plan ? plan->layout.worker_count + plan->layout.donor_count : 0;
     for (unsigned index = 0; index < REPORT_WORKERS_MAX; index++)
         ret_ranks[index] = -1;
     for (unsigned rank = 0; rank < total; rank++) {
-        const struct plan_worker *worker = &plan->workers[rank];
+        const struct plan_worker *worker = &plan->layout.workers[rank];
         if (worker->slot < REPORT_WORKERS_MAX && strcmp(worker->node, agent->node) == 0)
             ret_ranks[worker->slot] = (int)rank;
     }
@@ -107,7 +107,7 @@ bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
 {
     return plan && slot->status.phase == WORKER_PREPARED &&
            slot->status.generation == plan->generation && slot->prepare_sent == plan->generation &&
-           strcmp(slot->prepare_key, plan->key) == 0;
+           strcmp(slot->prepare_key, plan->links.key) == 0;
 }
 
 /* What the plans require of one slot. */
@@ -124,14 +124,15 @@ static struct wish wish_of(const struct agent *agent, unsigned index)
     int rank = agent_rank(agent, agent->plan, index);
     if (rank >= 0) {
         assert(agent->plan); /* no plan, no rank */
-        wish.worker = (unsigned)rank < agent->plan->worker_count;
+        wish.worker = (unsigned)rank < agent->plan->layout.worker_count;
         wish.donor = !wish.worker;
-        wish.instance = agent->plan->workers[rank].instance;
+        wish.instance = agent->plan->layout.workers[rank].instance;
     }
     int next = agent_rank(agent, agent->next, index);
     assert(next < 0 || agent->next);
-    wish.next_fresh = !wish.worker && next >= 0 && (unsigned)next < agent->next->worker_count &&
-                      agent->next->workers[next].instance == 0;
+    wish.next_fresh = !wish.worker && next >= 0 &&
+                      (unsigned)next < agent->next->layout.worker_count &&
+                      agent->next->layout.workers[next].instance == 0;
     wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);
     return wish;
 }
@@ -172,7 +173,7 @@ static void forget_ends(struct agent *agent)
 
 static bool same_plan(const struct plan *a, const struct plan *b)
 {
-    return a && b && a->generation == b->generation && strcmp(a->key, b->key) == 0;
+    return a && b && a->generation == b->generation && strcmp(a->links.key, b->links.key) == 0;
 }
 
 /* Remember a generation that runs on this node alone: its root commits without any other node, so
@@ -180,7 +181,7 @@ static bool same_plan(const struct plan *a, const struct plan *b)
 static void note_lone(struct agent *agent)
 {
     const struct plan *plan = agent->plan;
-    const char *node = plan ? plan_lone_node(plan) : NULL;
+    const char *node = plan ? plan_layout_lone_node(&plan->layout) : NULL;
     for (unsigned index = 0; node && index < REPORT_WORKERS_MAX; index++)
         if (strcmp(node, agent->node) == 0 && agent->plan_ranks[index] == 0)
             agent->slots[index].lone_generation = plan->generation;
@@ -474,10 +475,10 @@ static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
 static void send_prepare(struct agent_slot *slot, unsigned index, const struct plan *plan,
                          struct agent_actions *actions)
 {
-    if (slot->prepare_sent == plan->generation && strcmp(slot->prepare_key, plan->key) == 0)
+    if (slot->prepare_sent == plan->generation && strcmp(slot->prepare_key, plan->links.key) == 0)
         return;
     slot->prepare_sent = plan->generation;
-    memcpy(slot->prepare_key, plan->key, sizeof(slot->prepare_key));
+    memcpy(slot->prepare_key, plan->links.key, sizeof(slot->prepare_key));
     emit(actions, AGENT_SEND_PREPARE, index)->plan = plan;
 }
 
@@ -507,7 +508,7 @@ static void bring_up(struct agent_slot *slot, unsigned index, const struct plan 
  */
 static bool is_outdated(const struct agent_slot *slot, const struct plan *plan)
 {
-    return plan->planned && slot->status.generation < plan->follows;
+    return plan->change.planned && slot->status.generation < plan->follows;
 }
 
 /* Return whether the worker has obeyed a plan after a failure that leaves it out. */
@@ -532,8 +533,9 @@ static void keep_for_a_while(struct agent *agent, unsigned index, uint64_t now_n
  * goes on from the survivors' memory. */
 static bool may_step_aside(const struct agent_slot *slot, const struct plan *plan)
 {
-    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
-           slot->status.generation >= plan->follows && slot->status.held_unit_count > 0;
+    return !plan->change.planned && plan->layout.worker_count > 0 &&
+           plan->start.source == PLAN_SOURCE_MEMORY && slot->status.generation >= plan->follows &&
+           slot->status.held_unit_count > 0;
 }
 
 /* Make the worker step aside. Only its report proves that it no longer trains, so a worker without
@@ -562,7 +564,7 @@ static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
  */
 static bool must_not_wake(const struct agent_slot *slot, const struct plan *plan)
 {
-    return !plan->planned && plan->worker_count > 0 && slot->lone_generation != 0 &&
+    return !plan->change.planned && plan->layout.worker_count > 0 && slot->lone_generation != 0 &&
            slot->status.generation == slot->lone_generation &&
            slot->status.phase == WORKER_RUNNING && plan->generation > slot->lone_generation;
 }
@@ -583,7 +585,7 @@ static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
         put_down(slot, index, actions);
     else if (may_step_aside(slot, plan) && !slot->wanted)
         set_aside(agent, index, now_ns, actions);
-    else if (!plan->planned || is_aside(slot) || is_outdated(slot, plan))
+    else if (!plan->change.planned || is_aside(slot) || is_outdated(slot, plan))
         stop(agent, index, now_ns, actions);
     else if (slot->status.phase != WORKER_STUCK)
         send_switch(slot, index, plan, actions); /* the worker leaves by itself at the boundary */
@@ -604,15 +606,15 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
             bring_up(slot, index, plan, true, actions);
         else
             stop(agent, index, now_ns, actions);
-    } else if (agent_prepared_for(slot, plan) && plan->worker_count > 0) {
+    } else if (agent_prepared_for(slot, plan) && plan->layout.worker_count > 0) {
         send_switch(slot, index, plan, actions); /* got its state on the way into an earlier plan */
     } else if (slot->status.generation >= plan->generation) {
         return; /* the worker is in this generation already, broken or not */
-    } else if (plan->worker_count == 0) {
+    } else if (plan->layout.worker_count == 0) {
         lead_out(agent, index, now_ns, actions);
     } else if (is_outdated(slot, plan)) {
         stop(agent, index, now_ns, actions); /* the plan means another process */
-    } else if (!plan->planned || slot->status.phase != WORKER_STUCK) {
+    } else if (!plan->change.planned || slot->status.phase != WORKER_STUCK) {
         send_switch(slot, index, plan, actions);
     }
 }
@@ -657,7 +659,7 @@ static bool is_of_another_version(const struct agent *agent, const struct wish *
 {
     const struct plan *plan = wish->next_fresh ? agent->next : agent->plan;
     assert(plan); /* no plan, no wish */
-    return plan->links != 0 && plan->links != agent->links;
+    return plan->links.protocol != 0 && plan->links.protocol != agent->links;
 }
 
 static void start_none(struct agent *agent, struct agent_slot *slot)

@@ -56,7 +56,7 @@ static void add_alive(const struct agent *agent, struct node_report *report, uns
 static void add_missing(const struct agent *agent, struct node_report *report, unsigned index,
                         const struct agent_slot *slot, const struct plan_worker *worker)
 {
-    bool leaves = agent->plan->worker_count == 0;
+    bool leaves = agent->plan->layout.worker_count == 0;
     if (worker->instance == 0 && !leaves) {
         struct worker_report *entry = add_entry(report, index, WORKER_STARTING);
         memcpy(entry->text, slot->text, sizeof(entry->text));
@@ -82,7 +82,7 @@ static void fill_slot(const struct agent *agent, struct node_report *report, uns
     else if (slot->end != END_NONE && mentioned)
         add_ended(report, index, slot, slot->end == END_DEAD ? WORKER_DEAD : WORKER_LEFT);
     else if (rank >= 0)
-        add_missing(agent, report, index, slot, &agent->plan->workers[rank]);
+        add_missing(agent, report, index, slot, &agent->plan->layout.workers[rank]);
 }
 
 void agent_fill_report(const struct agent *agent, struct node_report *report)

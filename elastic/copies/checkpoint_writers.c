@@ -53,25 +53,25 @@ void checkpoint_writers_hear(struct checkpoint_writers *writers, uint64_t failed
 static void mark(const struct plan *plan, unsigned rank, bool *left_out)
 {
     left_out[rank] = true;
-    for (unsigned other = 0; plan->copies && other < plan->worker_count; other++)
-        if (!strcmp(plan->workers[other].node, plan->workers[rank].node))
+    for (unsigned other = 0; plan->checkpoints.copies && other < plan->layout.worker_count; other++)
+        if (!strcmp(plan->layout.workers[other].node, plan->layout.workers[rank].node))
             left_out[other] = true;
 }
 
-static bool has_writer(const struct plan *plan, unsigned stage, const bool *left_out)
+static bool has_writer(const struct plan_layout *layout, unsigned stage, const bool *left_out)
 {
-    for (unsigned rank = stage; rank < plan->worker_count; rank += plan->stage_count)
+    for (unsigned rank = stage; rank < layout->worker_count; rank += layout->stage_count)
         if (!left_out[rank])
             return true;
     return false;
 }
 
-static bool suffices(const struct plan *plan, const bool *left_out)
+static bool suffices(const struct plan_layout *layout, const bool *left_out)
 {
     bool enough = !left_out[0];
 
-    for (unsigned stage = 0; enough && stage < plan->stage_count; stage++)
-        enough = has_writer(plan, stage, left_out);
+    for (unsigned stage = 0; enough && stage < layout->stage_count; stage++)
+        enough = has_writer(layout, stage, left_out);
     return enough;
 }
 
@@ -99,7 +99,7 @@ void checkpoint_writers_begin(struct checkpoint_writers *writers, const struct p
     for (unsigned i = 0; i < writers->count; i++)
         if (writers->list[i].rest)
             mark(plan, writers->list[i].rank, writers->left_out);
-    if (!suffices(plan, writers->left_out))
+    if (!suffices(&plan->layout, writers->left_out))
         memset(writers->left_out, 0, sizeof(writers->left_out));
     for (unsigned i = 0; i < writers->count; i++) {
         struct checkpoint_writers_resting *resting = &writers->list[i];

@@ -18,10 +18,10 @@
 
 /* ---- the stores of a plan ---- */
 
-int copies_find(const struct plan *plan, const char *node)
+int copies_find(const struct plan_checkpoints *checkpoints, const char *node)
 {
-    for (unsigned i = 0; i < plan->store_count; i++)
-        if (strcmp(plan->stores[i].node, node) == 0)
+    for (unsigned i = 0; i < checkpoints->store_count; i++)
+        if (strcmp(checkpoints->stores[i].node, node) == 0)
             return (int)i;
     return -1;
 }
@@ -35,11 +35,12 @@ static const struct member *find_node(const struct member *nodes, unsigned node_
     return NULL;
 }
 
-static void add_store(struct plan *plan, const char *name, const struct member *node)
+static void add_store(struct plan_checkpoints *checkpoints, const char *name,
+                      const struct member *node)
 {
-    if (copies_find(plan, name) >= 0)
+    if (copies_find(checkpoints, name) >= 0)
         return;
-    struct plan_store *store = &plan->stores[plan->store_count++];
+    struct plan_store *store = &checkpoints->stores[checkpoints->store_count++];
     snprintf(store->node, sizeof(store->node), "%s", name);
     if (!node) /* the firnd of this worker is away: the worker writes, but its files are
                   unreachable */
@@ -79,47 +80,49 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
     char name[NAME_SIZE];
     bool last;
     /* A plan without workers has only donors. Their files are needed all the same. */
-    unsigned count = plan->worker_count > 0 ? plan->worker_count : plan->donor_count;
+    unsigned count =
+        plan->layout.worker_count > 0 ? plan->layout.worker_count : plan->layout.donor_count;
     size_t room = (size_t)count + count_places(shares) + 1;
     struct plan_store *stores = calloc(room, sizeof(*stores));
     if (!stores)
         return -ENOMEM;
-    free(plan->stores);
-    plan->stores = stores;
-    plan->store_count = 0;
-    plan->copies = copies;
+    free(plan->checkpoints.stores);
+    plan->checkpoints.stores = stores;
+    plan->checkpoints.store_count = 0;
+    plan->checkpoints.copies = copies;
     for (unsigned rank = 0; rank < count; rank++)
-        add_store(plan, plan->workers[rank].node,
-                  find_node(nodes, node_count, plan->workers[rank].node));
-    while (next_place(&shares, name, &last) && plan->store_count < PLAN_STORES_MAX) {
+        add_store(&plan->checkpoints, plan->layout.workers[rank].node,
+                  find_node(nodes, node_count, plan->layout.workers[rank].node));
+    while (next_place(&shares, name, &last) && plan->checkpoints.store_count < PLAN_STORES_MAX) {
         const struct member *node = find_node(nodes, node_count, name);
         if (node)
-            add_store(plan, name, node);
+            add_store(&plan->checkpoints, name, node);
     }
     return 0;
 }
 
-static void drop_store(struct plan *plan, int store)
+static void drop_store(struct plan_checkpoints *checkpoints, int store)
 {
     if (store < 0)
         return;
-    plan->store_count--;
-    memmove(&plan->stores[store], &plan->stores[store + 1],
-            (plan->store_count - (unsigned)store) * sizeof(*plan->stores));
+    checkpoints->store_count--;
+    memmove(&checkpoints->stores[store], &checkpoints->stores[store + 1],
+            (checkpoints->store_count - (unsigned)store) * sizeof(*checkpoints->stores));
 }
 
 void copies_leave_out(struct plan *plan, const bool *left_out)
 {
-    for (unsigned rank = 0; left_out && rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; left_out && rank < plan->layout.worker_count; rank++)
         if (left_out[rank])
-            drop_store(plan, copies_find(plan, plan->workers[rank].node));
+            drop_store(&plan->checkpoints,
+                       copies_find(&plan->checkpoints, plan->layout.workers[rank].node));
 }
 
 unsigned copies_writer_count(const struct plan *plan)
 {
     int last = -1;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-        int store = copies_find(plan, plan->workers[rank].node);
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        int store = copies_find(&plan->checkpoints, plan->layout.workers[rank].node);
         last = store > last ? store : last;
     }
     return (unsigned)(last + 1);
@@ -128,8 +131,8 @@ unsigned copies_writer_count(const struct plan *plan)
 unsigned copies_keeper(const struct plan *plan, unsigned store)
 {
     unsigned rank = 0;
-    while (rank < plan->worker_count &&
-           strcmp(plan->workers[rank].node, plan->stores[store].node) != 0)
+    while (rank < plan->layout.worker_count &&
+           strcmp(plan->layout.workers[rank].node, plan->checkpoints.stores[store].node) != 0)
         rank++;
     return rank;
 }
@@ -142,17 +145,18 @@ static const char *domain_of(const struct plan_store *store)
     return store->domain[0] != '\0' ? store->domain : store->node;
 }
 
-static bool same_domain(const struct plan *plan, unsigned left, unsigned right)
+static bool same_domain(const struct plan_checkpoints *checkpoints, unsigned left, unsigned right)
 {
-    return strcmp(domain_of(&plan->stores[left]), domain_of(&plan->stores[right])) == 0;
+    return strcmp(domain_of(&checkpoints->stores[left]), domain_of(&checkpoints->stores[right])) ==
+           0;
 }
 
 /* Return the index of a store within its domain. */
-static unsigned place_in_domain(const struct plan *plan, unsigned store)
+static unsigned place_in_domain(const struct plan_checkpoints *checkpoints, unsigned store)
 {
     unsigned place = 0;
     for (unsigned i = 0; i < store; i++)
-        place += same_domain(plan, i, store);
+        place += same_domain(checkpoints, i, store);
     return place;
 }
 
@@ -165,13 +169,13 @@ static unsigned position(const unsigned *places, unsigned count, unsigned store)
     return before;
 }
 
-static bool is_taken(const struct plan *plan, unsigned candidate, unsigned store,
+static bool is_taken(const struct plan_checkpoints *checkpoints, unsigned candidate, unsigned store,
                      const unsigned *targets, unsigned count, bool by_domain)
 {
-    bool taken = candidate == store || (by_domain && same_domain(plan, candidate, store));
+    bool taken = candidate == store || (by_domain && same_domain(checkpoints, candidate, store));
     for (unsigned i = 0; i < count; i++)
         taken = taken || candidate == targets[i] ||
-                (by_domain && same_domain(plan, candidate, targets[i]));
+                (by_domain && same_domain(checkpoints, candidate, targets[i]));
     return taken;
 }
 
@@ -181,17 +185,17 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
     unsigned count = copies_writer_count(plan), found = 0;
     AUTO_FREE unsigned *ring = calloc((size_t)count + 1, sizeof(*ring));
     AUTO_FREE unsigned *places = calloc((size_t)count + 1, sizeof(*places));
-    if (store >= count || plan->copies < 2 || !ring || !places)
+    if (store >= count || plan->checkpoints.copies < 2 || !ring || !places)
         return 0;
     for (unsigned i = 0; i < count; i++)
-        places[i] = place_in_domain(plan, i);
+        places[i] = place_in_domain(&plan->checkpoints, i);
     for (unsigned i = 0; i < count; i++)
         ring[position(places, count, i)] = i;
     unsigned start = position(places, count, store);
     for (int by_domain = 1; by_domain >= 0; by_domain--)
-        for (unsigned i = 1; i < count && found < plan->copies - 1; i++) {
+        for (unsigned i = 1; i < count && found < plan->checkpoints.copies - 1; i++) {
             unsigned candidate = ring[(start + i) % count];
-            if (!is_taken(plan, candidate, store, ret_targets, found, by_domain))
+            if (!is_taken(&plan->checkpoints, candidate, store, ret_targets, found, by_domain))
                 ret_targets[found++] = candidate;
         }
     return found;
@@ -220,14 +224,15 @@ bool copies_alive(const char *shares, const struct member *nodes, unsigned node_
     return true;
 }
 
-void copies_unasked(const char *shares, const struct plan *plan, char *ret_group, size_t group_size)
+void copies_unasked(const char *shares, const struct plan_checkpoints *checkpoints, char *ret_group,
+                    size_t group_size)
 {
     char name[NAME_SIZE];
     bool last;
     size_t used = 0;
     ret_group[0] = '\0';
     while (next_place(&shares, name, &last))
-        if (copies_find(plan, name) < 0 && !copies_has(ret_group, name) &&
+        if (copies_find(checkpoints, name) < 0 && !copies_has(ret_group, name) &&
             used + strlen(name) + 2 <= group_size)
             used += (size_t)snprintf(ret_group + used, group_size - used, "%s%s",
                                      used > 0 ? "+" : "", name);

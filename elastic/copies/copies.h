@@ -43,7 +43,7 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
  */
 void copies_leave_out(struct plan *plan, const bool *left_out);
 /** copies_find() - return the index of @node among the stores, or -1 */
-int copies_find(const struct plan *plan, const char *node);
+int copies_find(const struct plan_checkpoints *checkpoints, const char *node);
 /**
  * copies_writer_count() - return the number of stores with workers, which come first and write and
  * copy
@@ -68,10 +68,10 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
 bool copies_alive(const char *shares, const struct member *nodes, unsigned node_count,
                   char *ret_text, size_t text_size);
 /**
- * copies_unasked() - write the nodes of @shares that are not stores of @plan as one group ("c+d"),
- * as many as fit. copies_alive() of the group is true when one of the nodes is alive.
+ * copies_unasked() - write the nodes of @shares that are not stores of @checkpoints as one group
+ * ("c+d"), as many as fit. copies_alive() of the group is true when one of the nodes is alive.
  */
-void copies_unasked(const char *shares, const struct plan *plan, char *ret_group,
+void copies_unasked(const char *shares, const struct plan_checkpoints *checkpoints, char *ret_group,
                     size_t group_size);
 /**
  * copies_add() - record in @shares that @node also has the share of @writer; add a group if @writer

@@ -11,11 +11,11 @@
 #include "elastic/copies/copies.h"
 
 /* Return the index of the store called @name, or -1. */
-static int find_store(const struct plan *plan, const char *name, size_t length)
+static int find_store(const struct plan_checkpoints *checkpoints, const char *name, size_t length)
 {
-    for (unsigned i = 0; i < plan->store_count; i++)
-        if (strlen(plan->stores[i].node) == length &&
-            memcmp(plan->stores[i].node, name, length) == 0)
+    for (unsigned i = 0; i < checkpoints->store_count; i++)
+        if (strlen(checkpoints->stores[i].node) == length &&
+            memcmp(checkpoints->stores[i].node, name, length) == 0)
             return (int)i;
     return -1;
 }
@@ -44,12 +44,14 @@ static bool group_has(const char *group, size_t length, const char *node)
     return false;
 }
 
-/* Return the offset of the first place after the writer's that is not a store of @plan; 0: none. */
-static size_t find_absent(const char *group, size_t length, const struct plan *plan)
+/* Return the offset of the first place after the writer's that is not a store of @checkpoints; 0:
+ * none. */
+static size_t find_absent(const char *group, size_t length,
+                          const struct plan_checkpoints *checkpoints)
 {
     for (size_t at = strcspn(group, "+ ") + 1; at < length;) {
         size_t name = strcspn(group + at, "+ ");
-        if (find_store(plan, group + at, name) < 0)
+        if (find_store(checkpoints, group + at, name) < 0)
             return at;
         at += name + 1;
     }
@@ -101,7 +103,7 @@ int copies_add(char **shares, const char *writer, const char *node, const struct
         snprintf(text, sizeof(text), "+%s", node);
         return replace(shares, at + length, 0, text);
     }
-    size_t absent = plan ? find_absent(group, length, plan) : 0;
+    size_t absent = plan ? find_absent(group, length, &plan->checkpoints) : 0;
     return absent == 0 ? -ENOSPC
                        : replace(shares, at + absent, strcspn(group + absent, "+ "), node);
 }
@@ -117,11 +119,11 @@ int copies_places(const struct plan *plan,
     int status = 0;
     for (unsigned writer = 0; status == 0 && writer < count; writer++) {
         unsigned places = 1;
-        status =
-            bytes_append_format(&text, "%s%s", writer > 0 ? " " : "", plan->stores[writer].node);
+        status = bytes_append_format(&text, "%s%s", writer > 0 ? " " : "",
+                                     plan->checkpoints.stores[writer].node);
         for (unsigned i = 0; status == 0 && i < count && places < COPIES_MAX; i++)
             if (i != writer && has(context, i, writer)) {
-                status = bytes_append_format(&text, "+%s", plan->stores[i].node);
+                status = bytes_append_format(&text, "+%s", plan->checkpoints.stores[i].node);
                 places++;
             }
     }
@@ -156,7 +158,7 @@ static unsigned look(struct mending *mending, const char *group, size_t length)
     memset(mending->here, 0, sizeof(mending->here));
     for (size_t at = 0; at < length;) {
         size_t name = strcspn(group + at, "+ ");
-        int store = find_store(mending->plan, group + at, name);
+        int store = find_store(&mending->plan->checkpoints, group + at, name);
         if (store >= 0 && !mending->here[store]) {
             mending->here[store] = true;
             count++;
@@ -169,9 +171,9 @@ static unsigned look(struct mending *mending, const char *group, size_t length)
 static bool domain_taken(const struct mending *mending, unsigned store)
 {
     const struct plan *plan = mending->plan;
-    for (unsigned i = 0; i < plan->store_count; i++)
-        if (mending->here[i] &&
-            strcmp(domain_of(&plan->stores[i]), domain_of(&plan->stores[store])) == 0)
+    for (unsigned i = 0; i < plan->checkpoints.store_count; i++)
+        if (mending->here[i] && strcmp(domain_of(&plan->checkpoints.stores[i]),
+                                       domain_of(&plan->checkpoints.stores[store])) == 0)
             return true;
     return false;
 }
@@ -199,7 +201,7 @@ static void count_loads(struct mending *mending, const char *shares)
     for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         look(mending, at, length);
-        for (unsigned i = 0; i < mending->plan->store_count; i++)
+        for (unsigned i = 0; i < mending->plan->checkpoints.store_count; i++)
             mending->loads[i] += mending->here[i];
         at += length;
     }
@@ -221,7 +223,7 @@ unsigned copies_missing(const struct plan *plan, unsigned copies, const char *sh
         for (; count > 0 && count < copies && (store = choose(mending)) >= 0; count++) {
             mending->here[store] = true;
             mending->loads[store]++;
-            if (strcmp(plan->stores[store].node, node) == 0 && found < writers_max)
+            if (strcmp(plan->checkpoints.stores[store].node, node) == 0 && found < writers_max)
                 snprintf(ret_writers[found++], NAME_SIZE, "%.*s", (int)writer, at);
         }
         at += length;

@@ -28,9 +28,9 @@ struct member_slot {
 
 struct member {
     char name[NAME_SIZE];
-    char host[ADDRESS_SIZE];               /* for link addresses: host:(link_port + slot) */
-    char arithmetic[PLAN_ARITHMETIC_SIZE]; /* equal for bit-identical results; "": unknown */
-    char other_arithmetic[MEMBER_OTHERS_MAX][PLAN_ARITHMETIC_SIZE];
+    char host[ADDRESS_SIZE];             /* for link addresses: host:(link_port + slot) */
+    char arithmetic[PLAN_NUMERICS_SIZE]; /* equal for bit-identical results; "": unknown */
+    char other_arithmetic[MEMBER_OTHERS_MAX][PLAN_NUMERICS_SIZE];
     struct protocol protocol;
     char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
     char domain[NAME_SIZE];  /* failure domain; empty: the node itself */

@@ -70,8 +70,8 @@ static bool is_refused(const struct leader_context *context, char ret_text[PLAN_
     const struct plan *plan = context->view->plan;
     const struct worker_report *diverged = roster_diverged(&context->roster);
     const char *refusal = refused_by_all(context);
-    if (plan && plan->worker_count == 0 && plan->reason == PLAN_REASON_REFUSED)
-        snprintf(ret_text, PLAN_REASON_SIZE, "%s", plan->reason_text);
+    if (plan && plan->layout.worker_count == 0 && plan->change.reason == PLAN_REASON_REFUSED)
+        snprintf(ret_text, PLAN_REASON_SIZE, "%s", plan->change.text);
     else if (diverged)
         describe_divergence(context, diverged, ret_text);
     else if (refusal)
@@ -91,8 +91,8 @@ static int finish(struct leader_context *context, enum job_state state, const ch
 static int wait_for_leaving(struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->reason_text);
-    return plan->planned ? leader_supersede(context) : 0;
+    leader_say(context, JOB_PAUSING, "%s: workers are leaving", plan->change.text);
+    return plan->change.planned ? leader_supersede(context) : 0;
 }
 
 /* End the running generation without saving anything more; finish when all workers are gone. */
@@ -100,9 +100,9 @@ static int end_now(struct leader_context *context, enum plan_reason reason, enum
                    const char *text)
 {
     const struct plan *plan = context->view->plan;
-    if (!plan || (plan->worker_count == 0 && everybody_is_gone(&context->roster)))
+    if (!plan || (plan->layout.worker_count == 0 && everybody_is_gone(&context->roster)))
         return finish(context, state, text);
-    if (plan->worker_count > 0 || plan->planned)
+    if (plan->layout.worker_count > 0 || plan->change.planned)
         return leader_empty_plan(context, reason, false, text);
     return wait_for_leaving(context);
 }
@@ -174,7 +174,7 @@ static int decide(struct leader_context *context)
         note_that_it_runs(context);
 
     bool paused = view->desired == JOB_DESIRED_PAUSED;
-    if (!view->plan || view->plan->worker_count == 0) {
+    if (!view->plan || view->plan->layout.worker_count == 0) {
         if (view->plan && !everybody_is_gone(&context->roster))
             return wait_for_leaving(context);
         return paused ? finish(context, JOB_PAUSED, "paused") : leader_start(context);
@@ -211,7 +211,7 @@ static int name_stores(struct leader_context *context)
     struct plan *plan = context->decision->plan;
     if (!plan || view->spec->checkpoint.copies < 2)
         return 0;
-    bool reads = plan->source == PLAN_SOURCE_CHECKPOINT || plan->worker_count == 0;
+    bool reads = plan->start.source == PLAN_SOURCE_CHECKPOINT || plan->layout.worker_count == 0;
     const char *shares = reads ? view->checkpoint.shares : NULL;
     int status =
         copies_fill(plan, view->spec->checkpoint.copies, shares, view->nodes, view->node_count);

@@ -59,19 +59,20 @@ static struct demand find_demand(struct leader_context *context)
     /* Do not give slots up while leaving a node: the next plan, which works, is early enough. */
     if (demand.draining || demand.absent)
         context->gives = 0;
-    demand.scale = plan->worker_count > leader_devices_now(context) ||
-                   (view->stages_wanted != 0 && view->stages_wanted != plan->stage_count) ||
-                   (view->replicas_wanted != 0 && view->replicas_wanted != plan->replica_count);
-    demand.frozen = view->frozen_layers > plan->frozen_layers;
+    demand.scale =
+        plan->layout.worker_count > leader_devices_now(context) ||
+        (view->stages_wanted != 0 && view->stages_wanted != plan->layout.stage_count) ||
+        (view->replicas_wanted != 0 && view->replicas_wanted != plan->layout.replica_count);
+    demand.frozen = view->frozen_layers > plan->layout.frozen_layers;
     demand.slow = leader_slow_found(context);
     return demand;
 }
 
-static struct state_moves_range units_of_rank(const struct plan *plan, unsigned rank)
+static struct state_moves_range units_of_rank(const struct plan_layout *layout, unsigned rank)
 {
-    unsigned stage = rank % plan->stage_count;
-    unsigned first = plan->stage_first_unit[stage];
-    return (struct state_moves_range){first, plan->stage_first_unit[stage + 1] - first};
+    unsigned stage = rank % layout->stage_count;
+    unsigned first = layout->stage_first_unit[stage];
+    return (struct state_moves_range){first, layout->stage_first_unit[stage + 1] - first};
 }
 
 /* Pool the running workers that may stay, and every free slot. */
@@ -82,7 +83,8 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
         const struct roster_member *member = &roster->members[i];
         if (!roster_is_worker(roster, member) || !member->node || member->node->draining)
             continue;
-        struct state_moves_range held = units_of_rank(context->view->plan, (unsigned)member->rank);
+        struct state_moves_range held =
+            units_of_rank(&context->view->plan->layout, (unsigned)member->rank);
         int status = slot_pool_add(context, pool, member->node, member->slot,
                                    member->report->instance, &held);
         if (status < 0)
@@ -92,10 +94,10 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
     return slot_pool_add_free(context, pool, context->view->queue.kept);
 }
 
-static bool needs_processes(const struct plan *plan)
+static bool needs_processes(const struct plan_layout *layout)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (plan->workers[rank].instance == 0)
+    for (unsigned rank = 0; rank < layout->worker_count; rank++)
+        if (layout->workers[rank].instance == 0)
             return true;
     return false;
 }
@@ -105,47 +107,49 @@ static void explain(struct leader_context *context, const struct demand *demand,
     const struct leader_view *view = context->view;
     char why[160], layout[LAYOUT_WORDS_SIZE];
     if (demand->draining) {
-        plan->reason = PLAN_REASON_DRAIN;
+        plan->change.reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s drains", demand->draining);
     } else if (demand->absent) {
-        plan->reason = PLAN_REASON_DRAIN;
+        plan->change.reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s is gone from the cluster", demand->absent);
     } else if (demand->scale) {
-        plan->reason = PLAN_REASON_SCALE;
+        plan->change.reason = PLAN_REASON_SCALE;
         if (context->gives > 0)
             snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
         else
             snprintf(why, sizeof(why), "another scale is asked for");
     } else if (demand->frozen) {
-        plan->reason = PLAN_REASON_FREEZE;
+        plan->change.reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
                  view->frozen_layers == 1 ? " is" : "s are");
-    } else if (leader_slow_words(context, plan, why, sizeof(why))) {
-        plan->reason = PLAN_REASON_STRAGGLER;
+    } else if (leader_slow_words(context, &plan->layout, why, sizeof(why))) {
+        plan->change.reason = PLAN_REASON_STRAGGLER;
     } else if (view->devices_wanted != 0) {
-        plan->reason = PLAN_REASON_SCALE;
+        plan->change.reason = PLAN_REASON_SCALE;
         snprintf(why, sizeof(why), "up to %u slot%s asked for", view->devices_wanted,
                  view->devices_wanted == 1 ? " is" : "s are");
     } else {
-        plan->reason = PLAN_REASON_JOIN;
+        plan->change.reason = PLAN_REASON_JOIN;
         snprintf(why, sizeof(why), "free slots are put to use");
     }
-    snprintf(plan->reason_text, sizeof(plan->reason_text),
-             "%s: %s -> %u x %u, predicted step %.1f ms", why,
-             plan_layout_words(view->plan->stage_count, view->plan->replica_count, layout),
-             plan->stage_count, plan->replica_count, plan->predicted_step_seconds * 1e3);
+    snprintf(
+        plan->change.text, sizeof(plan->change.text), "%s: %s -> %u x %u, predicted step %.1f ms",
+        why,
+        plan_layout_words(view->plan->layout.stage_count, view->plan->layout.replica_count, layout),
+        plan->layout.stage_count, plan->layout.replica_count,
+        plan->layout.predicted_step_seconds * 1e3);
 }
 
 /* List the units of a running worker: its stage and the stages that it shadows. */
-static void list_kept(const struct plan *plan, unsigned rank,
+static void list_kept(const struct plan_layout *layout, unsigned rank,
                       struct state_moves_range ret_held[STATE_MOVES_RANGES_MAX])
 {
     unsigned count = 0;
-    ret_held[count++] = units_of_rank(plan, rank);
-    for (unsigned i = 0; i < plan->shadow_count; i++)
-        if (plan->shadows[i].rank == rank) {
+    ret_held[count++] = units_of_rank(layout, rank);
+    for (unsigned i = 0; i < layout->shadow_count; i++)
+        if (layout->shadows[i].rank == rank) {
             assert(count < STATE_MOVES_RANGES_MAX);
-            ret_held[count++] = units_of_rank(plan, plan->shadows[i].stage);
+            ret_held[count++] = units_of_rank(layout, layout->shadows[i].stage);
         }
 }
 
@@ -160,8 +164,9 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     for (unsigned i = 0; i < roster->count; i++) {
         if (!roster_is_worker(roster, &roster->members[i]) || !roster->members[i].node)
             continue; /* a worker whose node is gone cannot be told to hand over */
-        holders[count] = leader_holder(&roster->members[i], context->view->plan);
-        list_kept(context->view->plan, (unsigned)roster->members[i].rank, holders[count++].held);
+        holders[count] = leader_holder(&roster->members[i], &context->view->plan->layout);
+        list_kept(&context->view->plan->layout, (unsigned)roster->members[i].rank,
+                  holders[count++].held);
     }
     return leader_transfer(context, plan, holders, count);
 }
@@ -171,13 +176,13 @@ static void say_running(struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;
     char layout[LAYOUT_WORDS_SIZE];
-    plan_layout_words(plan->stage_count, plan->replica_count, layout);
+    plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout);
     if (view->measured_step_seconds > 0)
         leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
-                   view->measured_step_seconds * 1e3, plan->predicted_step_seconds * 1e3);
+                   view->measured_step_seconds * 1e3, plan->layout.predicted_step_seconds * 1e3);
     else
         leader_say(context, JOB_RUNNING, "%s", layout);
-    unsigned bare = view->spec->elastic.shadow ? shadow_stages_bare_stages(plan) : 0;
+    unsigned bare = view->spec->elastic.shadow ? shadow_stages_bare_stages(&plan->layout) : 0;
     if (bare > 0)
         leader_add(context,
                    "; %u %s no shadow: no worker of another node has room, so losing a node may go "
@@ -215,12 +220,12 @@ static int save_in_time(struct leader_context *context, const struct demand *dem
     return leader_empty_plan(context, PLAN_REASON_DRAIN, true, text);
 }
 
-/* Return whether @plan shadows every stage that a single node could take along, and the plan in
+/* Return whether @layout shadows every stage that a single node could take along, and the plan in
  * force does not. */
-static bool covers_more(const struct leader_context *context, const struct plan *plan)
+static bool covers_more(const struct leader_context *context, const struct plan_layout *layout)
 {
-    return context->view->spec->elastic.shadow && shadow_stages_bare_stages(plan) == 0 &&
-           shadow_stages_bare_stages(context->view->plan) > 0;
+    return context->view->spec->elastic.shadow && shadow_stages_bare_stages(layout) == 0 &&
+           shadow_stages_bare_stages(&context->view->plan->layout) > 0;
 }
 
 /* Wait for a node whose lease is gone: its workers train on, but only its firnd can tell them to
@@ -236,9 +241,9 @@ static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
 {
     double now_seconds;
-    int status = leader_predict(context, pool, context->view->plan, &now_seconds);
-    bool worth = must_change(demand) || covers_more(context, plan) ||
-                 plan->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
+    int status = leader_predict(context, pool, &context->view->plan->layout, &now_seconds);
+    bool worth = must_change(demand) || covers_more(context, &plan->layout) ||
+                 plan->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (status == 0 && !worth)
         context->memory->better_seen_ns = 0;
     if (status < 0 || !worth || must_wait(context, demand)) {
@@ -246,22 +251,22 @@ static int weigh(struct leader_context *context, const struct demand *demand,
         return status;
     }
     struct preemption numbers;
-    if (demand->draining &&
-        leader_preempted(context, needs_processes(plan), &numbers) == PREEMPTION_CHECKPOINT) {
+    if (demand->draining && leader_preempted(context, needs_processes(&plan->layout), &numbers) ==
+                                PREEMPTION_CHECKPOINT) {
         plan_free(plan);
         return save_in_time(context, demand, &numbers);
     }
-    plan->planned = true;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = context->view->progress_step;
+    plan->change.planned = true;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = context->view->progress_step;
     explain(context, demand, plan);
     status = add_moves(context, plan);
     if (status < 0) {
         plan_free(plan);
         return status == -ENODATA && demand->absent ? wait_for_absent(context, demand) : status;
     }
-    leader_act(context, needs_processes(plan) ? LEADER_PREPARE : LEADER_PUBLISH, plan);
-    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+    leader_act(context, needs_processes(&plan->layout) ? LEADER_PREPARE : LEADER_PUBLISH, plan);
+    leader_say(context, JOB_RUNNING, "%s", plan->change.text);
     return 0;
 }
 
@@ -292,7 +297,7 @@ static int move_over(struct leader_context *context)
 static void say_that_it_keeps_them(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    unsigned kept = view->plan->worker_count;
+    unsigned kept = view->plan->layout.worker_count;
     leader_add(context,
                "; keeps its %u slot%s, of which job %s waits for %u: no layout of fewer works",
                kept, plural(kept), view->queue.first, context->gives);
@@ -356,14 +361,14 @@ static enum readiness readiness_of_runner(const struct roster_member *member, ui
 static enum readiness readiness_of(const struct leader_context *context, unsigned rank)
 {
     const struct plan *next = context->view->next;
-    const struct plan_worker *worker = &next->workers[rank];
+    const struct plan_worker *worker = &next->layout.workers[rank];
     const struct member *node = roster_node(&context->roster, worker->node);
     const struct roster_member *member = roster_find(&context->roster, worker->node, worker->slot);
-    if (rank < next->worker_count && (!node || node->draining))
+    if (rank < next->layout.worker_count && (!node || node->draining))
         return HOPELESS;
     if (worker->instance != 0)
         return readiness_of_runner(member, worker->instance);
-    if (rank >= next->worker_count || !slot_in_service(node, worker->slot) ||
+    if (rank >= next->layout.worker_count || !slot_in_service(node, worker->slot) ||
         roster_refused(&context->roster, worker->node))
         return HOPELESS;
     if (!member || member->seat == SEAT_LEFT)
@@ -381,10 +386,10 @@ static bool next_is_wanted(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *next = view->next;
-    return next->generation > view->plan->generation && next->worker_count > 0 &&
-           next->worker_count <= leader_devices_max(view) &&
-           (view->stages_wanted == 0 || view->stages_wanted == next->stage_count) &&
-           (view->replicas_wanted == 0 || view->replicas_wanted == next->replica_count);
+    return next->generation > view->plan->generation && next->layout.worker_count > 0 &&
+           next->layout.worker_count <= leader_devices_max(view) &&
+           (view->stages_wanted == 0 || view->stages_wanted == next->layout.stage_count) &&
+           (view->replicas_wanted == 0 || view->replicas_wanted == next->layout.replica_count);
 }
 
 static void drop_next(struct leader_context *context, const char *why)
@@ -399,9 +404,9 @@ static int publish_next(struct leader_context *context)
     struct plan *plan = plan_copy(context->view->next);
     if (!plan)
         return -ENOMEM;
-    plan->planned = true;
+    plan->change.planned = true;
     leader_act(context, LEADER_PUBLISH, plan);
-    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+    leader_say(context, JOB_RUNNING, "%s", plan->change.text);
     return 0;
 }
 
@@ -412,13 +417,13 @@ static int supervise_next(struct leader_context *context)
     uint64_t since_ns = MAX(context->memory->next_seen_ns, context->memory->starting_ns);
     uint64_t due = since_ns + TIMEOUTS_PREPARE * view->failure_timeout_ns;
     unsigned missing = 0, hopeless = 0;
-    for (unsigned rank = 0; rank < next->worker_count + next->donor_count; rank++) {
+    for (unsigned rank = 0; rank < next->layout.worker_count + next->layout.donor_count; rank++) {
         enum readiness readiness = readiness_of(context, rank);
         missing += readiness == NOT_YET;
         hopeless += readiness == HOPELESS;
         bool failed = readiness == HOPELESS || (readiness == NOT_YET && view->now_ns >= due);
-        if (failed && next->workers[rank].instance == 0)
-            leader_avoid(context, next->workers[rank].node, next->workers[rank].slot);
+        if (failed && next->layout.workers[rank].instance == 0)
+            leader_avoid(context, next->layout.workers[rank].node, next->layout.workers[rank].slot);
     }
     struct preemption numbers;
     if (missing > 0 && leader_preempted(context, false, &numbers) == PREEMPTION_CHECKPOINT)
@@ -445,15 +450,17 @@ int leader_change(struct leader_context *context)
     const struct leader_view *view = context->view;
     if (!context->roster.all_running) {
         leader_say(context,
-                   view->plan->reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING,
+                   view->plan->change.reason == PLAN_REASON_FAILURE ? JOB_RECOVERING
+                                                                    : JOB_PREPARING,
                    "generation %llu begins: %s", (unsigned long long)view->plan->generation,
-                   view->plan->reason_text);
+                   view->plan->change.text);
         leader_pair_loss_say(context);
         leader_starting_say(context);
         uint64_t due = leader_start_counts_from(context) + leader_start_time_ns(context);
-        if (!view->plan->planned && view->now_ns < due) /* later only reports change anything */
+        if (!view->plan->change.planned &&
+            view->now_ns < due) /* later only reports change anything */
             leader_wake(context, due);
-        return view->plan->planned ? leader_supersede(context) : 0;
+        return view->plan->change.planned ? leader_supersede(context) : 0;
     }
     return view->next ? supervise_next(context) : look_for_better(context);
 }

@@ -107,10 +107,10 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
 static const char *known_arithmetic(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    if (plan && plan->arithmetic[0] != '\0')
-        return plan->arithmetic;
-    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++) {
-        const struct plan_worker *worker = &plan->workers[rank];
+    if (plan && plan->numerics[0] != '\0')
+        return plan->numerics;
+    for (unsigned rank = 0; plan && rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *worker = &plan->layout.workers[rank];
         const struct member *node = roster_node(&context->roster, worker->node);
         if (node && worker->slot < node->slot_count)
             return computes_with(node, &node->slots[worker->slot]);
@@ -120,7 +120,7 @@ static const char *known_arithmetic(const struct leader_context *context)
 
 static bool runs(const struct plan *plan)
 {
-    return plan && plan->worker_count > 0;
+    return plan && plan->layout.worker_count > 0;
 }
 
 struct leader_compatibility leader_compatibility(const struct leader_context *context)
@@ -132,7 +132,7 @@ struct leader_compatibility leader_compatibility(const struct leader_context *co
     (void)most_common(view, kind.arithmetic, &common);
     if (!kind.arithmetic && !mixed)
         kind.arithmetic = common.arithmetic;
-    kind.links = runs(view->plan) ? view->plan->links : common.links;
+    kind.links = runs(view->plan) ? view->plan->links.protocol : common.links;
     return kind;
 }
 

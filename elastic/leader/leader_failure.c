@@ -9,7 +9,8 @@
 bool leader_start_timed_out(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return !view->plan->planned && view->plan->worker_count > 0 && !context->roster.any_running &&
+    return !view->plan->change.planned && view->plan->layout.worker_count > 0 &&
+           !context->roster.any_running &&
            view->now_ns - leader_start_counts_from(context) >= leader_start_time_ns(context);
 }
 
@@ -25,7 +26,7 @@ static bool absence_is_failure(const struct leader_context *context)
     for (unsigned i = 0; i < roster->count; i++) {
         const struct roster_member *member = &roster->members[i];
         /* Until a planned switch, workers of the generation before train and may complain. */
-        others = others || (member->node && context->view->plan->planned &&
+        others = others || (member->node && context->view->plan->change.planned &&
                             member->seat == SEAT_JOINING && roster_has_state(member));
         if (!roster_is_worker(roster, member))
             continue;
@@ -33,7 +34,7 @@ static bool absence_is_failure(const struct leader_context *context)
         others = others || member->node;
         others_run = others_run && (!member->node || member->seat == SEAT_RUNNING);
     }
-    return absent && (!others || (!context->view->plan->planned && !others_run));
+    return absent && (!others || (!context->view->plan->change.planned && !others_run));
 }
 
 /* Return whether this failure only ends the planned change: the generation before trains on. */
@@ -60,12 +61,12 @@ static bool member_failed(const struct leader_context *context, const struct ros
 {
     const struct roster *roster = &context->roster;
     const struct plan *plan = context->view->plan;
-    bool empty = plan->worker_count == 0;
+    bool empty = plan->layout.worker_count == 0;
     if (roster_is_worker(roster, member))
         return (member->seat == SEAT_BROKEN || member->seat == SEAT_LOST) &&
                !fails_the_change_alone(context, member);
     /* A donor or a leaving worker matters until the new generation runs. */
-    if (has_begun(context) || (empty && !plan->planned))
+    if (has_begun(context) || (empty && !plan->change.planned))
         return false;
     return (member->seat == SEAT_BROKEN && member->node) ||
            (member->seat == SEAT_LOST && member->rank >= 0 && !empty);

@@ -56,10 +56,10 @@ unsigned leader_devices_min(const struct leader_view *view);
 int leader_layout(struct leader_context *context, const struct slot_pool *pool,
                   unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
 
-/** leader_predict() - predict the seconds of a step of @plan under the present frozen boundary, on
- * slots as fast as @pool says */
+/** leader_predict() - predict the seconds of a step of @layout under the present frozen boundary,
+ * on slots as fast as @pool says */
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
-                   const struct plan *plan, double *ret_seconds) CHECK_RESULT;
+                   const struct plan_layout *layout, double *ret_seconds) CHECK_RESULT;
 
 /** leader_transfer() - call state_moves_fill() with the units' real sizes */
 int leader_transfer(struct leader_context *context, struct plan *plan,
@@ -154,4 +154,4 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
 
 /** leader_holder() - return a member as a source of state; its ranges are empty */
 struct state_moves_holder leader_holder(const struct roster_member *member,
-                                        const struct plan *plan);
+                                        const struct plan_layout *layout);

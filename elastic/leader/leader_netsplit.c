@@ -60,7 +60,7 @@ static void note_pair(struct leader_context *context, const struct member *a,
         strcmp(a->name, b->name) < 0 ? entry_of(context, a, b) : entry_of(context, b, a);
     if (cut->generation == view->plan->generation)
         return;
-    if (cut->generation != 0 || view->plan->patient) { /* patient: missed before */
+    if (cut->generation != 0 || view->plan->links.patient) { /* patient: missed before */
         cut->times++;
         cut->until_ns = view->now_ns + term_ns(context, cut->times);
     }
@@ -84,9 +84,10 @@ static void note_report(struct leader_context *context, const struct roster_memb
     const struct plan *plan = context->view->plan;
     for (unsigned i = 0; i < member->report->unreached_count; i++) {
         unsigned rank = member->report->unreached[i];
-        const struct member *other = rank < plan->worker_count + plan->donor_count
-                                         ? roster_node(&context->roster, plan->workers[rank].node)
-                                         : NULL;
+        const struct member *other =
+            rank < plan->layout.worker_count + plan->layout.donor_count
+                ? roster_node(&context->roster, plan->layout.workers[rank].node)
+                : NULL;
         if (other && other != member->node && has_spoken(context, other))
             note_pair(context, member->node, other);
     }
@@ -107,13 +108,13 @@ void leader_netsplit_note(struct leader_context *context)
 static bool computes(const struct leader_context *context, const struct member *node)
 {
     const struct plan *plan = context->view->plan;
-    int rank = plan ? plan_find_node(plan, node->name) : -1;
-    return rank >= 0 && (unsigned)rank < plan->worker_count;
+    int rank = plan ? plan_layout_find_node(&plan->layout, node->name) : -1;
+    return rank >= 0 && (unsigned)rank < plan->layout.worker_count;
 }
 
-static bool takes_part(const struct plan *plan, const struct member *node)
+static bool takes_part(const struct plan_layout *layout, const struct member *node)
 {
-    return plan_find_node(plan, node->name) >= 0;
+    return plan_layout_find_node(layout, node->name) >= 0;
 }
 
 /* Return the node's place in the field, added if needed; CUT_NODES_MAX: there is no more room. */
@@ -299,30 +300,31 @@ bool leader_netsplit_give_in(struct leader_context *context)
     return somebody;
 }
 
-/* Find a cut both of whose ends @plan needs; false: there is none. */
-static bool find_parted(const struct leader_context *context, const struct plan *plan,
+/* Find a cut both of whose ends @layout needs; false: there is none. */
+static bool find_parted(const struct leader_context *context, const struct plan_layout *layout,
                         const struct member *end, const struct member *ret_ends[2])
 {
     for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
         if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
-            (!end || end == ret_ends[0] || end == ret_ends[1]) && takes_part(plan, ret_ends[0]) &&
-            takes_part(plan, ret_ends[1]))
+            (!end || end == ret_ends[0] || end == ret_ends[1]) && takes_part(layout, ret_ends[0]) &&
+            takes_part(layout, ret_ends[1]))
             return true;
     return false;
 }
 
-bool leader_netsplit_parts(const struct leader_context *context, const struct plan *plan,
+bool leader_netsplit_parts(const struct leader_context *context, const struct plan_layout *layout,
                            const struct member *end)
 {
     const struct member *ends[2];
-    return find_parted(context, plan, end, ends);
+    return find_parted(context, layout, end, ends);
 }
 
 const char *leader_netsplit_parted_words(const struct leader_context *context,
-                                         const struct plan *plan, char *ret_words, size_t size)
+                                         const struct plan_layout *layout, char *ret_words,
+                                         size_t size)
 {
     const struct member *ends[2];
-    if (!find_parted(context, plan, NULL, ends))
+    if (!find_parted(context, layout, NULL, ends))
         return NULL;
     snprintf(ret_words, size,
              "%.40s and %.40s do not reach each other, and neither can be done without",

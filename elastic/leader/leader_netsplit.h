@@ -57,9 +57,9 @@ bool leader_netsplit_take_in_readers(struct leader_context *context);
  * choice */
 bool leader_netsplit_leave_out(const struct leader_context *context, const struct member *node);
 
-/** leader_netsplit_parts() - return whether @plan has workers or donors on two nodes that are
+/** leader_netsplit_parts() - return whether @layout has workers or donors on two nodes that are
  * believed to have lost each other. @end: one of the two nodes; NULL: any pair */
-bool leader_netsplit_parts(const struct leader_context *context, const struct plan *plan,
+bool leader_netsplit_parts(const struct leader_context *context, const struct plan_layout *layout,
                            const struct member *end);
 
 /** leader_netsplit_give_in() - leave no node out, because the remaining slots are not enough.
@@ -71,9 +71,10 @@ bool leader_netsplit_give_in(struct leader_context *context);
 const char *leader_netsplit_words(const struct leader_context *context, char *ret_words,
                                   size_t size);
 /** leader_netsplit_parted_words() - say "a and b do not reach each other, and neither can be done
- * without", of @plan; NULL: no two nodes of it have lost each other */
+ * without", of @layout; NULL: no two nodes of it have lost each other */
 const char *leader_netsplit_parted_words(const struct leader_context *context,
-                                         const struct plan *plan, char *ret_words, size_t size);
+                                         const struct plan_layout *layout, char *ret_words,
+                                         size_t size);
 
 /** leader_netsplit_say() - add to the job's text which nodes are left out */
 void leader_netsplit_say(struct leader_context *context);

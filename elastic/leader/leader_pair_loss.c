@@ -8,7 +8,8 @@ static bool somebody_drains(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     for (unsigned n = 0; n < view->node_count; n++)
-        if (view->nodes[n].draining && leader_netsplit_parts(context, view->plan, &view->nodes[n]))
+        if (view->nodes[n].draining &&
+            leader_netsplit_parts(context, &view->plan->layout, &view->nodes[n]))
             return true;
     return false;
 }
@@ -16,7 +17,7 @@ static bool somebody_drains(const struct leader_context *context)
 static bool stands(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return view->plan && view->plan->patient && !context->roster.any_running &&
+    return view->plan && view->plan->links.patient && !context->roster.any_running &&
            context->memory->standoff_seen_ns != 0;
 }
 
@@ -47,8 +48,8 @@ static uint64_t patience_ns(const struct leader_context *context, const struct p
 void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step)
 {
     struct leader_memory *memory = context->memory;
-    plan->patient = leader_netsplit_parts(context, plan, NULL);
-    if (!plan->patient) {
+    plan->links.patient = leader_netsplit_parts(context, &plan->layout, NULL);
+    if (!plan->links.patient) {
         memory->standoff_seen_ns = 0;
     } else if (memory->standoff_seen_ns == 0) {
         memory->standoff_seen_ns = context->view->now_ns;
@@ -60,7 +61,7 @@ void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, u
 void leader_pair_loss_say(struct leader_context *context)
 {
     const struct leader_memory *memory = context->memory;
-    if (!context->view->plan->patient)
+    if (!context->view->plan->links.patient)
         return;
     leader_add(context, "; the network between them is waited for");
     if (!stands(context))

@@ -19,15 +19,15 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 {
-    if (plan->source != PLAN_SOURCE_MEMORY || plan->workers[rank].instance == 0)
+    if (plan->start.source != PLAN_SOURCE_MEMORY || plan->layout.workers[rank].instance == 0)
         return false;
-    bool kept = plan_keeps(plan, rank, unit);
-    for (unsigned i = 0; i < plan->move_count; i++) {
-        if (plan->moves[i].unit != unit)
+    bool kept = plan_layout_keeps(&plan->layout, rank, unit);
+    for (unsigned i = 0; i < plan->start.move_count; i++) {
+        if (plan->start.moves[i].unit != unit)
             continue;
-        if (plan->moves[i].from_rank == rank)
+        if (plan->start.moves[i].from_rank == rank)
             return true;
-        kept = kept && plan->moves[i].to_rank != rank;
+        kept = kept && plan->start.moves[i].to_rank != rank;
     }
     return kept;
 }
@@ -44,8 +44,8 @@ static void cover_unheard(const struct leader_context *context, const struct ros
         return;
     unsigned rank = (unsigned)member->rank;
     bool runs = member->seat == SEAT_RUNNING && roster_is_worker(&context->roster, member);
-    for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
-        if ((runs && plan_keeps(plan, rank, unit)) ||
+    for (unsigned unit = 0; unit < plan_layout_unit_count(&plan->layout); unit++)
+        if ((runs && plan_layout_keeps(&plan->layout, rank, unit)) ||
             (member->seat == SEAT_SILENT && brings(plan, rank, unit)))
             leader_cover(covered, unit, 1);
 }
@@ -101,12 +101,12 @@ static bool somebody_waits_for_links(const struct leader_context *context)
 static uint64_t first_step(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    for (unsigned i = 0; plan->planned && i < context->roster.count; i++) {
+    for (unsigned i = 0; plan->change.planned && i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         if (member->seat == SEAT_RUNNING && member->report->phase == WORKER_RUNNING)
             return member->report->applied_step;
     }
-    return plan->resume_step;
+    return plan->start.resume_step;
 }
 
 /* Return whether a worker of the plan in force gave up before its first commit: workers that have

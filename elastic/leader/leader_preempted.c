@@ -36,13 +36,15 @@ static void weigh_state(struct leader_context *context, struct preemption *numbe
     const struct plan *plan = context->view->plan;
     AUTO_FREE size_t *unit_bytes =
         leader_unit_bytes(context, context->view->frozen_layers, &numbers->bytes_per_second);
-    for (unsigned stage = 0; stage < plan->stage_count; stage++) {
-        int shadow = plan_shadow_of(plan, stage);
-        bool alone = shadow < 0 || !stays(context, &plan->workers[shadow]);
-        for (unsigned replica = 0; replica < plan->replica_count; replica++)
-            alone = alone && !stays(context, &plan->workers[plan_rank(plan, replica, stage)]);
-        for (unsigned unit = plan->stage_first_unit[stage];
-             alone && unit_bytes && unit < plan->stage_first_unit[stage + 1]; unit++)
+    for (unsigned stage = 0; stage < plan->layout.stage_count; stage++) {
+        int shadow = plan_layout_shadow_of(&plan->layout, stage);
+        bool alone = shadow < 0 || !stays(context, &plan->layout.workers[shadow]);
+        for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
+            alone = alone &&
+                    !stays(context,
+                           &plan->layout.workers[plan_layout_rank(&plan->layout, replica, stage)]);
+        for (unsigned unit = plan->layout.stage_first_unit[stage];
+             alone && unit_bytes && unit < plan->layout.stage_first_unit[stage + 1]; unit++)
             numbers->alone_bytes += unit_bytes[unit];
     }
 }

@@ -29,8 +29,8 @@ void leader_readers_note(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct plan *plan = view->plan;
-    if (!plan || plan->source != PLAN_SOURCE_CHECKPOINT ||
-        plan->resume_step != view->checkpoint.step)
+    if (!plan || plan->start.source != PLAN_SOURCE_CHECKPOINT ||
+        plan->start.resume_step != view->checkpoint.step)
         return;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];

@@ -140,7 +140,7 @@ static struct state_moves_holder *list_holders(const struct leader_context *cont
         unsigned range_count = recovery_ranges(recovery, &survivors->reports[i], ranges);
         if (leader_netsplit_leave_out(context, survivors->members[i]->node))
             continue;
-        holders[count] = leader_holder(survivors->members[i], plan);
+        holders[count] = leader_holder(survivors->members[i], &plan->layout);
         for (unsigned n = 0; n < range_count; n++)
             holders[count].held[n] = (struct state_moves_range){ranges[n].first, ranges[n].count};
         count++;
@@ -150,7 +150,7 @@ static struct state_moves_holder *list_holders(const struct leader_context *cont
         if (member->node && member->rank >= 0 && member->seat == SEAT_LOST &&
             !leader_netsplit_leave_out(context, member->node) &&
             member->report->generation == plan->generation)
-            holders[count++] = leader_holder(member, plan);
+            holders[count++] = leader_holder(member, &plan->layout);
     }
     *ret_count = count;
     return holders;
@@ -162,15 +162,16 @@ static void explain(const struct leader_context *context, const struct recovery 
     char lost[160], cut[160];
     const struct plan *before = context->view->plan;
     name_lost(context, lost, sizeof(lost));
-    unsigned slots_before = before->worker_count > 0 ? before->worker_count : before->donor_count;
+    unsigned slots_before =
+        before->layout.worker_count > 0 ? before->layout.worker_count : before->layout.donor_count;
     const char *broke = leader_netsplit_words(context, cut, sizeof(cut));
     if (!broke)
-        broke = leader_netsplit_parted_words(context, plan, cut, sizeof(cut));
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s%s: %u slot%s -> %u, step %llu %s",
+        broke = leader_netsplit_parted_words(context, &plan->layout, cut, sizeof(cut));
+    snprintf(plan->change.text, sizeof(plan->change.text), "%s%s: %u slot%s -> %u, step %llu %s",
              broke             ? broke
              : lost[0] != '\0' ? "lost "
                                : "links broke",
-             broke ? "" : lost, slots_before, plural(slots_before), plan->worker_count,
+             broke ? "" : lost, slots_before, plural(slots_before), plan->layout.worker_count,
              (unsigned long long)(recovery->kind == RECOVERY_STANDS ? recovery->step
                                                                     : recovery->step + 1),
              recovery->kind == RECOVERY_STANDS ? "stands" : "is replayed");
@@ -179,7 +180,7 @@ static void explain(const struct leader_context *context, const struct recovery 
 static int publish_from_memory(struct leader_context *context,
                                const struct leader_survivors *survivors, struct recovery *recovery)
 {
-    const struct step_record *ordered = &context->view->plan->commit;
+    const struct step_record *ordered = &context->view->plan->start.commit;
     if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
         recovery->commit = *ordered; /* workers counted as having applied it may not have yet */
     struct plan *plan = NULL;
@@ -187,12 +188,12 @@ static int publish_from_memory(struct leader_context *context,
     if (status < 0)
         return status == -ENOSPC ? 0 : status;
     assert(plan);
-    plan->reason = PLAN_REASON_FAILURE;
-    plan->planned = false;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = recovery->step;
-    plan->has_commit = recovery->commit.step > 0;
-    plan->commit = recovery->commit;
+    plan->change.reason = PLAN_REASON_FAILURE;
+    plan->change.planned = false;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = recovery->step;
+    plan->start.has_commit = recovery->commit.step > 0;
+    plan->start.commit = recovery->commit;
     explain(context, recovery, plan);
 
     unsigned holder_count = 0;
@@ -204,7 +205,7 @@ static int publish_from_memory(struct leader_context *context,
         return status;
     }
     leader_act(context, LEADER_PUBLISH, plan);
-    leader_say(context, JOB_RECOVERING, "%s", plan->reason_text);
+    leader_say(context, JOB_RECOVERING, "%s", plan->change.text);
     return 0;
 }
 
@@ -226,7 +227,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
                      const struct recovery *recovery, const char *contradiction)
 {
     const struct plan *plan = context->view->plan;
-    if (plan->worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
+    if (plan->layout.worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
                                  "state is incomplete: the newest checkpoint counts");
     char lost[120], why[224], starter[160];
@@ -374,7 +375,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
         return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
                                  "no node starts workers of this job's link protocol any more: "
                                  "the newest checkpoint counts");
-    if (status == 0 && context->decision->plan && context->decision->plan->worker_count > 0)
+    if (status == 0 && context->decision->plan && context->decision->plan->layout.worker_count > 0)
         leader_pair_loss_enter(context, context->decision->plan, recovery->step);
     return status;
 }

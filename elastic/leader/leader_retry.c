@@ -49,8 +49,9 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
-    return plan && plan->worker_count > 0 && plan->source != PLAN_SOURCE_MEMORY &&
-           plan->resume_step == view->checkpoint.step && view->progress_step <= plan->resume_step;
+    return plan && plan->layout.worker_count > 0 && plan->start.source != PLAN_SOURCE_MEMORY &&
+           plan->start.resume_step == view->checkpoint.step &&
+           view->progress_step <= plan->start.resume_step;
 }
 
 static void count_attempt(const struct leader_view *view, struct leader_memory *memory)
@@ -235,8 +236,8 @@ static bool hosts_were_silent(const struct leader_context *context)
 static bool failed_again_in_memory(const struct leader_context *context, uint64_t step)
 {
     const struct plan *plan = context->view->plan;
-    return plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY && !plan->planned &&
-           step <= plan->resume_step && !hosts_were_silent(context);
+    return plan->layout.worker_count > 0 && plan->start.source == PLAN_SOURCE_MEMORY &&
+           !plan->change.planned && step <= plan->start.resume_step && !hosts_were_silent(context);
 }
 
 bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)

@@ -53,7 +53,7 @@ const struct roster_member *roster_find(const struct roster *roster, const char 
  * comes to the boundary of the switch. */
 static bool should_switch(const struct plan *plan, const struct worker_report *report)
 {
-    return plan->planned && report->generation >= plan->follows;
+    return plan->change.planned && report->generation >= plan->follows;
 }
 
 static enum seat seat_of_generation(const struct plan *plan, const struct worker_report *report)
@@ -99,8 +99,8 @@ static enum seat seat_of(const struct plan *plan, const struct roster_member *me
         return SEAT_ASIDE;
     if (member->rank < 0)
         return is_fresh(report) ? SEAT_SPARE : seat;
-    bool worker = (unsigned)member->rank < plan->worker_count;
-    uint64_t instance = plan->workers[member->rank].instance;
+    bool worker = (unsigned)member->rank < plan->layout.worker_count;
+    uint64_t instance = plan->layout.workers[member->rank].instance;
     if (instance != 0 && report->instance != instance)
         return !worker && is_fresh(report) ? SEAT_SPARE : SEAT_LOST;
     /* A donor may leave; a worker that computes may not. */
@@ -112,9 +112,9 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
 {
     unsigned count = 0;
     const struct plan *plan = view->plan;
-    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
-        members[count++] = (struct roster_member){.node_name = plan->workers[rank].node,
-                                                  .slot = plan->workers[rank].slot,
+    for (unsigned rank = 0; rank < plan->layout.worker_count + plan->layout.donor_count; rank++)
+        members[count++] = (struct roster_member){.node_name = plan->layout.workers[rank].node,
+                                                  .slot = plan->layout.workers[rank].slot,
                                                   .rank = (int)rank};
     qsort(members, count, sizeof(*members), compare_members);
     unsigned ranked = count;
@@ -140,7 +140,7 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
 /* Return whether the very process that the plan names died before it entered this generation. */
 static bool died_before_joining(const struct plan *plan, const struct roster_member *member)
 {
-    uint64_t instance = plan->workers[member->rank].instance;
+    uint64_t instance = plan->layout.workers[member->rank].instance;
     return member->seat == SEAT_LOST && member->report->generation < plan->generation &&
            (instance == 0 || instance == member->report->instance);
 }
@@ -148,7 +148,7 @@ static bool died_before_joining(const struct plan *plan, const struct roster_mem
 static void summarize(struct roster *roster)
 {
     const struct plan *plan = roster->view->plan;
-    roster->all_running = plan->worker_count > 0;
+    roster->all_running = plan->layout.worker_count > 0;
     for (unsigned i = 0; i < roster->count; i++) {
         struct roster_member *member = &roster->members[i];
         member->node = roster_node(roster, member->node_name);
@@ -167,7 +167,7 @@ int roster_init(struct roster *roster, const struct leader_view *view)
     *roster = (struct roster){.view = view};
     size_t room = 1;
     if (view->plan) {
-        room += (size_t)view->plan->worker_count + view->plan->donor_count;
+        room += (size_t)view->plan->layout.worker_count + view->plan->layout.donor_count;
         for (unsigned r = 0; r < view->report_count; r++)
             room += view->reports[r]->worker_count;
     }
@@ -196,7 +196,7 @@ void roster_done(struct roster *roster)
 
 bool roster_is_worker(const struct roster *roster, const struct roster_member *member)
 {
-    return member->rank >= 0 && (unsigned)member->rank < roster->view->plan->worker_count;
+    return member->rank >= 0 && (unsigned)member->rank < roster->view->plan->layout.worker_count;
 }
 
 bool roster_alive(const struct roster_member *member)

@@ -157,8 +157,8 @@ unsigned leader_devices_now(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     unsigned most = leader_devices_max(view), gives = context->gives;
-    bool can_give = gives > 0 && view->plan && view->plan->worker_count > gives;
-    return can_give ? MIN(most, view->plan->worker_count - gives) : most;
+    bool can_give = gives > 0 && view->plan && view->plan->layout.worker_count > gives;
+    return can_give ? MIN(most, view->plan->layout.worker_count - gives) : most;
 }
 
 unsigned leader_devices_min(const struct leader_view *view)
@@ -195,7 +195,7 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
     if (status == 0)
         status = context->view->spec->elastic.shadow
                      ? shadow_stages_layout(&input, plan, NULL, NULL, context->error)
-                     : planner_run(&input, plan, NULL, NULL, context->error);
+                     : planner_run(&input, &plan->layout, NULL, NULL, context->error);
     if (status == -ENOMEM)
         error_set(context->error, status, "no memory to plan");
     if (status < 0) {
@@ -203,18 +203,18 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
         return status;
     }
     snprintf(plan->job, sizeof(plan->job), "%s", context->view->spec->name);
-    plan->frozen_layers = frozen_layers;
+    plan->layout.frozen_layers = frozen_layers;
     *ret_plan = plan;
     return 0;
 }
 
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
-                   const struct plan *plan, double *ret_seconds)
+                   const struct plan_layout *layout, double *ret_seconds)
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
     int status = make_input(context, pool, context->view->frozen_layers, &units, &input);
-    return status < 0 ? status : planner_predict(&input, plan, ret_seconds);
+    return status < 0 ? status : planner_predict(&input, layout, ret_seconds);
 }
 
 size_t *leader_unit_bytes(struct leader_context *context, unsigned frozen_layers,
@@ -236,20 +236,21 @@ int leader_transfer(struct leader_context *context, struct plan *plan,
 {
     double link_bytes_per_second;
     AUTO_FREE size_t *unit_bytes =
-        leader_unit_bytes(context, plan->frozen_layers, &link_bytes_per_second);
+        leader_unit_bytes(context, plan->layout.frozen_layers, &link_bytes_per_second);
     if (!unit_bytes)
         return -ENOMEM;
     return state_moves_fill(plan, holders, holder_count, unit_bytes, context->error);
 }
 
-struct state_moves_holder leader_holder(const struct roster_member *member, const struct plan *plan)
+struct state_moves_holder leader_holder(const struct roster_member *member,
+                                        const struct plan_layout *layout)
 {
     struct state_moves_holder holder = {.slot = member->slot,
                                         .instance = member->report ? member->report->instance : 0,
                                         .avoid = !member->node};
     snprintf(holder.node, sizeof(holder.node), "%s", member->node_name);
     if (member->rank >= 0)
-        memcpy(holder.address, plan->workers[member->rank].address, sizeof(holder.address));
+        memcpy(holder.address, layout->workers[member->rank].address, sizeof(holder.address));
     else if (member->node)
         snprintf(holder.address, sizeof(holder.address), "%.48s:%u", member->node->host,
                  member->node->link_port + member->slot);
@@ -291,7 +292,7 @@ bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t s
 uint64_t leader_start_time_ns(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return start_time_ns(view->plan, &view->spec->model, view->failure_timeout_ns);
+    return start_time_ns(&view->plan->layout, &view->spec->model, view->failure_timeout_ns);
 }
 
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan)
@@ -300,9 +301,8 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan ? context->view->plan->generation : 0;
     struct leader_compatibility kind = leader_compatibility(context);
-    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s",
-             kind.arithmetic ? kind.arithmetic : "");
-    plan->links = kind.links;
+    snprintf(plan->numerics, sizeof(plan->numerics), "%s", kind.arithmetic ? kind.arithmetic : "");
+    plan->links.protocol = kind.links;
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;
     context->decision->plan = plan;

@@ -10,10 +10,10 @@ static bool is_slot(const struct plan_slow *slow, const char *node, unsigned slo
     return slow->slot == slot && strcmp(slow->node, node) == 0;
 }
 
-static bool is_used(const struct plan *plan, const char *node, unsigned slot)
+static bool is_used(const struct plan_layout *layout, const char *node, unsigned slot)
 {
-    int rank = plan_find(plan, node, slot);
-    return rank >= 0 && (unsigned)rank < plan->worker_count;
+    int rank = plan_layout_find(layout, node, slot);
+    return rank >= 0 && (unsigned)rank < layout->worker_count;
 }
 
 static bool on_probation(const struct plan_slow *slow)
@@ -39,7 +39,7 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_memory *m
     unsigned count = view->plan ? view->plan->slow_count : 0;
     for (unsigned i = 0; i < count; i++) {
         const struct plan_slow *slow = &view->plan->slow[i];
-        bool used = is_used(view->plan, slow->node, slow->slot);
+        bool used = is_used(&view->plan->layout, slow->node, slow->slot);
         const struct leader_slow_seen *seen = find_seen(memory, slow, used);
         fresh[i] = (struct leader_slow_seen){.slot = slow->slot,
                                              .times = slow->times,
@@ -61,7 +61,7 @@ static uint64_t term_ns(const struct leader_context *context, unsigned times)
 /* Return when that time is over; in the future if the plan in force does not know the slot. */
 static uint64_t due_ns(const struct leader_context *context, const struct plan_slow *slow)
 {
-    bool used = is_used(context->view->plan, slow->node, slow->slot);
+    bool used = is_used(&context->view->plan->layout, slow->node, slow->slot);
     const struct leader_slow_seen *seen = find_seen(context->memory, slow, used);
     uint64_t since_ns = seen ? seen->since_ns : context->view->now_ns;
     return since_ns + term_ns(context, slow->times);
@@ -87,9 +87,9 @@ static const struct straggler_verdict *believed(struct leader_context *context, 
 {
     const struct leader_view *view = context->view;
     const struct straggler_verdict *verdict = &view->verdicts[index];
-    if (verdict->rank >= view->plan->worker_count)
+    if (verdict->rank >= view->plan->layout.worker_count)
         return NULL;
-    const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+    const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
     const struct member *node = roster_node(&context->roster, worker->node);
     const struct plan_slow *slow = node ? find_known(context, node, worker->slot) : NULL;
     if (!slow || verdict->speed <= slow->speed)
@@ -107,8 +107,8 @@ static const struct straggler_verdict *verdict_on(struct leader_context *context
     const struct leader_view *view = context->view;
     for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = believed(context, i);
-        if (verdict && view->plan->workers[verdict->rank].slot == slot &&
-            strcmp(view->plan->workers[verdict->rank].node, node) == 0)
+        if (verdict && view->plan->layout.workers[verdict->rank].slot == slot &&
+            strcmp(view->plan->layout.workers[verdict->rank].node, node) == 0)
             return verdict;
     }
     return NULL;
@@ -120,8 +120,8 @@ double leader_slow_speed(struct leader_context *context, const struct member *no
     const struct plan_slow *slow = find_known(context, node, slot);
     if (verdict)
         return verdict->speed;
-    if (!slow || on_probation(slow) || is_used(context->view->plan, node->name, slot) ||
-        context->view->plan->replica_count < 2)
+    if (!slow || on_probation(slow) || is_used(&context->view->plan->layout, node->name, slot) ||
+        context->view->plan->layout.replica_count < 2)
         return slow ? slow->speed : 1;
     uint64_t due = due_ns(context, slow);
     if (context->view->now_ns >= due)
@@ -140,7 +140,8 @@ static void add_slow(struct plan *plan, const struct plan_slow *slow)
 }
 
 /* Update a slow slot of the plan in force for the next plan; false: it is not slow any more. */
-static bool carried(struct leader_context *context, const struct plan *plan, struct plan_slow *slow)
+static bool carried(struct leader_context *context, const struct plan_layout *layout,
+                    struct plan_slow *slow)
 {
     const struct member *node = roster_node(&context->roster, slow->node);
     const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
@@ -148,11 +149,11 @@ static bool carried(struct leader_context *context, const struct plan *plan, str
         return true;
     if (node->incarnation != slow->incarnation)
         return false;
-    bool stays = is_used(context->view->plan, slow->node, slow->slot);
+    bool stays = is_used(&context->view->plan->layout, slow->node, slow->slot);
     if (verdict) {
         slow->times += verdict->speed < slow->speed;
         slow->speed = verdict->speed;
-    } else if (!stays && is_used(plan, slow->node, slow->slot)) {
+    } else if (!stays && is_used(layout, slow->node, slow->slot)) {
         slow->speed = leader_slow_speed(context, node, slow->slot);
     } else if (stays && on_probation(slow)) {
         return context->view->now_ns < due_ns(context, slow);
@@ -166,14 +167,14 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
     plan->slow_count = 0;
     for (unsigned i = 0; view->plan && i < view->plan->slow_count; i++) {
         struct plan_slow slow = view->plan->slow[i];
-        if (carried(context, plan, &slow))
+        if (carried(context, &plan->layout, &slow))
             add_slow(plan, &slow);
     }
     for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = &view->verdicts[i];
-        if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
+        if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
             continue;
-        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
         const struct member *node = roster_node(&context->roster, worker->node);
         if (!node || find_known(context, node, worker->slot))
             continue;
@@ -194,7 +195,7 @@ bool leader_slow_found(struct leader_context *context)
     return false;
 }
 
-const char *leader_slow_words(struct leader_context *context, const struct plan *plan,
+const char *leader_slow_words(struct leader_context *context, const struct plan_layout *layout,
                               char *ret_words, size_t size)
 {
     const struct leader_view *view = context->view;
@@ -202,7 +203,7 @@ const char *leader_slow_words(struct leader_context *context, const struct plan 
         const struct straggler_verdict *verdict = believed(context, i);
         if (!verdict)
             continue;
-        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
         if (verdict->speed < 1)
             snprintf(ret_words, size, "%s/%u computes %.1f times slower than its peers",
                      worker->node, worker->slot, 1 / verdict->speed);
@@ -213,7 +214,8 @@ const char *leader_slow_words(struct leader_context *context, const struct plan 
     }
     for (unsigned i = 0; i < view->plan->slow_count; i++) {
         const struct plan_slow *slow = &view->plan->slow[i];
-        if (is_used(view->plan, slow->node, slow->slot) || !is_used(plan, slow->node, slow->slot))
+        if (is_used(&view->plan->layout, slow->node, slow->slot) ||
+            !is_used(layout, slow->node, slow->slot))
             continue;
         snprintf(ret_words, size, "%s/%u, which was slow, is tried again", slow->node, slow->slot);
         return ret_words;
@@ -226,9 +228,9 @@ void leader_slow_say(struct leader_context *context)
     const struct leader_view *view = context->view;
     for (unsigned i = 0; i < view->verdict_count; i++) {
         const struct straggler_verdict *verdict = &view->verdicts[i];
-        if (verdict->rank >= view->plan->worker_count || verdict->speed >= 1)
+        if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
             continue;
-        const struct plan_worker *worker = &view->plan->workers[verdict->rank];
+        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
         leader_add(context,
                    "; %s/%u computes %.1f times slower than its peers, and no layout without it "
                    "is faster: look what else runs there, or add a slot",

@@ -36,9 +36,9 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan);
  * knows, or is no longer slow */
 bool leader_slow_found(struct leader_context *context);
 
-/** leader_slow_words() - say why @plan is made, if because of a slow slot: "b/1 computes 3.1 times
- * slower than its peers"; NULL: another reason */
-const char *leader_slow_words(struct leader_context *context, const struct plan *plan,
+/** leader_slow_words() - say why @layout is made, if because of a slow slot: "b/1 computes 3.1
+ * times slower than its peers"; NULL: another reason */
+const char *leader_slow_words(struct leader_context *context, const struct plan_layout *layout,
                               char *ret_words, size_t size);
 
 /** leader_slow_say() - add to the job's text which slow worker stays in the plan */

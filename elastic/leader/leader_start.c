@@ -17,7 +17,8 @@ static bool was_disputed(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
     return roster_disputed(&context->roster) ||
-           (plan && plan->disputed && context->view->checkpoint.step <= plan->resume_step);
+           (plan && plan->start.disputed &&
+            context->view->checkpoint.step <= plan->start.resume_step);
 }
 
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
@@ -48,14 +49,15 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     }
     if (status < 0)
         return status;
-    plan->reason = reason;
-    plan->planned = false;
-    plan->source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
-    plan->resume_step = checkpoint->step;
-    plan->disputed = was_disputed(context);
-    memcpy(plan->restore_path, checkpoint->path, sizeof(plan->restore_path));
+    plan->change.reason = reason;
+    plan->change.planned = false;
+    plan->start.source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
+    plan->start.resume_step = checkpoint->step;
+    plan->start.disputed = was_disputed(context);
+    memcpy(plan->start.restore_path, checkpoint->path, sizeof(plan->start.restore_path));
     if (checkpoint->shares) /* it is in several folders, on the stores */
-        memcpy(plan->restore_sha256, checkpoint->manifest_sha256, sizeof(plan->restore_sha256));
+        memcpy(plan->start.restore_sha256, checkpoint->manifest_sha256,
+               sizeof(plan->start.restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
     if (checkpoint->step > 0)
         snprintf(from, sizeof(from), "from the checkpoint of step %llu%s%.64s%s",
@@ -64,12 +66,12 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                  checkpoint->missing[0] != '\0' ? ")" : "");
     else if (reason != PLAN_REASON_FAILURE || view->progress_step == 0)
         snprintf(from, sizeof(from), "from step 0");
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "%.120s%s%s %s", why,
+    snprintf(plan->change.text, sizeof(plan->change.text), "%.120s%s%s %s", why,
              why[0] != '\0' ? ": " : "",
-             plan_layout_words(plan->stage_count, plan->replica_count, layout), from);
+             plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout), from);
     leader_act(context, LEADER_PUBLISH, plan);
     leader_say(context, reason == PLAN_REASON_FAILURE ? JOB_RECOVERING : JOB_PREPARING, "%s",
-               plan->reason_text);
+               plan->change.text);
     return 0;
 }
 
@@ -119,15 +121,15 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     unsigned count = 0;
     for (unsigned i = 0; i < roster->count; i++)
         if (roster_alive(&roster->members[i]))
-            leaving[count++] = leader_holder(&roster->members[i], context->view->plan);
+            leaving[count++] = leader_holder(&roster->members[i], &context->view->plan->layout);
     snprintf(plan->job, sizeof(plan->job), "%s", context->view->spec->name);
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "%s", text);
-    plan->reason = reason;
-    plan->planned = planned;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = context->view->progress_step;
-    plan->frozen_layers = context->view->frozen_layers;
-    int status = state_moves_add_donors(plan, leaving, count);
+    snprintf(plan->change.text, sizeof(plan->change.text), "%s", text);
+    plan->change.reason = reason;
+    plan->change.planned = planned;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = context->view->progress_step;
+    plan->layout.frozen_layers = context->view->frozen_layers;
+    int status = state_moves_add_donors(&plan->layout, leaving, count);
     if (status < 0) {
         plan_free(plan);
         return status;

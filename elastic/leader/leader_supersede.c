@@ -70,9 +70,9 @@ uint64_t leader_running_generation(const struct leader_context *context)
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)
 {
     const struct plan *plan = context->view->plan;
-    if (!plan->planned || !roster_is_worker(&context->roster, member))
+    if (!plan->change.planned || !roster_is_worker(&context->roster, member))
         return false;
-    bool was_new = plan->workers[member->rank].instance == 0;
+    bool was_new = plan->layout.workers[member->rank].instance == 0;
     return member->seat == SEAT_BROKEN ? !roster_has_state(member)
                                        : member->seat == SEAT_LOST && was_new;
 }
@@ -151,7 +151,7 @@ static int add_moves(struct leader_context *context, struct plan *plan)
     for (unsigned i = 0; i < roster->count; i++) {
         if (!is_running(&roster->members[i]))
             continue;
-        holders[count] = leader_holder(&roster->members[i], context->view->plan);
+        holders[count] = leader_holder(&roster->members[i], &context->view->plan->layout);
         list_kept(&roster->members[i], holders[count++].held);
     }
     return leader_transfer(context, plan, holders, count);
@@ -163,35 +163,36 @@ static void explain(const struct leader_context *context, const char *gone, stru
 {
     unsigned long long held_up = context->view->plan->generation;
     char layout[LAYOUT_WORDS_SIZE];
-    plan_layout_words(plan->stage_count, plan->replica_count, layout);
+    plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout);
     if (gone)
-        snprintf(plan->reason_text, sizeof(plan->reason_text),
+        snprintf(plan->change.text, sizeof(plan->change.text),
                  "node %.63s is gone and cannot hear of generation %llu: %s instead%s", gone,
-                 held_up, layout, plan->breaks_off ? ", broken off, for rank 0 is gone" : "");
-    else if (plan->breaks_off)
-        snprintf(plan->reason_text, sizeof(plan->reason_text),
+                 held_up, layout,
+                 plan->change.breaks_off ? ", broken off, for rank 0 is gone" : "");
+    else if (plan->change.breaks_off)
+        snprintf(plan->change.text, sizeof(plan->change.text),
                  "rank 0 is gone and lets generation %llu not begin: %s instead, broken off",
                  held_up, layout);
     else if (somebody_gave_up(context))
-        snprintf(plan->reason_text, sizeof(plan->reason_text),
+        snprintf(plan->change.text, sizeof(plan->change.text),
                  "a new worker of generation %llu is gone: %s instead", held_up, layout);
     else
-        snprintf(plan->reason_text, sizeof(plan->reason_text),
+        snprintf(plan->change.text, sizeof(plan->change.text),
                  "generation %llu was made for a layout that is over: %s instead", held_up, layout);
 }
 
 static void publish(struct leader_context *context, uint64_t generation, const char *gone,
                     struct plan *plan)
 {
-    plan->breaks_off = !root_hears(context);
-    plan->reason = PLAN_REASON_DRAIN;
-    plan->planned = true;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = context->view->progress_step;
+    plan->change.breaks_off = !root_hears(context);
+    plan->change.reason = PLAN_REASON_DRAIN;
+    plan->change.planned = true;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = context->view->progress_step;
     explain(context, gone, plan);
     leader_act(context, LEADER_PUBLISH, plan);
     plan->follows = generation;
-    leader_say(context, JOB_RUNNING, "%s", plan->reason_text);
+    leader_say(context, JOB_RUNNING, "%s", plan->change.text);
 }
 
 static int plan_anew(struct leader_context *context, uint64_t generation, const char *gone)
@@ -227,7 +228,7 @@ int leader_supersede(struct leader_context *context)
     uint64_t generation = leader_running_generation(context);
     const char *gone = find_gone(context);
     bool held_up = gone || generation != view->plan->follows || somebody_gave_up(context);
-    if (generation == 0 || view->plan->breaks_off || (!held_up && root_hears(context))) {
+    if (generation == 0 || view->plan->change.breaks_off || (!held_up && root_hears(context))) {
         memory->gone_seen_ns = 0;
         return 0;
     }

@@ -24,21 +24,22 @@ static void let_go(struct worker_report *report)
  * kept aside. */
 static bool lets_go(const struct plan *plan, int rank, const struct worker_report *report)
 {
-    if (plan->source != PLAN_SOURCE_MEMORY || (rank < 0 && report->generation < plan->follows))
+    if (plan->start.source != PLAN_SOURCE_MEMORY ||
+        (rank < 0 && report->generation < plan->follows))
         return true;
-    return (rank < 0 || plan->workers[rank].instance == 0) &&
-           report->applied_step != plan->resume_step;
+    return (rank < 0 || plan->layout.workers[rank].instance == 0) &&
+           report->applied_step != plan->start.resume_step;
 }
 
 /* Change the report as if its worker had obeyed @plan, which broke. Return: whether it applied the
  * commit and kept its state. */
 static bool obey_plan(const struct plan *plan, int rank, struct worker_report *report)
 {
-    bool applies =
-        plan->has_commit && report->holds && report->applied_step + 1 == plan->commit.step;
+    bool applies = plan->start.has_commit && report->holds &&
+                   report->applied_step + 1 == plan->start.commit.step;
     if (applies) {
-        report->applied_step = plan->commit.step;
-        report->record = plan->commit;
+        report->applied_step = plan->start.commit.step;
+        report->record = plan->start.commit;
         drop_leftovers(report);
     } else if (report->holds) {
         report->record.step = 0;
@@ -111,7 +112,7 @@ static bool stands_beside(const struct roster *roster, const struct roster_membe
     uint64_t generation = member->report->generation;
     if (generation == plan->generation)
         return !roster_is_worker(roster, member) || member->seat == SEAT_JOINING;
-    return plan->planned && generation == plan->follows && member->rank < 0;
+    return plan->change.planned && generation == plan->follows && member->rank < 0;
 }
 
 int leader_survivors_gather(const struct leader_context *context,
@@ -134,14 +135,14 @@ int leader_survivors_gather(const struct leader_context *context,
         }
         survivors->doubtful += member->seat == SEAT_JOINING && leader_is_heard(context, member) &&
                                member->report->phase != WORKER_STARTING &&
-                               context->view->plan->source == PLAN_SOURCE_MEMORY;
+                               context->view->plan->start.source == PLAN_SOURCE_MEMORY;
         if (!leader_is_survivor(member))
             continue;
         struct worker_report *report = &survivors->reports[survivors->count];
         worker_report_copy(member->report, report);
         if (stands_beside(roster, member))
             report->generation = 0;
-        if (member->seat == SEAT_JOINING && !context->view->plan->planned)
+        if (member->seat == SEAT_JOINING && !context->view->plan->change.planned)
             survivors->obeyed_commit |= obey_plan(context->view->plan, member->rank, report);
         survivors->members[survivors->count++] = member;
     }

@@ -51,15 +51,15 @@ struct straggler {
     unsigned steps_seen; /* in this window */
 };
 
-void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
+void straggler_slowest(const struct plan_layout *layout, const uint64_t *busy_ns,
                        struct straggler_stage *ret_stages)
 {
-    assert(plan->stage_count > 0);
-    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+    assert(layout->stage_count > 0);
+    for (unsigned stage = 0; stage < layout->stage_count; stage++)
         ret_stages[stage] = (struct straggler_stage){.rank = stage};
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-        struct straggler_stage *slowest = &ret_stages[rank % plan->stage_count];
-        const unsigned *first = &plan->replica_first_lane[rank / plan->stage_count];
+    for (unsigned rank = 0; rank < layout->worker_count; rank++) {
+        struct straggler_stage *slowest = &ret_stages[rank % layout->stage_count];
+        const unsigned *first = &layout->replica_first_lane[rank / layout->stage_count];
         uint64_t lane_ns = busy_ns[rank] / (first[1] - first[0]);
         if (lane_ns == 0)
             continue;
@@ -74,11 +74,11 @@ void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
 
 static void take_known(struct straggler *straggler, const struct plan *plan)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
         straggler->ranks[rank].known = 1;
     for (unsigned i = 0; i < plan->slow_count; i++) {
-        int rank = plan_find(plan, plan->slow[i].node, plan->slow[i].slot);
-        if (rank >= 0 && (unsigned)rank < plan->worker_count)
+        int rank = plan_layout_find(&plan->layout, plan->slow[i].node, plan->slow[i].slot);
+        if (rank >= 0 && (unsigned)rank < plan->layout.worker_count)
             straggler->ranks[rank].known = plan->slow[i].speed;
     }
 }
@@ -86,26 +86,26 @@ static void take_known(struct straggler *straggler, const struct plan *plan)
 int straggler_new(const struct plan *plan, double factor, unsigned steps,
                   struct straggler **ret_straggler)
 {
-    assert(factor > 1 && steps >= 2 && plan->worker_count > 0);
+    assert(factor > 1 && steps >= 2 && plan->layout.worker_count > 0);
     struct straggler *straggler = calloc(1, sizeof(*straggler));
     if (!straggler)
         return -ENOMEM;
-    straggler->stage_count = plan->stage_count;
-    straggler->replica_count = plan->replica_count;
-    straggler->worker_count = plan->worker_count;
+    straggler->stage_count = plan->layout.stage_count;
+    straggler->replica_count = plan->layout.replica_count;
+    straggler->worker_count = plan->layout.worker_count;
     straggler->factor = factor;
     straggler->steps = steps;
-    straggler->lanes = calloc(plan->replica_count, sizeof(*straggler->lanes));
-    straggler->ranks = calloc(plan->worker_count, sizeof(*straggler->ranks));
-    straggler->seconds = calloc(plan->worker_count, sizeof(*straggler->seconds));
-    straggler->sorted = calloc(plan->worker_count, sizeof(*straggler->sorted));
+    straggler->lanes = calloc(plan->layout.replica_count, sizeof(*straggler->lanes));
+    straggler->ranks = calloc(plan->layout.worker_count, sizeof(*straggler->ranks));
+    straggler->seconds = calloc(plan->layout.worker_count, sizeof(*straggler->seconds));
+    straggler->sorted = calloc(plan->layout.worker_count, sizeof(*straggler->sorted));
     if (!straggler->lanes || !straggler->ranks || !straggler->seconds || !straggler->sorted) {
         straggler_free(straggler);
         return -ENOMEM;
     }
-    for (unsigned replica = 0; replica < plan->replica_count; replica++)
+    for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
         straggler->lanes[replica] =
-            plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+            plan->layout.replica_first_lane[replica + 1] - plan->layout.replica_first_lane[replica];
     take_known(straggler, plan);
     *ret_straggler = straggler;
     return 0;

@@ -26,11 +26,11 @@ struct straggler_stage {
 };
 
 /**
- * straggler_slowest() - find the slowest worker of every stage of @plan
+ * straggler_slowest() - find the slowest worker of every stage of @layout
  * @busy_ns: of each rank in one step, all its lanes; 0: not known
  * @ret_stages: plan->stage_count; lane_ns is 0 where no worker's time is known
  */
-void straggler_slowest(const struct plan *plan, const uint64_t *busy_ns,
+void straggler_slowest(const struct plan_layout *layout, const uint64_t *busy_ns,
                        struct straggler_stage *ret_stages);
 
 struct straggler;

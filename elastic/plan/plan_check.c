@@ -30,10 +30,10 @@ static int check_head(const struct plan *plan, struct error *error)
         return error_set(error, -EINVAL, "\"job\" is not a name");
     if (plan->generation == 0)
         return error_set(error, -EINVAL, "\"generation\" counts from 1");
-    if (plan->worker_count + plan->donor_count > 0 && !key_valid(plan->key))
+    if (plan->layout.worker_count + plan->layout.donor_count > 0 && !key_valid(plan->links.key))
         return error_set(error, -EINVAL, "\"key\" must be %d hexadecimal digits",
                          PLAN_KEY_HEX_SIZE - 1);
-    if (!isfinite(plan->predicted_step_seconds) || plan->predicted_step_seconds < 0)
+    if (!isfinite(plan->layout.predicted_step_seconds) || plan->layout.predicted_step_seconds < 0)
         return error_set(error, -EINVAL, "\"predicted_step_seconds\" is not a duration");
     return 0;
 }
@@ -53,25 +53,25 @@ static int check_bounds(const char *key, const unsigned *bounds, unsigned range_
     return 0;
 }
 
-static int check_layout(const struct plan *plan, struct error *error)
+static int check_layout(const struct plan_layout *layout, struct error *error)
 {
-    if ((uint64_t)plan->stage_count * plan->replica_count != plan->worker_count)
+    if ((uint64_t)layout->stage_count * layout->replica_count != layout->worker_count)
         return error_set(error, -EINVAL, "%u stages x %u replicas are not %u workers",
-                         plan->stage_count, plan->replica_count, plan->worker_count);
-    if (plan->worker_count > JOB_DEVICES_MAX || plan->donor_count > JOB_DEVICES_MAX)
+                         layout->stage_count, layout->replica_count, layout->worker_count);
+    if (layout->worker_count > JOB_DEVICES_MAX || layout->donor_count > JOB_DEVICES_MAX)
         return error_set(error, -EINVAL, "more than %d workers or donors", JOB_DEVICES_MAX);
-    if (plan->worker_count == 0 && (plan->stage_count > 0 || plan->replica_count > 0))
+    if (layout->worker_count == 0 && (layout->stage_count > 0 || layout->replica_count > 0))
         return error_set(error, -EINVAL, "an empty plan has no stages and no replicas");
-    if (plan->worker_count == 0)
+    if (layout->worker_count == 0)
         return 0;
-    int status = check_bounds("stage_first_unit", plan->stage_first_unit, plan->stage_count,
+    int status = check_bounds("stage_first_unit", layout->stage_first_unit, layout->stage_count,
                               STEP_RECORD_UNITS_MAX, error);
     if (status == 0)
-        status = check_bounds("replica_first_lane", plan->replica_first_lane, plan->replica_count,
-                              JOB_LANES_MAX, error);
-    if (status == 0 && plan->frozen_layers > plan_unit_count(plan) / 2)
+        status = check_bounds("replica_first_lane", layout->replica_first_lane,
+                              layout->replica_count, JOB_LANES_MAX, error);
+    if (status == 0 && layout->frozen_layers > plan_layout_unit_count(layout) / 2)
         status = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units",
-                           plan->frozen_layers, plan_unit_count(plan));
+                           layout->frozen_layers, plan_layout_unit_count(layout));
     return status;
 }
 
@@ -84,15 +84,15 @@ static int compare_seats(const void *a, const void *b)
     return ((*left)->slot > (*right)->slot) - ((*left)->slot < (*right)->slot);
 }
 
-static int check_workers(const struct plan *plan, struct error *error)
+static int check_workers(const struct plan_layout *layout, struct error *error)
 {
-    unsigned total = plan->worker_count + plan->donor_count;
+    unsigned total = layout->worker_count + layout->donor_count;
     bool ascending = true; /* mostly true: no sort is needed */
     AUTO_FREE const struct plan_worker **seats = calloc((size_t)total + 1, sizeof(*seats));
     if (!seats)
         return error_set(error, -ENOMEM, "no memory to check %u workers", total);
     for (unsigned i = 0; i < total; i++) {
-        seats[i] = &plan->workers[i];
+        seats[i] = &layout->workers[i];
         if (!name_valid(seats[i]->node))
             return error_set(error, -EINVAL, "workers[%u]: \"node\" is not a name", i);
         if (seats[i]->address[0] == '\0' || strpbrk(seats[i]->address, " ,"))
@@ -112,65 +112,68 @@ static int check_workers(const struct plan *plan, struct error *error)
     return 0;
 }
 
-static int check_one_shadow(const struct plan *plan, unsigned index, struct error *error)
+static int check_one_shadow(const struct plan_layout *layout, unsigned index, struct error *error)
 {
-    const struct plan_shadow *shadow = &plan->shadows[index];
+    const struct plan_shadow *shadow = &layout->shadows[index];
     unsigned kept = 0;
-    if (shadow->stage >= plan->stage_count || shadow->rank >= plan->worker_count)
+    if (shadow->stage >= layout->stage_count || shadow->rank >= layout->worker_count)
         return error_set(error, -EINVAL, "shadows[%u]: no such stage or rank", index);
-    if (index > 0 && shadow->stage <= plan->shadows[index - 1].stage)
+    if (index > 0 && shadow->stage <= layout->shadows[index - 1].stage)
         return error_set(error, -EINVAL, "shadows[%u]: stages must ascend", index);
-    assert(plan->stage_count > 0); /* the shadow's stage was checked to exist */
-    if (shadow->rank % plan->stage_count == shadow->stage)
+    assert(layout->stage_count > 0); /* the shadow's stage was checked to exist */
+    if (shadow->rank % layout->stage_count == shadow->stage)
         return error_set(error, -EINVAL, "shadows[%u]: rank %u computes stage %u itself", index,
                          shadow->rank, shadow->stage);
-    const char *owner = plan->workers[plan_rank(plan, 0, shadow->stage)].node;
-    if (strcmp(plan->workers[shadow->rank].node, owner) == 0)
+    const char *owner = layout->workers[plan_layout_rank(layout, 0, shadow->stage)].node;
+    if (strcmp(layout->workers[shadow->rank].node, owner) == 0)
         return error_set(error, -EINVAL, "shadows[%u]: stage %u is on node %s itself", index,
                          shadow->stage, owner);
     for (unsigned i = 0; i <= index; i++)
-        kept += plan->shadows[i].rank == shadow->rank;
+        kept += layout->shadows[i].rank == shadow->rank;
     if (kept > PLAN_SHADOWS_MAX)
         return error_set(error, -EINVAL, "rank %u keeps more than %d stages", shadow->rank,
                          PLAN_SHADOWS_MAX);
     return 0;
 }
 
-static int check_shadows(const struct plan *plan, struct error *error)
+static int check_shadows(const struct plan_layout *layout, struct error *error)
 {
     int status = 0;
-    for (unsigned i = 0; status == 0 && i < plan->shadow_count; i++)
-        status = check_one_shadow(plan, i, error);
+    for (unsigned i = 0; status == 0 && i < layout->shadow_count; i++)
+        status = check_one_shadow(layout, i, error);
     return status;
 }
 
-static int check_source(const struct plan *plan, struct error *error)
+static int check_source(const struct plan_start *start, struct error *error)
 {
-    if (plan->source != PLAN_SOURCE_MEMORY && (plan->move_count > 0 || plan->has_commit))
+    if (start->source != PLAN_SOURCE_MEMORY && (start->move_count > 0 || start->has_commit))
         return error_set(error, -EINVAL, "moves and a commit need \"source\" memory");
-    if (plan->source == PLAN_SOURCE_FRESH && plan->resume_step != 0)
+    if (start->source == PLAN_SOURCE_FRESH && start->resume_step != 0)
         return error_set(error, -EINVAL, "a fresh start resumes from step 0, not %llu",
-                         (unsigned long long)plan->resume_step);
-    if (plan->source == PLAN_SOURCE_CHECKPOINT && plan->restore_path[0] == '\0')
+                         (unsigned long long)start->resume_step);
+    if (start->source == PLAN_SOURCE_CHECKPOINT && start->restore_path[0] == '\0')
         return error_set(error, -EINVAL, "\"restore_path\" is empty");
     return 0;
 }
 
 static int check_commit(const struct plan *plan, struct error *error)
 {
-    const struct step_record *commit = &plan->commit;
-    if (!plan->has_commit)
+    const struct step_record *commit = &plan->start.commit;
+    if (!plan->start.has_commit)
         return 0;
     if (!step_record_complete(commit))
         return error_set(error, -EINVAL, "\"commit\" is not complete");
-    if (commit->step != plan->resume_step)
+    if (commit->step != plan->start.resume_step)
         return error_set(error, -EINVAL, "\"commit\" is of step %llu, \"resume_step\" is %llu",
-                         (unsigned long long)commit->step, (unsigned long long)plan->resume_step);
-    if (plan->worker_count > 0 && (commit->unit_count != plan_unit_count(plan) ||
-                                   commit->lane_count != plan_lane_count(plan)))
+                         (unsigned long long)commit->step,
+                         (unsigned long long)plan->start.resume_step);
+    if (plan->layout.worker_count > 0 &&
+        (commit->unit_count != plan_layout_unit_count(&plan->layout) ||
+         commit->lane_count != plan_layout_lane_count(&plan->layout)))
         return error_set(error, -EINVAL, "\"commit\" has %u units and %u lanes, the plan %u and %u",
-                         commit->unit_count, commit->lane_count, plan_unit_count(plan),
-                         plan_lane_count(plan));
+                         commit->unit_count, commit->lane_count,
+                         plan_layout_unit_count(&plan->layout),
+                         plan_layout_lane_count(&plan->layout));
     return 0;
 }
 
@@ -189,13 +192,13 @@ static int compare_targets(const void *a, const void *b)
 
 static int check_one_move(const struct plan *plan, unsigned index, struct error *error)
 {
-    const struct plan_move *move = &plan->moves[index];
-    unsigned total = plan->worker_count + plan->donor_count;
-    if (move->from_rank >= total || move->to_rank >= plan->worker_count)
+    const struct plan_move *move = &plan->start.moves[index];
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count;
+    if (move->from_rank >= total || move->to_rank >= plan->layout.worker_count)
         return error_set(error, -EINVAL, "moves[%u]: no such rank", index);
     if (move->from_rank == move->to_rank)
         return error_set(error, -EINVAL, "moves[%u]: from rank %u to itself", index, move->to_rank);
-    if (!plan_keeps(plan, move->to_rank, move->unit))
+    if (!plan_layout_keeps(&plan->layout, move->to_rank, move->unit))
         return error_set(error, -EINVAL, "moves[%u]: rank %u does not own unit %u", index,
                          move->to_rank, move->unit);
     return 0;
@@ -203,19 +206,19 @@ static int check_one_move(const struct plan *plan, unsigned index, struct error 
 
 static int check_moves(const struct plan *plan, struct error *error)
 {
-    if (plan->move_count > PLAN_MOVES_MAX)
+    if (plan->start.move_count > PLAN_MOVES_MAX)
         return error_set(error, -EINVAL, "more than %u moves", PLAN_MOVES_MAX);
-    AUTO_FREE uint64_t *targets = calloc((size_t)plan->move_count + 1, sizeof(*targets));
+    AUTO_FREE uint64_t *targets = calloc((size_t)plan->start.move_count + 1, sizeof(*targets));
     if (!targets)
-        return error_set(error, -ENOMEM, "no memory to check %u moves", plan->move_count);
-    for (unsigned i = 0; i < plan->move_count; i++) {
+        return error_set(error, -ENOMEM, "no memory to check %u moves", plan->start.move_count);
+    for (unsigned i = 0; i < plan->start.move_count; i++) {
         int status = check_one_move(plan, i, error);
         if (status < 0)
             return status;
-        targets[i] = move_target(&plan->moves[i]);
+        targets[i] = move_target(&plan->start.moves[i]);
     }
-    qsort(targets, plan->move_count, sizeof(*targets), compare_targets);
-    for (unsigned i = 1; i < plan->move_count; i++)
+    qsort(targets, plan->start.move_count, sizeof(*targets), compare_targets);
+    for (unsigned i = 1; i < plan->start.move_count; i++)
         if (targets[i - 1] == targets[i])
             return error_set(error, -EINVAL, "unit %u moves to rank %u twice",
                              (unsigned)(uint32_t)targets[i], (unsigned)(targets[i] >> 32));
@@ -224,9 +227,9 @@ static int check_moves(const struct plan *plan, struct error *error)
 
 static int check_histories(const struct plan *plan, struct error *error)
 {
-    unsigned total = plan->worker_count + plan->donor_count;
-    for (unsigned i = 0; i < plan->history_count; i++) {
-        const struct plan_move *history = &plan->histories[i];
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count;
+    for (unsigned i = 0; i < plan->start.history_count; i++) {
+        const struct plan_move *history = &plan->start.histories[i];
         if (history->from_rank >= total || history->to_rank >= total)
             return error_set(error, -EINVAL, "histories[%u]: no such rank", i);
         if (history->from_rank == history->to_rank)
@@ -236,30 +239,31 @@ static int check_histories(const struct plan *plan, struct error *error)
     return 0;
 }
 
-static bool has_store(const struct plan *plan, const char *node)
+static bool has_store(const struct plan_checkpoints *checkpoints, const char *node)
 {
-    for (unsigned i = 0; i < plan->store_count; i++)
-        if (strcmp(plan->stores[i].node, node) == 0)
+    for (unsigned i = 0; i < checkpoints->store_count; i++)
+        if (strcmp(checkpoints->stores[i].node, node) == 0)
             return true;
     return false;
 }
 
 static int check_stores(const struct plan *plan, struct error *error)
 {
-    if (plan->copies == 1 || plan->copies > PLAN_COPIES_MAX)
-        return error_set(error, -EINVAL, "%u copies of a checkpoint", plan->copies);
-    for (unsigned i = 0; i < plan->store_count; i++) {
-        const struct plan_store *store = &plan->stores[i];
+    if (plan->checkpoints.copies == 1 || plan->checkpoints.copies > PLAN_COPIES_MAX)
+        return error_set(error, -EINVAL, "%u copies of a checkpoint", plan->checkpoints.copies);
+    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
+        const struct plan_store *store = &plan->checkpoints.stores[i];
         if (!name_valid(store->node) || (store->domain[0] != '\0' && !name_valid(store->domain)))
             return error_set(error, -EINVAL, "stores[%u]: node or domain is not a name", i);
         for (unsigned j = 0; j < i; j++)
-            if (strcmp(plan->stores[j].node, store->node) == 0)
+            if (strcmp(plan->checkpoints.stores[j].node, store->node) == 0)
                 return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, store->node);
     }
-    for (unsigned rank = 0; plan->copies > 0 && rank < plan->worker_count; rank++)
-        if (!has_store(plan, plan->workers[rank].node))
+    for (unsigned rank = 0; plan->checkpoints.copies > 0 && rank < plan->layout.worker_count;
+         rank++)
+        if (!has_store(&plan->checkpoints, plan->layout.workers[rank].node))
             return error_set(error, -EINVAL, "node %s of rank %u is not among the stores",
-                             plan->workers[rank].node, rank);
+                             plan->layout.workers[rank].node, rank);
     return 0;
 }
 
@@ -286,13 +290,13 @@ int plan_check(const struct plan *plan, struct error *error)
 {
     int status = check_head(plan, error);
     if (status == 0)
-        status = check_layout(plan, error);
+        status = check_layout(&plan->layout, error);
     if (status == 0)
-        status = check_workers(plan, error);
+        status = check_workers(&plan->layout, error);
     if (status == 0)
-        status = check_shadows(plan, error);
+        status = check_shadows(&plan->layout, error);
     if (status == 0)
-        status = check_source(plan, error);
+        status = check_source(&plan->start, error);
     if (status == 0)
         status = check_commit(plan, error);
     if (status == 0)

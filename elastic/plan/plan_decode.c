@@ -15,20 +15,20 @@
 #include "elastic/plan/plan_workers.h"
 #include "elastic/plan/wire_text.h"
 
-static int decode_reason(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_reason(const json_t *tree, struct plan_change *change, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
     int status = json_get_text(tree, "reason", word, sizeof(word), error);
-    if (status == 0 && !plan_reason_parse(word, &plan->reason))
+    if (status == 0 && !plan_reason_parse(word, &change->reason))
         status = error_set(error, -EINVAL, "\"reason\" cannot be \"%s\"", word);
     return status;
 }
 
-static int decode_source(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_source(const json_t *tree, struct plan_start *start, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
     int status = json_get_text(tree, "source", word, sizeof(word), error);
-    if (status == 0 && !plan_source_parse(word, &plan->source))
+    if (status == 0 && !plan_source_parse(word, &start->source))
         status = error_set(error, -EINVAL, "\"source\" cannot be \"%s\"", word);
     return status;
 }
@@ -39,16 +39,16 @@ static int decode_head(const json_t *tree, struct plan *plan, struct error *erro
     if (status == 0)
         status = json_get_u64(tree, "generation", INT64_MAX, &plan->generation, error);
     if (status == 0)
-        status = decode_reason(tree, plan, error);
+        status = decode_reason(tree, &plan->change, error);
     if (status == 0)
         status =
-            json_get_text(tree, "reason_text", plan->reason_text, sizeof(plan->reason_text), error);
+            json_get_text(tree, "reason_text", plan->change.text, sizeof(plan->change.text), error);
     if (status == 0)
-        status = json_get_bool(tree, "planned", &plan->planned, error);
+        status = json_get_bool(tree, "planned", &plan->change.planned, error);
     if (status == 0)
         status = json_get_u64(tree, "follows", INT64_MAX, &plan->follows, error);
     if (status == 0)
-        status = json_get_text(tree, "key", plan->key, sizeof(plan->key), error);
+        status = json_get_text(tree, "key", plan->links.key, sizeof(plan->links.key), error);
     return status;
 }
 
@@ -67,7 +67,7 @@ static int new_array(const json_t *tree, const char *key, size_t count_max, size
     return 0;
 }
 
-static int decode_workers(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_workers(const json_t *tree, struct plan_layout *layout, struct error *error)
 {
     const json_t *text = json_object_get(tree, "workers");
     unsigned total = 0;
@@ -76,11 +76,11 @@ static int decode_workers(const json_t *tree, struct plan *plan, struct error *e
                          "\"workers\" must be one packed text; another version of firnd wrote it "
                          "otherwise, and all nodes of a cluster need the same");
     int status = plan_workers_unpack(json_string_value(text), json_string_length(text),
-                                     &plan->workers, &total, error);
+                                     &layout->workers, &total, error);
     if (status == 0)
-        status = json_get_unsigned(tree, "donors", total, &plan->donor_count, error);
+        status = json_get_unsigned(tree, "donors", total, &layout->donor_count, error);
     if (status == 0)
-        plan->worker_count = total - plan->donor_count;
+        layout->worker_count = total - layout->donor_count;
     return status;
 }
 
@@ -116,25 +116,25 @@ static int decode_bounds(const json_t *tree, const char *key, unsigned range_cou
 }
 
 /* Decode rows of [stage, rank]; the key is missing without shadows. */
-static int decode_shadows(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_shadows(const json_t *tree, struct plan_layout *layout, struct error *error)
 {
     json_t *array;
     if (!json_has(tree, "shadows"))
         return 0;
-    int status = new_array(tree, "shadows", STEP_RECORD_UNITS_MAX, sizeof(*plan->shadows), &array,
-                           &plan->shadows, error);
+    int status = new_array(tree, "shadows", STEP_RECORD_UNITS_MAX, sizeof(*layout->shadows), &array,
+                           &layout->shadows, error);
     if (status < 0)
         return status;
     size_t count = json_array_size(array);
     for (size_t i = 0; i < count; i++) {
         const json_t *row = json_array_get(array, i);
-        struct plan_shadow *shadow = &plan->shadows[i];
+        struct plan_shadow *shadow = &layout->shadows[i];
         if (json_array_size(row) != 2 ||
             element_unsigned(row, 0, STEP_RECORD_UNITS_MAX, &shadow->stage) < 0 ||
             element_unsigned(row, 1, PLAN_RANKS_MAX, &shadow->rank) < 0)
             return error_set(error, -EINVAL, "\"shadows\"[%zu] must be [stage, rank]", i);
     }
-    plan->shadow_count = (unsigned)count;
+    layout->shadow_count = (unsigned)count;
     return 0;
 }
 
@@ -142,20 +142,19 @@ static int decode_kind(const json_t *tree, struct plan *plan, struct error *erro
 {
     int status = 0;
     if (json_has(tree, "arithmetic"))
-        status =
-            json_get_text(tree, "arithmetic", plan->arithmetic, sizeof(plan->arithmetic), error);
+        status = json_get_text(tree, "arithmetic", plan->numerics, sizeof(plan->numerics), error);
     if (status == 0 && json_has(tree, "links"))
-        status = json_get_unsigned(tree, "links", PLAN_LINKS_MAX, &plan->links, error);
+        status = json_get_unsigned(tree, "links", PLAN_LINKS_MAX, &plan->links.protocol, error);
     return status;
 }
 
-static int decode_recompute(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_recompute(const json_t *tree, struct plan_layout *layout, struct error *error)
 {
     char word[PLAN_WORD_SIZE];
     if (!json_has(tree, "recompute"))
         return 0;
     int status = json_get_text(tree, "recompute", word, sizeof(word), error);
-    if (status == 0 && !plan_recompute_parse(word, &plan->recompute))
+    if (status == 0 && !plan_recompute_parse(word, &layout->recompute))
         status = error_set(error, -EINVAL, "\"recompute\" is \"%s\"", word);
     return status;
 }
@@ -163,33 +162,34 @@ static int decode_recompute(const json_t *tree, struct plan *plan, struct error 
 static int decode_layout(const json_t *tree, struct plan *plan, struct error *error)
 {
     int status =
-        json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->stage_count, error);
-    if (status == 0)
-        status = json_get_unsigned(tree, "replicas", JOB_LANES_MAX, &plan->replica_count, error);
-    if (status == 0)
-        status = decode_workers(tree, plan, error);
-    if (status == 0)
-        status = decode_bounds(tree, "stage_first_unit", plan->stage_count, STEP_RECORD_UNITS_MAX,
-                               &plan->stage_first_unit, error);
-    if (status == 0)
-        status = decode_bounds(tree, "replica_first_lane", plan->replica_count, JOB_LANES_MAX,
-                               &plan->replica_first_lane, error);
-    if (status == 0)
-        status = decode_shadows(tree, plan, error);
-    if (status == 0)
-        status = decode_recompute(tree, plan, error);
-    if (status == 0 && json_has(tree, "breaks_off"))
-        status = json_get_bool(tree, "breaks_off", &plan->breaks_off, error);
-    if (status == 0 && json_has(tree, "disputed"))
-        status = json_get_bool(tree, "disputed", &plan->disputed, error);
-    if (status == 0 && json_has(tree, "patient"))
-        status = json_get_bool(tree, "patient", &plan->patient, error);
-    if (status == 0)
-        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
-                                   &plan->frozen_layers, error);
+        json_get_unsigned(tree, "stages", STEP_RECORD_UNITS_MAX, &plan->layout.stage_count, error);
     if (status == 0)
         status =
-            json_get_double(tree, "predicted_step_seconds", &plan->predicted_step_seconds, error);
+            json_get_unsigned(tree, "replicas", JOB_LANES_MAX, &plan->layout.replica_count, error);
+    if (status == 0)
+        status = decode_workers(tree, &plan->layout, error);
+    if (status == 0)
+        status = decode_bounds(tree, "stage_first_unit", plan->layout.stage_count,
+                               STEP_RECORD_UNITS_MAX, &plan->layout.stage_first_unit, error);
+    if (status == 0)
+        status = decode_bounds(tree, "replica_first_lane", plan->layout.replica_count,
+                               JOB_LANES_MAX, &plan->layout.replica_first_lane, error);
+    if (status == 0)
+        status = decode_shadows(tree, &plan->layout, error);
+    if (status == 0)
+        status = decode_recompute(tree, &plan->layout, error);
+    if (status == 0 && json_has(tree, "breaks_off"))
+        status = json_get_bool(tree, "breaks_off", &plan->change.breaks_off, error);
+    if (status == 0 && json_has(tree, "disputed"))
+        status = json_get_bool(tree, "disputed", &plan->start.disputed, error);
+    if (status == 0 && json_has(tree, "patient"))
+        status = json_get_bool(tree, "patient", &plan->links.patient, error);
+    if (status == 0)
+        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &plan->layout.frozen_layers, error);
+    if (status == 0)
+        status = json_get_double(tree, "predicted_step_seconds",
+                                 &plan->layout.predicted_step_seconds, error);
     return status;
 }
 
@@ -217,33 +217,33 @@ static int decode_moves(const json_t *tree, const char *key, bool with_unit, uns
     return 0;
 }
 
-static int decode_commit(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_commit(const json_t *tree, struct plan_start *start, struct error *error)
 {
-    plan->has_commit = json_has(tree, "commit");
-    if (!plan->has_commit)
+    start->has_commit = json_has(tree, "commit");
+    if (!start->has_commit)
         return 0;
-    int status = step_record_decode(json_object_get(tree, "commit"), &plan->commit, error);
+    int status = step_record_decode(json_object_get(tree, "commit"), &start->commit, error);
     if (status < 0)
         error_prefix(error, "commit: ");
     return status;
 }
 
-static int decode_state(const json_t *tree, struct plan *plan, struct error *error)
+static int decode_state(const json_t *tree, struct plan_start *start, struct error *error)
 {
-    int status = decode_source(tree, plan, error);
+    int status = decode_source(tree, start, error);
     if (status == 0)
-        status = json_get_u64(tree, "resume_step", INT64_MAX, &plan->resume_step, error);
+        status = json_get_u64(tree, "resume_step", INT64_MAX, &start->resume_step, error);
     if (status == 0)
-        status = json_get_text(tree, "restore_path", plan->restore_path, sizeof(plan->restore_path),
-                               error);
+        status = json_get_text(tree, "restore_path", start->restore_path,
+                               sizeof(start->restore_path), error);
     if (status == 0)
-        status = decode_commit(tree, plan, error);
+        status = decode_commit(tree, start, error);
     if (status == 0)
-        status = decode_moves(tree, "moves", true, PLAN_MOVES_MAX, &plan->moves, &plan->move_count,
-                              error);
+        status = decode_moves(tree, "moves", true, PLAN_MOVES_MAX, &start->moves,
+                              &start->move_count, error);
     if (status == 0)
-        status = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &plan->histories,
-                              &plan->history_count, error);
+        status = decode_moves(tree, "histories", false, PLAN_RANKS_MAX, &start->histories,
+                              &start->history_count, error);
     return status;
 }
 
@@ -262,21 +262,22 @@ static int decode_copies(const json_t *tree, struct plan *plan, struct error *er
     json_t *array = NULL;
     if (!json_has(tree, "copies"))
         return 0;
-    int status = json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->copies, error);
+    int status =
+        json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->checkpoints.copies, error);
     if (status == 0)
-        status = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->stores), &array,
-                           &plan->stores, error);
+        status = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->checkpoints.stores),
+                           &array, &plan->checkpoints.stores, error);
     if (status < 0)
         return status;
-    plan->store_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; status == 0 && i < plan->store_count; i++) {
-        status = decode_store(json_array_get(array, i), &plan->stores[i], error);
+    plan->checkpoints.store_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; status == 0 && i < plan->checkpoints.store_count; i++) {
+        status = decode_store(json_array_get(array, i), &plan->checkpoints.stores[i], error);
         if (status < 0)
             error_prefix(error, "stores[%u]: ", i);
     }
     if (status == 0)
-        status = json_get_text(tree, "restore_sha256", plan->restore_sha256,
-                               sizeof(plan->restore_sha256), error);
+        status = json_get_text(tree, "restore_sha256", plan->start.restore_sha256,
+                               sizeof(plan->start.restore_sha256), error);
     return status;
 }
 
@@ -322,7 +323,7 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
     if (status == 0)
         status = decode_layout(tree, plan, error);
     if (status == 0)
-        status = decode_state(tree, plan, error);
+        status = decode_state(tree, &plan->start, error);
     if (status == 0)
         status = decode_copies(tree, plan, error);
     if (status == 0)

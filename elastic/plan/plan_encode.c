@@ -10,10 +10,10 @@ static int append_new(json_t *array, json_t *value)
     return json_array_append_new(array, value); /* takes @value in every case; NULL is a failure */
 }
 
-static json_t *pack_workers(const struct plan *plan)
+static json_t *pack_workers(const struct plan_layout *layout)
 {
     struct bytes text CLEANUP(bytes_done) = {0};
-    if (plan_workers_pack(plan->workers, plan->worker_count + plan->donor_count, &text) < 0)
+    if (plan_workers_pack(layout->workers, layout->worker_count + layout->donor_count, &text) < 0)
         return NULL;
     return json_stringn(text.data ? (const char *)text.data : "", text.size_bytes);
 }
@@ -24,11 +24,11 @@ static json_t *describe_worker(const struct plan_worker *worker)
                      "address", worker->address, "instance", wire_instance(worker->instance));
 }
 
-static json_t *describe_workers(const struct plan *plan)
+static json_t *describe_workers(const struct plan_layout *layout)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < plan->worker_count + plan->donor_count; i++)
-        if (append_new(array, describe_worker(&plan->workers[i])) < 0)
+    for (unsigned i = 0; i < layout->worker_count + layout->donor_count; i++)
+        if (append_new(array, describe_worker(&layout->workers[i])) < 0)
             return NULL;
     return json_incref(array);
 }
@@ -43,12 +43,12 @@ static json_t *encode_bounds(const unsigned *bounds, unsigned range_count)
     return json_incref(array);
 }
 
-static json_t *encode_shadows(const struct plan *plan)
+static json_t *encode_shadows(const struct plan_layout *layout)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < plan->shadow_count; i++)
-        if (append_new(array, json_pack("[II]", (json_int_t)plan->shadows[i].stage,
-                                        (json_int_t)plan->shadows[i].rank)) < 0)
+    for (unsigned i = 0; i < layout->shadow_count; i++)
+        if (append_new(array, json_pack("[II]", (json_int_t)layout->shadows[i].stage,
+                                        (json_int_t)layout->shadows[i].rank)) < 0)
             return NULL;
     return json_incref(array);
 }
@@ -69,10 +69,11 @@ static json_t *encode_moves(const struct plan_move *moves, unsigned count, bool 
 
 static json_t *encode_head(const struct plan *plan)
 {
-    return json_pack(
-        "{sssIsIsssosbss}", "job", plan->job, "generation", (json_int_t)plan->generation, "follows",
-        (json_int_t)plan->follows, "reason", plan_reason_word(plan->reason), "reason_text",
-        wire_sentence(plan->reason_text), "planned", (int)plan->planned, "key", plan->key);
+    return json_pack("{sssIsIsssosbss}", "job", plan->job, "generation",
+                     (json_int_t)plan->generation, "follows", (json_int_t)plan->follows, "reason",
+                     plan_reason_word(plan->change.reason), "reason_text",
+                     wire_sentence(plan->change.text), "planned", (int)plan->change.planned, "key",
+                     plan->links.key);
 }
 
 static int put(json_t *tree, const char *key, json_t *value)
@@ -83,48 +84,49 @@ static int put(json_t *tree, const char *key, json_t *value)
 static int put_layout(json_t *tree, const struct plan *plan)
 {
     int status =
-        plan->arithmetic[0] != '\0' ? put(tree, "arithmetic", json_string(plan->arithmetic)) : 0;
-    if (plan->links != 0)
-        status |= put(tree, "links", json_integer((json_int_t)plan->links));
-    status |= put(tree, "stages", json_integer((json_int_t)plan->stage_count));
-    status |= put(tree, "replicas", json_integer((json_int_t)plan->replica_count));
-    status |= put(tree, "donors", json_integer((json_int_t)plan->donor_count));
-    status |= put(tree, "workers", pack_workers(plan));
-    status |=
-        put(tree, "stage_first_unit", encode_bounds(plan->stage_first_unit, plan->stage_count));
+        plan->numerics[0] != '\0' ? put(tree, "arithmetic", json_string(plan->numerics)) : 0;
+    if (plan->links.protocol != 0)
+        status |= put(tree, "links", json_integer((json_int_t)plan->links.protocol));
+    status |= put(tree, "stages", json_integer((json_int_t)plan->layout.stage_count));
+    status |= put(tree, "replicas", json_integer((json_int_t)plan->layout.replica_count));
+    status |= put(tree, "donors", json_integer((json_int_t)plan->layout.donor_count));
+    status |= put(tree, "workers", pack_workers(&plan->layout));
+    status |= put(tree, "stage_first_unit",
+                  encode_bounds(plan->layout.stage_first_unit, plan->layout.stage_count));
     status |= put(tree, "replica_first_lane",
-                  encode_bounds(plan->replica_first_lane, plan->replica_count));
-    if (plan->shadow_count > 0)
-        status |= put(tree, "shadows", encode_shadows(plan));
-    if (plan->recompute != PLAN_RECOMPUTE_NONE)
-        status |= put(tree, "recompute", json_string(plan_recompute_word(plan->recompute)));
-    if (plan->breaks_off)
+                  encode_bounds(plan->layout.replica_first_lane, plan->layout.replica_count));
+    if (plan->layout.shadow_count > 0)
+        status |= put(tree, "shadows", encode_shadows(&plan->layout));
+    if (plan->layout.recompute != PLAN_RECOMPUTE_NONE)
+        status |= put(tree, "recompute", json_string(plan_recompute_word(plan->layout.recompute)));
+    if (plan->change.breaks_off)
         status |= put(tree, "breaks_off", json_true());
-    if (plan->disputed)
+    if (plan->start.disputed)
         status |= put(tree, "disputed", json_true());
-    if (plan->patient)
+    if (plan->links.patient)
         status |= put(tree, "patient", json_true());
-    status |= put(tree, "frozen_layers", json_integer((json_int_t)plan->frozen_layers));
-    return status | put(tree, "predicted_step_seconds", json_real(plan->predicted_step_seconds));
-}
-
-static int put_state(json_t *tree, const struct plan *plan)
-{
-    int status = put(tree, "source", json_string(plan_source_word(plan->source)));
-    status |= put(tree, "resume_step", json_integer((json_int_t)plan->resume_step));
-    status |= put(tree, "restore_path", json_string(plan->restore_path));
-    if (plan->has_commit)
-        status |= put(tree, "commit", step_record_encode(&plan->commit));
-    status |= put(tree, "moves", encode_moves(plan->moves, plan->move_count, true));
+    status |= put(tree, "frozen_layers", json_integer((json_int_t)plan->layout.frozen_layers));
     return status |
-           put(tree, "histories", encode_moves(plan->histories, plan->history_count, false));
+           put(tree, "predicted_step_seconds", json_real(plan->layout.predicted_step_seconds));
 }
 
-static json_t *encode_stores(const struct plan *plan)
+static int put_state(json_t *tree, const struct plan_start *start)
+{
+    int status = put(tree, "source", json_string(plan_source_word(start->source)));
+    status |= put(tree, "resume_step", json_integer((json_int_t)start->resume_step));
+    status |= put(tree, "restore_path", json_string(start->restore_path));
+    if (start->has_commit)
+        status |= put(tree, "commit", step_record_encode(&start->commit));
+    status |= put(tree, "moves", encode_moves(start->moves, start->move_count, true));
+    return status |
+           put(tree, "histories", encode_moves(start->histories, start->history_count, false));
+}
+
+static json_t *encode_stores(const struct plan_checkpoints *checkpoints)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < plan->store_count; i++) {
-        const struct plan_store *store = &plan->stores[i];
+    for (unsigned i = 0; i < checkpoints->store_count; i++) {
+        const struct plan_store *store = &checkpoints->stores[i];
         if (append_new(array, json_pack("{ssssss}", "node", store->node, "http", store->http,
                                         "domain", store->domain)) < 0)
             return NULL;
@@ -134,11 +136,11 @@ static json_t *encode_stores(const struct plan *plan)
 
 static int put_copies(json_t *tree, const struct plan *plan)
 {
-    if (plan->copies == 0)
+    if (plan->checkpoints.copies == 0)
         return 0;
-    int status = put(tree, "copies", json_integer((json_int_t)plan->copies));
-    status |= put(tree, "stores", encode_stores(plan));
-    return status | put(tree, "restore_sha256", json_string(plan->restore_sha256));
+    int status = put(tree, "copies", json_integer((json_int_t)plan->checkpoints.copies));
+    status |= put(tree, "stores", encode_stores(&plan->checkpoints));
+    return status | put(tree, "restore_sha256", json_string(plan->start.restore_sha256));
 }
 
 static int put_slow(json_t *tree, const struct plan *plan)
@@ -160,7 +162,7 @@ static int put_slow(json_t *tree, const struct plan *plan)
 json_t *plan_encode(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = encode_head(plan);
-    if (!tree || put_layout(tree, plan) != 0 || put_state(tree, plan) != 0 ||
+    if (!tree || put_layout(tree, plan) != 0 || put_state(tree, &plan->start) != 0 ||
         put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
         return NULL;
     return json_incref(tree);
@@ -169,7 +171,7 @@ json_t *plan_encode(const struct plan *plan)
 json_t *plan_describe(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = plan_encode(plan);
-    if (!tree || put(tree, "workers", describe_workers(plan)) < 0 ||
+    if (!tree || put(tree, "workers", describe_workers(&plan->layout)) < 0 ||
         json_object_del(tree, "key") < 0)
         return NULL;
     return json_incref(tree);

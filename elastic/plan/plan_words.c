@@ -34,10 +34,11 @@ const char *plan_layout_words(unsigned stages, unsigned replicas, char ret_words
 bool plan_says_layout(const struct plan *plan)
 {
     char words[LAYOUT_WORDS_SIZE], change[LAYOUT_WORDS_SIZE];
-    snprintf(change, sizeof(change), "-> %u x %u,", plan->stage_count, plan->replica_count);
-    return strstr(plan->reason_text, change) ||
-           strstr(plan->reason_text,
-                  plan_layout_words(plan->stage_count, plan->replica_count, words));
+    snprintf(change, sizeof(change), "-> %u x %u,", plan->layout.stage_count,
+             plan->layout.replica_count);
+    return strstr(plan->change.text, change) ||
+           strstr(plan->change.text,
+                  plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words));
 }
 
 static bool find_word(const char *const *words, unsigned count, const char *word,

@@ -18,8 +18,12 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/bytes.h"
-#include "elastic/plan/plan.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/plan/plan_layout.h"
 
 /** plan_workers_pack() - append the text, without a zero. Return: 0; -ENOMEM; -EINVAL (an address
  * has a blank or a comma). The buffer is undefined after a failure. */

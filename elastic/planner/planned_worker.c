@@ -3,41 +3,43 @@
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
 
-size_t planned_copy_bytes(const struct planner_unit *units, const struct plan *plan, unsigned stage)
+size_t planned_copy_bytes(const struct planner_unit *units, const struct plan_layout *layout,
+                          unsigned stage)
 {
     size_t bytes = 0;
 
-    for (unsigned u = plan->stage_first_unit[stage]; u < plan->stage_first_unit[stage + 1]; u++)
+    for (unsigned u = layout->stage_first_unit[stage]; u < layout->stage_first_unit[stage + 1]; u++)
         bytes += units[u].parameter_bytes * (units[u].trained ? 4 : 1);
     return bytes;
 }
 
-static size_t stage_bytes(const struct job_training *training, const struct plan *plan,
+static size_t stage_bytes(const struct job_training *training, const struct plan_layout *layout,
                           unsigned rank, const struct planner_unit *units)
 {
-    unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
-    unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
-    unsigned sums = sums_room(training->lanes, plan->replica_count, plan->replica_first_lane);
+    unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
+    unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
+    unsigned sums = sums_room(training->lanes, layout->replica_count, layout->replica_first_lane);
 
-    return planner_stage_bytes(units, plan->stage_first_unit[stage],
-                               plan->stage_first_unit[stage + 1], plan->stage_count - stage,
-                               gradient_room(lanes, sums), plan->recompute);
+    return planner_stage_bytes(units, layout->stage_first_unit[stage],
+                               layout->stage_first_unit[stage + 1], layout->stage_count - stage,
+                               gradient_room(lanes, sums), layout->recompute);
 }
 
 size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,
-                            const struct plan *plan, unsigned rank, bool gpu, unsigned threads)
+                            const struct plan_layout *layout, unsigned rank, bool gpu,
+                            unsigned threads)
 {
     const struct slot_rates rates = slot_rates(gpu, training->precision);
     AUTO_FREE struct planner_unit *units = calloc(job_model_unit_count(model), sizeof(*units));
 
     if (!units)
         return 0;
-    assert(rank < plan->worker_count);
-    planner_units(model, training, plan->frozen_layers, &rates, units);
+    assert(rank < layout->worker_count);
+    planner_units(model, training, layout->frozen_layers, &rates, units);
     size_t bytes =
-        stage_bytes(training, plan, rank, units) + (gpu ? 0 : process_bytes(model, threads));
-    for (unsigned i = 0; i < plan->shadow_count; i++)
-        if (plan->shadows[i].rank == rank)
-            bytes += planned_copy_bytes(units, plan, plan->shadows[i].stage);
+        stage_bytes(training, layout, rank, units) + (gpu ? 0 : process_bytes(model, threads));
+    for (unsigned i = 0; i < layout->shadow_count; i++)
+        if (layout->shadows[i].rank == rank)
+            bytes += planned_copy_bytes(units, layout, layout->shadows[i].stage);
     return bytes;
 }

@@ -1,9 +1,12 @@
 /* Memory that the planner counts for one worker of a plan. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "elastic/job/job_model.h"
 #include "elastic/job/job_training.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 #include "elastic/planner/planner.h"
 
 /**
@@ -14,12 +17,13 @@
  * Return: 0: out of memory
  */
 size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,
-                            const struct plan *plan, unsigned rank, bool gpu, unsigned threads);
+                            const struct plan_layout *layout, unsigned rank, bool gpu,
+                            unsigned threads);
 
 /**
  * planned_copy_bytes() - return the bytes of a copy of @stage: parameters, two moments and the
  * gradients of a step
  * @units: the units of the model
  */
-size_t planned_copy_bytes(const struct planner_unit *units, const struct plan *plan,
+size_t planned_copy_bytes(const struct planner_unit *units, const struct plan_layout *layout,
                           unsigned stage);

@@ -443,20 +443,20 @@ static void report_choices(const struct search *search, unsigned kept,
 
 /* Compute the speed of each replica, that of its slowest slot. Slots that @input does not list
  * count as reference slots. */
-static int replica_speeds(const struct planner_input *input, const struct plan *plan,
+static int replica_speeds(const struct planner_input *input, const struct plan_layout *layout,
                           double **ret_speeds)
 {
-    double *speeds = calloc(plan->replica_count, sizeof(*speeds));
+    double *speeds = calloc(layout->replica_count, sizeof(*speeds));
     if (!speeds)
         return -ENOMEM;
     for (unsigned i = 0; i < input->slot_count; i++) {
-        int rank = plan_find(plan, input->slots[i].node, input->slots[i].slot);
-        if (rank < 0 || (unsigned)rank >= plan->worker_count)
+        int rank = plan_layout_find(layout, input->slots[i].node, input->slots[i].slot);
+        if (rank < 0 || (unsigned)rank >= layout->worker_count)
             continue;
-        double *speed = &speeds[(unsigned)rank / plan->stage_count];
+        double *speed = &speeds[(unsigned)rank / layout->stage_count];
         *speed = fmin(*speed > 0 ? *speed : INFINITY, slot_speed(&input->slots[i]));
     }
-    for (unsigned replica = 0; replica < plan->replica_count; replica++)
+    for (unsigned replica = 0; replica < layout->replica_count; replica++)
         speeds[replica] = speeds[replica] > 0 ? speeds[replica] : 1;
     *ret_speeds = speeds;
     return 0;
@@ -467,27 +467,27 @@ static int replica_speeds(const struct planner_input *input, const struct plan *
  * because placement may give a replica a slow slot to keep it on one node.
  */
 static int split_unlike(const struct planner_input *input, const struct candidate *candidate,
-                        struct plan *plan)
+                        struct plan_layout *layout)
 {
     AUTO_FREE double *speeds = NULL;
-    int status = replica_speeds(input, plan, &speeds);
+    int status = replica_speeds(input, layout, &speeds);
     if (status < 0)
         return status;
-    lanes_split_unlike(input->lanes, speeds, plan->replica_count, fill_of(input, plan->stage_count),
-                       plan->replica_first_lane);
-    struct layout_shape placed =
-        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
+    lanes_split_unlike(input->lanes, speeds, layout->replica_count,
+                       fill_of(input, layout->stage_count), layout->replica_first_lane);
+    struct layout_shape placed = shape_of(input, layout->stage_count, layout->replica_count, speeds,
+                                          layout->replica_first_lane);
     if (candidate->memory_limit != 0 && room_of(&placed) > room_of(&candidate->shape))
-        status = lanes_split(input->lanes, plan->replica_count, plan->replica_first_lane);
-    return status < 0 ? status : planner_predict(input, plan, &plan->predicted_step_seconds);
+        status = lanes_split(input->lanes, layout->replica_count, layout->replica_first_lane);
+    return status < 0 ? status : planner_predict(input, layout, &layout->predicted_step_seconds);
 }
 
 static void fill_workers(const struct planner_input *input, const unsigned *slots,
-                         struct plan *plan)
+                         struct plan_layout *layout)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < layout->worker_count; rank++) {
         const struct planner_slot *slot = &input->slots[slots[rank]];
-        struct plan_worker *worker = &plan->workers[rank];
+        struct plan_worker *worker = &layout->workers[rank];
         memcpy(worker->node, slot->node, sizeof(worker->node));
         memcpy(worker->address, slot->address, sizeof(worker->address));
         worker->slot = slot->slot;
@@ -495,8 +495,9 @@ static void fill_workers(const struct planner_input *input, const unsigned *slot
     }
 }
 
-/* Fill the layout part of @plan from the best candidate. */
-static int fill_plan(const struct search *search, const struct candidate *best, struct plan *plan)
+/* Fill the layout part of @layout from the best candidate. */
+static int fill_plan(const struct search *search, const struct candidate *best,
+                     struct plan_layout *layout)
 {
     unsigned stages = best->shape.stage_count, replicas = best->shape.replica_count;
     unsigned *cuts = calloc((size_t)stages + 1, sizeof(unsigned));
@@ -518,21 +519,21 @@ static int fill_plan(const struct search *search, const struct candidate *best, 
         free(workers);
         return status;
     }
-    free(plan->workers);
-    free(plan->stage_first_unit);
-    free(plan->replica_first_lane);
-    plan->workers = workers;
-    plan->stage_first_unit = cuts;
-    plan->replica_first_lane = lanes;
-    plan->stage_count = stages;
-    plan->replica_count = replicas;
-    plan->worker_count = stages * replicas;
-    plan->donor_count = 0;
-    plan->recompute = best->shape.recompute;
-    plan->predicted_step_seconds = best->seconds;
-    fill_workers(search->input, slots, plan);
+    free(layout->workers);
+    free(layout->stage_first_unit);
+    free(layout->replica_first_lane);
+    layout->workers = workers;
+    layout->stage_first_unit = cuts;
+    layout->replica_first_lane = lanes;
+    layout->stage_count = stages;
+    layout->replica_count = replicas;
+    layout->worker_count = stages * replicas;
+    layout->donor_count = 0;
+    layout->recompute = best->shape.recompute;
+    layout->predicted_step_seconds = best->seconds;
+    fill_workers(search->input, slots, layout);
     bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
-    return alike ? 0 : split_unlike(search->input, best, plan);
+    return alike ? 0 : split_unlike(search->input, best, layout);
 }
 
 static int explain_nothing(const struct search *search, struct error *error)
@@ -604,7 +605,7 @@ static void search_done(struct search *search)
     free(search->candidates);
 }
 
-int planner_run(const struct planner_input *input, struct plan *plan,
+int planner_run(const struct planner_input *input, struct plan_layout *layout,
                 struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
 {
     struct search search;
@@ -617,7 +618,7 @@ int planner_run(const struct planner_input *input, struct plan *plan,
     if (status == 0 && ret_choices)
         report_choices(&search, kept, ret_choices, ret_choice_count);
     if (status == 0)
-        status = kept > 0 ? fill_plan(&search, &search.candidates[0], plan)
+        status = kept > 0 ? fill_plan(&search, &search.candidates[0], layout)
                           : explain_nothing(&search, error);
     else
         error_set(error, status, "planning %u units over %u slots: %s", input->unit_count,
@@ -626,18 +627,19 @@ int planner_run(const struct planner_input *input, struct plan *plan,
     return status;
 }
 
-int planner_predict(const struct planner_input *input, const struct plan *plan, double *ret_seconds)
+int planner_predict(const struct planner_input *input, const struct plan_layout *layout,
+                    double *ret_seconds)
 {
     AUTO_FREE double *speeds = NULL;
-    AUTO_FREE struct stage_cost *costs = calloc(plan->stage_count, sizeof(*costs));
-    int status = !costs ? -ENOMEM : replica_speeds(input, plan, &speeds);
+    AUTO_FREE struct stage_cost *costs = calloc(layout->stage_count, sizeof(*costs));
+    int status = !costs ? -ENOMEM : replica_speeds(input, layout, &speeds);
     if (status < 0)
         return status;
-    struct layout_shape shape =
-        shape_of(input, plan->stage_count, plan->replica_count, speeds, plan->replica_first_lane);
-    shape.recompute = plan->recompute;
+    struct layout_shape shape = shape_of(input, layout->stage_count, layout->replica_count, speeds,
+                                         layout->replica_first_lane);
+    shape.recompute = layout->recompute;
     struct time_prediction time;
-    stage_costs(input, &shape, plan->stage_first_unit, costs);
+    stage_costs(input, &shape, layout->stage_first_unit, costs);
     status = time_predict(input, &shape, costs, &time);
     if (status == 0)
         *ret_seconds = time.step_seconds;

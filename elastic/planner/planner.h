@@ -10,11 +10,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
 #include "elastic/job/job_model.h"
 #include "elastic/job/job_training.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 #include "elastic/planner/slot_rates.h"
 
 struct planner_unit {
@@ -71,7 +76,7 @@ struct planner_choice {
 #define PLANNER_CHOICES_MAX 64
 
 /**
- * planner_run() - fill the layout part of @plan: counts, workers, stage_first_unit,
+ * planner_run() - fill @layout: counts, workers, stage_first_unit,
  * replica_first_lane, prediction
  * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
  *
@@ -81,17 +86,17 @@ struct planner_choice {
  * Return: 0; -ENOSPC (no layout fits the memory or the pins; @error names the cause and the missing
  * amount); -ENOMEM
  */
-int planner_run(const struct planner_input *input, struct plan *plan,
+int planner_run(const struct planner_input *input, struct plan_layout *layout,
                 struct planner_choice *ret_choices, unsigned *ret_choice_count,
                 struct error *error) CHECK_RESULT;
 
 /**
- * planner_predict() - predict the seconds of one step on the layout and the slots of @plan
+ * planner_predict() - predict the seconds of one step of @layout on its slots
  *
- * A slot of @plan that @input does not list counts as a reference slot.
+ * A slot of @layout that @input does not list counts as a reference slot.
  * Return: 0 or -ENOMEM.
  */
-int planner_predict(const struct planner_input *input, const struct plan *plan,
+int planner_predict(const struct planner_input *input, const struct plan_layout *layout,
                     double *ret_seconds) CHECK_RESULT;
 
 /**

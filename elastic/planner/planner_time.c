@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <math.h>
 
+#include "elastic/plan/commit_tree.h"
 #include "elastic/plan/lanes.h"
 #include "elastic/planner/pipeline_model.h"
 #include "elastic/planner/process_memory.h"
@@ -81,7 +82,7 @@ static double closing_seconds(const struct planner_input *input, const struct la
                    2 * input->link_latency_seconds;
     unsigned levels = 0;
     for (unsigned reach = 1; reach < shape->stage_count * shape->replica_count;
-         reach *= PLAN_TREE_FAN)
+         reach *= COMMIT_TREE_FAN)
         levels++;
     return seconds + 2 * levels * input->link_latency_seconds;
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elastic/plan/plan.h"
 #include "elastic/planner/planned_worker.h"
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
@@ -36,7 +37,7 @@ struct copies {
 /* Return the memory of the worker's slot; 0: not limited. */
 static size_t memory_of(const struct copies *copies, unsigned rank)
 {
-    const struct plan_worker *worker = &copies->plan->workers[rank];
+    const struct plan_worker *worker = &copies->plan->layout.workers[rank];
     for (unsigned i = 0; i < copies->input->slot_count; i++) {
         const struct planner_slot *slot = &copies->input->slots[i];
         if (slot->slot == worker->slot && strcmp(slot->node, worker->node) == 0)
@@ -45,16 +46,17 @@ static size_t memory_of(const struct copies *copies, unsigned rank)
     return 0;
 }
 
-static bool same_node(const struct plan *plan, unsigned a, unsigned b)
+static bool same_node(const struct plan_layout *layout, unsigned a, unsigned b)
 {
-    return strcmp(plan->workers[a].node, plan->workers[b].node) == 0;
+    return strcmp(layout->workers[a].node, layout->workers[b].node) == 0;
 }
 
 /* Return whether all replicas of the stage are on one node. */
-static bool is_exposed(const struct plan *plan, unsigned stage)
+static bool is_exposed(const struct plan_layout *layout, unsigned stage)
 {
-    for (unsigned replica = 1; replica < plan->replica_count; replica++)
-        if (!same_node(plan, plan_rank(plan, 0, stage), plan_rank(plan, replica, stage)))
+    for (unsigned replica = 1; replica < layout->replica_count; replica++)
+        if (!same_node(layout, plan_layout_rank(layout, 0, stage),
+                       plan_layout_rank(layout, replica, stage)))
             return false;
     return true;
 }
@@ -62,7 +64,8 @@ static bool is_exposed(const struct plan *plan, unsigned stage)
 static bool can_keep(const struct copies *copies, unsigned rank, unsigned stage)
 {
     size_t memory = memory_of(copies, rank);
-    return !same_node(copies->plan, rank, plan_rank(copies->plan, 0, stage)) &&
+    return !same_node(&copies->plan->layout, rank,
+                      plan_layout_rank(&copies->plan->layout, 0, stage)) &&
            copies->kept[rank] < PLAN_SHADOWS_MAX &&
            (memory == 0 || copies->used_bytes[rank] + copies->copy_bytes[stage] <= memory);
 }
@@ -70,7 +73,7 @@ static bool can_keep(const struct copies *copies, unsigned rank, unsigned stage)
 static void place_copy(struct copies *copies, unsigned stage)
 {
     unsigned chosen = NO_RANK;
-    for (unsigned rank = 0; rank < copies->plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < copies->plan->layout.worker_count; rank++)
         if (can_keep(copies, rank, stage) &&
             (chosen == NO_RANK || copies->used_bytes[rank] < copies->used_bytes[chosen]))
             chosen = rank;
@@ -85,7 +88,7 @@ static void place_copy(struct copies *copies, unsigned stage)
 static unsigned next_stage(const struct copies *copies, const bool *done)
 {
     unsigned next = NO_RANK;
-    for (unsigned stage = 0; stage < copies->plan->stage_count; stage++)
+    for (unsigned stage = 0; stage < copies->plan->layout.stage_count; stage++)
         if (!done[stage] &&
             (next == NO_RANK || copies->copy_bytes[stage] > copies->copy_bytes[next]))
             next = stage;
@@ -95,66 +98,69 @@ static unsigned next_stage(const struct copies *copies, const bool *done)
 static void measure(struct copies *copies)
 {
     const struct plan *plan = copies->plan;
-    for (unsigned stage = 0; stage < plan->stage_count; stage++) {
-        copies->copy_bytes[stage] = planned_copy_bytes(copies->input->units, plan, stage);
+    for (unsigned stage = 0; stage < plan->layout.stage_count; stage++) {
+        copies->copy_bytes[stage] = planned_copy_bytes(copies->input->units, &plan->layout, stage);
         copies->rank_of[stage] = NO_RANK;
     }
-    unsigned sums = sums_room(copies->input->lanes, plan->replica_count, plan->replica_first_lane);
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-        unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
-        unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+    unsigned sums = sums_room(copies->input->lanes, plan->layout.replica_count,
+                              plan->layout.replica_first_lane);
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        unsigned stage = rank % plan->layout.stage_count, replica = rank / plan->layout.stage_count;
+        unsigned lanes =
+            plan->layout.replica_first_lane[replica + 1] - plan->layout.replica_first_lane[replica];
         copies->used_bytes[rank] = planner_stage_bytes(
-            copies->input->units, plan->stage_first_unit[stage], plan->stage_first_unit[stage + 1],
-            plan->stage_count - stage, gradient_room(lanes, sums), plan->recompute);
+            copies->input->units, plan->layout.stage_first_unit[stage],
+            plan->layout.stage_first_unit[stage + 1], plan->layout.stage_count - stage,
+            gradient_room(lanes, sums), plan->layout.recompute);
     }
 }
 
-static int write_shadows(const struct copies *copies, struct plan *plan)
+static int write_shadows(const struct copies *copies, struct plan_layout *layout)
 {
-    struct plan_shadow *shadows = calloc(plan->stage_count, sizeof(*shadows));
+    struct plan_shadow *shadows = calloc(layout->stage_count, sizeof(*shadows));
     if (!shadows)
         return -ENOMEM;
     unsigned count = 0;
-    for (unsigned stage = 0; stage < plan->stage_count; stage++)
+    for (unsigned stage = 0; stage < layout->stage_count; stage++)
         if (copies->rank_of[stage] != NO_RANK)
             shadows[count++] = (struct plan_shadow){stage, copies->rank_of[stage]};
-    free(plan->shadows);
-    plan->shadows = shadows;
-    plan->shadow_count = count;
+    free(layout->shadows);
+    layout->shadows = shadows;
+    layout->shadow_count = count;
     return 0;
 }
 
 int shadow_stages_assign(const struct planner_input *input, struct plan *plan)
 {
     AUTO_FREE size_t *bytes =
-        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(size_t));
+        calloc((size_t)plan->layout.stage_count + plan->layout.worker_count, sizeof(size_t));
     AUTO_FREE unsigned *numbers =
-        calloc((size_t)plan->stage_count + plan->worker_count, sizeof(unsigned));
-    AUTO_FREE bool *done = calloc(plan->stage_count, sizeof(bool));
+        calloc((size_t)plan->layout.stage_count + plan->layout.worker_count, sizeof(unsigned));
+    AUTO_FREE bool *done = calloc(plan->layout.stage_count, sizeof(bool));
     if (!bytes || !numbers || !done)
         return -ENOMEM;
     struct copies copies = {.input = input,
                             .plan = plan,
                             .copy_bytes = bytes,
-                            .used_bytes = bytes + plan->stage_count,
+                            .used_bytes = bytes + plan->layout.stage_count,
                             .rank_of = numbers,
-                            .kept = numbers + plan->stage_count};
+                            .kept = numbers + plan->layout.stage_count};
     unsigned stage;
     measure(&copies);
-    for (stage = 0; stage < plan->stage_count; stage++)
-        done[stage] = !is_exposed(plan, stage);
+    for (stage = 0; stage < plan->layout.stage_count; stage++)
+        done[stage] = !is_exposed(&plan->layout, stage);
     while ((stage = next_stage(&copies, done)) != NO_RANK) {
         done[stage] = true;
         place_copy(&copies, stage);
     }
-    return write_shadows(&copies, plan);
+    return write_shadows(&copies, &plan->layout);
 }
 
-unsigned shadow_stages_bare_stages(const struct plan *plan)
+unsigned shadow_stages_bare_stages(const struct plan_layout *layout)
 {
     unsigned bare = 0;
-    for (unsigned stage = 0; stage < plan->stage_count; stage++)
-        bare += is_exposed(plan, stage) && plan_shadow_of(plan, stage) < 0;
+    for (unsigned stage = 0; stage < layout->stage_count; stage++)
+        bare += is_exposed(layout, stage) && plan_layout_shadow_of(layout, stage) < 0;
     return bare;
 }
 
@@ -185,7 +191,7 @@ static int plan_capped(const struct planner_input *input, unsigned cap, struct p
     capped.slot_count = cap_nodes(input, cap, slots);
     if (capped.slot_count == 0)
         return -ENOSPC;
-    int status = planner_run(&capped, plan, NULL, NULL, &unread);
+    int status = planner_run(&capped, &plan->layout, NULL, NULL, &unread);
     return status == 0 ? shadow_stages_assign(&capped, plan) : status;
 }
 
@@ -195,9 +201,10 @@ static int spread(const struct planner_input *input, struct plan *plan)
     struct plan *other = plan_new();
     if (!other)
         return -ENOMEM;
-    int status = plan_capped(input, (plan->worker_count + 1) / 2, other);
-    if (status == 0 && shadow_stages_bare_stages(other) == 0 &&
-        other->predicted_step_seconds <= SLOWER_WORTH * plan->predicted_step_seconds) {
+    int status = plan_capped(input, (plan->layout.worker_count + 1) / 2, other);
+    if (status == 0 && shadow_stages_bare_stages(&other->layout) == 0 &&
+        other->layout.predicted_step_seconds <=
+            SLOWER_WORTH * plan->layout.predicted_step_seconds) {
         struct plan better = *other;
         *other = *plan;
         *plan = better;
@@ -210,11 +217,11 @@ int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
                          struct planner_choice *ret_choices, unsigned *ret_choice_count,
                          struct error *error)
 {
-    int status = planner_run(input, plan, ret_choices, ret_choice_count, error);
+    int status = planner_run(input, &plan->layout, ret_choices, ret_choice_count, error);
     if (status < 0)
         return status;
     status = shadow_stages_assign(input, plan);
-    if (status == 0 && shadow_stages_bare_stages(plan) > 0)
+    if (status == 0 && shadow_stages_bare_stages(&plan->layout) > 0)
         status = spread(input, plan);
     return status < 0 ? error_set(error, status, "no memory to place shadows") : 0;
 }

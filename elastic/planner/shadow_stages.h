@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "elastic/plan/plan.h"
 #include "elastic/planner/planner.h"
 
 /**
@@ -33,7 +34,7 @@ int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
                          struct error *error) CHECK_RESULT;
 
 /**
- * shadow_stages_bare_stages() - return the number of stages of @plan whose state the loss of one
+ * shadow_stages_bare_stages() - return the number of stages of @layout whose state the loss of one
  * node would destroy
  */
-unsigned shadow_stages_bare_stages(const struct plan *plan);
+unsigned shadow_stages_bare_stages(const struct plan_layout *layout);

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 #include "elastic/job/job_model.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 
 /* Lowest rate of state bytes of a worker that does not hang. Random numbers on one core of a loaded
  * machine are three times as fast, and so is a network file system. */
 #define START_BYTES_PER_SECOND ((uint64_t)16 << 20)
 
 /**
- * start_time_ns() - return the longest time from the publication of @plan until its workers are
+ * start_time_ns() - return the longest time from the publication of @layout until its workers are
  * linked
  */
-uint64_t start_time_ns(const struct plan *plan, const struct job_model *model,
+uint64_t start_time_ns(const struct plan_layout *layout, const struct job_model *model,
                        uint64_t failure_timeout_ns);

@@ -26,17 +26,17 @@ static enum holding holding_of(const bool *held, const struct plan *plan, unsign
         return NOT_HELD;
     if (!plan)
         return LEFTOVER;
-    const unsigned *stage = &plan->stage_first_unit[rank % plan->stage_count];
+    const unsigned *stage = &plan->layout.stage_first_unit[rank % plan->layout.stage_count];
     if (unit >= stage[0] && unit < stage[1])
         return OF_STAGE;
-    return plan_keeps(plan, rank, unit) ? SHADOW : LEFTOVER;
+    return plan_layout_keeps(&plan->layout, rank, unit) ? SHADOW : LEFTOVER;
 }
 
 /* Add the worker's stage, which `holds` of the report covers. */
-static void add_stage(const bool *held, const struct plan *plan, unsigned rank,
+static void add_stage(const bool *held, const struct plan_layout *layout, unsigned rank,
                       struct worker_report *report)
 {
-    const unsigned *stage = &plan->stage_first_unit[rank % plan->stage_count];
+    const unsigned *stage = &layout->stage_first_unit[rank % layout->stage_count];
     if (held[stage[0]])
         add_range(report, stage[0], stage[1] - stage[0], false);
 }
@@ -46,7 +46,7 @@ void holdings_describe(const bool *held, unsigned unit_count, const struct plan 
 {
     unsigned end;
     if (plan)
-        add_stage(held, plan, rank, report);
+        add_stage(held, &plan->layout, rank, report);
     for (unsigned unit = 0; unit < unit_count; unit = end) {
         enum holding holding = holding_of(held, plan, rank, unit);
         for (end = unit + 1; end < unit_count; end++)
@@ -62,14 +62,14 @@ unsigned holdings_lacking(const bool *held, unsigned unit_count, const struct pl
 {
     bool there[STEP_RECORD_UNITS_MAX];
     assert(unit_count <= STEP_RECORD_UNITS_MAX);
-    if (plan->source != PLAN_SOURCE_MEMORY)
+    if (plan->start.source != PLAN_SOURCE_MEMORY)
         return unit_count;
     memcpy(there, held, unit_count * sizeof(*there));
-    for (unsigned i = 0; i < plan->move_count; i++)
-        if (plan->moves[i].to_rank == rank && plan->moves[i].unit < unit_count)
-            there[plan->moves[i].unit] = true;
+    for (unsigned i = 0; i < plan->start.move_count; i++)
+        if (plan->start.moves[i].to_rank == rank && plan->start.moves[i].unit < unit_count)
+            there[plan->start.moves[i].unit] = true;
     unsigned unit = 0;
-    while (unit < unit_count && (there[unit] || !plan_keeps(plan, rank, unit)))
+    while (unit < unit_count && (there[unit] || !plan_layout_keeps(&plan->layout, rank, unit)))
         unit++;
     return unit;
 }

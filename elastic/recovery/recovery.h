@@ -11,8 +11,11 @@
  */
 #pragma once
 
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
 #include "elastic/messages/report.h"
-#include "elastic/plan/plan.h"
 
 enum recovery_kind {
     RECOVERY_STANDS, /* all survivors hold or have applied step `step`: all apply it, then go on */

@@ -64,10 +64,10 @@ static unsigned node_of_worker(const struct transfer *transfer, const struct pla
 
 /* Return whether another process of the plan has the holder's slot. There is one worker on a slot,
  * so such a holder cannot push. */
-static bool slot_is_taken(const struct plan *plan, const struct state_moves_holder *holder)
+static bool slot_is_taken(const struct plan_layout *layout, const struct state_moves_holder *holder)
 {
-    int rank = plan_find(plan, holder->node, holder->slot);
-    return rank >= 0 && !worker_is(&plan->workers[rank], holder);
+    int rank = plan_layout_find(layout, holder->node, holder->slot);
+    return rank >= 0 && !worker_is(&layout->workers[rank], holder);
 }
 
 static bool better_source(const struct transfer *transfer, unsigned node, unsigned a, unsigned b)
@@ -103,7 +103,7 @@ static int add_move(struct transfer *transfer, unsigned unit, unsigned holder, u
         transfer->move_room = room;
     }
     if (transfer->rank_of[holder] == NO_RANK)
-        transfer->rank_of[holder] = transfer->plan->worker_count + transfer->donor_count++;
+        transfer->rank_of[holder] = transfer->plan->layout.worker_count + transfer->donor_count++;
     transfer->load_bytes[holder] += transfer->unit_bytes ? transfer->unit_bytes[unit] : 1;
     transfer->moves[transfer->move_count++] =
         (struct plan_move){unit, transfer->rank_of[holder], rank};
@@ -115,9 +115,9 @@ static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, 
 {
     const struct plan *plan = transfer->plan;
     unsigned own = holder_of(transfer, rank);
-    unsigned node = node_of_worker(transfer, &plan->workers[rank]);
-    for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
-         unit++) {
+    unsigned node = node_of_worker(transfer, &plan->layout.workers[rank]);
+    for (unsigned unit = plan->layout.stage_first_unit[stage];
+         unit < plan->layout.stage_first_unit[stage + 1]; unit++) {
         if (own != NO_RANK && has_unit(&transfer->holders[own], unit))
             continue;
         unsigned source = choose_source(transfer, node, unit);
@@ -130,17 +130,17 @@ static int serve_rank(struct transfer *transfer, unsigned rank, unsigned stage, 
     return 0;
 }
 
-int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *holders,
+int state_moves_add_donors(struct plan_layout *layout, const struct state_moves_holder *holders,
                            unsigned holder_count)
 {
-    unsigned total = plan->worker_count + plan->donor_count;
+    unsigned total = layout->worker_count + layout->donor_count;
     if (holder_count == 0)
         return 0;
     struct plan_worker *grown =
-        realloc(plan->workers, ((size_t)total + holder_count) * sizeof(*grown));
+        realloc(layout->workers, ((size_t)total + holder_count) * sizeof(*grown));
     if (!grown)
         return -ENOMEM;
-    plan->workers = grown;
+    layout->workers = grown;
     for (unsigned i = 0; i < holder_count; i++) {
         struct plan_worker *worker = &grown[total + i];
         memset(worker, 0, sizeof(*worker));
@@ -149,7 +149,7 @@ int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *h
         worker->slot = holders[i].slot;
         worker->instance = holders[i].instance;
     }
-    plan->donor_count += holder_count;
+    layout->donor_count += holder_count;
     return 0;
 }
 
@@ -158,10 +158,10 @@ static bool node_has_history(const struct transfer *transfer, const struct plan_
     return node_of_worker(transfer, worker) != NO_RANK;
 }
 
-static bool lowest_on_node(const struct plan *plan, unsigned rank)
+static bool lowest_on_node(const struct plan_layout *layout, unsigned rank)
 {
     for (unsigned before = 0; before < rank; before++)
-        if (strcmp(plan->workers[before].node, plan->workers[rank].node) == 0)
+        if (strcmp(layout->workers[before].node, layout->workers[rank].node) == 0)
             return false;
     return true;
 }
@@ -170,17 +170,19 @@ static bool lowest_on_node(const struct plan *plan, unsigned rank)
  * history. */
 static int fill_histories(const struct transfer *transfer, struct plan *plan)
 {
-    unsigned total = plan->worker_count + plan->donor_count, source = 0;
-    while (source < total && !node_has_history(transfer, &plan->workers[source]))
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count, source = 0;
+    while (source < total && !node_has_history(transfer, &plan->layout.workers[source]))
         source++;
     if (source == total)
         return 0;
-    plan->histories = calloc(plan->worker_count, sizeof(*plan->histories));
-    if (!plan->histories)
+    plan->start.histories = calloc(plan->layout.worker_count, sizeof(*plan->start.histories));
+    if (!plan->start.histories)
         return -ENOMEM;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (!node_has_history(transfer, &plan->workers[rank]) && lowest_on_node(plan, rank))
-            plan->histories[plan->history_count++] = (struct plan_move){0, source, rank};
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        if (!node_has_history(transfer, &plan->layout.workers[rank]) &&
+            lowest_on_node(&plan->layout, rank))
+            plan->start.histories[plan->start.history_count++] =
+                (struct plan_move){0, source, rank};
     return 0;
 }
 
@@ -188,9 +190,9 @@ static void find_ranks(struct transfer *transfer)
 {
     for (unsigned i = 0; i < transfer->holder_count; i++) {
         const struct state_moves_holder *holder = &transfer->holders[i];
-        int rank = plan_find(transfer->plan, holder->node, holder->slot);
+        int rank = plan_layout_find(&transfer->plan->layout, holder->node, holder->slot);
         transfer->rank_of[i] = rank >= 0 ? (unsigned)rank : NO_RANK;
-        if (slot_is_taken(transfer->plan, holder)) {
+        if (slot_is_taken(&transfer->plan->layout, holder)) {
             transfer->rank_of[i] = NO_RANK;
             transfer->replaced[i] = true; /* never a source */
         }
@@ -204,11 +206,11 @@ static void find_ranks(struct transfer *transfer)
 }
 
 /* Append the donors in the order of their ranks, as the moves name them. */
-static int append_donors(const struct transfer *transfer, struct plan *plan)
+static int append_donors(const struct transfer *transfer, struct plan_layout *layout)
 {
     for (unsigned donor = 0; donor < transfer->donor_count; donor++) {
-        unsigned holder = holder_of(transfer, transfer->plan->worker_count + donor);
-        int status = state_moves_add_donors(plan, &transfer->holders[holder], 1);
+        unsigned holder = holder_of(transfer, transfer->plan->layout.worker_count + donor);
+        int status = state_moves_add_donors(layout, &transfer->holders[holder], 1);
         if (status < 0)
             return status;
     }
@@ -233,12 +235,13 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
                                 .load_bytes = load_bytes};
     find_ranks(&transfer);
     int status = 0;
-    for (unsigned rank = 0; status == 0 && rank < plan->worker_count; rank++)
-        status = serve_rank(&transfer, rank, rank % plan->stage_count, error);
-    for (unsigned i = 0; status == 0 && i < plan->shadow_count; i++)
-        status = serve_rank(&transfer, plan->shadows[i].rank, plan->shadows[i].stage, error);
+    for (unsigned rank = 0; status == 0 && rank < plan->layout.worker_count; rank++)
+        status = serve_rank(&transfer, rank, rank % plan->layout.stage_count, error);
+    for (unsigned i = 0; status == 0 && i < plan->layout.shadow_count; i++)
+        status = serve_rank(&transfer, plan->layout.shadows[i].rank, plan->layout.shadows[i].stage,
+                            error);
     if (status == 0) {
-        status = append_donors(&transfer, plan);
+        status = append_donors(&transfer, &plan->layout);
         if (status == 0)
             status = fill_histories(&transfer, plan);
         if (status < 0)
@@ -248,7 +251,7 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
         free(transfer.moves);
         return status;
     }
-    plan->moves = transfer.moves;
-    plan->move_count = transfer.move_count;
+    plan->start.moves = transfer.moves;
+    plan->start.move_count = transfer.move_count;
     return 0;
 }

@@ -42,5 +42,5 @@ int state_moves_fill(struct plan *plan, const struct state_moves_holder *holders
 
 /** state_moves_add_donors() - append @holders as donors that push nothing: the workers that leave
  * by an empty plan */
-int state_moves_add_donors(struct plan *plan, const struct state_moves_holder *holders,
+int state_moves_add_donors(struct plan_layout *layout, const struct state_moves_holder *holders,
                            unsigned holder_count) CHECK_RESULT;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "elastic/plan/plan.h"
 #include "elastic/plan/plan_workers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

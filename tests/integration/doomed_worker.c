@@ -250,7 +250,8 @@ int __wrap_engine_compute(struct engine *engine, struct error *error)
     __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
     pass("computing");
     const struct state_unit *unit = &engine->state->units[engine->first_unit];
-    if (engine->plan->replica_count > 1) /* of the last position, which every step computes with */
+    if (engine->plan->layout.replica_count >
+        1) /* of the last position, which every step computes with */
         flip_a_bit(self.parameter, engine->first_unit, unit->parameters + unit->layout.count - 1);
     status = __real_engine_compute(engine, error);
     if (!status)
@@ -280,7 +281,7 @@ void __wrap_gradient_norm_record(struct gradient_norm *squares, const struct pla
 
     while (unit < record->unit_count && !gradients[unit])
         unit++;
-    if (plan->replica_count > 1 && unit < record->unit_count)
+    if (plan->layout.replica_count > 1 && unit < record->unit_count)
         flip_a_bit(self.gradient, unit, gradients[unit]);
     __real_gradient_norm_record(squares, plan, rank, gradients, record);
 }

@@ -86,7 +86,7 @@ static char *run_layout(enum job_precision precision, const char *device, unsign
 
     start(&crew, precision, device, stages * replicas);
     struct plan *plan = crew_plan(&crew, stages, replicas);
-    plan->recompute = recompute;
+    plan->layout.recompute = recompute;
     crew_send(&crew, plan, CONTROL_SWITCH);
     char *exact = finish(&crew, ret_digest);
     plan_free(plan);
@@ -157,9 +157,9 @@ static char *run_with_death(enum job_precision precision, unsigned stages, unsig
     crew_pump(&crew, one_is_gone_and_the_other_knows, NULL, WAIT_SECONDS);
     crew_spawn(&crew, 1);
     plan = crew_plan(&crew, replicas, stages); /* another layout, too */
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->resume_step = CHECKPOINT;
-    checkpoint_of(&crew, plan->restore_path);
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.resume_step = CHECKPOINT;
+    checkpoint_of(&crew, plan->start.restore_path);
     crew_send(&crew, plan, CONTROL_SWITCH);
     plan_free(plan);
     char *exact = finish(&crew, ret_digest);

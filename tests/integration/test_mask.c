@@ -168,9 +168,9 @@ static char *run_with_death(const struct job_spec *spec, char ret_digest[33])
     crew_pump(&crew, one_is_gone_and_the_other_knows, NULL, WAIT_SECONDS);
     crew_spawn(&crew, 1);
     struct plan *plan = crew_plan(&crew, 2, 1); /* another layout, too */
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->resume_step = CHECKPOINT;
-    strcpy(plan->restore_path, path);
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.resume_step = CHECKPOINT;
+    strcpy(plan->start.restore_path, path);
     crew_send(&crew, plan, CONTROL_SWITCH);
     plan_free(plan);
     return finish(&crew, ret_digest);

@@ -27,7 +27,7 @@ static void its_slot_is_out_of_service(void **state)
     crew_init(&crew, &spec);
     crew_spawn(&crew, 0);
     struct plan *plan = crew_plan(&crew, 1, 1);
-    plan->links = PLAN_LINKS_MAX;
+    plan->links.protocol = PLAN_LINKS_MAX;
     crew_send(&crew, plan, CONTROL_PREPARE);
     crew_pump(&crew, has_answered, NULL, 30);
     assert_int_equal(crew.workers[0].status.phase, WORKER_BAD);

@@ -36,9 +36,9 @@ static void switch_to(struct crew *crew, uint64_t from_step)
     struct plan *plan = crew_plan(crew, 2, 1);
 
     if (from_step) {
-        plan->source = PLAN_SOURCE_CHECKPOINT;
-        plan->resume_step = from_step;
-        path_of(crew, from_step, plan->restore_path);
+        plan->start.source = PLAN_SOURCE_CHECKPOINT;
+        plan->start.resume_step = from_step;
+        path_of(crew, from_step, plan->start.restore_path);
     }
     crew_send(crew, plan, CONTROL_SWITCH);
     plan_free(plan);

@@ -79,7 +79,7 @@ static struct plan *plan_of_survivors(struct crew *crew)
             slots[count++] = slot;
     struct plan *plan = crew_plan(crew, count, 1);
     for (unsigned i = 0; i < count; i++) {
-        struct plan_worker *worker = &plan->workers[i];
+        struct plan_worker *worker = &plan->layout.workers[i];
         snprintf(worker->node, sizeof(worker->node), "n%u", slots[i]);
         snprintf(worker->address, sizeof(worker->address), "127.0.0.1:%u", crew->port + slots[i]);
         worker->slot = slots[i];
@@ -88,7 +88,7 @@ static struct plan *plan_of_survivors(struct crew *crew)
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&crew->spec.model, &crew->spec.train, 0, &rates, units);
     assert_int_equal(shadow_stages_assign(&input, plan), 0);
-    assert_int_equal(plan->shadow_count, count > 1 ? count : 0);
+    assert_int_equal(plan->layout.shadow_count, count > 1 ? count : 0);
     return plan;
 }
 
@@ -97,17 +97,17 @@ static void list_kept(const struct plan *plan, unsigned rank, struct state_moves
 {
     unsigned ranges = 0;
 
-    for (unsigned unit = 0; unit < plan_unit_count(plan); unit++)
-        if (plan_keeps(plan, rank, unit))
+    for (unsigned unit = 0; unit < plan_layout_unit_count(&plan->layout); unit++)
+        if (plan_layout_keeps(&plan->layout, rank, unit))
             holder->held[ranges++] = (struct state_moves_range){unit, 1};
 }
 
 static void name_holder(const struct plan *plan, unsigned rank, struct state_moves_holder *holder)
 {
-    memcpy(holder->node, plan->workers[rank].node, sizeof(holder->node));
-    memcpy(holder->address, plan->workers[rank].address, sizeof(holder->address));
-    holder->slot = plan->workers[rank].slot;
-    holder->instance = plan->workers[rank].instance;
+    memcpy(holder->node, plan->layout.workers[rank].node, sizeof(holder->node));
+    memcpy(holder->address, plan->layout.workers[rank].address, sizeof(holder->address));
+    holder->slot = plan->layout.workers[rank].slot;
+    holder->instance = plan->layout.workers[rank].instance;
 }
 
 /* Plan one worker less, as on request: the switch waits for a boundary. */
@@ -118,16 +118,16 @@ static struct plan *leave_one_out(struct crew *crew, const struct plan *before, 
     struct error error = {0};
 
     memset(holders, 0, sizeof(holders));
-    for (unsigned rank = 0; rank < before->worker_count; rank++) {
+    for (unsigned rank = 0; rank < before->layout.worker_count; rank++) {
         name_holder(before, rank, &holders[rank]);
         list_kept(before, rank, &holders[rank]);
     }
     *exited = true; /* only to be passed over */
     struct plan *plan = plan_of_survivors(crew);
     *exited = false;
-    plan->planned = true;
-    plan->source = PLAN_SOURCE_MEMORY;
-    if (state_moves_fill(plan, holders, before->worker_count, NULL, &error) ||
+    plan->change.planned = true;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    if (state_moves_fill(plan, holders, before->layout.worker_count, NULL, &error) ||
         plan_check(plan, &error))
         fail_msg("%s", error.text);
     return plan;
@@ -158,10 +158,10 @@ static struct plan *recover(struct crew *crew)
         for (unsigned n = 0; n < range_count; n++)
             holders[i].held[n] = (struct state_moves_range){ranges[n].first, ranges[n].count};
     }
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = recovery->step;
-    plan->has_commit = recovery->commit.step > 0;
-    plan->commit = recovery->commit;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = recovery->step;
+    plan->start.has_commit = recovery->commit.step > 0;
+    plan->start.commit = recovery->commit;
     if (state_moves_fill(plan, holders, count, NULL, &error) || plan_check(plan, &error))
         fail_msg("%s", error.text);
     stood += recovery->kind == RECOVERY_STANDS;
@@ -209,8 +209,8 @@ static void run_with_losses(const char *alone, const char *digest)
         crew_spawn(&crew, slot);
     plan = plan_of_survivors(&crew);
     for (unsigned left = WORKERS; left > 1; left--) {
-        for (unsigned i = 0; plan->source == PLAN_SOURCE_FRESH && i < left; i++)
-            plan->workers[i].instance = 0;
+        for (unsigned i = 0; plan->start.source == PLAN_SOURCE_FRESH && i < left; i++)
+            plan->layout.workers[i].instance = 0;
         crew_send(&crew, plan, CONTROL_SWITCH);
         crew_pump(&crew, all_run, plan, 30);
         if (!lose_one(&crew))
@@ -278,10 +278,10 @@ static void test_replicas_that_die_together_have_a_copy(void **state)
         for (unsigned slot = 0; slot < WORKERS; slot++)
             crew_spawn(&crew, slot);
         struct plan *plan = crew_plan(&crew, 2, 2);
-        plan->shadow_count = 2;
-        plan->shadows = calloc(2, sizeof(*plan->shadows));
-        plan->shadows[0] = (struct plan_shadow){0, 3};
-        plan->shadows[1] = (struct plan_shadow){1, 2};
+        plan->layout.shadow_count = 2;
+        plan->layout.shadows = calloc(2, sizeof(*plan->layout.shadows));
+        plan->layout.shadows[0] = (struct plan_shadow){0, 3};
+        plan->layout.shadows[1] = (struct plan_shadow){1, 2};
         crew_send(&crew, plan, CONTROL_SWITCH);
         crew_pump(&crew, all_run, plan, 30);
         crew_pump(&crew, goes_on, &witness, 30);
@@ -319,11 +319,11 @@ static void test_copies_follow_planned_switches(void **state)
             crew_spawn(&crew, slot);
         struct plan *plan = plan_of_survivors(&crew);
         for (unsigned i = 0; i < WORKERS; i++)
-            plan->workers[i].instance = 0;
+            plan->layout.workers[i].instance = 0;
         crew_send(&crew, plan, CONTROL_SWITCH);
         crew_pump(&crew, all_run, plan, 30);
         for (unsigned i = 0; i < WORKERS; i++)
-            plan->workers[i].instance = crew.workers[i].status.instance;
+            plan->layout.workers[i].instance = crew.workers[i].status.instance;
         struct plan *next = leave_one_out(&crew, plan, leaver);
         crew_send(&crew, next, CONTROL_SWITCH);
         crew_pump(&crew, is_gone, &leaver, 30);

@@ -230,24 +230,24 @@ struct plan *crew_plan(struct crew *crew, unsigned stage_count, unsigned replica
     assert_non_null(plan);
     plan->generation = ++crew->generation;
     snprintf(plan->job, sizeof(plan->job), "%s", crew->spec.name);
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "test");
+    snprintf(plan->change.text, sizeof(plan->change.text), "test");
     for (unsigned i = 0; i < 64; i++)
-        plan->key[i] = "0123456789abcdef"[(i + plan->generation) % 16];
-    plan->stage_count = stage_count;
-    plan->replica_count = replica_count;
-    plan->worker_count = stage_count * replica_count;
-    plan->workers = calloc(CREW_MAX, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(stage_count + 1, sizeof(unsigned));
-    plan->replica_first_lane = calloc(replica_count + 1, sizeof(unsigned));
+        plan->links.key[i] = "0123456789abcdef"[(i + plan->generation) % 16];
+    plan->layout.stage_count = stage_count;
+    plan->layout.replica_count = replica_count;
+    plan->layout.worker_count = stage_count * replica_count;
+    plan->layout.workers = calloc(CREW_MAX, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(stage_count + 1, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(replica_count + 1, sizeof(unsigned));
     for (unsigned i = 0; i <= stage_count; i++)
-        plan->stage_first_unit[i] = units * i / stage_count;
+        plan->layout.stage_first_unit[i] = units * i / stage_count;
     for (unsigned i = 0; i <= replica_count; i++)
-        plan->replica_first_lane[i] = lanes * i / replica_count;
-    for (unsigned i = 0; i < plan->worker_count; i++) {
-        snprintf(plan->workers[i].node, sizeof(plan->workers[i].node), "n%u", i);
-        plan->workers[i].slot = i;
-        snprintf(plan->workers[i].address, sizeof(plan->workers[i].address), "127.0.0.1:%u",
-                 crew->port + i);
+        plan->layout.replica_first_lane[i] = lanes * i / replica_count;
+    for (unsigned i = 0; i < plan->layout.worker_count; i++) {
+        snprintf(plan->layout.workers[i].node, sizeof(plan->layout.workers[i].node), "n%u", i);
+        plan->layout.workers[i].slot = i;
+        snprintf(plan->layout.workers[i].address, sizeof(plan->layout.workers[i].address),
+                 "127.0.0.1:%u", crew->port + i);
     }
     return plan;
 }

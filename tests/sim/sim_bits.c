@@ -91,8 +91,8 @@ void sim_bits_free(struct sim *sim)
 static unsigned keepers_of(const struct plan *plan, unsigned unit)
 {
     unsigned keepers = 0;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        keepers += plan_keeps(plan, rank, unit);
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        keepers += plan_layout_keeps(&plan->layout, rank, unit);
     return keepers;
 }
 
@@ -240,8 +240,8 @@ bool sim_bits_excuse(const struct sim *sim)
 /* In a history of its own nothing but a dispute brings about such a plan. */
 static bool goes_on_with(const struct sim *sim, const struct flip *flip, const struct plan *plan)
 {
-    bool stands = plan->has_commit && plan->commit.step == flip->step;
-    if (plan->source != PLAN_SOURCE_MEMORY)
+    bool stands = plan->start.has_commit && plan->start.commit.step == flip->step;
+    if (plan->start.source != PLAN_SOURCE_MEMORY)
         return false;
     if (flip->kind == FLIP_GRADIENT)
         return stands && !sim->bits->alone; /* else other values are found in it */
@@ -250,18 +250,18 @@ static bool goes_on_with(const struct sim *sim, const struct flip *flip, const s
 
 static void end_by(struct sim *sim, struct flip *flip, const struct plan *plan)
 {
-    if (flip->state != FLIP_STRUCK || plan->worker_count == 0)
+    if (flip->state != FLIP_STRUCK || plan->layout.worker_count == 0)
         return;
     if (!goes_on_with(sim, flip, plan)) {
         flip->state = FLIP_OVER;
         flip->until = plan->generation;
         return;
     }
-    if (sim->bits->alone && !plan->planned)
+    if (sim->bits->alone && !plan->change.planned)
         sim_fail(sim,
                  "generation %llu goes on from step %llu of memory, where %s has %s of unit %u "
                  "wrong",
-                 (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
+                 (unsigned long long)plan->generation, (unsigned long long)plan->start.resume_step,
                  sim_worker_name(flip->worker), kind_words[flip->kind], flip->unit);
     sim_trace(sim, "UNSEEN: nobody can find the wrong bit any more");
     sim->unjudged = true;
@@ -271,7 +271,7 @@ void sim_bits_planned(struct sim *sim, const struct plan *plan)
 {
     for (unsigned i = 0; sim->bits && i < sim->bits->count; i++) {
         struct flip *flip = &sim->bits->flips[i];
-        if (flip->state == FLIP_ARMED && plan->worker_count > 0)
+        if (flip->state == FLIP_ARMED && plan->layout.worker_count > 0)
             flip->state = FLIP_OVER; /* its step can no longer be known */
         end_by(sim, flip, plan);
     }

@@ -85,8 +85,8 @@ void sim_check_hold(struct sim *sim, struct sim_worker *worker)
 
 static bool is_on_one_node(const struct plan *plan)
 {
-    for (unsigned rank = 1; rank < plan->worker_count; rank++)
-        if (strcmp(plan->workers[rank].node, plan->workers[0].node) != 0)
+    for (unsigned rank = 1; rank < plan->layout.worker_count; rank++)
+        if (strcmp(plan->layout.workers[rank].node, plan->layout.workers[0].node) != 0)
             return false;
     return true;
 }
@@ -146,7 +146,7 @@ static bool has_company(const struct sim *sim, const struct sim_node *node)
  */
 static bool is_out_of_reach(const struct sim *sim, const struct plan *plan)
 {
-    const struct sim_node *node = &sim->nodes[sim_node_index(sim, plan->workers[0].node)];
+    const struct sim_node *node = &sim->nodes[sim_node_index(sim, plan->layout.workers[0].node)];
     bool serves = node->firnd && node->firnd->daemon.jobs &&
                   node->firnd_pause.until_ns + LEARN_NS <= sim->now_ns;
     bool store_is_well = !sim->store->down && sim->store->lost_answers_percent == 0 &&
@@ -171,9 +171,9 @@ void sim_check_gradients(struct sim_worker *worker, unsigned unit, uint64_t step
 static uint64_t nodes_that_keep(const struct sim *sim, const struct plan *plan, unsigned unit)
 {
     uint64_t nodes = 0;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (plan_keeps(plan, rank, unit))
-            nodes |= (uint64_t)1 << sim_node_index(sim, plan->workers[rank].node);
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        if (plan_layout_keeps(&plan->layout, rank, unit))
+            nodes |= (uint64_t)1 << sim_node_index(sim, plan->layout.workers[rank].node);
     return nodes;
 }
 
@@ -221,7 +221,7 @@ static void note_generation(struct sim *sim, const struct plan *plan)
 {
     struct sim_check *check = sim->check;
     check->committing_generation = plan->generation;
-    check->replicas = plan->replica_count;
+    check->replicas = plan->layout.replica_count;
     check->first_commit_ns = sim->now_ns;
     check->doubled = keeps_double(sim, plan);
     check->nodes = 0;
@@ -239,7 +239,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
         check->announced[place].step = record->step;
         check->announced[place].next = next;
     }
-    uint64_t all = ((uint64_t)1 << plan->worker_count) - 1;
+    uint64_t all = ((uint64_t)1 << plan->layout.worker_count) - 1;
     if (witness_of(sim, plan, record->step)->ranks != all)
         sim_fail(sim, "generation %llu commits step %llu, which not everybody holds",
                  (unsigned long long)plan->generation, (unsigned long long)record->step);
@@ -251,7 +251,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
     check->committed_ever = MAX(check->committed_ever, record->step);
     if (plan->generation >= check->given_away)
         check->committed_step = MAX(check->committed_step, record->step);
-    struct sim_node *root = &sim->nodes[sim_node_index(sim, plan->workers[0].node)];
+    struct sim_node *root = &sim->nodes[sim_node_index(sim, plan->layout.workers[0].node)];
     if (is_on_one_node(plan) && !sim->store->down &&
         sim_reachable(sim, root->index, SIM_STORE_PLACE))
         note_company(sim, root);
@@ -294,7 +294,7 @@ void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const st
 {
     struct sim_check *check = sim->check;
     unsigned place = worker->generation % ARRAY_COUNT(check->announced);
-    if (!worker->engine || !next->planned || worker->phase != WORKER_RUNNING)
+    if (!worker->engine || !next->change.planned || worker->phase != WORKER_RUNNING)
         return;
     check->doubled = check->doubled && keeps_double(sim, next); /* absent workers leave */
     if (check->announced[place].generation != worker->generation ||
@@ -319,17 +319,17 @@ void sim_check_missed(struct sim *sim, uint64_t step)
 static void check_lost(struct sim *sim, const struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    uint64_t nodes = 0, generation = strtoull(plan->restore_sha256, NULL, 16);
-    bool all = plan->restore_sha256[0] != '\0';
-    for (unsigned i = 0; i < plan->store_count; i++)
-        nodes |= (uint64_t)1 << sim_node_index(sim, plan->stores[i].node);
+    uint64_t nodes = 0, generation = strtoull(plan->start.restore_sha256, NULL, 16);
+    bool all = plan->start.restore_sha256[0] != '\0';
+    for (unsigned i = 0; i < plan->checkpoints.store_count; i++)
+        nodes |= (uint64_t)1 << sim_node_index(sim, plan->checkpoints.stores[i].node);
     for (unsigned unit = 0; all && unit < SIM_UNITS; unit++)
-        all = !plan_keeps(plan, worker->rank, unit) ||
-              sim_folders_find(sim, nodes, plan->resume_step, generation, unit);
+        all = !plan_layout_keeps(&plan->layout, worker->rank, unit) ||
+              sim_folders_find(sim, nodes, plan->start.resume_step, generation, unit);
     if (all)
         sim_fail(sim,
                  "%s says that the checkpoint of step %llu is lost, but nodes of its plan have it",
-                 sim_worker_name(worker), (unsigned long long)plan->resume_step);
+                 sim_worker_name(worker), (unsigned long long)plan->start.resume_step);
 }
 
 /* Nodes that may have a part of the checkpoint do not answer. */
@@ -357,10 +357,10 @@ void sim_check_report(struct sim *sim, const struct sim_worker *worker,
     uint64_t step = worker->state.applied_step;
     if (report->cause == CAUSE_CHECKPOINT_LOST) {
         check_lost(sim, worker);
-        sim_check_missed(sim, worker->plan->resume_step);
+        sim_check_missed(sim, worker->plan->start.resume_step);
     }
     if (report->cause == CAUSE_CHECKPOINT_AWAY)
-        note_unread(sim, worker->plan->resume_step);
+        note_unread(sim, worker->plan->start.resume_step);
     for (unsigned unit = 0; step > 0 && unit < SIM_UNITS; unit++)
         if (ledger->kept[unit] == step && !worker->state.units[unit].held)
             sim_fail(sim, "%s gave unit %u of step %llu away before its new owner had committed",
@@ -388,10 +388,10 @@ static void check_same_step(struct sim *sim, const struct sim_worker *worker)
     if (begun->generation != generation)
         *begun = (struct sim_witness){.generation = generation, .step = step};
     const struct plan *plan = worker->plan;
-    if (plan->planned ? step < plan->resume_step : step != plan->resume_step)
+    if (plan->change.planned ? step < plan->start.resume_step : step != plan->start.resume_step)
         sim_fail(sim, "%s begins generation %llu at step %llu, but its plan says %llu",
                  sim_worker_name(worker), (unsigned long long)generation, (unsigned long long)step,
-                 (unsigned long long)plan->resume_step);
+                 (unsigned long long)plan->start.resume_step);
     if (begun->step != step)
         sim_fail(sim, "%s begins generation %llu at step %llu, others at step %llu",
                  sim_worker_name(worker), (unsigned long long)generation, (unsigned long long)step,
@@ -401,10 +401,10 @@ static void check_same_step(struct sim *sim, const struct sim_worker *worker)
 void sim_check_begin(struct sim *sim, const struct sim_worker *worker)
 {
     check_same_step(sim, worker);
-    if (worker->plan->source == PLAN_SOURCE_CHECKPOINT)
-        sim->check->unread_ns[MIN(worker->plan->resume_step, (uint64_t)SIM_STEPS_MAX)] = 0;
+    if (worker->plan->start.source == PLAN_SOURCE_CHECKPOINT)
+        sim->check->unread_ns[MIN(worker->plan->start.resume_step, (uint64_t)SIM_STEPS_MAX)] = 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
-        if (!plan_keeps(worker->plan, worker->rank, unit))
+        if (!plan_layout_keeps(&worker->plan->layout, worker->rank, unit))
             continue;
         const struct sim_unit *held = &worker->state.units[unit];
         uint64_t step = worker->state.applied_step;

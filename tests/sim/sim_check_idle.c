@@ -74,9 +74,10 @@ static bool stands_idle(const struct sim *sim)
                 sim_frozen_layers(sim, sim->check->committed_step), slots, count, units, &input);
     input.devices_max = sim->faults->devices ? sim->faults->devices : sim->spec.elastic.devices_max;
     input.stages_wanted = sim->stages;
-    if (planner_run(&input, best, NULL, NULL, NULL) || planner_predict(&input, plan, &now_seconds))
+    if (planner_run(&input, &best->layout, NULL, NULL, NULL) ||
+        planner_predict(&input, &plan->layout, &now_seconds))
         return false;
-    return best->predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
+    return best->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
 }
 
 void sim_check_idle(struct sim *sim)

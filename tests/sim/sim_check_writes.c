@@ -113,7 +113,7 @@ static bool is_clearly_there(const struct sim *sim, const struct sim_worker *wor
  * checkpoint counts, not the state that was made of it. */
 static bool has_only_read(const struct sim_worker *worker)
 {
-    return worker->plan && worker->plan->source != PLAN_SOURCE_MEMORY && !worker->engine;
+    return worker->plan && worker->plan->start.source != PLAN_SOURCE_MEMORY && !worker->engine;
 }
 
 static bool lives(const struct sim *sim, unsigned unit, uint64_t step)
@@ -160,8 +160,9 @@ static void check_shadowed(struct sim *sim, const struct plan *plan)
             "generation %llu goes back from step %llu to %llu although generation %llu had all "
             "units on two nodes and at most node %s was disturbed: %s",
             (unsigned long long)plan->generation, (unsigned long long)check->committed_step,
-            (unsigned long long)plan->resume_step, (unsigned long long)check->committing_generation,
-            troubled ? troubled->name : "none", plan->reason_text);
+            (unsigned long long)plan->start.resume_step,
+            (unsigned long long)check->committing_generation, troubled ? troubled->name : "none",
+            plan->change.text);
 }
 
 static void check_fallback(struct sim *sim, const struct plan *plan, bool excused)
@@ -171,14 +172,16 @@ static void check_fallback(struct sim *sim, const struct plan *plan, bool excuse
         sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan) || excused)
         return;
     check_shadowed(sim, plan);
-    for (uint64_t step = committed; step > plan->resume_step && step + 1 >= committed; step--) {
+    for (uint64_t step = committed; step > plan->start.resume_step && step + 1 >= committed;
+         step--) {
         bool all = true;
         for (unsigned unit = 0; unit < SIM_UNITS; unit++)
             all = all && lives(sim, unit, step);
         if (all)
             sim_fail(sim, "generation %llu goes back to step %llu although step %llu lives: %s",
-                     (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
-                     (unsigned long long)step, plan->reason_text);
+                     (unsigned long long)plan->generation,
+                     (unsigned long long)plan->start.resume_step, (unsigned long long)step,
+                     plan->change.text);
     }
 }
 
@@ -186,9 +189,9 @@ static void check_fallback(struct sim *sim, const struct plan *plan, bool excuse
 static void check_ordered_commit(struct sim *sim, const struct plan *plan)
 {
     struct sim_record record;
-    if (!plan->has_commit)
+    if (!plan->start.has_commit)
         return;
-    sim_record_from(&plan->commit, &record);
+    sim_record_from(&plan->start.commit, &record);
     if (sim_record_digest(&record) != sim->check->record_digests[record.step])
         sim_fail(sim, "generation %llu lets step %llu stand with other values than it has",
                  (unsigned long long)plan->generation, (unsigned long long)record.step);
@@ -204,36 +207,36 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     sim_bits_planned(sim, plan);
     if (sim->unjudged) /* nothing in the cluster holds the right values any more */
         return;
-    if (!plan->planned)
+    if (!plan->change.planned)
         check->given_away = plan->generation;
-    if (plan->worker_count == 0) /* all workers leave, with a checkpoint */
+    if (plan->layout.worker_count == 0) /* all workers leave, with a checkpoint */
         check->doubled = false;
-    if (plan->source == PLAN_SOURCE_MEMORY) {
+    if (plan->start.source == PLAN_SOURCE_MEMORY) {
         check->memory_plans++;
         check_ordered_commit(sim, plan);
-        if (plan->worker_count == 0 || plan->planned ||
-            plan->resume_step + 1 >= check->committed_step)
+        if (plan->layout.worker_count == 0 || plan->change.planned ||
+            plan->start.resume_step + 1 >= check->committed_step)
             return;
-        if (plan->resume_step < readable)
+        if (plan->start.resume_step < readable)
             sim_fail(sim, "generation %llu goes on from step %llu, but that of %llu is on disk",
-                     (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
-                     (unsigned long long)readable);
+                     (unsigned long long)plan->generation,
+                     (unsigned long long)plan->start.resume_step, (unsigned long long)readable);
         check_fallback(sim, plan, excused); /* all kept from earlier generations */
-        check->committed_step = plan->resume_step;
+        check->committed_step = plan->start.resume_step;
         return;
     }
     check->disk_plans++;
     /* A lost checkpoint may be tried first: its readers find the loss. */
-    if (plan->resume_step < readable ||
-        (plan->resume_step > 0 && !is_recorded(sim, plan->resume_step)))
+    if (plan->start.resume_step < readable ||
+        (plan->start.resume_step > 0 && !is_recorded(sim, plan->start.resume_step)))
         sim_fail(sim, "generation %llu starts from step %llu, but a checkpoint of %llu is recorded",
-                 (unsigned long long)plan->generation, (unsigned long long)plan->resume_step,
+                 (unsigned long long)plan->generation, (unsigned long long)plan->start.resume_step,
                  (unsigned long long)readable);
-    if (plan->reason == PLAN_REASON_FAILURE)
+    if (plan->change.reason == PLAN_REASON_FAILURE)
         check_fallback(sim, plan, excused);
-    for (uint64_t step = plan->resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
+    for (uint64_t step = plan->start.resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
         check->passed_ns[step] = sim->now_ns;
-    check->committed_step = plan->resume_step;
+    check->committed_step = plan->start.resume_step;
     check->doubled = false;
 }
 
@@ -265,7 +268,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     if (!plan)
         return;
     sim_trace(sim, "GENERATION %llu%s: %s", (unsigned long long)plan->generation,
-              plan->planned ? " (planned)" : "", plan->reason_text);
+              plan->change.planned ? " (planned)" : "", plan->change.text);
     if (plan->generation <= check->generation)
         sim_fail(sim, "generation %llu is written after %llu", (unsigned long long)plan->generation,
                  (unsigned long long)check->generation);

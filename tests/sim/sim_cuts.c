@@ -208,16 +208,16 @@ static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
 bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)
 {
     char first[NAME_SIZE], second[NAME_SIZE];
-    return sscanf(plan->reason_text, "%63s and %63[^ ] do not reach each other", first, second) ==
+    return sscanf(plan->change.text, "%63s and %63[^ ] do not reach each other", first, second) ==
                2 &&
-           strstr(plan->reason_text, ": without") &&
+           strstr(plan->change.text, ": without") &&
            was_waited_for(sim, sim_node_index(sim, first), sim_node_index(sim, second));
 }
 
 void sim_check_left_out(struct sim *sim, const struct plan *plan)
 {
     char first[NAME_SIZE], second[NAME_SIZE];
-    if (sscanf(plan->reason_text, "%63s and %63[^ ] do not reach each other", first, second) != 2)
+    if (sscanf(plan->change.text, "%63s and %63[^ ] do not reach each other", first, second) != 2)
         return;
     unsigned a = sim_node_index(sim, first), b = sim_node_index(sim, second);
     if (!sim->network->ever_cut[a][b])

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "elastic/plan/commit_tree.h"
 #include "elastic/step/dispute_verdict.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
@@ -15,7 +16,7 @@
 void dispute_compare(struct sim_worker *worker, bool all)
 {
     const struct plan *plan = worker->plan;
-    bool compares = plan->replica_count > 1 || plan->shadow_count > 0;
+    bool compares = plan->layout.replica_count > 1 || plan->layout.shadow_count > 0;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         bool in_turn = all || unit == worker->state.applied_step % SIM_UNITS;
         worker->digests.known[unit] = compares && in_turn && worker->keeps[unit];
@@ -85,7 +86,7 @@ static void judge(struct sim_worker *root)
         if (sim->workers[i]->generation == root->generation && sim->workers[i]->engine &&
             sim->workers[i]->disputed != SIM_DISPUTE_NOTHING)
             count += list_claims(sim->workers[i], root->disputed, claims + count);
-    if (dispute_verdict_judge(claims, count, root->plan->worker_count, verdict) < 0)
+    if (dispute_verdict_judge(claims, count, root->plan->layout.worker_count, verdict) < 0)
         abort();
     root->verdict = (struct sim_verdict){.settled = verdict->settled};
     for (unsigned i = 0; i < verdict->accused_count; i++)
@@ -98,7 +99,7 @@ bool dispute_at_claims(struct sim_worker *worker)
 {
     struct sim_round *round = &worker->round;
     struct sim_payload payload = {.step = round->sum.step};
-    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
     bool broken;
     for (; round->next_child < count; round->next_child++)
         if (!session_take(worker, first + round->next_child, SIM_CLAIMS, payload.step, &payload,
@@ -107,7 +108,7 @@ bool dispute_at_claims(struct sim_worker *worker)
     if (worker->rank == 0)
         judge(worker);
     else
-        sim_mesh_send(worker->mesh, plan_tree_parent(worker->rank), SIM_CLAIMS, 0, &payload);
+        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank), SIM_CLAIMS, 0, &payload);
     worker_go(worker, POINT_VERDICT);
     return true;
 }
@@ -133,14 +134,14 @@ static void leave_service(struct sim_worker *worker)
 bool dispute_at_verdict(struct sim_worker *worker)
 {
     struct sim_payload payload = {.step = worker->round.sum.step};
-    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
     bool broken;
     if (worker->mesh->state == SIM_MESH_FAILED) {
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
     if (worker->rank > 0) {
-        if (!session_take(worker, plan_tree_parent(worker->rank), SIM_VERDICT, payload.step,
+        if (!session_take(worker, commit_tree_parent(worker->rank), SIM_VERDICT, payload.step,
                           &payload, &broken))
             return broken && worker->alive;
         worker->verdict = payload.verdict;

@@ -110,7 +110,8 @@ static void take_away(void *context)
 void sim_faults_planned(struct sim *sim, const struct plan *plan)
 {
     struct sim_fault *fault = sim->faults->ambush;
-    if (!fault || !plan->planned || plan_find_node(plan, sim_node_name(sim, fault->node)) < 0)
+    if (!fault || !plan->change.planned ||
+        plan_layout_find_node(&plan->layout, sim_node_name(sim, fault->node)) < 0)
         return;
     sim->faults->ambush = NULL;
     sim_post(sim, sim->now_ns, NULL, take_away, fault);

@@ -99,7 +99,7 @@ bool sim_input_is_lacking(const struct sim_worker *worker)
 {
     const struct sim_input *input = worker->sim->input;
     return input && input->lacks && (input->nodes >> worker->node & 1) != 0 &&
-           worker->plan->source == PLAN_SOURCE_FRESH;
+           worker->plan->start.source == PLAN_SOURCE_FRESH;
 }
 
 void sim_input_refused(const struct sim_worker *worker)
@@ -119,7 +119,7 @@ static bool serves(const struct sim *sim, unsigned node)
 
 void sim_input_given_up(struct sim *sim, const struct plan *plan)
 {
-    if (!sim->input || plan->worker_count > 0 || plan->reason != PLAN_REASON_REFUSED)
+    if (!sim->input || plan->layout.worker_count > 0 || plan->change.reason != PLAN_REASON_REFUSED)
         return;
     sim->input->ended = true;
     for (unsigned i = 0; i < sim->node_count; i++)

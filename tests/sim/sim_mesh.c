@@ -494,21 +494,21 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *pla
     struct sim *sim = worker->sim;
     struct sim_mesh *mesh = sim_allocate(1, sizeof(*mesh));
     AUTO_FREE unsigned *ranks =
-        sim_allocate(plan->worker_count + plan->donor_count + 1, sizeof(*ranks));
+        sim_allocate(plan->layout.worker_count + plan->layout.donor_count + 1, sizeof(*ranks));
     mesh->sim = sim;
     mesh->worker = worker;
     mesh->generation = plan->generation;
-    memcpy(mesh->key, plan->key, sizeof(mesh->key));
+    memcpy(mesh->key, plan->links.key, sizeof(mesh->key));
     mesh->rank = rank;
     mesh->peer_count = plan_peers(plan, rank, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
-    mesh->patient = plan->patient;
+    mesh->patient = plan->links.patient;
     mesh->deadline_ns = sim->now_ns + OPEN_NS;
-    bool newcomer =
-        plan->planned && plan->workers[rank].instance == 0 && sim->bug != BUG_HASTY_NEWCOMER;
+    bool newcomer = plan->change.planned && plan->layout.workers[rank].instance == 0 &&
+                    sim->bug != BUG_HASTY_NEWCOMER;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
-        const struct plan_worker *at = &plan->workers[ranks[i]];
+        const struct plan_worker *at = &plan->layout.workers[ranks[i]];
         mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
                                            .node = sim_node_index(sim, at->node),
                                            .slot = at->slot,

@@ -12,7 +12,7 @@
 static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
 {
     const struct sim *sim = worker->sim;
-    const struct sim_checkpoint *there = sim_disk_open(sim, worker->plan->restore_path);
+    const struct sim_checkpoint *there = sim_disk_open(sim, worker->plan->start.restore_path);
     if (!there)
         return -ENOENT;
     *ret_checkpoint = sim->bug == BUG_OTHER_CHECKPOINT ? sim->disk->checkpoints[0] : *there;
@@ -22,7 +22,7 @@ static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *r
 static void note_unreached(struct sim_worker *worker, const char *node)
 {
     struct mesh_unreached *unreached = &worker->unreached;
-    int rank = plan_find_node(worker->plan, node);
+    int rank = plan_layout_find_node(&worker->plan->layout, node);
     if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
         unreached->ranks[unreached->count++] = (unsigned)rank;
 }
@@ -39,25 +39,25 @@ static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_che
 {
     const struct sim *sim = worker->sim;
     const struct plan *plan = worker->plan;
-    uint64_t nodes = 0, generation = strtoull(plan->restore_sha256, NULL, 16);
+    uint64_t nodes = 0, generation = strtoull(plan->start.restore_sha256, NULL, 16);
     bool all_answer = true;
-    for (unsigned i = 0; i < plan->store_count; i++) {
-        unsigned node = sim_node_index(sim, plan->stores[i].node);
+    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
+        unsigned node = sim_node_index(sim, plan->checkpoints.stores[i].node);
         bool answers = sim_serves(sim, node, worker->node);
         all_answer = all_answer && answers;
         if (is_silent(sim, node, worker->node))
-            note_unreached(worker, plan->stores[i].node);
+            note_unreached(worker, plan->checkpoints.stores[i].node);
         nodes |= answers ? (uint64_t)1 << node : 0;
     }
     if (sim->bug == BUG_AWAY_AS_LOST && !all_answer)
         return -ENOENT;
-    ret_checkpoint->step = plan->resume_step;
+    ret_checkpoint->step = plan->start.resume_step;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         const struct sim_unit *found =
-            sim_folders_find(sim, nodes, plan->resume_step, generation, unit);
+            sim_folders_find(sim, nodes, plan->start.resume_step, generation, unit);
         if (found)
             ret_checkpoint->units[unit] = *found;
-        else if (plan_keeps(plan, worker->rank, unit))
+        else if (plan_layout_keeps(&plan->layout, worker->rank, unit))
             return all_answer ? -ENOENT : -EHOSTUNREACH;
     }
     return 0;
@@ -81,9 +81,9 @@ int sim_restore(struct sim_worker *worker)
     int status = 0;
     sim_state_drop(state, NULL); /* it could not have both in its memory */
     sim_check_forget(worker);
-    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+    if (plan->start.source != PLAN_SOURCE_CHECKPOINT)
         initialize(&checkpoint);
-    else if (plan->restore_sha256[0] != '\0')
+    else if (plan->start.restore_sha256[0] != '\0')
         status = read_copies(worker, &checkpoint);
     else
         status = read_shared(worker, &checkpoint);
@@ -93,7 +93,7 @@ int sim_restore(struct sim_worker *worker)
     state->committed.step = 0;
     state->holds = false;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        if (plan_keeps(plan, worker->rank, unit))
+        if (plan_layout_keeps(&plan->layout, worker->rank, unit))
             state->units[unit] = checkpoint.units[unit];
     return 0;
 }

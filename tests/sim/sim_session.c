@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/timeouts.h"
+#include "elastic/plan/commit_tree.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_store.h"
@@ -18,12 +19,12 @@
 
 static unsigned stage_of(const struct sim_worker *worker)
 {
-    return worker->rank % worker->plan->stage_count;
+    return worker->rank % worker->plan->layout.stage_count;
 }
 
 static bool is_last_stage(const struct sim_worker *worker)
 {
-    return stage_of(worker) + 1 == worker->plan->stage_count;
+    return stage_of(worker) + 1 == worker->plan->layout.stage_count;
 }
 
 static uint64_t next_step(const struct sim_worker *worker)
@@ -64,7 +65,8 @@ void session_begin(struct sim_worker *worker)
 static void compute(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    const unsigned *first_lane = &plan->replica_first_lane[worker->rank / plan->stage_count];
+    const unsigned *first_lane =
+        &plan->layout.replica_first_lane[worker->rank / plan->layout.stage_count];
     const struct sim *sim = worker->sim;
     uint64_t share_ns = sim->costs.lane_ns * (first_lane[1] - first_lane[0]) * worker->unit_count;
     if (sim->spec.elastic.evict_stragglers.factor > 0)
@@ -83,7 +85,7 @@ static bool at_step(struct sim_worker *worker)
         return false;
     }
     if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending &&
-        worker->pending->worker_count > 0) {
+        worker->pending->layout.worker_count > 0) {
         worker_switch(worker);
         return worker->alive;
     }
@@ -122,8 +124,8 @@ static void send_to_replicas(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     const struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
-    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
-        unsigned rank = plan_rank(plan, replica, stage_of(worker));
+    for (unsigned replica = 0; replica < plan->layout.replica_count; replica++) {
+        unsigned rank = plan_layout_rank(&plan->layout, replica, stage_of(worker));
         if (rank != worker->rank)
             sim_mesh_send(worker->mesh, rank, SIM_REDUCE, 0, &payload);
     }
@@ -135,8 +137,8 @@ static void feed_shadow(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     const struct sim_payload payload = {.step = next_step(worker), .digest = worker->act_digest};
-    int keeper = plan_shadow_of(plan, stage_of(worker));
-    if (keeper >= 0 && worker->rank < plan->stage_count)
+    int keeper = plan_layout_shadow_of(&plan->layout, stage_of(worker));
+    if (keeper >= 0 && worker->rank < plan->layout.stage_count)
         sim_mesh_send(worker->mesh, (unsigned)keeper, SIM_SHADOW, stage_of(worker), &payload);
 }
 
@@ -146,8 +148,8 @@ static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t dige
 {
     const struct plan *plan = worker->plan;
     uint64_t step = next_step(worker);
-    for (unsigned unit = plan->stage_first_unit[stage]; unit < plan->stage_first_unit[stage + 1];
-         unit++) {
+    for (unsigned unit = plan->layout.stage_first_unit[stage];
+         unit < plan->layout.stage_first_unit[stage + 1]; unit++) {
         bool flipped = sim_bits_flips_gradient(worker, unit);
         worker->state.hold.squares[unit] = sim_square(unit, step, flipped ? ~digest : digest);
         worker->gradients_step[unit] = flipped ? 0 : step;
@@ -160,11 +162,11 @@ static void hold(struct sim_worker *worker)
     const struct plan *plan = worker->plan;
     struct sim_state *state = &worker->state;
     uint64_t step = next_step(worker);
-    unsigned replica = worker->rank / plan->stage_count;
+    unsigned replica = worker->rank / plan->layout.stage_count;
     sim_record_init(&state->hold, step);
     add_squares(worker, stage_of(worker), worker->act_digest);
-    for (unsigned lane = plan->replica_first_lane[replica];
-         is_last_stage(worker) && lane < plan->replica_first_lane[replica + 1]; lane++)
+    for (unsigned lane = plan->layout.replica_first_lane[replica];
+         is_last_stage(worker) && lane < plan->layout.replica_first_lane[replica + 1]; lane++)
         state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
 }
 
@@ -179,7 +181,7 @@ static bool at_backward(struct sim_worker *worker)
     if (stage_of(worker) > 0)
         sim_mesh_send(worker->mesh, worker->rank - 1, SIM_GRADIENT, 0, &payload);
     send_to_replicas(worker);
-    if (worker->plan->replica_count == 1) /* final already */
+    if (worker->plan->layout.replica_count == 1) /* final already */
         feed_shadow(worker);
     if (worker->sim->bug == BUG_HOLD_BEFORE_REDUCE) {
         hold(worker);
@@ -239,7 +241,7 @@ static void add_gradients(struct sim_worker *worker, unsigned rank, uint64_t dig
                  "parameters",
                  (unsigned long long)next_step(worker), rank, worker->rank,
                  (unsigned long long)worker->generation);
-    if (rank < worker->plan->stage_count) /* the first */
+    if (rank < worker->plan->layout.stage_count) /* the first */
         worker->sum_digest = digest;
     else if (digest != worker->sum_digest)
         worker->sum_digest = sim_mix(worker->sum_digest, digest);
@@ -252,8 +254,8 @@ static bool at_reduce(struct sim_worker *worker)
     struct sim_round *round = &worker->round;
     struct sim_payload payload;
     bool broken;
-    for (; round->next_child < plan->replica_count; round->next_child++) {
-        unsigned rank = plan_rank(plan, round->next_child, stage_of(worker));
+    for (; round->next_child < plan->layout.replica_count; round->next_child++) {
+        unsigned rank = plan_layout_rank(&plan->layout, round->next_child, stage_of(worker));
         payload.digest = worker->act_digest;
         if (rank != worker->rank &&
             !session_take(worker, rank, SIM_REDUCE, next_step(worker), &payload, &broken))
@@ -261,7 +263,7 @@ static bool at_reduce(struct sim_worker *worker)
         add_gradients(worker, rank, payload.digest);
     }
     worker->act_digest = worker->sum_digest;
-    if (plan->replica_count > 1)
+    if (plan->layout.replica_count > 1)
         feed_shadow(worker);
     hold(worker);
     worker->next_shadow = 0;
@@ -275,12 +277,12 @@ static bool at_shadow(struct sim_worker *worker)
     const struct plan *plan = worker->plan;
     struct sim_payload payload;
     bool broken;
-    for (; worker->next_shadow < plan->shadow_count; worker->next_shadow++) {
-        const struct plan_shadow *shadow = &plan->shadows[worker->next_shadow];
+    for (; worker->next_shadow < plan->layout.shadow_count; worker->next_shadow++) {
+        const struct plan_shadow *shadow = &plan->layout.shadows[worker->next_shadow];
         if (shadow->rank != worker->rank || worker->sim->bug == BUG_HOLD_BEFORE_SHADOW)
             continue;
-        if (!take_one(worker, plan_rank(plan, 0, shadow->stage), SIM_SHADOW, next_step(worker),
-                      shadow->stage, &payload, &broken))
+        if (!take_one(worker, plan_layout_rank(&plan->layout, 0, shadow->stage), SIM_SHADOW,
+                      next_step(worker), shadow->stage, &payload, &broken))
             return broken && worker->alive;
         add_squares(worker, shadow->stage, payload.digest);
     }
@@ -312,9 +314,9 @@ static void apply_early(struct sim_worker *worker)
 /* Planted bug: the record can be complete without this worker's part. */
 static bool adds_nothing(const struct sim_worker *worker, unsigned child)
 {
-    unsigned stage = child % worker->plan->stage_count;
-    unsigned unit = worker->plan->stage_first_unit[stage];
-    return stage + 1 < worker->plan->stage_count &&
+    unsigned stage = child % worker->plan->layout.stage_count;
+    unsigned unit = worker->plan->layout.stage_first_unit[stage];
+    return stage + 1 < worker->plan->layout.stage_count &&
            step_record_is_known(worker->round.sum.record.squares[unit]);
 }
 
@@ -347,7 +349,7 @@ static void hear_of_checkpoint(struct sim_worker *worker)
 static bool at_gather(struct sim_worker *worker)
 {
     struct sim_round *round = &worker->round;
-    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
     struct sim_payload payload;
     bool broken;
     if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && !round->closing)
@@ -367,7 +369,7 @@ static bool at_gather(struct sim_worker *worker)
         merge_readiness(&round->sum.readiness, &payload.readiness);
     }
     if (worker->rank > 0)
-        sim_mesh_send(worker->mesh, plan_tree_parent(worker->rank),
+        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank),
                       round->closing ? SIM_CLOSING : SIM_HOLD, 0, &round->sum);
     worker_go(worker, POINT_ASK);
     return true;
@@ -381,11 +383,12 @@ static bool is_ready(const struct sim_worker *worker)
     if (readiness->announced_min != next->generation ||
         readiness->announced_max != next->generation)
         return false;
-    if (next->worker_count == 0) /* all write the last checkpoint together */
+    if (next->layout.worker_count == 0) /* all write the last checkpoint together */
         return readiness->lacking == 0;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
         if ((readiness->lacking >> rank & 1) != 0 &&
-            plan_find(next, plan->workers[rank].node, plan->workers[rank].slot) >= 0)
+            plan_layout_find(&next->layout, plan->layout.workers[rank].node,
+                             plan->layout.workers[rank].slot) >= 0)
             return false;
     return true;
 }
@@ -398,7 +401,7 @@ static void decide_commit(struct sim_worker *worker)
         return;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         round->down.durable_step = worker->snapshot.durable_step;
-    bool follows = worker->pending && worker->pending->planned &&
+    bool follows = worker->pending && worker->pending->change.planned &&
                    worker->pending->follows == worker->generation && is_ready(worker);
     round->down.switch_generation = follows ? worker->pending->generation : 0;
     worker->readiness = round->sum.readiness;
@@ -413,7 +416,7 @@ static void decide_commit(struct sim_worker *worker)
 
 static void send_down(struct sim_worker *worker)
 {
-    unsigned first, count = plan_tree_children(worker->plan, worker->rank, &first);
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
     for (unsigned child = first; child < first + count; child++)
         sim_mesh_send(worker->mesh, child, worker->round.closing ? SIM_CLOSED : SIM_COMMIT, 0,
                       &worker->round.down);
@@ -431,11 +434,12 @@ static void settle_in(struct sim_worker *worker)
         for (unsigned unit = 0; unit < SIM_UNITS; unit++)
             worker->keeps[unit] &= unit - worker->first_unit < worker->unit_count;
     sim_state_drop(&worker->state, worker->keeps);
-    for (unsigned donor = plan->worker_count; donor < plan->worker_count + plan->donor_count;
-         donor++) {
+    for (unsigned donor = plan->layout.worker_count;
+         donor < plan->layout.worker_count + plan->layout.donor_count; donor++) {
         bool served = false;
-        for (unsigned m = 0; m < plan->move_count; m++)
-            served |= plan->moves[m].to_rank == worker->rank && plan->moves[m].from_rank == donor;
+        for (unsigned m = 0; m < plan->start.move_count; m++)
+            served |= plan->start.moves[m].to_rank == worker->rank &&
+                      plan->start.moves[m].from_rank == donor;
         const struct sim_payload nothing = {0};
         if (served)
             sim_mesh_send(worker->mesh, donor, SIM_RELEASE, 0, &nothing);
@@ -457,7 +461,7 @@ static bool at_ask(struct sim_worker *worker)
         return false;
     if (worker->rank == 0)
         decide_commit(worker);
-    else if (!session_take(worker, plan_tree_parent(worker->rank),
+    else if (!session_take(worker, commit_tree_parent(worker->rank),
                            round->closing ? SIM_CLOSED : SIM_COMMIT, round->sum.step, &round->down,
                            &broken))
         return broken && worker->alive;
@@ -518,7 +522,7 @@ static void look_after_checkpoint(struct sim_worker *worker)
     const struct sim_payload *down = &worker->round.down;
     hear_of_checkpoint(worker);
     sim_snapshot_abandon(worker, down->failed_step);
-    if (worker->rank == 0 || worker->plan->copies > 1)
+    if (worker->rank == 0 || worker->plan->checkpoints.copies > 1)
         sim_snapshot_commit(worker, down->durable_step);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
@@ -560,7 +564,7 @@ static bool at_announced(struct sim_worker *worker)
         return false;
     if (!is_here)
         worker_broken(worker, -ETIMEDOUT);
-    else if (worker->pending->worker_count > 0)
+    else if (worker->pending->layout.worker_count > 0)
         worker_switch(worker);
     else
         session_finish(worker, WORKER_LEFT);
@@ -651,7 +655,7 @@ static bool at_record(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
     if (worker->rank != 0) {
-        if (worker->plan->copies > 1)
+        if (worker->plan->checkpoints.copies > 1)
             sim_snapshot_commit(worker, step);
         sim_snapshot_poll(worker);
         begin_round(worker, true);

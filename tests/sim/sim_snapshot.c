@@ -88,8 +88,8 @@ static unsigned count_writers(const struct sim_worker *worker, unsigned end)
     const struct plan *plan = worker->plan;
     unsigned count = 0;
     for (unsigned replica = 0; replica < end; replica++)
-        count +=
-            !worker->writers.left_out[plan_rank(plan, replica, worker->rank % plan->stage_count)];
+        count += !worker->writers.left_out[plan_layout_rank(
+            &plan->layout, replica, worker->rank % plan->layout.stage_count)];
     return count;
 }
 
@@ -97,8 +97,8 @@ bool sim_snapshot_begin(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     const struct plan *plan = worker->plan;
-    unsigned replica = count_writers(worker, worker->rank / plan->stage_count);
-    unsigned replica_count = count_writers(worker, plan->replica_count);
+    unsigned replica = count_writers(worker, worker->rank / plan->layout.stage_count);
+    unsigned replica_count = count_writers(worker, plan->layout.replica_count);
     if (snapshot->writing || snapshot->spread)
         return false;
     snapshot->part = (struct sim_part){
@@ -108,7 +108,7 @@ bool sim_snapshot_begin(struct sim_worker *worker)
             snapshot->part.units[unit] = worker->state.units[unit];
     memcpy(snapshot->left_out, worker->writers.left_out, sizeof(snapshot->left_out));
     snapshot->begun_step = worker->state.applied_step;
-    snapshot->world = plan->worker_count;
+    snapshot->world = plan->layout.worker_count;
     snapshot->writing = !snapshot->left_out[worker->rank];
     if (!snapshot->writing) { /* others do */
         snapshot->durable_step = snapshot->begun_step;
@@ -156,7 +156,7 @@ void sim_snapshot_poll(struct sim_worker *worker)
 static void start_spread(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
-    int store = copies_find(worker->plan, sim_node_name(worker->sim, worker->node));
+    int store = copies_find(&worker->plan->checkpoints, sim_node_name(worker->sim, worker->node));
     if (snapshot->kept_step == snapshot->begun_step || snapshot->left_out[worker->rank] ||
         (worker->rank != 0 && copies_keeper(worker->plan, (unsigned)store) != worker->rank))
         return;

@@ -40,7 +40,7 @@ struct sim_spread {
 
 static unsigned node_of(const struct sim_spread *spread, unsigned store)
 {
-    return sim_node_index(spread->worker->sim, spread->plan->stores[store].node);
+    return sim_node_index(spread->worker->sim, spread->plan->checkpoints.stores[store].node);
 }
 
 bool sim_serves(const struct sim *sim, unsigned node, unsigned to)
@@ -63,8 +63,9 @@ static struct sim_folder *look_at_part(const struct sim_spread *spread, unsigned
 static uint64_t ranks_of(const struct sim_spread *spread, unsigned store)
 {
     uint64_t ranks = 0;
-    for (unsigned rank = 0; rank < spread->plan->worker_count; rank++)
-        if (strcmp(spread->plan->workers[rank].node, spread->plan->stores[store].node) == 0)
+    for (unsigned rank = 0; rank < spread->plan->layout.worker_count; rank++)
+        if (strcmp(spread->plan->layout.workers[rank].node,
+                   spread->plan->checkpoints.stores[store].node) == 0)
             ranks |= (uint64_t)1 << rank;
     return ranks;
 }
@@ -180,7 +181,7 @@ static void check_merged(const struct sim_spread *spread)
 {
     struct sim *sim = spread->worker->sim;
     struct sim_checkpoint checkpoint = {.step = spread->step, .made_by = spread->plan->generation};
-    for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < spread->plan->layout.worker_count; rank++) {
         const struct sim_part *part =
             sim_disk_find_part(sim, spread->step, spread->plan->generation, rank);
         for (unsigned unit = 0; part && unit < SIM_UNITS; unit++)
@@ -292,7 +293,7 @@ struct sim_spread *sim_spread_start(struct sim_worker *worker)
     copies_leave_out(spread->plan, worker->snapshot.left_out);
     spread->step = worker->snapshot.begun_step;
     spread->leads = worker->rank == 0;
-    spread->self = (unsigned)copies_find(spread->plan, name);
+    spread->self = (unsigned)copies_find(&spread->plan->checkpoints, name);
     spread->writer_count = copies_writer_count(spread->plan);
     enter(spread, spread->leads ? SPREAD_MERGE : SPREAD_RECEIVE);
     return spread;

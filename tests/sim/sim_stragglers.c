@@ -86,11 +86,12 @@ uint64_t sim_straggler_compute(struct sim_worker *worker)
 {
     struct sim *sim = worker->sim;
     const struct plan *plan = worker->plan;
-    const unsigned *first = &plan->replica_first_lane[worker->rank / plan->stage_count];
+    const unsigned *first =
+        &plan->layout.replica_first_lane[worker->rank / plan->layout.stage_count];
     const struct spell *spell = spell_at(sim, worker->node, worker->slot);
     uint64_t drawn_us =
         sim->compute_us / 2 + sim_random(sim, STREAM_STRAGGLERS, sim->compute_us / 2);
-    worker->computed_ns = drawn_us * 1000 * (first[1] - first[0]) * plan->replica_count /
+    worker->computed_ns = drawn_us * 1000 * (first[1] - first[0]) * plan->layout.replica_count /
                           SIM_LANES * (spell ? spell->slowness : 1);
     return worker->computed_ns;
 }
@@ -122,7 +123,7 @@ void sim_straggler_judge(struct sim_worker *root)
     const struct sim_stragglers *stragglers = root->sim->stragglers;
     if (!root->straggler || !stragglers)
         return;
-    for (unsigned rank = 0; rank < root->plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
         const struct sim_worker *worker = find_rank(root, rank);
         busy_ns[rank] = worker ? worker->computed_ns : 0;
     }
@@ -135,7 +136,8 @@ void sim_straggler_tell(const struct sim_worker *root, struct control_progress *
         return;
     progress->verdict_count = straggler_verdicts(root->straggler, progress->verdicts);
     for (unsigned i = 0; root->sim->bug == BUG_WRONG_STRAGGLER && i < progress->verdict_count; i++)
-        progress->verdicts[i].rank = (progress->verdicts[i].rank + 1) % root->plan->worker_count;
+        progress->verdicts[i].rank =
+            (progress->verdicts[i].rank + 1) % root->plan->layout.worker_count;
 }
 
 /* ---- check the reaction ---- */
@@ -175,10 +177,11 @@ static struct plan *plan_in_force(const struct sim *sim)
 /* Lanes of the slot's worker; 0: it has none. */
 static unsigned lanes_of(const struct plan *plan, const char *node, unsigned slot)
 {
-    int rank = plan_find(plan, node, slot);
-    if (rank < 0 || (unsigned)rank >= plan->worker_count)
+    int rank = plan_layout_find(&plan->layout, node, slot);
+    if (rank < 0 || (unsigned)rank >= plan->layout.worker_count)
         return 0;
-    const unsigned *first = &plan->replica_first_lane[(unsigned)rank / plan->stage_count];
+    const unsigned *first =
+        &plan->layout.replica_first_lane[(unsigned)rank / plan->layout.stage_count];
     return first[1] - first[0];
 }
 
@@ -206,7 +209,7 @@ static void begin_spell(void *context)
     sim_trace(sim, "SLOW  %s/%u computes %u times slower until %.3f", node, spell->slot,
               spell->slowness, (double)spell->end_ns / 1e9);
     spell->at_stake = plan && sim->stragglers->alone && !others_are_slow(spell) &&
-                      plan->stage_count == 1 && plan->replica_count >= 2 &&
+                      plan->layout.stage_count == 1 && plan->layout.replica_count >= 2 &&
                       sim->check->committing_generation == plan->generation &&
                       lanes_of(plan, node, spell->slot) > 0;
     plan_free(plan);
@@ -245,9 +248,9 @@ static void look_after_bound(void *context)
     }
     struct plan *plan = plan_in_force(sim);
     const char *node = sim_node_name(sim, spell->node);
-    if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan && plan->stage_count == 1 &&
-        plan->replica_count >= 2 && sim->check->committed_step < sim->spec.train.steps &&
-        lanes_of(plan, node, spell->slot) * plan->replica_count >= SIM_LANES)
+    if (spell->at_stake && !sim_cuts_pairs_apart(sim) && plan && plan->layout.stage_count == 1 &&
+        plan->layout.replica_count >= 2 && sim->check->committed_step < sim->spec.train.steps &&
+        lanes_of(plan, node, spell->slot) * plan->layout.replica_count >= SIM_LANES)
         sim_fail(sim,
                  "%s/%u has been %u times slower than its peers for %.1f s and still has its "
                  "whole share of the lanes",

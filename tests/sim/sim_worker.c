@@ -29,116 +29,6 @@ struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned 
     return NULL;
 }
 
-/* ---- reports ---- */
-
-static void describe_held(const struct sim_worker *worker, struct worker_report *report)
-{
-    const struct sim_state *state = &worker->state;
-    report->applied_step = state->applied_step;
-    report->frozen_layers = sim_frozen_layers(worker->sim, state->applied_step);
-    report->holds = state->holds;
-    if (state->holds)
-        sim_record_to(&state->hold, &report->record);
-    else if (state->committed.step == state->applied_step && state->applied_step > 0)
-        sim_record_to(&state->committed, &report->record);
-    bool held[SIM_UNITS];
-    sim_state_list_held(state, held);
-    holdings_describe(held, SIM_UNITS, worker->engine ? worker->plan : NULL, worker->rank, report);
-}
-
-static void describe_lost(const struct sim_worker *worker, struct worker_report *report)
-{
-    const struct sim_mesh *mesh = worker->mesh;
-    for (unsigned i = 0; i < mesh->lost_count; i++) {
-        const struct plan_worker *lost = &worker->plan->workers[mesh->lost_ranks[i]];
-        snprintf(report->lost[report->lost_count++], sizeof(report->lost[0]), "%s/%u", lost->node,
-                 lost->slot);
-    }
-}
-
-static void describe_unreached(const struct sim_worker *worker, struct worker_report *report)
-{
-    const struct mesh_unreached *unreached = &worker->unreached;
-    report->unreached_count = MIN(unreached->count, (unsigned)REPORT_UNREACHED_MAX);
-    memcpy(report->unreached, unreached->ranks,
-           report->unreached_count * sizeof(report->unreached[0]));
-}
-
-/* Planted bugs: falsify the worker's report. */
-static void lie(const struct sim_worker *worker, struct worker_report *report)
-{
-    if (worker->sim->bug == BUG_UNTOLD_SHADOW)
-        report->extra_count = 0;
-    if (worker->sim->bug == BUG_UNTOLD_CUT)
-        report->unreached_count = 0;
-    for (unsigned i = 0; worker->sim->bug == BUG_WRONG_CUT && i < report->unreached_count; i++)
-        report->unreached[i] = (report->unreached[i] + 1) % worker->plan->worker_count;
-    if (!report->holds)
-        return;
-    if (worker->sim->bug == BUG_IGNORED_HOLD) {
-        report->holds = false;
-        report->record.step = 0;
-    } else if (worker->sim->bug == BUG_MOVE_OF_OTHER_STEP) {
-        report->holds = false;
-        report->applied_step++;
-        report->record.step = 0;
-    }
-}
-
-static void describe(const struct sim_worker *worker, enum worker_phase phase,
-                     struct worker_report *ret_report)
-{
-    *ret_report = (struct worker_report){
-        .slot = worker->slot,
-        .instance = worker->instance,
-        .phase = phase,
-        .generation = phase == WORKER_PREPARED ? MAX(worker->generation, worker->prepared)
-                                               : worker->generation,
-    };
-    ret_report->cause = worker->cause;
-    if (worker->cause == CAUSE_STARTS)
-        snprintf(ret_report->text, sizeof(ret_report->text), "opens its device: %llu",
-                 (unsigned long long)worker->sim->now_ns);
-    ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
-    describe_held(worker, ret_report);
-    if (phase == WORKER_STUCK)
-        describe_unreached(worker, ret_report);
-    if (phase == WORKER_STUCK && worker->mesh)
-        describe_lost(worker, ret_report);
-    sim_check_report(worker->sim, worker, ret_report);
-    lie(worker, ret_report);
-}
-
-static void keep_checkpoint(struct sim_worker *worker, const struct control_checkpoint *checkpoint)
-{
-    control_checkpoint_done(&worker->kept_checkpoint);
-    int status = control_checkpoint_copy(checkpoint, &worker->kept_checkpoint);
-    assert(status == 0);
-}
-
-void worker_say(struct sim_worker *worker, const struct control_message *message)
-{
-    if (message->type == CONTROL_STATUS)
-        *worker->kept_status = message->status;
-    else if (message->type == CONTROL_CHECKPOINT)
-        keep_checkpoint(worker, &message->checkpoint);
-    if (worker->process && worker->accepted)
-        sim_process_hear(worker->process, message);
-}
-
-void worker_report(struct sim_worker *worker, enum worker_phase phase)
-{
-    AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
-    message->type = CONTROL_STATUS;
-    describe(worker, phase, &message->status);
-    worker->phase = phase;
-    sim_trace(worker->sim, "  %s says %s of %llu, applied %llu%s", worker->name,
-              worker_phase_word(phase), (unsigned long long)message->status.generation,
-              (unsigned long long)message->status.applied_step,
-              message->status.holds ? " and holds" : "");
-    worker_say(worker, message);
-}
-
 void sim_worker_accept(struct sim_worker *worker, struct worker_process *process)
 {
     AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
@@ -174,8 +64,8 @@ static void break_off(struct sim_worker *worker)
 static void announce(struct sim_worker *worker, uint64_t generation)
 {
     worker->announced = generation;
-    bool newcomer =
-        worker->plan && worker->plan->planned && worker->plan->workers[worker->rank].instance == 0;
+    bool newcomer = worker->plan && worker->plan->change.planned &&
+                    worker->plan->layout.workers[worker->rank].instance == 0;
     if (newcomer && worker->mesh && worker->mesh->state == SIM_MESH_OPENING)
         sim_mesh_fail(worker->mesh, -ECANCELED);
 }
@@ -193,7 +83,7 @@ static void observe(struct sim_worker *worker, const struct sim_order *order)
     } else if (order->type == CONTROL_SWITCH) {
         if (order->plan->generation <= worker->generation)
             return;
-        if (order->plan->planned && !order->plan->breaks_off)
+        if (order->plan->change.planned && !order->plan->change.breaks_off)
             announce(worker, order->plan->generation);
         else
             break_off(worker);
@@ -246,7 +136,8 @@ static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
     const struct plan *pending = worker->pending;
     if (!pending)
         return true;
-    bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->planned && !plan->breaks_off &&
+    bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->change.planned &&
+                          !plan->change.breaks_off &&
                           pending->generation == worker->round.down.switch_generation;
     return plan->generation > pending->generation && !comes_too_late;
 }
@@ -255,9 +146,9 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
 {
     switch (order->type) {
     case CONTROL_PREPARE:
-        if (order->plan->links != worker->links)
+        if (order->plan->links.protocol != worker->links)
             sim_fail(worker->sim, "%s speaks link protocol %u and is to join a plan of %u",
-                     worker->name, worker->links, order->plan->links);
+                     worker->name, worker->links, order->plan->links.protocol);
         if (order->plan->generation > worker->generation &&
             (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED)) {
             worker->prepared = order->plan->generation;
@@ -265,7 +156,7 @@ static void handle(struct sim_worker *worker, struct sim_order *order)
         }
         break;
     case CONTROL_SWITCH:
-        if (!(order->plan->planned && worker->phase == WORKER_STUCK) &&
+        if (!(order->plan->change.planned && worker->phase == WORKER_STUCK) &&
             order->plan->generation > worker->generation && takes_over(worker, order->plan)) {
             plan_free(worker->pending);
             worker->pending = order->plan;
@@ -372,7 +263,7 @@ void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns)
 static void go_stuck(struct sim_worker *worker)
 {
     worker_report(worker, WORKER_STUCK);
-    if (!worker->pending || !worker->pending->planned)
+    if (!worker->pending || !worker->pending->change.planned)
         return;
     plan_free(worker->pending); /* its switch will not come */
     worker->pending = NULL;
@@ -399,10 +290,11 @@ static void settle(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     struct sim_state *state = &worker->state;
-    bool stands = plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1;
+    bool stands = plan->start.has_commit && state->holds &&
+                  plan->start.commit.step == state->applied_step + 1;
     if (stands) {
         struct sim_record record;
-        sim_record_from(&plan->commit, &record);
+        sim_record_from(&plan->start.commit, &record);
         session_apply(worker, &record);
         sim_state_drop(state, worker->keeps);
     }
@@ -414,10 +306,10 @@ static bool fits(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     bool held[SIM_UNITS];
-    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned &&
+    bool another_step = plan->start.source == PLAN_SOURCE_MEMORY && !plan->change.planned &&
                         !sim_state_empty(&worker->state) &&
-                        worker->state.applied_step != plan->resume_step;
-    if (another_step && plan->workers[worker->rank].instance != 0)
+                        worker->state.applied_step != plan->start.resume_step;
+    if (another_step && plan->layout.workers[worker->rank].instance != 0)
         return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
     if (another_step) {
         sim_state_drop(&worker->state, NULL); /* the state is no longer needed */
@@ -430,15 +322,16 @@ static bool fits(struct sim_worker *worker)
 static void find_kept(const struct plan *plan, unsigned rank, bool ret_kept[SIM_UNITS])
 {
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        ret_kept[unit] = plan_keeps(plan, rank, unit);
+        ret_kept[unit] = plan_layout_keeps(&plan->layout, rank, unit);
 }
 
 static void open_links(struct sim_worker *worker)
 {
     worker->cancelled = false;
     worker_messages(worker);
-    bool newcomer = worker->plan->planned && worker->plan->workers[worker->rank].instance == 0;
-    if (worker->stopping || (worker->pending && (newcomer || !worker->pending->planned))) {
+    bool newcomer =
+        worker->plan->change.planned && worker->plan->layout.workers[worker->rank].instance == 0;
+    if (worker->stopping || (worker->pending && (newcomer || !worker->pending->change.planned))) {
         worker_broken(worker, -ECANCELED);
         return;
     }
@@ -450,9 +343,9 @@ static void open_links(struct sim_worker *worker)
 static void leave_out(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    bool keeps = !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
-                 !sim_state_empty(&worker->state) &&
-                 worker->state.applied_step == plan->resume_step;
+    bool keeps = !plan->change.planned && plan->layout.worker_count > 0 &&
+                 plan->start.source == PLAN_SOURCE_MEMORY && !sim_state_empty(&worker->state) &&
+                 worker->state.applied_step == plan->start.resume_step;
     if (keeps) {
         worker->cause = CAUSE_LEFT_OUT;
         worker_go(worker, POINT_WAIT);
@@ -471,7 +364,8 @@ void worker_switch(struct sim_worker *worker)
     const struct plan *plan = worker->plan = worker->pending;
     worker->pending = NULL;
     worker->generation = plan->generation;
-    int rank = plan_find(plan, sim_node_name(worker->sim, worker->node), worker->slot);
+    int rank =
+        plan_layout_find(&plan->layout, sim_node_name(worker->sim, worker->node), worker->slot);
     worker->disputed = SIM_DISPUTE_NOTHING;
     settle(worker);
     close_generation(worker);
@@ -485,13 +379,13 @@ void worker_switch(struct sim_worker *worker)
         worker_broken(worker, -ESTALE);
         return;
     }
-    if (plan->planned)
+    if (plan->change.planned)
         worker_report(worker, WORKER_PREPARED);
-    if (worker->rank < plan->worker_count && plan->source != PLAN_SOURCE_MEMORY) {
+    if (worker->rank < plan->layout.worker_count && plan->start.source != PLAN_SOURCE_MEMORY) {
         worker->doubted_step[0] = 0; /* the same steps are computed from another state */
         worker_go(worker, POINT_RESTORE);
         worker_busy(worker, 5000, 60000);
-        if (plan->source == PLAN_SOURCE_CHECKPOINT)
+        if (plan->start.source == PLAN_SOURCE_CHECKPOINT)
             worker->busy_until_ns += worker->sim->costs.restore_ns;
         return;
     }
@@ -531,8 +425,8 @@ static bool at_restore(struct sim_worker *worker)
 static void send_units(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    for (unsigned m = 0; m < plan->move_count; m++) {
-        const struct plan_move *move = &plan->moves[m];
+    for (unsigned m = 0; m < plan->start.move_count; m++) {
+        const struct plan_move *move = &plan->start.moves[m];
         if (move->from_rank != worker->rank)
             continue;
         struct sim_payload payload = {.digest = worker->state.applied_step,
@@ -543,7 +437,7 @@ static void send_units(struct sim_worker *worker)
         }
         sim_mesh_send(worker->mesh, move->to_rank, SIM_STATE, move->unit, &payload);
     }
-    if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->worker_count) {
+    if (worker->sim->bug == BUG_DROP_BEFORE_COMMIT && worker->rank < plan->layout.worker_count) {
         bool kept[SIM_UNITS];
         find_kept(plan, worker->rank, kept);
         sim_state_drop(&worker->state, kept);
@@ -564,10 +458,10 @@ static bool at_links(struct sim_worker *worker)
     }
     worker->next_move = 0;
     worker_go(worker, POINT_HANDOVER);
-    if (worker->plan->source == PLAN_SOURCE_MEMORY)
+    if (worker->plan->start.source == PLAN_SOURCE_MEMORY)
         send_units(worker);
-    for (unsigned m = 0; worker->alive && m < worker->plan->move_count; m++)
-        if (worker->plan->moves[m].to_rank == worker->rank)
+    for (unsigned m = 0; worker->alive && m < worker->plan->start.move_count; m++)
+        if (worker->plan->start.moves[m].to_rank == worker->rank)
             worker->busy_until_ns =
                 MAX(worker->busy_until_ns, worker->sim->now_ns) + worker->sim->costs.unit_ns;
     return worker->alive;
@@ -599,19 +493,19 @@ static bool at_handover(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    while (worker->next_move < plan->move_count &&
-           plan->moves[worker->next_move].to_rank != worker->rank)
+    while (worker->next_move < plan->start.move_count &&
+           plan->start.moves[worker->next_move].to_rank != worker->rank)
         worker->next_move++;
-    if (worker->next_move < plan->move_count)
-        return take_unit(worker, &plan->moves[worker->next_move]);
+    if (worker->next_move < plan->start.move_count)
+        return take_unit(worker, &plan->start.moves[worker->next_move]);
     worker->next_move = 0;
-    if (worker->rank >= plan->worker_count) {
+    if (worker->rank >= plan->layout.worker_count) {
         worker_go(worker, POINT_DONOR);
         return true;
     }
-    unsigned stage = worker->rank % plan->stage_count;
-    worker->first_unit = plan->stage_first_unit[stage];
-    worker->unit_count = plan->stage_first_unit[stage + 1] - worker->first_unit;
+    unsigned stage = worker->rank % plan->layout.stage_count;
+    worker->first_unit = plan->layout.stage_first_unit[stage];
+    worker->unit_count = plan->layout.stage_first_unit[stage + 1] - worker->first_unit;
     find_kept(plan, worker->rank, worker->keeps);
     worker->engine = worker->first_commit = true;
     sim_check_begin(worker->sim, worker);
@@ -623,8 +517,8 @@ static bool at_handover(struct sim_worker *worker)
 static bool first_of_pair(const struct plan *plan, unsigned index)
 {
     for (unsigned i = 0; i < index; i++)
-        if (plan->moves[i].from_rank == plan->moves[index].from_rank &&
-            plan->moves[i].to_rank == plan->moves[index].to_rank)
+        if (plan->start.moves[i].from_rank == plan->start.moves[index].from_rank &&
+            plan->start.moves[i].to_rank == plan->start.moves[index].to_rank)
             return false;
     return true;
 }
@@ -634,8 +528,8 @@ static bool at_donor(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     struct sim_payload payload;
-    for (; worker->next_move < plan->move_count; worker->next_move++) {
-        const struct plan_move *move = &plan->moves[worker->next_move];
+    for (; worker->next_move < plan->start.move_count; worker->next_move++) {
+        const struct plan_move *move = &plan->start.moves[worker->next_move];
         if (move->from_rank != worker->rank || !first_of_pair(plan, worker->next_move))
             continue;
         if (sim_mesh_take(worker->mesh, move->to_rank, SIM_RELEASE, 0, 0, &payload))

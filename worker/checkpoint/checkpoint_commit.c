@@ -101,10 +101,10 @@ static unsigned places_of(const struct checkpoint_commit *commit, unsigned store
     const struct plan *plan = commit->spread->plan;
     unsigned count = 0;
 
-    memcpy(ret_nodes[count++], plan->stores[store].node, NAME_SIZE);
+    memcpy(ret_nodes[count++], plan->checkpoints.stores[store].node, NAME_SIZE);
     for (unsigned i = 0; i < commit->spread->writer_count && count < MANIFEST_NODES_MAX; i++)
         if (commit->receipts[i].has[store])
-            memcpy(ret_nodes[count++], plan->stores[i].node, NAME_SIZE);
+            memcpy(ret_nodes[count++], plan->checkpoints.stores[i].node, NAME_SIZE);
     return count;
 }
 
@@ -145,7 +145,7 @@ static void warn_of_missing(struct checkpoint_commit *commit)
 {
     const struct plan *plan = commit->spread->plan;
     const char *problem = "";
-    unsigned fewest = plan->copies;
+    unsigned fewest = plan->checkpoints.copies;
 
     for (unsigned store = 0; store < commit->spread->writer_count; store++) {
         char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
@@ -153,10 +153,10 @@ static void warn_of_missing(struct checkpoint_commit *commit)
         if (!problem[0])
             problem = commit->receipts[store].problem;
     }
-    if (fewest >= plan->copies)
+    if (fewest >= plan->checkpoints.copies)
         return;
     snprintf(commit->warning, sizeof(commit->warning), "checkpoints have %u of %u copies: %.300s",
-             fewest, plan->copies,
+             fewest, plan->checkpoints.copies,
              problem[0] ? problem : "the job runs on fewer nodes than that at the moment");
 }
 
@@ -190,7 +190,8 @@ static int check_receipts(struct checkpoint_commit *commit)
             return error_set(&commit->error, -EBADMSG,
                              "node %s has copies of an earlier attempt at the checkpoint of step "
                              "%" PRIu64 ": look whether %s can be written there",
-                             spread->plan->stores[keeper].node, commit->step, commit->folder);
+                             spread->plan->checkpoints.stores[keeper].node, commit->step,
+                             commit->folder);
     }
     return 0;
 }

@@ -36,8 +36,8 @@ static int keep(struct copy_keeper *keeper)
     if (!status)
         status = of_another(replication_await_seal(spread, &seal, &keeper->error));
     if (!status)
-        status = of_another(checkpoint_take_manifest(&spread->local, spread->plan->stores[0].node,
-                                                     seal.sha256, &keeper->error));
+        status = of_another(checkpoint_take_manifest(
+            &spread->local, spread->plan->checkpoints.stores[0].node, seal.sha256, &keeper->error));
     if (!status)
         status = replication_place(spread, &seal, path, &keeper->error);
     return status;

@@ -32,22 +32,22 @@ int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomi
                        struct checkpoint_remote **ret_remote, struct error *error)
 {
     AUTO_FREE struct checkpoint_remote_node *nodes =
-        calloc((size_t)plan->store_count + 1, sizeof(*nodes));
+        calloc((size_t)plan->checkpoints.store_count + 1, sizeof(*nodes));
     struct checkpoint_remote_options options = {.job = plan->job,
                                                 .nodes = nodes,
-                                                .node_count = plan->store_count,
+                                                .node_count = plan->checkpoints.store_count,
                                                 .timeout_ns = timeout_ns,
                                                 .stop = stop};
 
     static_assert(CHECKPOINT_KEY_SIZE == PLAN_KEY_SIZE, "files are proved under the links' key");
     if (!nodes)
         return error_set(error, -ENOMEM, "no memory to reach other nodes' checkpoints");
-    if (!plan_key_bytes(plan->key, options.key))
+    if (!plan_key_bytes(plan->links.key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
-    for (unsigned i = 0; i < plan->store_count; i++) {
-        memcpy(nodes[i].name, plan->stores[i].node, sizeof(nodes[i].name));
-        memcpy(nodes[i].http, plan->stores[i].http, sizeof(nodes[i].http));
+    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
+        memcpy(nodes[i].name, plan->checkpoints.stores[i].node, sizeof(nodes[i].name));
+        memcpy(nodes[i].http, plan->checkpoints.stores[i].http, sizeof(nodes[i].http));
     }
     return checkpoint_remote_new(&options, ret_remote, error);
 }
@@ -65,7 +65,7 @@ int replication_new(const struct replication_options *options, struct replicatio
         return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
     }
     copies_leave_out(spread->plan, options->left_out);
-    self = copies_find(spread->plan, options->node);
+    self = copies_find(&spread->plan->checkpoints, options->node);
     assert(self >= 0); /* plan_check(): the node of every worker is a store */
     snprintf(spread->node, sizeof(spread->node), "%s", options->node);
     snprintf(spread->folder, sizeof(spread->folder), "%s", options->folder);
@@ -102,7 +102,8 @@ void replication_free(struct replication *spread)
 
 unsigned replication_store(const struct replication *spread, unsigned rank)
 {
-    return (unsigned)copies_find(spread->plan, spread->plan->workers[rank].node);
+    return (unsigned)copies_find(&spread->plan->checkpoints,
+                                 spread->plan->layout.workers[rank].node);
 }
 
 static void part_folder(const struct replication *spread, char ret_path[1024])
@@ -130,7 +131,7 @@ static int read_note(struct replication *spread, unsigned store, bool finished, 
     else
         part_folder(spread, folder);
     if (store != spread->self)
-        return checkpoint_remote_get(spread->remote, spread->plan->stores[store].node,
+        return checkpoint_remote_get(spread->remote, spread->plan->checkpoints.stores[store].node,
                                      strrchr(folder, '/') + 1, file, size_max, text, error);
     snprintf(path, sizeof(path), "%s/%s", folder, file);
     return file_read(path, size_max, text, error);
@@ -157,7 +158,7 @@ static int await_note(struct replication *spread, unsigned store, bool finished,
             return error_set(error, -ECANCELED, "the checkpoint was given up");
         if (clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s does not finish its part: %s",
-                             spread->plan->stores[store].node, why.text);
+                             spread->plan->checkpoints.stores[store].node, why.text);
         const struct timespec pause = {0, (long)pause_ns};
         nanosleep(&pause, NULL);
         pause_ns = MIN(2 * pause_ns, (uint64_t)LOOK_MAX_NS);
@@ -211,7 +212,7 @@ static int check_own_folder(const struct replication *spread, unsigned rank, str
     return error_set(error, -EEXIST,
                      "%s is node %s's, too: with checkpoint.copies above 1 every node needs a "
                      "checkpoint folder of its own (another checkpoint.path, or copies: 1)",
-                     spread->folder, spread->plan->workers[rank].node);
+                     spread->folder, spread->plan->layout.workers[rank].node);
 }
 
 static int receive_rank(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
@@ -221,8 +222,8 @@ static int receive_rank(struct replication *spread, unsigned rank, struct hash12
     int status = replication_part(spread, rank, &part, ret_digest, error);
 
     if (!status)
-        status = checkpoint_receive_share(&spread->local, spread->plan->workers[rank].node, &part,
-                                          error);
+        status = checkpoint_receive_share(&spread->local, spread->plan->layout.workers[rank].node,
+                                          &part, error);
     manifest_done(&part);
     return status;
 }
@@ -251,7 +252,7 @@ static int receive_store(struct replication *spread, unsigned store, struct hash
     struct hash128 digest, sum = {0};
     int status = 0;
 
-    for (unsigned rank = 0; !status && rank < spread->plan->worker_count; rank++) {
+    for (unsigned rank = 0; !status && rank < spread->plan->layout.worker_count; rank++) {
         if (replication_store(spread, rank) != store)
             continue;
         status = receive_patiently(spread, rank, &digest, error);
@@ -309,7 +310,7 @@ int replication_write_receipt(const struct replication *spread,
 
     for (unsigned i = 0; tree && i < spread->writer_count; i++)
         if (receipt->has[i] &&
-            json_array_append_new(stores, json_string(spread->plan->stores[i].node)))
+            json_array_append_new(stores, json_string(spread->plan->checkpoints.stores[i].node)))
             return error_set(error, -ENOMEM, "no memory for " RECEIPT);
     replication_path(spread, RECEIPT, path);
     return write_note(path, tree, error);
@@ -330,16 +331,16 @@ int replication_await_receipt(struct replication *spread, unsigned store, uint64
                                error);
     for (size_t i = 0; !status && i < json_array_size(stores); i++) {
         const char *name = json_string_value(json_array_get(stores, i));
-        int found = name ? copies_find(spread->plan, name) : -1;
+        int found = name ? copies_find(&spread->plan->checkpoints, name) : -1;
         if (found < 0)
             return error_set(error, -EBADMSG, RECEIPT " of node %s names a node of no part here",
-                             spread->plan->stores[store].node);
+                             spread->plan->checkpoints.stores[store].node);
         ret_receipt->has[found] = true;
     }
     const char *digest = json_string_value(json_object_get(tree, "parts_digest"));
     if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
         return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
-                         spread->plan->stores[store].node, digest);
+                         spread->plan->checkpoints.stores[store].node, digest);
     ret_receipt->has_digest = digest;
     return status;
 }
@@ -390,7 +391,7 @@ static void remove_notes(const struct replication *spread)
 {
     char path[JOB_PATH_SIZE + 64], name[PART_FILE_NAME_SIZE];
 
-    for (unsigned rank = 0; rank < spread->plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < spread->plan->layout.worker_count; rank++) {
         part_file_name(rank, name);
         replication_path(spread, name, path);
         unlink(path);
@@ -435,7 +436,7 @@ int replication_await_placed(struct replication *spread, unsigned store,
         /* The file is of an earlier attempt at this step. */
         if (atomic_load(&spread->stop) || clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s has another checkpoint of step %" PRIu64,
-                             spread->plan->stores[store].node, spread->step);
+                             spread->plan->checkpoints.stores[store].node, spread->step);
         nanosleep(&pause, NULL);
     }
 }

@@ -60,31 +60,31 @@ static int divide(void *context, const struct canonical_tensor *at)
 }
 
 /* Count the writing replicas of @stage before replica @end. */
-static unsigned count_writers(const struct plan *plan, unsigned stage, unsigned end,
+static unsigned count_writers(const struct plan_layout *layout, unsigned stage, unsigned end,
                               const bool *left_out)
 {
     unsigned count = 0;
 
     for (unsigned replica = 0; replica < end; replica++)
-        count += !left_out || !left_out[replica * plan->stage_count + stage];
+        count += !left_out || !left_out[replica * layout->stage_count + stage];
     return count;
 }
 
-int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
+int share_tensors_of(const struct state *state, const struct plan_layout *layout, unsigned rank,
                      const bool *left_out, struct share_tensors *ret_tensors)
 {
-    unsigned stage = rank % plan->stage_count;
-    AUTO_FREE uint64_t *bytes = calloc(plan->replica_count, sizeof(*bytes));
+    unsigned stage = rank % layout->stage_count;
+    AUTO_FREE uint64_t *bytes = calloc(layout->replica_count, sizeof(*bytes));
     struct share_tensors own = {0};
     struct division division = {
         .state = state,
-        .replica = count_writers(plan, stage, rank / plan->stage_count, left_out),
-        .replica_count = count_writers(plan, stage, plan->replica_count, left_out),
+        .replica = count_writers(layout, stage, rank / layout->stage_count, left_out),
+        .replica_count = count_writers(layout, stage, layout->replica_count, left_out),
         .bytes = bytes,
         .own = &own,
         .room = canonical_count(state),
     };
-    const unsigned *first = &plan->stage_first_unit[stage];
+    const unsigned *first = &layout->stage_first_unit[stage];
 
     own.list = calloc((size_t)division.room + 1, sizeof(*own.list));
     if (!bytes || !own.list) {

@@ -8,8 +8,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
 #include "checkpoint/write/writer.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 #include "worker/state/state.h"
 
 struct share_tensors {
@@ -25,6 +29,6 @@ struct share_tensors {
  *
  * Return: 0; -ENOMEM
  */
-int share_tensors_of(const struct state *state, const struct plan *plan, unsigned rank,
+int share_tensors_of(const struct state *state, const struct plan_layout *layout, unsigned rank,
                      const bool *left_out, struct share_tensors *ret_tensors) CHECK_RESULT;
 void share_tensors_done(struct share_tensors *tensors); /* zeroed memory is allowed */

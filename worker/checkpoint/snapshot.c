@@ -292,8 +292,8 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
         .rank = snapshot->rank,
         .world = snapshot->world,
     };
-    int status =
-        share_tensors_of(snapshot->state, plan, snapshot->rank, snapshot->left_out, &tensors);
+    int status = share_tensors_of(snapshot->state, &plan->layout, snapshot->rank,
+                                  snapshot->left_out, &tensors);
 
     if (status)
         return status;
@@ -306,14 +306,14 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
                           : checkpoint_writer_begin(snapshot->writer, &share);
 }
 
-int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout, unsigned rank,
                      struct error *error)
 {
     CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
 
     if (!snapshot->copy)
         return 0;
-    if (share_tensors_of(snapshot->state, plan, rank, NULL, &tensors))
+    if (share_tensors_of(snapshot->state, layout, rank, NULL, &tensors))
         return error_set(error, -ENOMEM, "no memory for checkpoints");
     if (share_copy_fits(snapshot->copy, tensors.size_bytes, tensors.count))
         return 0;
@@ -345,22 +345,23 @@ static int begin_spread(struct snapshot *snapshot, const struct plan *plan, stru
     };
 
     end_spread(snapshot);
-    return plan->copies && !snapshot_sits_out(snapshot)
+    return plan->checkpoints.copies && !snapshot_sits_out(snapshot)
                ? replication_new(&options, &snapshot->spread, error)
                : 0;
 }
 
-static int note_left_out(struct snapshot *snapshot, const struct plan *plan, const bool *left_out)
+static int note_left_out(struct snapshot *snapshot, const struct plan_layout *layout,
+                         const bool *left_out)
 {
-    bool *copy = calloc(plan->worker_count, sizeof(*copy));
+    bool *copy = calloc(layout->worker_count, sizeof(*copy));
 
     free(snapshot->left_out);
     snapshot->left_out = copy;
     snapshot->left_out_node[0] = '\0';
-    for (unsigned rank = 0; copy && rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; copy && rank < layout->worker_count; rank++) {
         copy[rank] = left_out && left_out[rank];
         if (copy[rank])
-            memcpy(snapshot->left_out_node, plan->workers[rank].node, NAME_SIZE);
+            memcpy(snapshot->left_out_node, layout->workers[rank].node, NAME_SIZE);
     }
     return copy ? 0 : -ENOMEM;
 }
@@ -372,7 +373,7 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
 
     forget_begun(snapshot);
     snapshot->rank = rank;
-    snapshot->world = plan->worker_count;
+    snapshot->world = plan->layout.worker_count;
     snapshot->begun_step = state->applied_step;
     snapshot->begun_generation = plan->generation;
     snapshot->begun_tensor_count = canonical_count(state);
@@ -385,7 +386,7 @@ static int describe_boundary(struct snapshot *snapshot, const struct plan *plan,
 static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                  const bool *left_out, struct error *error)
 {
-    if (describe_boundary(snapshot, plan, rank) || note_left_out(snapshot, plan, left_out))
+    if (describe_boundary(snapshot, plan, rank) || note_left_out(snapshot, &plan->layout, left_out))
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     int status = begin_spread(snapshot, plan, error);
     if (status)

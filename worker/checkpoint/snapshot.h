@@ -49,7 +49,7 @@ void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step);
 
 /** snapshot_reserve() - for a new generation, whose units are held: allocate pinned memory for this
  * rank's share, where the state is in device memory; -ENOMEM with the number */
-int snapshot_reserve(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
+int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout, unsigned rank,
                      struct error *error) CHECK_RESULT;
 
 /**

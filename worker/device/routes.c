@@ -43,18 +43,18 @@ static struct carrier_group group_of(const struct routes_options *options,
 static int list_replicas(const struct routes_options *options, struct party *party)
 {
     const struct plan *plan = options->plan;
-    unsigned stage = options->rank % plan->stage_count;
+    unsigned stage = options->rank % plan->layout.stage_count;
 
     *party = (struct party){.what = "the replicas of its stage",
-                            .member_count = plan->replica_count,
-                            .self = options->rank / plan->stage_count,
+                            .member_count = plan->layout.replica_count,
+                            .self = options->rank / plan->layout.stage_count,
                             .routes = {ROUTE_REDUCTION},
                             .route_count = 1};
-    if (plan->replica_count < 2)
+    if (plan->layout.replica_count < 2)
         return 0;
-    party->ranks = calloc(plan->replica_count, sizeof(*party->ranks));
-    for (unsigned i = 0; party->ranks && i < plan->replica_count; i++)
-        party->ranks[i] = plan_rank(plan, i, stage);
+    party->ranks = calloc(plan->layout.replica_count, sizeof(*party->ranks));
+    for (unsigned i = 0; party->ranks && i < plan->layout.replica_count; i++)
+        party->ranks[i] = plan_layout_rank(&plan->layout, i, stage);
     return party->ranks ? 0 : -ENOMEM;
 }
 
@@ -62,8 +62,8 @@ static int list_replicas(const struct routes_options *options, struct party *par
 static int list_pair(const struct routes_options *options, bool after, struct party *party)
 {
     const struct plan *plan = options->plan;
-    unsigned stage = options->rank % plan->stage_count;
-    bool exists = after ? stage + 1 < plan->stage_count : stage > 0;
+    unsigned stage = options->rank % plan->layout.stage_count;
+    bool exists = after ? stage + 1 < plan->layout.stage_count : stage > 0;
 
     *party = (struct party){.what = after ? "the stage after it" : "the stage before it",
                             .member_count = 2,
@@ -205,7 +205,7 @@ static int open_party(const struct routes_options *options, struct party *party,
 static int open_parties(const struct routes_options *options, struct party *parties,
                         struct routes *routes, struct error *error)
 {
-    bool even = options->rank % options->plan->stage_count % 2 == 0;
+    bool even = options->rank % options->plan->layout.stage_count % 2 == 0;
     int status = list_replicas(options, &parties[PARTY_REPLICAS]);
 
     if (!status)

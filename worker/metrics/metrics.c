@@ -274,9 +274,9 @@ static int append_slowest(const struct metrics_line *line, struct bytes *into)
     const struct plan *plan = line->plan;
     int status = bytes_append_format(into, ",\"slowest\":[");
 
-    for (unsigned stage = 0; !status && stage < plan->stage_count; stage++) {
+    for (unsigned stage = 0; !status && stage < plan->layout.stage_count; stage++) {
         const struct straggler_stage *slowest = &line->slowest[stage];
-        const struct plan_worker *worker = &plan->workers[slowest->rank];
+        const struct plan_worker *worker = &plan->layout.workers[slowest->rank];
         status = bytes_append_format(
             into, "%s{\"worker\":\"%s/%u\",\"lane_ms\":%.3f,\"fastest_ms\":%.3f}", stage ? "," : "",
             worker->node, worker->slot, (double)slowest->lane_ns / 1e6,

@@ -67,9 +67,9 @@ void commands_observe(void *context, const struct control_message *message)
     } else if (message->type == CONTROL_GO_ON) {
         let_commit(trainer);
     } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
-        if (!message->plan->planned)
+        if (!message->plan->change.planned)
             break_off(trainer, "a newer generation replaces this one");
-        else if (message->plan->breaks_off)
+        else if (message->plan->change.breaks_off)
             break_off(trainer, "rank 0 cannot hear of the generation that follows");
         else
             announce(trainer, message->plan->generation);
@@ -110,7 +110,7 @@ static bool takes_over(const struct trainer *trainer, const struct plan *plan)
     if (!pending)
         return true;
     bool comes_too_late =
-        pending->generation == trainer->awaited && plan->planned && !plan->breaks_off;
+        pending->generation == trainer->awaited && plan->change.planned && !plan->change.breaks_off;
     return plan->generation > pending->generation && !comes_too_late;
 }
 
@@ -124,7 +124,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         break;
     case CONTROL_SWITCH:
         /* A planned plan takes over at a step boundary, which a stuck worker does not reach. */
-        if (message->plan && !(message->plan->planned && trainer->phase == WORKER_STUCK) &&
+        if (message->plan && !(message->plan->change.planned && trainer->phase == WORKER_STUCK) &&
             message->plan->generation > trainer->generation && takes_over(trainer, message->plan)) {
             plan_free(trainer->pending);
             trainer->pending = message->plan;
@@ -196,7 +196,7 @@ const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t gen
 
 void commands_forget_planned(struct trainer *trainer)
 {
-    if (!trainer->pending || !trainer->pending->planned)
+    if (!trainer->pending || !trainer->pending->change.planned)
         return;
     plan_free(trainer->pending);
     trainer->pending = NULL;

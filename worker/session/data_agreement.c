@@ -89,10 +89,10 @@ static int receive_up(const struct tree_exchange *place, unsigned child,
 
 /* ---- the vote ---- */
 
-static int judge(const struct plan *plan, unsigned rank, uint64_t digest, const uint64_t *down,
-                 struct error *error)
+static int judge(const struct plan_layout *layout, unsigned rank, uint64_t digest,
+                 const uint64_t *down, struct error *error)
 {
-    const char *node = plan->workers[rank].node;
+    const char *node = layout->workers[rank].node;
     uint64_t outcome = down[DOWN_OUTCOME];
 
     if (outcome == digest)
@@ -150,14 +150,14 @@ static int spread(const struct tree_exchange *place, const struct data_votes *vo
     return status;
 }
 
-int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t digest,
-                       uint64_t known, struct error *error)
+int data_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
+                       uint64_t digest, uint64_t known, struct error *error)
 {
     struct tree_exchange place;
     struct data_votes votes;
     uint64_t down[DOWN_WORDS];
 
-    tree_exchange_init(&place, mesh, plan, rank, TAG_DATA, 0);
+    tree_exchange_init(&place, mesh, layout, rank, TAG_DATA, 0);
     data_votes_init(&votes, digest, known);
     int status = gather(&place, &votes);
     if (!status)
@@ -166,5 +166,5 @@ int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank
         return status;
     if (!down[DOWN_UNANIMOUS])
         tree_exchange_await_all(&place);
-    return judge(plan, rank, digest, down, error);
+    return judge(layout, rank, digest, down, error);
 }

@@ -9,8 +9,12 @@
  */
 #pragma once
 
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
 #include "comm/mesh/mesh.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 
 #define DATA_VOTES_MAX                                                                             \
     8 /* different digests; further ones are not counted, and none has a majority                  \
@@ -34,11 +38,11 @@ int data_votes_merge(struct data_votes *sum, const struct data_votes *part) CHEC
 uint64_t data_votes_outcome(const struct data_votes *votes);
 
 /**
- * data_agreement_run() - run one vote among the workers of @plan
+ * data_agreement_run() - run one vote among the workers of @layout
  * @digest: of this rank's data, not 0; @known: as in data_votes_init()
  *
  * Return: 0: all continue with @digest; -EILSEQ: this rank must leave, with the reason in @error;
  * -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG; -ENOMEM
  */
-int data_agreement_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t digest,
-                       uint64_t known, struct error *error) CHECK_RESULT;
+int data_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
+                       uint64_t digest, uint64_t known, struct error *error) CHECK_RESULT;

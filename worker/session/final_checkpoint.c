@@ -153,7 +153,7 @@ static int finish_round(struct trainer *trainer, bool *ret_recorded, struct erro
         return -ENOMEM;
     checkpoint_writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
     write_share(trainer);
-    state_digest_run(engine->check, engine->plan, engine->rank, true);
+    state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
     status = trainer->kernel->synchronize(trainer->device, error);
     if (!status)
         status = closing_round(trainer, snapshot_durable_step(trainer->snapshot), down, error);

@@ -28,13 +28,14 @@ int generation_settle(struct trainer *trainer, struct error *error)
     const struct plan *plan = trainer->plan;
     struct state *state = trainer->state;
 
-    if (plan->has_commit && state->holds && plan->commit.step == state->applied_step + 1) {
+    if (plan->start.has_commit && state->holds &&
+        plan->start.commit.step == state->applied_step + 1) {
         /* A leader of an older version may ask for it; a new leader never does. */
-        int status = divergence_check(&trainer->spec.train, &plan->commit, error);
+        int status = divergence_check(&trainer->spec.train, &plan->start.commit, error);
         if (status)
             return status;
         snapshot_release(trainer->snapshot);
-        engine_apply(trainer->engine, &plan->commit);
+        engine_apply(trainer->engine, &plan->start.commit);
         /* Units kept only as a donor have no gradients: they are one step behind now. */
         engine_drop_others(trainer->engine);
         trainer->final_known = false;
@@ -81,13 +82,13 @@ bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error
     unsigned first, count;
 
     state_held_range(state, 0, &first, &count);
-    bool another_step = plan->source == PLAN_SOURCE_MEMORY && !plan->planned && count &&
-                        state->applied_step != plan->resume_step;
-    if (another_step && plan->workers[rank].instance != 0) {
+    bool another_step = plan->start.source == PLAN_SOURCE_MEMORY && !plan->change.planned &&
+                        count && state->applied_step != plan->start.resume_step;
+    if (another_step && plan->layout.workers[rank].instance != 0) {
         error_set(error, -ESTALE,
                   "generation %" PRIu64 " goes on from step %" PRIu64
                   ", but this worker is at step %" PRIu64,
-                  plan->generation, plan->resume_step, state->applied_step);
+                  plan->generation, plan->start.resume_step, state->applied_step);
         return false;
     }
     if (another_step)
@@ -107,8 +108,9 @@ bool generation_steps_aside(const struct trainer *trainer)
     unsigned first, count;
 
     state_held_range(trainer->state, 0, &first, &count);
-    return !plan->planned && plan->worker_count > 0 && plan->source == PLAN_SOURCE_MEMORY &&
-           count > 0 && trainer->state->applied_step == plan->resume_step;
+    return !plan->change.planned && plan->layout.worker_count > 0 &&
+           plan->start.source == PLAN_SOURCE_MEMORY && count > 0 &&
+           trainer->state->applied_step == plan->start.resume_step;
 }
 
 /* ---- state ---- */
@@ -118,14 +120,15 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
 {
     const struct plan *plan = trainer->plan;
 
-    if (rank >= plan->worker_count)
+    if (rank >= plan->layout.worker_count)
         return 0;
-    if (plan->source != PLAN_SOURCE_MEMORY) {
+    if (plan->start.source != PLAN_SOURCE_MEMORY) {
         state_drop_all(trainer->state);
         dispute_memory_rollback(&trainer->disputes);
     }
     bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
-    const struct memory_need need = memory_need(trainer->state, plan, rank, sums_on_device);
+    const struct memory_need need =
+        memory_need(trainer->state, &plan->layout, rank, sums_on_device);
     int status = memory_check(trainer->state, &need, error);
     if (!status)
         memory_make_room(trainer->state, &need);
@@ -138,9 +141,10 @@ static void note_silent(struct trainer *trainer, const struct checkpoint_remote 
     struct mesh_unreached *unreached = &trainer->unreached;
 
     for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
-        int rank = checkpoint_remote_silent(remote, i)
-                       ? plan_find_node(trainer->plan, checkpoint_remote_name(remote, i))
-                       : -1;
+        int rank =
+            checkpoint_remote_silent(remote, i)
+                ? plan_layout_find_node(&trainer->plan->layout, checkpoint_remote_name(remote, i))
+                : -1;
         if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
             unreached->ranks[unreached->count++] = (unsigned)rank;
     }
@@ -151,12 +155,13 @@ static int restore(struct trainer *trainer, unsigned first, unsigned count, stru
 {
     const struct plan *plan = trainer->plan;
     char folder[JOB_PATH_SIZE];
-    struct checkpoint_source source = {
-        .folder = folder, .node = trainer->options->node, .manifest_sha256 = plan->restore_sha256};
+    struct checkpoint_source source = {.folder = folder,
+                                       .node = trainer->options->node,
+                                       .manifest_sha256 = plan->start.restore_sha256};
 
-    if (!plan->restore_sha256[0])
-        return restore_units(trainer->state, plan->restore_path, first, count, error);
-    checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, folder);
+    if (!plan->start.restore_sha256[0])
+        return restore_units(trainer->state, plan->start.restore_path, first, count, error);
+    checkpoint_path(trainer->options->checkpoint_dir, plan->start.resume_step, folder);
     int status =
         replication_remote(plan, trainer->options->failure_timeout_ns, NULL, &source.remote, error);
     if (!status)
@@ -170,10 +175,10 @@ static int restore(struct trainer *trainer, unsigned first, unsigned count, stru
 static int obtain_stage(struct trainer *trainer, unsigned stage, struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    unsigned first = plan->stage_first_unit[stage];
-    unsigned count = plan->stage_first_unit[stage + 1] - first;
+    unsigned first = plan->layout.stage_first_unit[stage];
+    unsigned count = plan->layout.stage_first_unit[stage + 1] - first;
 
-    if (plan->source == PLAN_SOURCE_CHECKPOINT)
+    if (plan->start.source == PLAN_SOURCE_CHECKPOINT)
         return restore(trainer, first, count, error);
     if (trainer->spec.model.from[0])
         return pretrained_units(trainer->state, first, count, error);
@@ -187,16 +192,16 @@ int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error
     char folder[JOB_PATH_SIZE];
     int status;
 
-    if (rank >= plan->worker_count || plan->source == PLAN_SOURCE_MEMORY)
+    if (rank >= plan->layout.worker_count || plan->start.source == PLAN_SOURCE_MEMORY)
         return 0;
-    if (plan->source == PLAN_SOURCE_CHECKPOINT) {
+    if (plan->start.source == PLAN_SOURCE_CHECKPOINT) {
         generation_restored_folder(trainer, folder);
         snapshot_keep_restored(trainer->snapshot, folder);
     }
-    status = obtain_stage(trainer, rank % plan->stage_count, error);
-    for (unsigned i = 0; !status && i < plan->shadow_count; i++)
-        if (plan->shadows[i].rank == rank)
-            status = obtain_stage(trainer, plan->shadows[i].stage, error);
+    status = obtain_stage(trainer, rank % plan->layout.stage_count, error);
+    for (unsigned i = 0; !status && i < plan->layout.shadow_count; i++)
+        if (plan->layout.shadows[i].rank == rank)
+            status = obtain_stage(trainer, plan->layout.shadows[i].stage, error);
     return status;
 }
 
@@ -204,10 +209,10 @@ void generation_restored_folder(const struct trainer *trainer, char ret_folder[J
 {
     const struct plan *plan = trainer->plan;
 
-    if (plan->restore_sha256[0])
-        checkpoint_path(trainer->options->checkpoint_dir, plan->resume_step, ret_folder);
+    if (plan->start.restore_sha256[0])
+        checkpoint_path(trainer->options->checkpoint_dir, plan->start.resume_step, ret_folder);
     else
-        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->restore_path);
+        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->start.restore_path);
 }
 
 /* ---- links ---- */
@@ -218,10 +223,10 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
 {
     const struct plan *plan = trainer->plan;
     const struct job_spec *spec = &trainer->spec;
-    unsigned stages = plan->stage_count, stage = rank % stages;
+    unsigned stages = plan->layout.stage_count, stage = rank % stages;
     uint64_t boundary_bytes = (uint64_t)spec->train.micro_batch * spec->model.context *
                               spec->model.width * trainer->kernel->activation_size;
-    bool pipeline = rank < plan->worker_count && peer < plan->worker_count;
+    bool pipeline = rank < plan->layout.worker_count && peer < plan->layout.worker_count;
 
     if (pipeline && stage > 0 && peer + 1 == rank)
         return PROCESS_NEIGHBOUR_BYTES + PROCESS_MESSAGES_FORWARD(stages - stage) * boundary_bytes;
@@ -233,8 +238,8 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
 static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    unsigned total = plan->worker_count + plan->donor_count;
-    bool newcomer = plan->planned && plan->workers[rank].instance == 0;
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count;
+    bool newcomer = plan->change.planned && plan->layout.workers[rank].instance == 0;
     AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
     AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
     struct mesh_options options = {
@@ -243,13 +248,13 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .peers = peers,
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
-        .patient = plan->patient,
+        .patient = plan->links.patient,
         .checksums = trainer->options->link_checksums,
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
-        .connect_timeout_ns =
-            start_time_ns(plan, &trainer->spec.model, trainer->options->failure_timeout_ns),
+        .connect_timeout_ns = start_time_ns(&plan->layout, &trainer->spec.model,
+                                            trainer->options->failure_timeout_ns),
     };
     struct mesh *mesh;
     uint64_t drained;
@@ -259,7 +264,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         return error_set(error, -ENOMEM, "no memory for links");
     options.peer_count = plan_peers(plan, rank, ranks);
     for (unsigned i = 0; i < options.peer_count; i++) {
-        const struct plan_worker *worker = &plan->workers[ranks[i]];
+        const struct plan_worker *worker = &plan->layout.workers[ranks[i]];
         peers[i].rank = ranks[i];
         peers[i].unexpected_max_bytes = unexpected_bytes(trainer, rank, ranks[i]);
         peers[i].joins_later = newcomer && worker->instance != 0;
@@ -267,14 +272,14 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }
     snprintf(options.job, sizeof(options.job), "%s", plan->job);
-    if (!plan_key_bytes(plan->key, options.key))
+    if (!plan_key_bytes(plan->links.key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
     __atomic_store_n(&trainer->waits_for_switch, newcomer, __ATOMIC_RELEASE);
     if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    bool replaced = trainer->pending && (newcomer || !trainer->pending->planned);
+    bool replaced = trainer->pending && (newcomer || !trainer->pending->change.planned);
     status = commands_stopping(trainer) || replaced
                  ? -ECANCELED
                  : mesh_open(&options, trainer->cancel, &mesh, error);
@@ -288,7 +293,7 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 {
     int status = open_links(trainer, rank, error);
 
-    return status || trainer->plan->source != PLAN_SOURCE_MEMORY
+    return status || trainer->plan->start.source != PLAN_SOURCE_MEMORY
                ? status
                : handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
 }

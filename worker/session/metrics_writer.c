@@ -35,9 +35,9 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         .lr = learning_rate_at(&trainer->spec.train, record->step),
         .frozen_layers = state->freeze.frozen_layers,
         .generation = plan->generation,
-        .stages = plan->stage_count,
-        .replicas = plan->replica_count,
-        .workers = plan->worker_count,
+        .stages = plan->layout.stage_count,
+        .replicas = plan->layout.replica_count,
+        .workers = plan->layout.worker_count,
         .tokens =
             record->step * job_spec_tokens_per_step(&trainer->spec.model, &trainer->spec.train),
         .masked = trainer->spec.data.mask.count > 0,
@@ -114,11 +114,11 @@ int metrics_writer_exchange_histories(struct trainer *trainer, unsigned rank, st
     const struct plan *plan = trainer->plan;
     int status = 0;
 
-    for (unsigned i = 0; !status && i < plan->history_count; i++)
-        if (plan->histories[i].from_rank == rank)
-            status = send_history(trainer, plan->histories[i].to_rank);
-        else if (plan->histories[i].to_rank == rank)
-            status = take_history(trainer, plan->histories[i].from_rank);
+    for (unsigned i = 0; !status && i < plan->start.history_count; i++)
+        if (plan->start.histories[i].from_rank == rank)
+            status = send_history(trainer, plan->start.histories[i].to_rank);
+        else if (plan->start.histories[i].to_rank == rank)
+            status = take_history(trainer, plan->start.histories[i].from_rank);
     return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
 }
 
@@ -127,7 +127,7 @@ int metrics_writer_exchange_histories(struct trainer *trainer, unsigned rank, st
 static bool is_scribe(const struct trainer *trainer, unsigned rank)
 {
     for (unsigned i = 0; i < rank; i++)
-        if (!strcmp(trainer->plan->workers[i].node, trainer->options->node))
+        if (!strcmp(trainer->plan->layout.workers[i].node, trainer->options->node))
             return false;
     return true;
 }
@@ -136,12 +136,12 @@ static bool is_scribe(const struct trainer *trainer, unsigned rank)
 static void take_kept_history(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
-    const char *sha256 = plan->restore_sha256[0] ? plan->restore_sha256 : NULL;
+    const char *sha256 = plan->start.restore_sha256[0] ? plan->start.restore_sha256 : NULL;
     struct manifest manifest = {0};
     char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
-    if (!trainer->metrics || plan->source != PLAN_SOURCE_CHECKPOINT)
+    if (!trainer->metrics || plan->start.source != PLAN_SOURCE_CHECKPOINT)
         return;
     generation_restored_folder(trainer, folder);
     int status = manifest_load(folder, sha256, &manifest, &error);
@@ -178,7 +178,7 @@ int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *er
         return status;
     take_kept_history(trainer);
     record_unwritten(trainer);
-    if (trainer->plan->disputed) /* this process may not have learned of the dispute itself */
-        metrics_writer_rewind(trainer, trainer->plan->resume_step);
+    if (trainer->plan->start.disputed) /* this process may not have learned of the dispute itself */
+        metrics_writer_rewind(trainer, trainer->plan->start.resume_step);
     return 0;
 }

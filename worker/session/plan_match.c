@@ -16,20 +16,20 @@ static bool begins_with(const char *arithmetic, const char *identity)
 
 int plan_match_check(const struct plan *plan, enum kernel_backend device, struct error *error)
 {
-    char identity[PLAN_ARITHMETIC_SIZE];
+    char identity[PLAN_NUMERICS_SIZE];
 
-    if (plan->links && plan->links != frame_version())
+    if (plan->links.protocol && plan->links.protocol != frame_version())
         return error_set(error, -EPROTONOSUPPORT,
                          "this firn-worker speaks link protocol %u, its firnd registered %u: "
                          "restart firnd",
-                         frame_version(), plan->links);
-    if (!plan->arithmetic[0])
+                         frame_version(), plan->links.protocol);
+    if (!plan->numerics[0])
         return 0;
     int status = kernel_backend_identity(device, identity, sizeof(identity), error);
-    if (!status && !begins_with(plan->arithmetic, identity))
+    if (!status && !begins_with(plan->numerics, identity))
         status = error_set(error, -EPROTONOSUPPORT,
                            "this firn-worker computes with %.70s, its firnd registered %.70s: "
                            "restart firnd",
-                           identity, plan->arithmetic);
+                           identity, plan->numerics);
     return status;
 }

@@ -44,7 +44,7 @@ static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *e
 {
     struct state *state = trainer->state;
     uint64_t digest = dataset_digest(trainer->dataset).low;
-    int status = data_agreement_run(trainer->mesh, trainer->plan, rank, digest,
+    int status = data_agreement_run(trainer->mesh, &trainer->plan->layout, rank, digest,
                                     state->applied_step ? state->data_digest : 0, error);
 
     if (!status)
@@ -63,7 +63,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     if (!status)
         status = metrics_writer_exchange_histories(trainer, rank, error);
     if (!status)
-        status = snapshot_reserve(trainer->snapshot, trainer->plan, rank, error);
+        status = snapshot_reserve(trainer->snapshot, &trainer->plan->layout, rank, error);
     if (status)
         return status;
     const struct routes_options routes = {
@@ -177,8 +177,8 @@ static void mark_restored(const struct trainer *trainer)
     struct error error = {0};
 
     generation_restored_folder(trainer, folder);
-    if (plan->source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
-        (!plan->restore_sha256[0] || !access(folder, F_OK)) &&
+    if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
+        (!plan->start.restore_sha256[0] || !access(folder, F_OK)) &&
         checkpoint_mark_verified(folder, &error))
         log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
 }
@@ -211,11 +211,11 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         trainer->last_commit_ns ? (double)(now_ns - trainer->last_commit_ns) / 1e9 : 0;
     if (trainer->engine->rank != 0)
         return;
-    plan_layout_words(plan->stage_count, plan->replica_count, words);
+    plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);
     if (!plan_says_layout(plan)) /* most reasons do */
         snprintf(layout, sizeof(layout), "%s, ", words);
     snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
-             plan->reason_text, layout, trainer->pause_seconds * 1e3);
+             plan->change.text, layout, trainer->pause_seconds * 1e3);
     status_report_event(trainer, text);
 }
 
@@ -225,8 +225,8 @@ static uint64_t choose_switch(const struct trainer *trainer)
 {
     const struct plan *next = trainer->pending;
 
-    return next && next->planned && next->follows == trainer->plan->generation &&
-                   step_commit_ready(&trainer->readiness, trainer->plan, next)
+    return next && next->change.planned && next->follows == trainer->plan->generation &&
+                   step_commit_ready(&trainer->readiness, &trainer->plan->layout, next)
                ? next->generation
                : 0;
 }
@@ -274,7 +274,7 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
         mesh_abort(trainer->mesh, "replicas differ, and not all could be told");
     if (ret_down->dispute == DISPUTE_STATE)
         forget_unchecked(trainer);
-    return dispute_settle(trainer->mesh, plan, rank, ret_down->dispute, up->record.step,
+    return dispute_settle(trainer->mesh, &plan->layout, rank, ret_down->dispute, up->record.step,
                           trainer->state, &up->digests, &trainer->disputes, error);
 }
 
@@ -322,7 +322,7 @@ static int compare_all(struct trainer *trainer, struct error *error)
 
     if (!up || !down)
         return -ENOMEM;
-    state_digest_run(engine->check, engine->plan, engine->rank, true);
+    state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
     int status = trainer->kernel->synchronize(trainer->device, error);
     if (status)
         return status;
@@ -417,7 +417,8 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
                   generation, trainer->state->applied_step);
         return SESSION_BROKEN;
     }
-    return plan->worker_count ? SESSION_SWITCH : session_finish(trainer, SESSION_LEFT, error);
+    return plan->layout.worker_count ? SESSION_SWITCH
+                                     : session_finish(trainer, SESSION_LEFT, error);
 }
 
 enum session_outcome session_train(struct trainer *trainer, struct error *error)

@@ -21,7 +21,7 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
     assert(trainer->plan); /* a mesh exists only with the plan that it was made for */
     mesh_fault(trainer->mesh, &fault);
     for (unsigned i = 0; i < fault.lost_count && report->lost_count < REPORT_LOST_MAX; i++) {
-        const struct plan_worker *lost = &trainer->plan->workers[fault.lost_ranks[i]];
+        const struct plan_worker *lost = &trainer->plan->layout.workers[fault.lost_ranks[i]];
         snprintf(report->lost[report->lost_count++], sizeof(report->lost[0]), "%s/%u", lost->node,
                  lost->slot);
     }

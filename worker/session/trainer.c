@@ -29,13 +29,13 @@
 
 /* ---- generations ---- */
 
-static enum worker_cause cause_of(const struct plan *plan, int status)
+static enum worker_cause cause_of(const struct plan_start *start, int status)
 {
-    if (plan->source != PLAN_SOURCE_CHECKPOINT)
+    if (start->source != PLAN_SOURCE_CHECKPOINT)
         return CAUSE_NONE;
     if (status == -EHOSTUNREACH)
         return CAUSE_CHECKPOINT_AWAY;
-    return checkpoint_is_lost(plan->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
+    return checkpoint_is_lost(start->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
 }
 
 /* No other layout helps: the job must not continue here. */
@@ -50,7 +50,7 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
  * a good one. */
 static bool lacks_input(const struct trainer *trainer, int status)
 {
-    return trainer->plan->source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
+    return trainer->plan->start.source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
            status != -ENOMEM;
 }
 
@@ -66,7 +66,7 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
     if (lacks_input(trainer, status))
         return refuse(trainer, error);
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
-    status_report_send_cause(trainer, WORKER_STUCK, cause_of(plan, status), text);
+    status_report_send_cause(trainer, WORKER_STUCK, cause_of(&plan->start, status), text);
     commands_forget_planned(trainer);
     return SESSION_BROKEN;
 }
@@ -139,7 +139,7 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
 
     if (status)
         return status;
-    return rank < trainer->plan->worker_count
+    return rank < trainer->plan->layout.worker_count
                ? session_open(trainer, rank, error)
                : metrics_writer_exchange_histories(trainer, rank, error);
 }
@@ -148,7 +148,7 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
 static enum session_outcome run_generation(struct trainer *trainer)
 {
     const struct plan *plan = trainer->plan;
-    int rank = plan_find(plan, trainer->options->node, trainer->options->slot);
+    int rank = plan_layout_find(&plan->layout, trainer->options->node, trainer->options->slot);
     struct error error = {0};
     int status;
 
@@ -161,7 +161,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
     if (!generation_fits(trainer, (unsigned)rank, &error))
         return broken(trainer, error.code, &error);
-    if (plan->planned) /* if the new generation never comes up, the leader has this report */
+    if (plan->change.planned) /* if the new generation never comes up, the leader has this report */
         status_report_send(trainer, WORKER_PREPARED, "");
     if (generation_make_room(trainer, (unsigned)rank, &error))
         return refuse(trainer, &error);
@@ -171,8 +171,8 @@ static enum session_outcome run_generation(struct trainer *trainer)
     status = join(trainer, (unsigned)rank, &error);
     if (status)
         return broken(trainer, status, &error);
-    if ((unsigned)rank >= plan->worker_count) {
-        status = handover_await_release(plan, (unsigned)rank, trainer->mesh);
+    if ((unsigned)rank >= plan->layout.worker_count) {
+        status = handover_await_release(&plan->start, (unsigned)rank, trainer->mesh);
         return status ? broken(trainer, status, &error) : SESSION_LEFT;
     }
     status_report_send(trainer, WORKER_RUNNING, "");

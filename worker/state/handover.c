@@ -158,19 +158,20 @@ int handover_run(struct state *state, const struct plan *plan, unsigned rank, st
                  struct error *error)
 {
     AUTO_FREE struct sending *sendings =
-        calloc(ARRAYS_MAX * (size_t)plan->move_count + 1, sizeof(*sendings));
+        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(*sendings));
     bool fresh = holds_nothing(state);
     int status = sendings ? 0 : -ENOMEM;
 
-    for (unsigned i = 0; !status && i < plan->move_count; i++)
-        if (plan->moves[i].from_rank == rank)
-            status = send_unit(state, &plan->moves[i], mesh, &sendings[ARRAYS_MAX * (size_t)i]);
-    for (unsigned i = 0; !status && i < plan->move_count; i++)
-        if (plan->moves[i].to_rank == rank)
-            status = take_unit(state, &plan->moves[i], mesh, &fresh, error);
+    for (unsigned i = 0; !status && i < plan->start.move_count; i++)
+        if (plan->start.moves[i].from_rank == rank)
+            status =
+                send_unit(state, &plan->start.moves[i], mesh, &sendings[ARRAYS_MAX * (size_t)i]);
+    for (unsigned i = 0; !status && i < plan->start.move_count; i++)
+        if (plan->start.moves[i].to_rank == rank)
+            status = take_unit(state, &plan->start.moves[i], mesh, &fresh, error);
     if (status)
         mesh_abort(mesh, "handing over state failed");
-    for (unsigned i = 0; sendings && i < ARRAYS_MAX * plan->move_count; i++) {
+    for (unsigned i = 0; sendings && i < ARRAYS_MAX * plan->start.move_count; i++) {
         int sent = sendings[i].request ? mesh_wait(sendings[i].request, UINT64_MAX) : 0;
         status = status ? status : sent;
         free(sendings[i].copy);
@@ -182,11 +183,11 @@ int handover_run(struct state *state, const struct plan *plan, unsigned rank, st
 }
 
 /* A pair of donor and receiver has one release for all its moves: at the pair's first move. */
-static bool first_of_pair(const struct plan *plan, unsigned index)
+static bool first_of_pair(const struct plan_start *start, unsigned index)
 {
     for (unsigned i = 0; i < index; i++)
-        if (plan->moves[i].from_rank == plan->moves[index].from_rank &&
-            plan->moves[i].to_rank == plan->moves[index].to_rank)
+        if (start->moves[i].from_rank == start->moves[index].from_rank &&
+            start->moves[i].to_rank == start->moves[index].to_rank)
             return false;
     return true;
 }
@@ -195,24 +196,24 @@ int handover_release(const struct plan *plan, unsigned rank, struct mesh *mesh)
 {
     int status = 0;
 
-    for (unsigned i = 0; !status && i < plan->move_count; i++) {
-        const struct plan_move *move = &plan->moves[i];
-        if (move->to_rank == rank && move->from_rank >= plan->worker_count &&
-            first_of_pair(plan, i))
+    for (unsigned i = 0; !status && i < plan->start.move_count; i++) {
+        const struct plan_move *move = &plan->start.moves[i];
+        if (move->to_rank == rank && move->from_rank >= plan->layout.worker_count &&
+            first_of_pair(&plan->start, i))
             status = mesh_send(mesh, move->from_rank, tag_make(TAG_RELEASE, 0, 0), "", 0, NULL);
     }
     return status;
 }
 
-int handover_await_release(const struct plan *plan, unsigned rank, struct mesh *mesh)
+int handover_await_release(const struct plan_start *start, unsigned rank, struct mesh *mesh)
 {
     int status = 0;
 
-    for (unsigned i = 0; !status && i < plan->move_count; i++) {
+    for (unsigned i = 0; !status && i < start->move_count; i++) {
         AUTO_FREE void *data = NULL;
         size_t size_bytes;
-        if (plan->moves[i].from_rank == rank && first_of_pair(plan, i))
-            status = mesh_receive_any(mesh, plan->moves[i].to_rank, tag_make(TAG_RELEASE, 0, 0),
+        if (start->moves[i].from_rank == rank && first_of_pair(start, i))
+            status = mesh_receive_any(mesh, start->moves[i].to_rank, tag_make(TAG_RELEASE, 0, 0),
                                       UINT64_MAX, &data, &size_bytes);
     }
     return status;

@@ -26,4 +26,5 @@ int handover_run(struct state *state, const struct plan *plan, unsigned rank, st
 /** handover_release() - release the donors that served this rank, after the first commit */
 int handover_release(const struct plan *plan, unsigned rank, struct mesh *mesh) CHECK_RESULT;
 /** handover_await_release() - on a donor: wait until every worker that it served has released it */
-int handover_await_release(const struct plan *plan, unsigned rank, struct mesh *mesh) CHECK_RESULT;
+int handover_await_release(const struct plan_start *start, unsigned rank,
+                           struct mesh *mesh) CHECK_RESULT;

@@ -41,14 +41,15 @@ void state_digest_free(struct state_digest *check)
     free(check);
 }
 
-static bool is_compared(const struct state_digest *check, const struct plan *plan, unsigned rank,
-                        unsigned unit, bool all)
+static bool is_compared(const struct state_digest *check, const struct plan_layout *layout,
+                        unsigned rank, unsigned unit, bool all)
 {
     const struct state *state = check->state;
     bool in_turn = all || unit == state->applied_step % state->unit_count;
 
-    return in_turn && plan_keeps(plan, rank, unit) && !state->spec->elastic.mixed_devices &&
-           (plan->replica_count > 1 || plan->shadow_count > 0);
+    return in_turn && plan_layout_keeps(layout, rank, unit) &&
+           !state->spec->elastic.mixed_devices &&
+           (layout->replica_count > 1 || layout->shadow_count > 0);
 }
 
 /* A frozen unit has no moments. */
@@ -72,14 +73,15 @@ static uint64_t combine(const uint64_t *made)
     return digest;
 }
 
-void state_digest_run(struct state_digest *check, const struct plan *plan, unsigned rank, bool all)
+void state_digest_run(struct state_digest *check, const struct plan_layout *layout, unsigned rank,
+                      bool all)
 {
     const struct state *state = check->state;
     size_t count = 0;
 
     memset(&check->digests, 0, sizeof(check->digests));
     for (unsigned unit = 0; unit < state->unit_count; unit++) {
-        check->digests.known[unit] = is_compared(check, plan, rank, unit, all);
+        check->digests.known[unit] = is_compared(check, layout, rank, unit, all);
         if (check->digests.known[unit])
             count += list_unit(&state->units[unit], check->tensors + count);
     }

@@ -15,7 +15,11 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "elastic/plan/plan_layout.h"
 #include "worker/state/state.h"
 
 struct unit_digests {
@@ -30,13 +34,14 @@ int state_digest_new(const struct state *state, struct state_digest **ret_check)
 void state_digest_free(struct state_digest *check); /* NULL allowed */
 
 /**
- * state_digest_run() - compute digests of the units that @rank of @plan keeps and other ranks keep,
- * too
+ * state_digest_run() - compute digests of the units that @rank of @layout keeps and other ranks
+ * keep, too
  * @all: of each such unit; else of the one whose turn it is at this boundary
  *
  * Waits for the device. After its failure the digests are undefined; synchronize() reports it.
  */
-void state_digest_run(struct state_digest *check, const struct plan *plan, unsigned rank, bool all);
+void state_digest_run(struct state_digest *check, const struct plan_layout *layout, unsigned rank,
+                      bool all);
 
 /** state_digest_of() - return the digests of the last run; borrowed until the next one */
 const struct unit_digests *state_digest_of(const struct state_digest *check);

@@ -65,7 +65,7 @@ static int gather(const struct tree_exchange *place, struct claims *claims)
 }
 
 /* Check the claims of all ranks and judge them; runs on the root. */
-static int judge_words(const struct claims *claims, const struct plan *plan,
+static int judge_words(const struct claims *claims, const struct plan_layout *layout,
                        struct dispute_verdict *ret_verdict)
 {
     size_t count = claims->count / CLAIM_WORDS;
@@ -77,11 +77,11 @@ static int judge_words(const struct claims *claims, const struct plan *plan,
         return -EBADMSG;
     for (size_t i = 0; i < count; i++) {
         const uint64_t *words = claims->words + CLAIM_WORDS * i;
-        if (words[0] >= plan->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
+        if (words[0] >= layout->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
             return -EBADMSG;
         list[i] = (struct dispute_verdict_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
     }
-    int status = dispute_verdict_judge(list, count, plan->worker_count, ret_verdict);
+    int status = dispute_verdict_judge(list, count, layout->worker_count, ret_verdict);
     return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
 }
 
@@ -99,13 +99,13 @@ static int send_verdict(const struct tree_exchange *place, const struct dispute_
     return status;
 }
 
-static int receive_verdict(const struct tree_exchange *place, const struct plan *plan,
+static int receive_verdict(const struct tree_exchange *place, const struct plan_layout *layout,
                            struct dispute_verdict *ret_verdict)
 {
     AUTO_FREE uint64_t *words = NULL;
     size_t count = 0;
     int status = tree_exchange_receive_some(place, place->parent, DOWN,
-                                            DOWN_HEAD + plan->worker_count, &words, &count);
+                                            DOWN_HEAD + layout->worker_count, &words, &count);
 
     if (!status && count <= DOWN_HEAD)
         status = -EBADMSG;
@@ -116,31 +116,31 @@ static int receive_verdict(const struct tree_exchange *place, const struct plan 
                                             .holders = (unsigned)words[DOWN_HOLDERS],
                                             .accused_count = (unsigned)(count - DOWN_HEAD)};
     for (unsigned i = 0; i < ret_verdict->accused_count; i++) {
-        if (words[DOWN_HEAD + i] >= plan->worker_count)
+        if (words[DOWN_HEAD + i] >= layout->worker_count)
             return -EBADMSG;
         ret_verdict->accused[i] = (unsigned)words[DOWN_HEAD + i];
     }
     return 0;
 }
 
-int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
+int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank, uint64_t step,
                 const struct dispute_verdict_claim *mine, size_t count,
                 struct dispute_verdict *ret_verdict)
 {
     struct tree_exchange place;
     struct claims claims = {0};
 
-    tree_exchange_init(&place, mesh, plan, rank, TAG_DISPUTE, step);
+    tree_exchange_init(&place, mesh, layout, rank, TAG_DISPUTE, step);
     int status = pack_claims(mine, count, &claims);
     if (!status)
         status = gather(&place, &claims);
     if (!status && rank == 0)
-        status = judge_words(&claims, plan, ret_verdict);
+        status = judge_words(&claims, layout, ret_verdict);
     else if (!status)
         status = tree_exchange_send(&place, place.parent, UP, claims.words, claims.count);
     free(claims.words);
     if (!status && rank != 0)
-        status = receive_verdict(&place, plan, ret_verdict);
+        status = receive_verdict(&place, layout, ret_verdict);
     if (!status)
         status = send_verdict(&place, ret_verdict);
     if (!status)
@@ -151,14 +151,14 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
 /* ---- the outcome for one rank ---- */
 
 /* "node a, slot 0 and node b, slot 1" */
-static void name_accused(const struct plan *plan, const struct dispute_verdict *verdict,
+static void name_accused(const struct plan_layout *layout, const struct dispute_verdict *verdict,
                          char *ret_names, size_t size)
 {
     size_t used = 0;
 
     ret_names[0] = '\0';
     for (unsigned i = 0; i < verdict->accused_count && i < 3 && used < size; i++) {
-        const struct plan_worker *worker = &plan->workers[verdict->accused[i]];
+        const struct plan_worker *worker = &layout->workers[verdict->accused[i]];
         used += (size_t)snprintf(ret_names + used, size - used, "%snode %.24s, slot %u",
                                  i ? " and " : "", worker->node, worker->slot);
     }
@@ -184,8 +184,9 @@ static const char *what_follows(enum dispute_about about)
     return about == DISPUTE_STATE ? "the newest checkpoint counts" : "it is computed again";
 }
 
-int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct dispute_verdict *verdict, bool again, struct error *error)
+int dispute_outcome(const struct plan_layout *layout, unsigned rank, enum dispute_about about,
+                    uint64_t step, const struct dispute_verdict *verdict, bool again,
+                    struct error *error)
 {
     char names[160];
     const char *what = what_differs(about);
@@ -196,7 +197,7 @@ int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about a
                                           : -EAGAIN;
 
     assert(verdict->accused_count > 0);
-    name_accused(plan, verdict, names, sizeof(names));
+    name_accused(layout, verdict, names, sizeof(names));
     if (verdict->settled)
         return error_set(error, status,
                          "step %" PRIu64 ": %s: other %s of unit %u than most of its %u holders: "
@@ -251,7 +252,7 @@ static bool seen_before(const struct state *state, enum dispute_about about, uin
            (!interval || step <= memory->state_step + MAX(interval, (uint64_t)state->unit_count));
 }
 
-int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
+int dispute_settle(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                    enum dispute_about about, uint64_t step, struct state *state,
                    const struct unit_digests *digests, struct dispute_memory *memory,
                    struct error *error)
@@ -262,7 +263,7 @@ int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
 
     state->holds = false;
     int status = verdict && claims
-                     ? dispute_run(mesh, plan, rank, step, claims,
+                     ? dispute_run(mesh, layout, rank, step, claims,
                                    list_claims(state, digests, about, rank, claims), verdict)
                      : -ENOMEM;
     if (status && about == DISPUTE_STATE)
@@ -276,5 +277,5 @@ int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
         memory->state_step = step;
     else if (!verdict->settled)
         memory->gradients_step = step;
-    return dispute_outcome(plan, rank, about, step, verdict, again, error);
+    return dispute_outcome(layout, rank, about, step, verdict, again, error);
 }

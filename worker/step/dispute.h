@@ -27,7 +27,13 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/plan/plan_layout.h"
 #include "elastic/step/dispute_verdict.h"
 #include "worker/state/state_digest.h"
 #include "worker/step/tree_exchange.h"
@@ -36,15 +42,15 @@
 enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };
 
 /**
- * dispute_run() - collect the claims of all workers of @plan and distribute the verdict
+ * dispute_run() - collect the claims of all workers of @layout and distribute the verdict
  * @mine: @count claims of @rank; borrowed
  *
- * All workers of @plan call it once a commit of @step was found to be in dispute.
+ * All workers of @layout call it once a commit of @step was found to be in dispute.
  * Return: 0: @ret_verdict is the same on all ranks and accuses at least one; -ECONNRESET,
  * -ETIMEDOUT (the mesh failed); -EBADMSG, also where the claims agree and so give no reason for a
  * dispute; -ENOMEM
  */
-int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint64_t step,
+int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank, uint64_t step,
                 const struct dispute_verdict_claim *mine, size_t count,
                 struct dispute_verdict *ret_verdict) CHECK_RESULT;
 
@@ -56,8 +62,8 @@ int dispute_run(struct mesh *mesh, const struct plan *plan, unsigned rank, uint6
  * about gradients -ECONNRESET: other ranks leave, or -EAGAIN: the wrong rank is not known; about
  * state -EUCLEAN: @rank must drop its state
  */
-int dispute_outcome(const struct plan *plan, unsigned rank, enum dispute_about about, uint64_t step,
-                    const struct dispute_verdict *verdict, bool again,
+int dispute_outcome(const struct plan_layout *layout, unsigned rank, enum dispute_about about,
+                    uint64_t step, const struct dispute_verdict *verdict, bool again,
                     struct error *error) CHECK_RESULT;
 
 /*
@@ -84,7 +90,7 @@ void dispute_memory_rollback(struct dispute_memory *memory);
  * Return: never 0; about gradients the errors of dispute_run() and dispute_outcome(), about state
  * those of dispute_outcome(), or -EUCLEAN where there was no verdict
  */
-int dispute_settle(struct mesh *mesh, const struct plan *plan, unsigned rank,
+int dispute_settle(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                    enum dispute_about about, uint64_t step, struct state *state,
                    const struct unit_digests *digests, struct dispute_memory *memory,
                    struct error *error) CHECK_RESULT;

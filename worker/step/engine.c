@@ -32,17 +32,19 @@ static void place(struct engine *engine)
     const struct plan *plan = engine->plan;
     const struct job_spec *spec = engine->state->spec;
 
-    engine->replica = engine->rank / plan->stage_count;
-    engine->stage_index = engine->rank % plan->stage_count;
-    engine->first_unit = plan->stage_first_unit[engine->stage_index];
-    engine->unit_count = plan->stage_first_unit[engine->stage_index + 1] - engine->first_unit;
-    engine->lanes.first = plan->replica_first_lane[engine->replica];
-    engine->lanes.count = plan->replica_first_lane[engine->replica + 1] - engine->lanes.first;
+    engine->replica = engine->rank / plan->layout.stage_count;
+    engine->stage_index = engine->rank % plan->layout.stage_count;
+    engine->first_unit = plan->layout.stage_first_unit[engine->stage_index];
+    engine->unit_count =
+        plan->layout.stage_first_unit[engine->stage_index + 1] - engine->first_unit;
+    engine->lanes.first = plan->layout.replica_first_lane[engine->replica];
+    engine->lanes.count =
+        plan->layout.replica_first_lane[engine->replica + 1] - engine->lanes.first;
     engine->micro_batch_count = engine->lanes.count * spec->train.micro_batches_per_lane;
     engine->trained_from = state_frozen_units(engine->state);
     engine->position = (struct one_f_one_b_position){
         .stage = engine->stage_index,
-        .stage_count = plan->stage_count,
+        .stage_count = plan->layout.stage_count,
         .micro_batch_count = engine->micro_batch_count,
         .backward = engine->first_unit + engine->unit_count > engine->trained_from,
     };
@@ -107,7 +109,7 @@ static int make_stage(struct engine *engine, struct error *error)
         .unit_count = engine->unit_count,
         .batch = engine->state->spec->train.micro_batch,
         .slots = one_f_one_b_slots(&engine->position),
-        .recompute = memory_recompute(engine->plan),
+        .recompute = memory_recompute(&engine->plan->layout),
     };
     size_t size_bytes = stage_memory_bytes(&options);
 
@@ -119,8 +121,8 @@ static int make_stage(struct engine *engine, struct error *error)
 
 static int begin_arena(struct engine *engine, struct error *error)
 {
-    const struct memory_need need =
-        memory_need(engine->state, engine->plan, engine->rank, reduction_on_device(engine));
+    const struct memory_need need = memory_need(engine->state, &engine->plan->layout, engine->rank,
+                                                reduction_on_device(engine));
     size_t size_bytes = memory_arena_bytes(&need);
 
     return size_bytes == SIZE_MAX
@@ -245,7 +247,7 @@ int engine_compute(struct engine *engine, struct error *error)
         return links_broke(engine, status, error);
     gradient_norm_record(engine->squares, engine->plan, engine->rank, engine->applied,
                          &engine->state->hold);
-    state_digest_run(engine->check, engine->plan, engine->rank,
+    state_digest_run(engine->check, &engine->plan->layout, engine->rank,
                      job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
@@ -282,6 +284,6 @@ void engine_apply(struct engine *engine, const struct step_record *record)
 void engine_drop_others(struct engine *engine)
 {
     for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
-        if (!plan_keeps(engine->plan, engine->rank, unit))
+        if (!plan_layout_keeps(&engine->plan->layout, engine->rank, unit))
             state_drop_unit(engine->state, unit);
 }

@@ -67,7 +67,7 @@ void gradient_norm_record(struct gradient_norm *squares, const struct plan *plan
         double sum = 0;
         for (size_t i = squares->firsts[unit]; i < squares->firsts[unit + 1]; i++)
             sum += squares->sums[i];
-        if (plan_keeps(plan, rank, unit))
+        if (plan_layout_keeps(&plan->layout, rank, unit))
             record->unit_squares[unit] = step_record_known(sum);
     }
 }

@@ -9,43 +9,48 @@
 #include "worker/step/reduction.h"
 
 /* A new worker learns the frozen boundary from its donors; the plan may have an older one. */
-static unsigned frozen_units(const struct state *state, const struct plan *plan)
+static unsigned frozen_units(const struct state *state, const struct plan_layout *layout)
 {
-    return model_frozen_units(&state->model, MAX(state->freeze.frozen_layers, plan->frozen_layers));
+    return model_frozen_units(&state->model,
+                              MAX(state->freeze.frozen_layers, layout->frozen_layers));
 }
 
 /* A unit has parameters, weights where activations are not f32, and moments when it is trained. */
-static size_t unit_state_bytes(const struct state *state, const struct plan *plan, unsigned unit)
+static size_t unit_state_bytes(const struct state *state, const struct plan_layout *layout,
+                               unsigned unit)
 {
     size_t count = state->units[unit].layout.count, activation = state->kernel->activation_size;
-    size_t arrays = unit >= frozen_units(state, plan) ? 3 : 1;
+    size_t arrays = unit >= frozen_units(state, layout) ? 3 : 1;
 
     return count * (arrays * sizeof(float) + (activation == sizeof(float) ? 0 : activation));
 }
 
-static size_t new_state_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+static size_t new_state_bytes(const struct state *state, const struct plan_layout *layout,
+                              unsigned rank)
 {
     size_t sum = 0;
 
     for (unsigned unit = 0; unit < state->unit_count; unit++)
-        if (plan_keeps(plan, rank, unit) && !state->units[unit].held &&
+        if (plan_layout_keeps(layout, rank, unit) && !state->units[unit].held &&
             !state->units[unit].reserved)
-            sum += unit_state_bytes(state, plan, unit);
+            sum += unit_state_bytes(state, layout, unit);
     return sum;
 }
 
 /* Gradient buffers of the trained units: a stack for the own stage, one buffer for the others. */
-static size_t gradients_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+static size_t gradients_bytes(const struct state *state, const struct plan_layout *layout,
+                              unsigned rank)
 {
-    unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
-    unsigned first_lane = plan->replica_first_lane[replica];
-    struct lane_tree_span lanes = {first_lane, plan->replica_first_lane[replica + 1] - first_lane};
+    unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
+    unsigned first_lane = layout->replica_first_lane[replica];
+    struct lane_tree_span lanes = {first_lane,
+                                   layout->replica_first_lane[replica + 1] - first_lane};
     size_t depth = gradients_depth(state->spec->train.lanes, lanes), sum = 0;
 
-    for (unsigned unit = frozen_units(state, plan); unit < state->unit_count; unit++) {
+    for (unsigned unit = frozen_units(state, layout); unit < state->unit_count; unit++) {
         bool own =
-            unit >= plan->stage_first_unit[stage] && unit < plan->stage_first_unit[stage + 1];
-        if (plan_keeps(plan, rank, unit))
+            unit >= layout->stage_first_unit[stage] && unit < layout->stage_first_unit[stage + 1];
+        if (plan_layout_keeps(layout, rank, unit))
             sum += arena_part_bytes(state->units[unit].layout.count * sizeof(float)) *
                    (own ? depth : 1);
     }
@@ -53,17 +58,17 @@ static size_t gradients_bytes(const struct state *state, const struct plan *plan
 }
 
 /* The other end's gradient of a tied table, where that end is on another stage. */
-static size_t tie_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+static size_t tie_bytes(const struct state *state, const struct plan_layout *layout, unsigned rank)
 {
-    unsigned stage = rank % plan->stage_count;
-    bool an_end = stage == 0 || stage == plan->stage_count - 1;
+    unsigned stage = rank % layout->stage_count;
+    bool an_end = stage == 0 || stage == layout->stage_count - 1;
 
-    return plan->stage_count > 1 && an_end && state->model.tied && !frozen_units(state, plan)
+    return layout->stage_count > 1 && an_end && state->model.tied && !frozen_units(state, layout)
                ? arena_part_bytes(state->units[0].layout.tensors[0].count * sizeof(float))
                : 0;
 }
 
-enum stage_recompute memory_recompute(const struct plan *plan)
+enum stage_recompute memory_recompute(const struct plan_layout *layout)
 {
     static const enum stage_recompute recomputations[] = {
         [PLAN_RECOMPUTE_NONE] = STAGE_KEEP_ALL,
@@ -71,42 +76,44 @@ enum stage_recompute memory_recompute(const struct plan *plan)
         [PLAN_RECOMPUTE_FULL] = STAGE_RECOMPUTE_ALL,
     };
 
-    return recomputations[plan->recompute];
+    return recomputations[layout->recompute];
 }
 
-static size_t activations_bytes(const struct state *state, const struct plan *plan, unsigned rank)
+static size_t activations_bytes(const struct state *state, const struct plan_layout *layout,
+                                unsigned rank)
 {
-    unsigned stage = rank % plan->stage_count, replica = rank / plan->stage_count;
-    unsigned lanes = plan->replica_first_lane[replica + 1] - plan->replica_first_lane[replica];
+    unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
+    unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
     const struct one_f_one_b_position position = {
         .stage = stage,
-        .stage_count = plan->stage_count,
+        .stage_count = layout->stage_count,
         .micro_batch_count = lanes * state->spec->train.micro_batches_per_lane,
-        .backward = plan->stage_first_unit[stage + 1] > frozen_units(state, plan),
+        .backward = layout->stage_first_unit[stage + 1] > frozen_units(state, layout),
     };
     const struct stage_options options = {
         .kernel = state->kernel,
         .device = state->device,
         .spec = &state->model,
-        .first_unit = plan->stage_first_unit[stage],
-        .unit_count = plan->stage_first_unit[stage + 1] - plan->stage_first_unit[stage],
+        .first_unit = layout->stage_first_unit[stage],
+        .unit_count = layout->stage_first_unit[stage + 1] - layout->stage_first_unit[stage],
         .batch = state->spec->train.micro_batch,
         .slots = one_f_one_b_slots(&position),
-        .recompute = memory_recompute(plan),
+        .recompute = memory_recompute(layout),
     };
 
     return arena_part_bytes(stage_memory_bytes(&options));
 }
 
-struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank,
-                               bool sums_on_device)
+struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
+                               unsigned rank, bool sums_on_device)
 {
     return (struct memory_need){
-        .state_bytes = new_state_bytes(state, plan, rank),
-        .gradient_bytes = gradients_bytes(state, plan, rank) + tie_bytes(state, plan, rank),
-        .activation_bytes = activations_bytes(state, plan, rank),
+        .state_bytes = new_state_bytes(state, layout, rank),
+        .gradient_bytes = gradients_bytes(state, layout, rank) + tie_bytes(state, layout, rank),
+        .activation_bytes = activations_bytes(state, layout, rank),
         .reduction_bytes =
-            sums_on_device ? reduction_room_bytes(state, plan, rank, frozen_units(state, plan)) : 0,
+            sums_on_device ? reduction_room_bytes(state, layout, rank, frozen_units(state, layout))
+                           : 0,
     };
 }
 

@@ -11,7 +11,12 @@
  */
 #pragma once
 
-#include "elastic/plan/plan.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/plan/plan_layout.h"
 #include "model/net/stage.h"
 #include "worker/state/state.h"
 
@@ -22,13 +27,14 @@ struct memory_need {
     size_t reduction_bytes;  /* room for the sums of other replicas (worker/step/reduction.h) */
 };
 
-/** memory_recompute() - return what the stages of @plan recompute in backward instead of keeping */
-enum stage_recompute memory_recompute(const struct plan *plan);
+/** memory_recompute() - return what the stages of @layout recompute in backward instead of keeping
+ */
+enum stage_recompute memory_recompute(const struct plan_layout *layout);
 
-/** memory_need() - compute the need of @rank of @plan beyond the state that is held now
+/** memory_need() - compute the need of @rank of @layout beyond the state that is held now
  * @sums_on_device: sums across replicas are made there, or may be */
-struct memory_need memory_need(const struct state *state, const struct plan *plan, unsigned rank,
-                               bool sums_on_device);
+struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
+                               unsigned rank, bool sums_on_device);
 
 /** memory_arena_bytes() - return the part of @need that comes from the arena; SIZE_MAX: overflow */
 size_t memory_arena_bytes(const struct memory_need *need);

@@ -32,7 +32,7 @@ static bool first_stage(const struct engine *engine)
 
 static bool last_stage(const struct engine *engine)
 {
-    return engine->stage_index == engine->plan->stage_count - 1;
+    return engine->stage_index == engine->plan->layout.stage_count - 1;
 }
 
 /*

@@ -63,31 +63,31 @@ static struct carrier *carrier_of(const struct engine *engine)
 
 bool reduction_on_device(const struct engine *engine)
 {
-    return engine->plan->replica_count == 1 || engine->state->kernel->host_memory ||
+    return engine->plan->layout.replica_count == 1 || engine->state->kernel->host_memory ||
            carrier_of(engine)->operations->device_memory;
 }
 
 /* The replicas of @rank's stage; the lists are owned. */
-static int group_init(const struct state *state, const struct plan *plan, unsigned rank,
+static int group_init(const struct state *state, const struct plan_layout *layout, unsigned rank,
                       struct reduce_group *ret_group)
 {
-    unsigned *ranks = calloc(plan->replica_count, sizeof(*ranks));
-    struct lane_tree_span *lanes = calloc(plan->replica_count, sizeof(*lanes));
+    unsigned *ranks = calloc(layout->replica_count, sizeof(*ranks));
+    struct lane_tree_span *lanes = calloc(layout->replica_count, sizeof(*lanes));
 
     *ret_group = (struct reduce_group){
         .lanes = state->spec->train.lanes,
-        .member_count = plan->replica_count,
-        .self = rank / plan->stage_count,
+        .member_count = layout->replica_count,
+        .self = rank / layout->stage_count,
         .ranks = ranks,
         .lane_ranges = lanes,
     };
     if (!ranks || !lanes)
         return -ENOMEM;
-    for (unsigned replica = 0; replica < plan->replica_count; replica++) {
-        unsigned first = plan->replica_first_lane[replica];
-        ranks[replica] = plan_rank(plan, replica, rank % plan->stage_count);
+    for (unsigned replica = 0; replica < layout->replica_count; replica++) {
+        unsigned first = layout->replica_first_lane[replica];
+        ranks[replica] = plan_layout_rank(layout, replica, rank % layout->stage_count);
         lanes[replica] =
-            (struct lane_tree_span){first, plan->replica_first_lane[replica + 1] - first};
+            (struct lane_tree_span){first, layout->replica_first_lane[replica + 1] - first};
     }
     return 0;
 }
@@ -98,17 +98,17 @@ static void group_done(struct reduce_group *group)
     free((void *)(uintptr_t)group->lane_ranges);
 }
 
-size_t reduction_room_bytes(const struct state *state, const struct plan *plan, unsigned rank,
-                            unsigned trained_from)
+size_t reduction_room_bytes(const struct state *state, const struct plan_layout *layout,
+                            unsigned rank, unsigned trained_from)
 {
     CLEANUP(group_done) struct reduce_group group;
-    unsigned stage = rank % plan->stage_count;
+    unsigned stage = rank % layout->stage_count;
     size_t sum = 0;
 
-    if (group_init(state, plan, rank, &group))
+    if (group_init(state, layout, rank, &group))
         return SIZE_MAX;
-    for (unsigned unit = MAX(plan->stage_first_unit[stage], trained_from);
-         unit < plan->stage_first_unit[stage + 1]; unit++) {
+    for (unsigned unit = MAX(layout->stage_first_unit[stage], trained_from);
+         unit < layout->stage_first_unit[stage + 1]; unit++) {
         size_t part_bytes =
             arena_part_bytes(reduce_scratch_bytes(&group, state->units[unit].layout.count));
         if (checked_add(sum, part_bytes, &sum))
@@ -155,7 +155,7 @@ static int make_units(struct reduction *reduction)
     unsigned end = engine->first_unit + engine->unit_count;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     bool on_device = reduction_on_device(engine);
-    int status = group_init(engine->state, engine->plan, engine->rank, &group);
+    int status = group_init(engine->state, &engine->plan->layout, engine->rank, &group);
 
     if (status)
         return status;

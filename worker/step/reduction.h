@@ -21,8 +21,8 @@ bool reduction_on_device(const struct engine *engine);
 /** reduction_room_bytes() - return the arena bytes that reduction_new() takes for @rank where sums
  * are made on the device: room for the other replicas' sums, for each unit from @trained_from on.
  * SIZE_MAX: overflow, or no memory for the calculation */
-size_t reduction_room_bytes(const struct state *state, const struct plan *plan, unsigned rank,
-                            unsigned trained_from);
+size_t reduction_room_bytes(const struct state *state, const struct plan_layout *layout,
+                            unsigned rank, unsigned trained_from);
 /** reduction_free() - abandon requests in flight, which fails their carrier; call it before the
  * gradients are freed. NULL allowed */
 void reduction_free(struct reduction *reduction);

@@ -16,7 +16,7 @@ struct shadow {
 
 static bool keeps(const struct engine *engine, unsigned stage)
 {
-    return plan_shadow_of(engine->plan, stage) == (int)engine->rank;
+    return plan_layout_shadow_of(&engine->plan->layout, stage) == (int)engine->rank;
 }
 
 static size_t unit_bytes(const struct engine *engine, unsigned unit)
@@ -50,16 +50,16 @@ static int open_stage(struct shadow *shadow, unsigned stage)
 {
     const struct engine *engine = shadow->engine;
     const struct state *state = engine->state;
-    unsigned first = MAX(engine->plan->stage_first_unit[stage], engine->trained_from);
+    unsigned first = MAX(engine->plan->layout.stage_first_unit[stage], engine->trained_from);
     int status = 0;
 
-    for (unsigned unit = first; !status && unit < engine->plan->stage_first_unit[stage + 1];
+    for (unsigned unit = first; !status && unit < engine->plan->layout.stage_first_unit[stage + 1];
          unit++) {
         status =
             arena_take(state->arena, unit_bytes(engine, unit), (void **)&shadow->gradients[unit]);
         if (!status)
             status = open_passage(shadow, &shadow->receives[unit], unit, shadow->gradients[unit],
-                                  plan_rank(engine->plan, 0, stage));
+                                  plan_layout_rank(&engine->plan->layout, 0, stage));
     }
     return status;
 }
@@ -89,7 +89,7 @@ static int allocate(struct shadow *shadow)
     shadow->receives = calloc(model_units, sizeof(*shadow->receives));
     if (!shadow->sends || !shadow->fed || !shadow->gradients || !shadow->receives)
         return -ENOMEM;
-    for (unsigned stage = 0; !status && stage < engine->plan->stage_count; stage++)
+    for (unsigned stage = 0; !status && stage < engine->plan->layout.stage_count; stage++)
         if (keeps(engine, stage))
             status = open_stage(shadow, stage);
     return status || shadow->keeper < 0 ? status : open_sends(shadow);
@@ -97,11 +97,13 @@ static int allocate(struct shadow *shadow)
 
 int shadow_new(const struct engine *engine, struct shadow **ret_shadow)
 {
-    int keeper = engine->replica == 0 ? plan_shadow_of(engine->plan, engine->stage_index) : -1;
+    int keeper = engine->replica == 0
+                     ? plan_layout_shadow_of(&engine->plan->layout, engine->stage_index)
+                     : -1;
     bool needed = keeper >= 0;
     struct shadow *shadow;
 
-    for (unsigned stage = 0; stage < engine->plan->stage_count; stage++)
+    for (unsigned stage = 0; stage < engine->plan->layout.stage_count; stage++)
         needed = needed || keeps(engine, stage);
     *ret_shadow = NULL;
     if (!needed)
@@ -151,8 +153,8 @@ static int receive_stage(struct shadow *shadow, unsigned stage)
     const struct plan *plan = shadow->engine->plan;
     int status = 0;
 
-    for (unsigned unit = plan->stage_first_unit[stage];
-         !status && unit < plan->stage_first_unit[stage + 1]; unit++)
+    for (unsigned unit = plan->layout.stage_first_unit[stage];
+         !status && unit < plan->layout.stage_first_unit[stage + 1]; unit++)
         if (shadow->gradients[unit]) {
             tensor_channel_used(&shadow->receives[unit]); /* read by the last step's optimizer */
             status =
@@ -169,7 +171,7 @@ int shadow_begin(struct shadow *shadow)
     int status = complete_sends(shadow);
 
     memset(shadow->fed, 0, engine->unit_count * sizeof(*shadow->fed));
-    for (unsigned stage = 0; !status && stage < engine->plan->stage_count; stage++)
+    for (unsigned stage = 0; !status && stage < engine->plan->layout.stage_count; stage++)
         if (keeps(engine, stage))
             status = receive_stage(shadow, stage);
     return status;
@@ -189,7 +191,7 @@ static bool final_after_backward(const struct engine *engine, unsigned unit)
 {
     bool tied = state_tied(engine->state) && (unit == 0 || unit == engine->state->unit_count - 1);
 
-    return engine->plan->replica_count == 1 && !tied;
+    return engine->plan->layout.replica_count == 1 && !tied;
 }
 
 int shadow_unit_passed(struct shadow *shadow, unsigned unit)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "elastic/plan/commit_tree.h"
 #include "worker/device/tags.h"
 
 /*
@@ -52,18 +53,18 @@ static void merge_readiness(struct step_commit_readiness *sum,
             sum->lacking[sum->lacking_count] = part->lacking[i];
 }
 
-bool step_commit_ready(const struct step_commit_readiness *readiness, const struct plan *plan,
-                       const struct plan *next)
+bool step_commit_ready(const struct step_commit_readiness *readiness,
+                       const struct plan_layout *layout, const struct plan *next)
 {
     if (readiness->announced_min != next->generation ||
         readiness->announced_max != next->generation ||
         readiness->lacking_count > STEP_COMMIT_LACKING_MAX)
         return false;
-    if (next->worker_count == 0) /* all ranks write the last checkpoint together */
+    if (next->layout.worker_count == 0) /* all ranks write the last checkpoint together */
         return readiness->lacking_count == 0;
     for (uint64_t i = 0; i < readiness->lacking_count; i++) {
-        const struct plan_worker *worker = &plan->workers[readiness->lacking[i]];
-        if (plan_find(next, worker->node, worker->slot) >= 0)
+        const struct plan_worker *worker = &layout->workers[readiness->lacking[i]];
+        if (plan_layout_find(&next->layout, worker->node, worker->slot) >= 0)
             return false;
     }
     return true;
@@ -122,19 +123,19 @@ static int unpack_unable(const struct round *round, struct checkpoint_writers_un
 {
     const uint64_t *words = round->words + UNABLE;
 
-    if (words[0] > round->plan->worker_count)
+    if (words[0] > round->plan->layout.worker_count)
         return -EBADMSG;
     ret_unable->count = words[0];
     memcpy(ret_unable->ranks, words + 1, sizeof(ret_unable->ranks));
     for (uint64_t i = 0; i < MIN(words[0], (uint64_t)CHECKPOINT_WRITERS_UNABLE_MAX); i++)
-        if (words[1 + i] >= round->plan->worker_count)
+        if (words[1 + i] >= round->plan->layout.worker_count)
             return -EBADMSG;
     return 0;
 }
 
-static const char *worker_name(const struct plan *plan, unsigned rank)
+static const char *worker_name(const struct plan_layout *layout, unsigned rank)
 {
-    return plan->workers[rank].node;
+    return layout->workers[rank].node;
 }
 
 /* Write to the words of the round. Returns their number. */
@@ -162,7 +163,7 @@ static unsigned pack_up(const struct round *round, const struct step_commit_up *
             head[count++] = unit;
             head[count++] = up->digests.values[unit];
         }
-    for (unsigned rank = 0; rank < round->plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < round->plan->layout.worker_count; rank++)
         if (busy_ns[rank]) {
             head[count++] = rank;
             head[count++] = busy_ns[rank];
@@ -197,7 +198,7 @@ static int unpack_times(const struct round *round, unsigned count, uint64_t *bus
     if ((count - UP_WORDS) % UP_ROW)
         return -EBADMSG;
     for (; row < round->words + count; row += UP_ROW) {
-        if (row[0] >= round->plan->worker_count)
+        if (row[0] >= round->plan->layout.worker_count)
             return -EBADMSG;
         busy_ns[row[0]] = row[1];
     }
@@ -213,10 +214,10 @@ static int unpack_readiness(const struct round *round, struct step_commit_readin
     ret_readiness->announced_max = words[1];
     ret_readiness->lacking_count = words[2];
     memcpy(ret_readiness->lacking, words + 3, sizeof(ret_readiness->lacking));
-    if (words[2] > round->plan->worker_count)
+    if (words[2] > round->plan->layout.worker_count)
         return -EBADMSG;
     for (uint64_t i = 0; i < MIN(words[2], (uint64_t)STEP_COMMIT_LACKING_MAX); i++)
-        if (ret_readiness->lacking[i] >= round->plan->worker_count)
+        if (ret_readiness->lacking[i] >= round->plan->layout.worker_count)
             return -EBADMSG;
     return 0;
 }
@@ -259,7 +260,8 @@ static int merge_child(struct round *round, unsigned child, struct step_commit_u
             error, -EILSEQ,
             "node %s reads other training data than node %s: data.path must hold the same files on "
             "every node",
-            worker_name(round->plan, child), worker_name(round->plan, round->rank));
+            worker_name(&round->plan->layout, child),
+            worker_name(&round->plan->layout, round->rank));
     sum->checkpoint_durable = MIN(sum->checkpoint_durable, head[1]);
     merge_failed(sum, head[2], &unable);
     merge_readiness(&sum->readiness, &readiness);
@@ -275,7 +277,7 @@ static int merge_child(struct round *round, unsigned child, struct step_commit_u
 /* The rounds after the last step have no times. */
 static unsigned slowest_count(const struct round *round)
 {
-    return round->closing ? 0 : round->plan->stage_count;
+    return round->closing ? 0 : round->plan->layout.stage_count;
 }
 
 static unsigned pack_down(const struct round *round, const struct step_commit_down *down)
@@ -311,7 +313,7 @@ static int unpack_down(const struct round *round, unsigned count, struct step_co
     ret_down->checkpoint_busy = words[4] == 1;
     for (unsigned stage = 0; stage < slowest_count(round); stage++) {
         const uint64_t *row = words + DOWN_WORDS + (size_t)DOWN_ROW * stage;
-        if (row[0] >= round->plan->worker_count)
+        if (row[0] >= round->plan->layout.worker_count)
             return -EBADMSG;
         ret_down->slowest[stage] = (struct straggler_stage){(unsigned)row[0], row[1], row[2]};
     }
@@ -321,10 +323,10 @@ static int unpack_down(const struct round *round, unsigned count, struct step_co
 static int send_down(const struct round *round, const struct step_commit_down *down)
 {
     unsigned count = pack_down(round, down);
-    unsigned first = round->rank * PLAN_TREE_FAN + 1;
+    unsigned first = round->rank * COMMIT_TREE_FAN + 1;
 
-    for (unsigned child = first; child < first + PLAN_TREE_FAN && child < round->plan->worker_count;
-         child++) {
+    for (unsigned child = first;
+         child < first + COMMIT_TREE_FAN && child < round->plan->layout.worker_count; child++) {
         int status = send_message(round, child, round->down_tag, count, &down->record);
         if (status)
             return status;
@@ -335,10 +337,10 @@ static int send_down(const struct round *round, const struct step_commit_down *d
 static int gather(struct round *round, struct step_commit_up *sum, uint64_t *busy_ns,
                   struct error *error)
 {
-    unsigned first = round->rank * PLAN_TREE_FAN + 1;
+    unsigned first = round->rank * COMMIT_TREE_FAN + 1;
 
-    for (unsigned child = first; child < first + PLAN_TREE_FAN && child < round->plan->worker_count;
-         child++) {
+    for (unsigned child = first;
+         child < first + COMMIT_TREE_FAN && child < round->plan->layout.worker_count; child++) {
         int status = merge_child(round, child, sum, busy_ns, error);
         if (status)
             return status;
@@ -349,7 +351,7 @@ static int gather(struct round *round, struct step_commit_up *sum, uint64_t *bus
 static int ask_parent(const struct round *round, const struct step_commit_up *sum,
                       struct step_commit_down *ret_down)
 {
-    unsigned parent = (round->rank - 1) / PLAN_TREE_FAN;
+    unsigned parent = (round->rank - 1) / COMMIT_TREE_FAN;
     unsigned count = pack_up(round, sum, ret_down->busy_ns);
     int status = send_message(round, parent, round->up_tag, count, &sum->record);
 
@@ -383,7 +385,7 @@ static int conclude(const struct round *round, const struct step_commit_up *sum,
     ret_down->checkpoint_busy = sum->checkpoint_busy;
     ret_down->readiness = sum->readiness;
     if (!round->closing)
-        straggler_slowest(round->plan, ret_down->busy_ns, ret_down->slowest);
+        straggler_slowest(&round->plan->layout, ret_down->busy_ns, ret_down->slowest);
     return 0;
 }
 
@@ -398,8 +400,8 @@ int step_commit_run(struct mesh *mesh, const struct plan *plan, unsigned rank, b
         .closing = closing,
         .up_tag = tag_make(closing ? TAG_CLOSING : TAG_HOLD, mine->record.step, 0),
         .down_tag = tag_make(closing ? TAG_CLOSED : TAG_COMMIT, mine->record.step, 0),
-        .room = MAX(UP_WORDS + UP_ROW * (STEP_RECORD_UNITS_MAX + plan->worker_count),
-                    DOWN_WORDS + DOWN_ROW * plan->stage_count),
+        .room = MAX(UP_WORDS + UP_ROW * (STEP_RECORD_UNITS_MAX + plan->layout.worker_count),
+                    DOWN_WORDS + DOWN_ROW * plan->layout.stage_count),
     };
     AUTO_FREE uint64_t *words = calloc(round.room, sizeof(*words));
     AUTO_FREE struct step_commit_up *sum = malloc(sizeof(*sum));

@@ -70,9 +70,9 @@ struct step_commit_root {
  * received, 0: none is newer than the plan in force */
 void step_commit_readiness_init(struct step_commit_readiness *readiness, unsigned rank,
                                 uint64_t announced);
-/** step_commit_ready() - true if every rank of @plan that @next needs has @next */
-bool step_commit_ready(const struct step_commit_readiness *readiness, const struct plan *plan,
-                       const struct plan *next);
+/** step_commit_ready() - true if every rank of @layout that @next needs has @next */
+bool step_commit_ready(const struct step_commit_readiness *readiness,
+                       const struct plan_layout *layout, const struct plan *next);
 
 #define STEP_COMMIT_DISPUTED 1
 

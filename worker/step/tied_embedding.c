@@ -58,12 +58,12 @@ static unsigned own_unit(const struct engine *engine)
 static int open_passages(struct tied_embedding *tie)
 {
     const struct engine *engine = tie->engine;
-    unsigned other_stage = has_head(engine) ? 0 : engine->plan->stage_count - 1;
+    unsigned other_stage = has_head(engine) ? 0 : engine->plan->layout.stage_count - 1;
     struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
         .departures = engine->departures,
-        .peer = plan_rank(engine->plan, engine->replica, other_stage),
+        .peer = plan_layout_rank(&engine->plan->layout, engine->replica, other_stage),
         .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
     };
     int status = arena_take(engine->state->arena, options.size_bytes, (void **)&tie->theirs);

@@ -3,16 +3,18 @@
 #include <errno.h>
 
 #include "base/bytes.h"
+#include "elastic/plan/commit_tree.h"
 
 /* Indexes of tree_exchange_await_all(), after those of the question. */
 enum { HEARD = TREE_EXCHANGE_INDEX_MAX, ALL_HEARD };
 
-void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const struct plan *plan,
-                        unsigned rank, enum tag_kind kind, uint64_t step)
+void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh,
+                        const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
+                        uint64_t step)
 {
     *assembly = (struct tree_exchange){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
-    assembly->child_count = plan_tree_children(plan, rank, &assembly->first_child);
-    assembly->parent = rank ? plan_tree_parent(rank) : 0;
+    assembly->child_count = commit_tree_children(layout, rank, &assembly->first_child);
+    assembly->parent = rank ? commit_tree_parent(rank) : 0;
 }
 
 int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,

@@ -4,8 +4,12 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
 #include "comm/mesh/mesh.h"
-#include "elastic/plan/plan.h"
+#include "elastic/plan/plan_layout.h"
 #include "worker/device/tags.h"
 
 /* One rank's place in the tree. */
@@ -16,8 +20,9 @@ struct tree_exchange {
     unsigned rank, parent, first_child, child_count; /* parent: not of rank 0 */
 };
 
-void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh, const struct plan *plan,
-                        unsigned rank, enum tag_kind kind, uint64_t step);
+void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh,
+                        const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
+                        uint64_t step);
 
 /**
  * tree_exchange_send(), tree_exchange_receive() - move @count words, little-endian; @index, below

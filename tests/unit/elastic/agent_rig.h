@@ -86,18 +86,19 @@ static inline struct plan *make_plan(uint64_t generation, bool planned, unsigned
     struct plan *plan = plan_new();
     assert_non_null(plan);
     plan->generation = generation;
-    plan->planned = planned;
-    plan->stage_count = count > 0 ? 1 : 0;
-    plan->replica_count = plan->worker_count = count;
-    plan->workers = calloc(count + 1, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));
-    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
-    snprintf(plan->key, sizeof(plan->key), "key%llu", (unsigned long long)generation);
+    plan->change.planned = planned;
+    plan->layout.stage_count = count > 0 ? 1 : 0;
+    plan->layout.replica_count = plan->layout.worker_count = count;
+    plan->layout.workers = calloc(count + 1, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(count + 1, sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.stage_first_unit &&
+                plan->layout.replica_first_lane);
+    snprintf(plan->links.key, sizeof(plan->links.key), "key%llu", (unsigned long long)generation);
     for (unsigned i = 0; i < count; i++) {
-        snprintf(plan->workers[i].node, NAME_SIZE, "a");
-        plan->workers[i].slot = slots[i];
-        plan->workers[i].instance = instances ? instances[i] : 0;
+        snprintf(plan->layout.workers[i].node, NAME_SIZE, "a");
+        plan->layout.workers[i].slot = slots[i];
+        plan->layout.workers[i].instance = instances ? instances[i] : 0;
     }
     return plan;
 }

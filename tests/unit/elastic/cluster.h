@@ -115,11 +115,11 @@ static inline void node_tick(struct cluster *cluster, unsigned index)
 static inline void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
 {
     const struct plan *plan = cluster->plan;
-    for (unsigned rank = 0; plan && rank < plan->worker_count; rank++)
+    for (unsigned rank = 0; plan && rank < plan->layout.worker_count; rank++)
         for (unsigned i = 0; i < cluster->node_count; i++) {
-            unsigned slot = plan->workers[rank].slot;
+            unsigned slot = plan->layout.workers[rank].slot;
             double slowness = cluster->nodes[i].slowness[slot], known = 1;
-            if (strcmp(cluster->nodes[i].name, plan->workers[rank].node) != 0 ||
+            if (strcmp(cluster->nodes[i].name, plan->layout.workers[rank].node) != 0 ||
                 view->verdict_count == STRAGGLER_VERDICTS_MAX)
                 continue;
             for (unsigned j = 0; j < plan->slow_count; j++)
@@ -176,7 +176,7 @@ static inline void build_view(struct cluster *cluster, struct leader_view *view,
                                                   .speed = 1,
                                                   .bad = from->slot_bad[s],
                                                   .tried_again = from->slot_tried_again[s]};
-        snprintf(node->other_arithmetic[0], PLAN_ARITHMETIC_SIZE, "%s", from->other_arithmetic);
+        snprintf(node->other_arithmetic[0], PLAN_NUMERICS_SIZE, "%s", from->other_arithmetic);
         node->slots[from->slot_count - 1].computes = from->other_arithmetic[0] != '\0';
     }
 }
@@ -188,8 +188,8 @@ static inline void check_plan(struct cluster *cluster, const struct plan *plan)
     if (plan_check(plan, &error) < 0)
         fail_msg("plan: %s", error.text);
     assert_true(!cluster->plan || plan->generation > cluster->plan->generation);
-    if (plan->worker_count > 0)
-        assert_int_equal(plan_unit_count(plan), cluster->unit_count);
+    if (plan->layout.worker_count > 0)
+        assert_int_equal(plan_layout_unit_count(&plan->layout), cluster->unit_count);
 }
 
 /*
@@ -229,9 +229,9 @@ static inline void apply_decision(struct cluster *cluster, struct leader_decisio
     struct plan *plan = decision->plan;
     cluster->state = decision->state;
     memcpy(cluster->text, decision->text, sizeof(cluster->text));
-    if (plan && plan->key[0] == '\0')
+    if (plan && plan->links.key[0] == '\0')
         for (unsigned i = 0; i < PLAN_KEY_HEX_SIZE - 1; i++)
-            plan->key[i] = "0123456789abcdef"[cluster_random(cluster, 16)];
+            plan->links.key[i] = "0123456789abcdef"[cluster_random(cluster, 16)];
     switch (decision->action) {
     case LEADER_NOTHING:
         break;
@@ -246,16 +246,16 @@ static inline void apply_decision(struct cluster *cluster, struct leader_decisio
         cluster_note(cluster, "publish %llu: %s", (unsigned long long)plan->generation,
                      decision->text);
         check_plan(cluster, plan);
-        if (cluster->plan && plan->source != PLAN_SOURCE_MEMORY &&
-            plan->reason == PLAN_REASON_FAILURE) {
+        if (cluster->plan && plan->start.source != PLAN_SOURCE_MEMORY &&
+            plan->change.reason == PLAN_REASON_FAILURE) {
             check_fallback(cluster);
             cluster->restarts_from_disk++;
-            cluster->committed_ever = plan->resume_step;
+            cluster->committed_ever = plan->start.resume_step;
         }
-        if (plan->reason == PLAN_REASON_RESUME)
-            cluster->committed_ever = plan->resume_step;
+        if (plan->change.reason == PLAN_REASON_RESUME)
+            cluster->committed_ever = plan->start.resume_step;
         cluster->published++;
-        cluster->publish_reasons[plan->reason]++;
+        cluster->publish_reasons[plan->change.reason]++;
         set_plan(&cluster->plan, &cluster->plan_version, plan);
         set_plan(&cluster->next, &cluster->next_version, NULL);
         break;
@@ -451,11 +451,12 @@ static inline void cluster_free(struct cluster *cluster)
 static inline bool cluster_trains(struct cluster *cluster)
 {
     const struct plan *plan = cluster->plan;
-    if (!plan || plan->worker_count == 0)
+    if (!plan || plan->layout.worker_count == 0)
         return false;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (!fake_in(fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot),
-                     plan->generation, FAKE_TRAINING))
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        if (!fake_in(
+                fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot),
+                plan->generation, FAKE_TRAINING))
             return false;
     return true;
 }

@@ -63,8 +63,8 @@ struct fake_exchange {
 };
 
 struct fake_node {
-    char name[NAME_SIZE], arithmetic[PLAN_ARITHMETIC_SIZE];
-    char other_arithmetic[PLAN_ARITHMETIC_SIZE]; /* of its last slot; "": as all others */
+    char name[NAME_SIZE], arithmetic[PLAN_NUMERICS_SIZE];
+    char other_arithmetic[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
     struct protocol protocol;
     bool up, draining, start_fails, refuses;
     uint64_t drain_deadline_ns;

@@ -10,7 +10,7 @@
 static inline int fake_rank(const struct cluster *cluster, const struct fake_worker *worker,
                             const struct plan *plan)
 {
-    return plan_find(plan, cluster->nodes[worker->node].name, worker->slot);
+    return plan_layout_find(&plan->layout, cluster->nodes[worker->node].name, worker->slot);
 }
 
 static inline struct fake_worker *fake_at(struct cluster *cluster, const char *node, unsigned slot)
@@ -119,35 +119,36 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
 {
     const struct plan *plan = worker->plan;
     struct worker_report *status = &worker->status;
-    if (plan->source != PLAN_SOURCE_MEMORY)
+    if (plan->start.source != PLAN_SOURCE_MEMORY)
         return true;
-    if (plan->has_commit && status->holds && status->applied_step + 1 == plan->commit.step) {
+    if (plan->start.has_commit && status->holds &&
+        status->applied_step + 1 == plan->start.commit.step) {
         for (unsigned unit = 0; unit < cluster->unit_count; unit++) {
             if (!fake_follows(worker, unit))
                 continue;
             assert_int_equal(worker->unit_step[unit], status->applied_step);
-            worker->unit_step[unit] = plan->commit.step;
+            worker->unit_step[unit] = plan->start.commit.step;
         }
-        status->applied_step = plan->commit.step;
-        status->record = plan->commit;
+        status->applied_step = plan->start.commit.step;
+        status->record = plan->start.commit;
         status->holds = false;
         fake_drop_old(worker);
     }
     int rank = fake_rank(cluster, worker, plan);
     unsigned total = 0;
     for (unsigned unit = 0; unit < cluster->unit_count; unit++) {
-        bool owns = plan_keeps(plan, (unsigned)rank, unit);
+        bool owns = plan_layout_keeps(&plan->layout, (unsigned)rank, unit);
         bool moved = false, pushes = false;
-        for (unsigned m = 0; m < plan->move_count; m++) {
-            if (plan->moves[m].unit != unit)
+        for (unsigned m = 0; m < plan->start.move_count; m++) {
+            if (plan->start.moves[m].unit != unit)
                 continue;
-            moved = moved || plan->moves[m].to_rank == (unsigned)rank;
-            pushes = pushes || plan->moves[m].from_rank == (unsigned)rank;
+            moved = moved || plan->start.moves[m].to_rank == (unsigned)rank;
+            pushes = pushes || plan->start.moves[m].from_rank == (unsigned)rank;
         }
         if (!pushes && (!owns || moved))
             continue;
         total++;
-        uint64_t resume = plan->planned ? status->applied_step : plan->resume_step;
+        uint64_t resume = plan->change.planned ? status->applied_step : plan->start.resume_step;
         if (!worker->unit_kept[unit] || worker->unit_step[unit] != resume)
             return false;
     }
@@ -160,14 +161,14 @@ static inline bool fake_fits(struct cluster *cluster, struct fake_worker *worker
 
 static inline void fake_join(struct cluster *cluster, struct fake_worker *worker, struct plan *plan)
 {
-    bool from_training = worker->activity == FAKE_TRAINING && plan->planned;
+    bool from_training = worker->activity == FAKE_TRAINING && plan->change.planned;
     plan_free(worker->plan);
     worker->plan = plan;
     worker->must_switch = false;
     worker->ready = false;
     worker->notice_at_ns = 0;
     worker->act_at_ns = cluster_delay(cluster, 60);
-    if (plan->worker_count == 0) {
+    if (plan->layout.worker_count == 0) {
         worker->activity = FAKE_LEAVING;
     } else if (!fake_fits(cluster, worker)) {
         cluster_note(cluster, "  %s/%u does not fit generation %llu",
@@ -209,14 +210,15 @@ static inline void fake_told(struct cluster *cluster, struct fake_worker *worker
         return;
     }
     bool trains = worker->activity == FAKE_TRAINING;
-    if (trains && plan->planned && plan->breaks_off && worker->status.phase != WORKER_FINISHED) {
+    if (trains && plan->change.planned && plan->change.breaks_off &&
+        worker->status.phase != WORKER_FINISHED) {
         plan_free(plan);
         fake_go_stuck(cluster, worker);
-    } else if (trains && plan->planned && worker->status.phase != WORKER_FINISHED) {
+    } else if (trains && plan->change.planned && worker->status.phase != WORKER_FINISHED) {
         assert_true(plan->generation > worker->plan->generation);
         plan_free(worker->pending);
         worker->pending = plan;
-    } else if (plan->planned && worker->status.phase == WORKER_STUCK) {
+    } else if (plan->change.planned && worker->status.phase == WORKER_STUCK) {
         plan_free(plan);
     } else {
         fake_join(cluster, worker, plan);
@@ -233,9 +235,9 @@ static inline bool fake_in(const struct fake_worker *worker, uint64_t generation
 /* Return whether every rank of the plan is joining it, or further. */
 static inline bool mesh_is_up(struct cluster *cluster, const struct plan *plan)
 {
-    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.worker_count + plan->layout.donor_count; rank++) {
         struct fake_worker *peer =
-            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
         if (!fake_in(peer, plan->generation, FAKE_JOINING) &&
             !fake_in(peer, plan->generation, FAKE_TRAINING))
             return false;
@@ -251,14 +253,15 @@ static inline struct fake_exchange *exchange_of(struct cluster *cluster, const s
 /* Return the first step of a generation; a planned generation begins where the one before ended. */
 static inline uint64_t join_step(struct cluster *cluster, const struct plan *plan)
 {
-    if (!plan->planned)
-        return plan->resume_step;
+    if (!plan->change.planned)
+        return plan->start.resume_step;
     if (exchange_of(cluster, plan)->generation == plan->generation)
         return exchange_of(cluster, plan)->start;
     uint64_t step = 0;
-    for (unsigned rank = 0; rank < plan->worker_count + plan->donor_count; rank++)
-        step = MAX(step, fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot)
-                             ->status.applied_step);
+    for (unsigned rank = 0; rank < plan->layout.worker_count + plan->layout.donor_count; rank++)
+        step = MAX(
+            step, fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot)
+                      ->status.applied_step);
     return step;
 }
 
@@ -271,8 +274,8 @@ static inline void fake_describe_others(struct cluster *cluster, struct fake_wor
     for (unsigned unit = 0; unit < cluster->unit_count; unit++)
         if (worker->unit_kept[unit] && unit - status->held_first_unit >= status->held_unit_count) {
             assert_true(status->extra_count < REPORT_EXTRAS_MAX);
-            status->extras[status->extra_count++] =
-                (struct report_extra){unit, 1, plan_keeps(worker->plan, rank, unit)};
+            status->extras[status->extra_count++] = (struct report_extra){
+                unit, 1, plan_layout_keeps(&worker->plan->layout, rank, unit)};
         }
 }
 
@@ -283,35 +286,36 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
     struct worker_report *status = &worker->status;
     unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
     uint64_t step = join_step(cluster, plan);
-    if (rank >= plan->worker_count) {
+    if (rank >= plan->layout.worker_count) {
         worker->ready = true;
         return;
     }
-    unsigned first = plan->stage_first_unit[rank % plan->stage_count];
-    unsigned end = plan->stage_first_unit[rank % plan->stage_count + 1];
-    for (unsigned m = 0; m < plan->move_count; m++) {
-        const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
-        if (plan->moves[m].to_rank == rank && !fake_at(cluster, from->node, from->slot))
+    unsigned first = plan->layout.stage_first_unit[rank % plan->layout.stage_count];
+    unsigned end = plan->layout.stage_first_unit[rank % plan->layout.stage_count + 1];
+    for (unsigned m = 0; m < plan->start.move_count; m++) {
+        const struct plan_worker *from = &plan->layout.workers[plan->start.moves[m].from_rank];
+        if (plan->start.moves[m].to_rank == rank && !fake_at(cluster, from->node, from->slot))
             return; /* it detects the break later */
     }
-    bool keeps_old = plan->source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
+    bool keeps_old = plan->start.source == PLAN_SOURCE_MEMORY && status->held_unit_count > 0 &&
                      status->applied_step == step;
-    for (unsigned m = 0; m < plan->move_count; m++) {
-        if (plan->moves[m].to_rank != rank)
+    for (unsigned m = 0; m < plan->start.move_count; m++) {
+        if (plan->start.moves[m].to_rank != rank)
             continue;
-        const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
+        const struct plan_worker *from = &plan->layout.workers[plan->start.moves[m].from_rank];
         struct fake_worker *source = fake_at(cluster, from->node, from->slot);
-        unsigned unit = plan->moves[m].unit;
+        unsigned unit = plan->start.moves[m].unit;
         assert_true(source->unit_kept[unit]);
         assert_int_equal(source->unit_step[unit], step);
         worker->unit_step[unit] = step;
         worker->unit_kept[unit] = true;
     }
     for (unsigned unit = 0; unit < cluster->unit_count; unit++)
-        if (plan_keeps(plan, rank, unit) && plan->source != PLAN_SOURCE_MEMORY) {
+        if (plan_layout_keeps(&plan->layout, rank, unit) &&
+            plan->start.source != PLAN_SOURCE_MEMORY) {
             worker->unit_step[unit] = step;
             worker->unit_kept[unit] = true;
-        } else if (!plan_keeps(plan, rank, unit) && !keeps_old) {
+        } else if (!plan_layout_keeps(&plan->layout, rank, unit) && !keeps_old) {
             worker->unit_kept[unit] = false;
         }
     status->held_first_unit = first;
@@ -321,16 +325,16 @@ static inline void fake_receive(struct cluster *cluster, struct fake_worker *wor
     if (status->record.step != step)
         status->record.step = 0;
     for (unsigned unit = 0; unit < cluster->unit_count; unit++)
-        if (plan_keeps(plan, rank, unit))
+        if (plan_layout_keeps(&plan->layout, rank, unit))
             assert_int_equal(worker->unit_step[unit], step);
     worker->ready = true;
 }
 
 static inline bool everybody_ready(struct cluster *cluster, const struct plan *plan)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
         const struct fake_worker *peer =
-            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
         if (!peer || !peer->plan || peer->plan->generation != plan->generation || !peer->ready)
             return false;
     }
@@ -348,7 +352,7 @@ static inline void open_exchange(struct cluster *cluster, const struct plan *pla
     uint64_t start = join_step(cluster, plan);
     cluster_note(cluster, "generation %llu opens at step %llu",
                  (unsigned long long)plan->generation, (unsigned long long)start);
-    if (plan->source == PLAN_SOURCE_MEMORY)
+    if (plan->start.source == PLAN_SOURCE_MEMORY)
         assert_true(start + 1 >= cluster->committed_ever);
     exchange->generation = plan->generation;
     exchange->start = exchange->committed = start;
@@ -372,11 +376,12 @@ static inline void fake_act_joining(struct cluster *cluster, struct fake_worker 
     if (!everybody_ready(cluster, plan))
         return;
     unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
-    if (rank >= plan->worker_count) {
+    if (rank >= plan->layout.worker_count) {
         /* A donor leaves when no rank needs it any more: all ranks have begun. */
-        for (unsigned r = 0; r < plan->worker_count; r++)
-            if (!fake_in(fake_at(cluster, plan->workers[r].node, plan->workers[r].slot),
-                         plan->generation, FAKE_TRAINING))
+        for (unsigned r = 0; r < plan->layout.worker_count; r++)
+            if (!fake_in(
+                    fake_at(cluster, plan->layout.workers[r].node, plan->layout.workers[r].slot),
+                    plan->generation, FAKE_TRAINING))
                 return;
         worker->left_generation = plan->generation;
         fake_exit(cluster, worker, 0);
@@ -393,23 +398,23 @@ static inline void make_record(struct cluster *cluster, const struct fake_worker
 {
     const struct plan *plan = worker->plan;
     unsigned rank = (unsigned)fake_rank(cluster, worker, plan);
-    unsigned replica = rank / plan->stage_count;
-    bool last = rank % plan->stage_count + 1 == plan->stage_count;
+    unsigned replica = rank / plan->layout.stage_count;
+    bool last = rank % plan->layout.stage_count + 1 == plan->layout.stage_count;
     step_record_init(ret_record, step, cluster->unit_count, cluster->spec.train.lanes);
     for (unsigned unit = 0; unit < cluster->unit_count; unit++)
         if (all || fake_follows(worker, unit))
             ret_record->unit_squares[unit] = cluster_square(step, unit);
     for (unsigned lane = 0; lane < cluster->spec.train.lanes; lane++)
-        if (all || (last && lane >= plan->replica_first_lane[replica] &&
-                    lane < plan->replica_first_lane[replica + 1]))
+        if (all || (last && lane >= plan->layout.replica_first_lane[replica] &&
+                    lane < plan->layout.replica_first_lane[replica + 1]))
             ret_record->lane_losses[lane] = cluster_square(step, lane);
 }
 
 static inline bool everybody_holds(struct cluster *cluster, const struct plan *plan, uint64_t step)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
         struct fake_worker *peer =
-            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
         if (!fake_in(peer, plan->generation, FAKE_TRAINING) || !peer->status.holds ||
             peer->status.applied_step + 1 != step)
             return false;
@@ -448,7 +453,7 @@ static inline void fake_act_training(struct cluster *cluster, struct fake_worker
             return; /* its daemon reports */
         struct plan *next = worker->pending;
         worker->pending = NULL;
-        if (fake_rank(cluster, worker, next) < 0 && next->worker_count > 0) {
+        if (fake_rank(cluster, worker, next) < 0 && next->layout.worker_count > 0) {
             worker->left_generation = plan->generation;
             fake_exit(cluster, worker, 0);
             plan_free(next);
@@ -491,9 +496,9 @@ static inline void fake_act_leaving(struct cluster *cluster, struct fake_worker 
      * exchange.
      */
     const struct plan *plan = worker->plan;
-    for (unsigned rank = 0; rank < plan->donor_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.donor_count; rank++) {
         struct fake_worker *peer =
-            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
         if (cluster->checkpoint_step < worker->status.applied_step &&
             !fake_in(peer, plan->generation, FAKE_LEAVING))
             return;
@@ -520,9 +525,9 @@ static inline bool links_broken(struct cluster *cluster, const struct fake_worke
     if (worker->activity == FAKE_LEAVING) {
         if (cluster->checkpoint_step >= worker->status.applied_step)
             return false;
-        for (unsigned rank = 0; rank < plan->donor_count; rank++) {
+        for (unsigned rank = 0; rank < plan->layout.donor_count; rank++) {
             struct fake_worker *peer =
-                fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+                fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
             if (!peer || peer->status.phase == WORKER_STUCK)
                 return true;
         }
@@ -535,17 +540,17 @@ static inline bool links_broken(struct cluster *cluster, const struct fake_worke
     const struct fake_exchange *exchange = exchange_of(cluster, plan);
     if (exchange->generation != plan->generation)
         return false; /* still waits for links: only its daemon can give it new orders */
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
         struct fake_worker *peer =
-            fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot);
+            fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
         bool switched = peer && peer->plan && peer->plan->generation > plan->generation &&
-                        peer->plan->planned && peer->activity != FAKE_IDLE;
-        bool same_process = peer && (plan->workers[rank].instance == 0 ||
-                                     plan->workers[rank].instance == peer->instance);
+                        peer->plan->change.planned && peer->activity != FAKE_IDLE;
+        bool same_process = peer && (plan->layout.workers[rank].instance == 0 ||
+                                     plan->layout.workers[rank].instance == peer->instance);
         if (switched && exchange->switches)
             continue;
         if (exchange->switches && !peer &&
-            said_good_bye(cluster, &plan->workers[rank], plan->generation))
+            said_good_bye(cluster, &plan->layout.workers[rank], plan->generation))
             continue;
         if (!same_process || (!fake_in(peer, plan->generation, FAKE_JOINING) &&
                               !fake_in(peer, plan->generation, FAKE_TRAINING)))
@@ -558,11 +563,11 @@ static inline void name_lost(struct cluster *cluster, struct fake_worker *worker
 {
     const struct plan *plan = worker->plan;
     worker->status.lost_count = 0;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        if (!fake_at(cluster, plan->workers[rank].node, plan->workers[rank].slot))
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        if (!fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot))
             snprintf(worker->status.lost[worker->status.lost_count++],
-                     sizeof(worker->status.lost[0]), "%s/%u", plan->workers[rank].node,
-                     plan->workers[rank].slot);
+                     sizeof(worker->status.lost[0]), "%s/%u", plan->layout.workers[rank].node,
+                     plan->layout.workers[rank].slot);
 }
 
 static inline void fake_act(struct cluster *cluster, struct fake_worker *worker)

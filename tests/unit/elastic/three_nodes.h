@@ -51,25 +51,26 @@ static inline int setup(void **state)
     plan = plan_new();
     assert_non_null(plan);
     plan->generation = 6;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = 9;
-    plan->stage_count = 1;
-    plan->replica_count = plan->worker_count = NODES;
-    plan->workers = calloc(NODES, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
-    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
-    plan->stage_first_unit[1] = job_model_unit_count(&spec.model);
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = 9;
+    plan->layout.stage_count = 1;
+    plan->layout.replica_count = plan->layout.worker_count = NODES;
+    plan->layout.workers = calloc(NODES, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(NODES + 1, sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.stage_first_unit &&
+                plan->layout.replica_first_lane);
+    plan->layout.stage_first_unit[1] = job_model_unit_count(&spec.model);
     for (unsigned i = 0; i < NODES; i++) {
-        plan->replica_first_lane[i + 1] = (i + 1) * LANES / NODES;
+        plan->layout.replica_first_lane[i + 1] = (i + 1) * LANES / NODES;
         snprintf(nodes[i].name, NAME_SIZE, "%c", 'a' + i);
         snprintf(nodes[i].host, ADDRESS_SIZE, "127.0.0.1");
         nodes[i].link_port = 7000 + 10 * i;
         nodes[i].slot_count = 1;
         nodes[i].slots[0].speed = 1;
-        memcpy(plan->workers[i].node, nodes[i].name, NAME_SIZE);
-        snprintf(plan->workers[i].address, ADDRESS_SIZE, "127.0.0.1:%u", 7000 + 10 * i);
-        plan->workers[i].instance = 10 + i;
+        memcpy(plan->layout.workers[i].node, nodes[i].name, NAME_SIZE);
+        snprintf(plan->layout.workers[i].address, ADDRESS_SIZE, "127.0.0.1:%u", 7000 + 10 * i);
+        plan->layout.workers[i].instance = 10 + i;
         memcpy(reports[i].node, nodes[i].name, NAME_SIZE);
         reports[i].generation = 6;
         reports[i].worker_count = 1;
@@ -131,7 +132,8 @@ static inline void decide(void)
 static inline void expect_published(uint64_t step, uint64_t commit)
 {
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
-    assert_int_equal(decision.plan->resume_step, step);
-    assert_int_equal(decision.plan->has_commit ? decision.plan->commit.step : 0, commit);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->start.resume_step, step);
+    assert_int_equal(decision.plan->start.has_commit ? decision.plan->start.commit.step : 0,
+                     commit);
 }

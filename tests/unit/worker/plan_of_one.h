@@ -14,13 +14,14 @@ static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
     assert_non_null(plan);
     snprintf(plan->job, sizeof(plan->job), "tiny");
     plan->generation = 7;
-    plan->stage_count = plan->replica_count = plan->worker_count = 1;
-    plan->workers = calloc(1, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(2, sizeof(unsigned));
-    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
-    plan->stage_first_unit[1] = unit_count;
-    plan->replica_first_lane[1] = lane_count;
+    plan->layout.stage_count = plan->layout.replica_count = plan->layout.worker_count = 1;
+    plan->layout.workers = calloc(1, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(2, sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.stage_first_unit &&
+                plan->layout.replica_first_lane);
+    plan->layout.stage_first_unit[1] = unit_count;
+    plan->layout.replica_first_lane[1] = lane_count;
     return plan;
 }
 
@@ -28,12 +29,13 @@ static inline struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
  * only node, "a" */
 static inline void plan_of_one_keeps_copies(struct plan *plan)
 {
-    plan->copies = 2;
-    plan->store_count = 1;
-    plan->stores = calloc(1, sizeof(*plan->stores));
-    assert_non_null(plan->stores);
-    snprintf(plan->stores[0].node, sizeof(plan->stores[0].node), "a");
-    snprintf(plan->workers[0].node, sizeof(plan->workers[0].node), "a");
-    snprintf(plan->stores[0].http, sizeof(plan->stores[0].http), "127.0.0.1:1");
-    memset(plan->key, '7', sizeof(plan->key) - 1);
+    plan->checkpoints.copies = 2;
+    plan->checkpoints.store_count = 1;
+    plan->checkpoints.stores = calloc(1, sizeof(*plan->checkpoints.stores));
+    assert_non_null(plan->checkpoints.stores);
+    snprintf(plan->checkpoints.stores[0].node, sizeof(plan->checkpoints.stores[0].node), "a");
+    snprintf(plan->layout.workers[0].node, sizeof(plan->layout.workers[0].node), "a");
+    snprintf(plan->checkpoints.stores[0].http, sizeof(plan->checkpoints.stores[0].http),
+             "127.0.0.1:1");
+    memset(plan->links.key, '7', sizeof(plan->links.key) - 1);
 }

@@ -9,10 +9,10 @@ static inline struct plan *ranked_plan(unsigned count)
     struct plan *plan = plan_new();
 
     assert_non_null(plan);
-    plan->worker_count = count;
-    plan->workers = calloc(count, sizeof(*plan->workers));
-    assert_non_null(plan->workers);
+    plan->layout.worker_count = count;
+    plan->layout.workers = calloc(count, sizeof(*plan->layout.workers));
+    assert_non_null(plan->layout.workers);
     for (unsigned i = 0; i < count; i++)
-        snprintf(plan->workers[i].node, NAME_SIZE, "n%u", i);
+        snprintf(plan->layout.workers[i].node, NAME_SIZE, "n%u", i);
     return plan;
 }

@@ -121,12 +121,12 @@ static void put_empty_plan(enum plan_source source, uint64_t follows, uint64_t r
     struct plan *plan = plan_new();
     plan->generation = 4;
     plan->follows = follows;
-    plan->source = source;
-    plan->resume_step = resume_step;
-    plan->frozen_layers = 1;
+    plan->start.source = source;
+    plan->start.resume_step = resume_step;
+    plan->layout.frozen_layers = 1;
     strcpy(plan->job, "j");
     if (source == PLAN_SOURCE_CHECKPOINT)
-        strcpy(plan->restore_path, "/p");
+        strcpy(plan->start.restore_path, "/p");
     put(ROOT "jobs/j/generation", plan_encode(plan));
     plan_free(plan);
 }

@@ -75,7 +75,7 @@ static void what_needs_more_slots_is_refused(void **state)
 static void slots_that_another_job_uses_count(void **state)
 {
     (void)state;
-    struct plan plan = {.worker_count = 6};
+    struct plan plan = {.layout.worker_count = 6};
     struct cluster_job job = {.name = "other", .plan = &plan};
     cluster.jobs = &job;
     cluster.job_count = 1;

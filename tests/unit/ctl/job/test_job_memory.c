@@ -31,12 +31,12 @@ static int begin(void **state)
             {.family = "gpt2", .layers = 4, .width = 32, .heads = 2, .context = 32, .vocab = 256},
         .train = {.lanes = WORKERS / 2, .micro_batch = 1, .micro_batches_per_lane = 1}};
     plan = (struct plan){.generation = 7,
-                         .stage_count = 2,
-                         .replica_count = WORKERS / 2,
-                         .worker_count = WORKERS,
-                         .stage_first_unit = first_unit,
-                         .replica_first_lane = first_lane,
-                         .workers = plan_workers};
+                         .layout.stage_count = 2,
+                         .layout.replica_count = WORKERS / 2,
+                         .layout.worker_count = WORKERS,
+                         .layout.stage_first_unit = first_unit,
+                         .layout.replica_first_lane = first_lane,
+                         .layout.workers = plan_workers};
     for (unsigned i = 0; i < WORKERS; i++) {
         plan_workers[i].node[0] = 'a';
         plan_workers[i].slot = i;
@@ -67,8 +67,8 @@ static void each_worker_has_both_numbers(void **state)
         assert_int_equal(memory[i].stage, i % 2);
         assert_int_equal(memory[i].replica, i / 2);
         assert_int_equal(memory[i].measured_bytes, i == 0 ? 1000 : 0);
-        assert_int_equal(memory[i].planned_bytes,
-                         planned_worker_bytes(&spec.model, &spec.train, &plan, i, i == 1, 1));
+        assert_int_equal(memory[i].planned_bytes, planned_worker_bytes(&spec.model, &spec.train,
+                                                                       &plan.layout, i, i == 1, 1));
     }
     assert_true(memory[1].planned_bytes < memory[3].planned_bytes);
     AUTO_JSON json_t *tree = job_memory_json(memory, WORKERS);

@@ -162,16 +162,16 @@ static void whoever_will_send_tries_first(void **state)
 {
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
-    struct plan plan = {.workers = workers, .worker_count = ARRAY_COUNT(workers)};
+    struct plan plan = {.layout.workers = workers, .layout.worker_count = ARRAY_COUNT(workers)};
     assert_true(storing_will_send(&plan, "a")); /* the first writer's node records their results */
     assert_false(storing_will_send(&plan, "b"));
-    plan.copies = 2; /* every node uploads its own shares */
+    plan.checkpoints.copies = 2; /* every node uploads its own shares */
     assert_true(storing_will_send(&plan, "a"));
     assert_true(storing_will_send(&plan, "b"));
     assert_false(storing_will_send(&plan, "c"));
-    plan.worker_count = 0;
+    plan.layout.worker_count = 0;
     assert_false(storing_will_send(&plan, "a"));
-    plan.copies = 0;
+    plan.checkpoints.copies = 0;
     assert_false(storing_will_send(&plan, "a"));
 }
 

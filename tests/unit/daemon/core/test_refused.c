@@ -87,10 +87,10 @@ static struct node_report *one_report(const struct plan *plan)
     struct node_report *report = calloc(1, sizeof(*report));
 
     assert_non_null(report);
-    snprintf(report->node, sizeof(report->node), "%s", plan->workers[0].node);
+    snprintf(report->node, sizeof(report->node), "%s", plan->layout.workers[0].node);
     report->generation = plan->generation;
     report->worker_count = 1;
-    report->workers[0].slot = plan->workers[0].slot;
+    report->workers[0].slot = plan->layout.workers[0].slot;
     report->workers[0].phase = WORKER_STUCK;
     report->workers[0].generation = plan->generation;
     report->workers[0].cause = CAUSE_CHECKPOINT_LOST;
@@ -105,7 +105,7 @@ static void test_only_a_worker_of_the_plan_is_a_witness(void **state)
     struct worker_report *worker = &report->workers[0];
 
     (void)state;
-    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
     assert_ptr_equal(refused_witness(plan, &seen, 1), worker);
     assert_null(refused_witness(NULL, &seen, 1));
     assert_null(refused_witness(plan, NULL, 0));
@@ -121,8 +121,8 @@ static void test_only_a_worker_of_the_plan_is_a_witness(void **state)
     worker->generation++;
     worker->slot = 63;
     assert_null(refused_witness(plan, &seen, 1));
-    worker->slot = plan->workers[0].slot;
-    plan->source = PLAN_SOURCE_MEMORY;
+    worker->slot = plan->layout.workers[0].slot;
+    plan->start.source = PLAN_SOURCE_MEMORY;
     assert_null(refused_witness(plan, &seen, 1));
     plan_free(plan);
 }

@@ -78,11 +78,11 @@ static void put_restoring_plan(struct mirror *mirror, const char *job, uint64_t 
     struct plan *plan = sample_plan();
     char key[KV_KEY_MAX];
 
-    plan->planned = plan->has_commit = false;
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->resume_step = step;
-    plan->move_count = plan->donor_count = 0;
-    snprintf(plan->restore_path, sizeof(plan->restore_path), "/ck");
+    plan->change.planned = plan->start.has_commit = false;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.resume_step = step;
+    plan->start.move_count = plan->layout.donor_count = 0;
+    snprintf(plan->start.restore_path, sizeof(plan->start.restore_path), "/ck");
     snprintf(plan->job, sizeof(plan->job), "%s", job);
     put_tree(mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
     plan_free(plan);
@@ -286,7 +286,7 @@ static void test_wishes_and_words(void **state)
     put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
     put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
     view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, view->plan->resume_step);
+    assert_int_equal(view->view.progress_step, view->plan->start.resume_step);
     assert_string_equal(view->state.state, "");
     view_free(view);
     mirror_done(&mirror);
@@ -314,20 +314,21 @@ static void check_progress(const struct said *said)
     snprintf(plan->job, sizeof(plan->job), "demo");
     plan->generation = 7;
     plan->follows = 6;
-    plan->frozen_layers = 2;
-    plan->planned = said->planned;
-    plan->resume_step = 30;
-    plan->has_commit = false;
+    plan->layout.frozen_layers = 2;
+    plan->change.planned = said->planned;
+    plan->start.resume_step = 30;
+    plan->start.has_commit = false;
     if (said->source != PLAN_SOURCE_MEMORY) {
-        plan->source = said->source;
-        plan->move_count = plan->donor_count = plan->history_count = 0;
-        snprintf(plan->restore_path, sizeof(plan->restore_path), "/checkpoints/demo/30");
+        plan->start.source = said->source;
+        plan->start.move_count = plan->layout.donor_count = plan->start.history_count = 0;
+        snprintf(plan->start.restore_path, sizeof(plan->start.restore_path),
+                 "/checkpoints/demo/30");
     }
     put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
     put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
              progress_record_encode(&progress));
     struct view *view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, said->counts ? said->step : plan->resume_step);
+    assert_int_equal(view->view.progress_step, said->counts ? said->step : plan->start.resume_step);
     assert_int_equal(view->view.frozen_layers, said->counts ? 5 : 2);
     view_free(view);
     plan_free(plan);

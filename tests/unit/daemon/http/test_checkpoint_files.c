@@ -25,8 +25,8 @@ static int prepare(void **state)
     memset(&job, 0, sizeof(job));
     strcpy(job.name, "demo");
     strcpy(job.checkpoint_dir, "/data/demo");
-    strcpy(plan.key, IN_FORCE);
-    strcpy(prepared.key, NEXT);
+    strcpy(plan.links.key, IN_FORCE);
+    strcpy(prepared.links.key, NEXT);
     strcpy(job.key_before, BEFORE);
     job.plan = &plan;
     job.prepared = &prepared;

@@ -106,7 +106,7 @@ static int begin(void **state)
     strcpy(config->node, "node1");
     node->daemon.config = config;
     strcpy(node->daemon.http_token, TOKEN);
-    strcpy(node->plan.key, KEY);
+    strcpy(node->plan.links.key, KEY);
     strcpy(node->job.name, "demo");
     snprintf(node->job.checkpoint_dir, sizeof(node->job.checkpoint_dir), "%.400s/demo",
              config->data_dir);

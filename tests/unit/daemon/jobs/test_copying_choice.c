@@ -18,8 +18,10 @@ static struct mirror mirror;
 static struct copying_task task;
 static struct plan_store stores[] = {{.node = "a"}, {.node = "b"}};
 static struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}};
-static struct plan plan = {
-    .stores = stores, .store_count = 2, .workers = workers, .worker_count = 2};
+static struct plan plan = {.checkpoints.stores = stores,
+                           .checkpoints.store_count = 2,
+                           .layout.workers = workers,
+                           .layout.worker_count = 2};
 
 static int tear_down(void **state)
 {

@@ -189,7 +189,7 @@ static void prepared_means_for_this_very_plan(void **state)
     feed_status(2, 12, WORKER_STARTING, 0);
     feed_status(2, 12, WORKER_PREPARED, 2);
     struct plan *other = make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0});
-    snprintf(other->key, sizeof(other->key), "another key");
+    snprintf(other->links.key, sizeof(other->links.key), "another key");
     feed_plan(AGENT_NEXT, other);
     assert_int_equal(count_of(AGENT_SEND_PREPARE, 2), 1);
 }
@@ -209,7 +209,7 @@ static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
 static void go_on_with(uint64_t generation, enum plan_source source, unsigned slot)
 {
     struct plan *plan = make_plan(generation, false, 1, &slot, (uint64_t[]){10 + slot});
-    plan->source = source;
+    plan->start.source = source;
     plan->follows = generation - 1;
     feed_plan(AGENT_PLAN, plan);
 }
@@ -392,14 +392,14 @@ static void an_empty_plan_reports_who_has_left(void **state)
     (void)state;
     run_two();
     struct plan *empty = make_plan(2, true, 0, NULL, NULL);
-    free(empty->workers);
-    empty->workers = calloc(2, sizeof(*empty->workers));
-    assert_non_null(empty->workers);
-    empty->donor_count = 2;
+    free(empty->layout.workers);
+    empty->layout.workers = calloc(2, sizeof(*empty->layout.workers));
+    assert_non_null(empty->layout.workers);
+    empty->layout.donor_count = 2;
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(empty->workers[i].node, NAME_SIZE, "a");
-        empty->workers[i].slot = i;
-        empty->workers[i].instance = 10 + i;
+        snprintf(empty->layout.workers[i].node, NAME_SIZE, "a");
+        empty->layout.workers[i].slot = i;
+        empty->layout.workers[i].instance = 10 + i;
     }
     feed_plan(AGENT_PLAN, empty);
     assert_int_equal(count_of(AGENT_SEND_SWITCH, 0), 1);
@@ -524,18 +524,18 @@ static void a_plan_for_another_version_starts_nothing(void **state)
 {
     (void)state;
     struct plan *older = make_plan(1, false, 1, (unsigned[]){0}, NULL);
-    older->links = LINKS - 1;
+    older->links.protocol = LINKS - 1;
     feed_plan(AGENT_PLAN, older);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
     assert_reported(0, WORKER_DEAD);
     assert_string_equal(entry_of(0)->text, "this node starts workers of link protocol 3 now");
     struct plan *prepared = make_plan(2, false, 1, (unsigned[]){1}, NULL);
-    prepared->links = LINKS - 1;
+    prepared->links.protocol = LINKS - 1;
     feed_plan(AGENT_NEXT, prepared);
     assert_int_equal(count_of(AGENT_SPAWN, 1), 0);
     assert_reported(1, WORKER_DEAD);
     struct plan *mine = make_plan(3, false, 1, (unsigned[]){0}, NULL);
-    mine->links = LINKS;
+    mine->links.protocol = LINKS;
     feed_plan(AGENT_PLAN, mine);
     assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
 }
@@ -547,8 +547,8 @@ static void it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
     run_two();
     assert_false(agent_rests(agent));
     struct plan *end = make_plan(2, false, 2, (unsigned[]){0, 1}, NULL);
-    end->donor_count = end->worker_count;
-    end->worker_count = end->stage_count = end->replica_count = 0;
+    end->layout.donor_count = end->layout.worker_count;
+    end->layout.worker_count = end->layout.stage_count = end->layout.replica_count = 0;
     feed_plan(AGENT_PLAN, end);
     assert_false(agent_rests(agent));
     feed_exit(0, 0);
@@ -571,8 +571,8 @@ static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
     feed_plan(AGENT_NEXT, make_plan(2, true, 1, (unsigned[]){2}, (uint64_t[]){99}));
     assert_int_equal(count_of(AGENT_SPAWN, 2), 0);
     struct plan *donates = make_plan(2, true, 2, (unsigned[]){4, 5}, NULL);
-    donates->worker_count = donates->replica_count = 1;
-    donates->donor_count = 1;
+    donates->layout.worker_count = donates->layout.replica_count = 1;
+    donates->layout.donor_count = 1;
     feed_plan(AGENT_NEXT, donates);
     assert_int_equal(count_of(AGENT_SPAWN, 4), 1);
     assert_int_equal(count_of(AGENT_SPAWN, 5), 0);

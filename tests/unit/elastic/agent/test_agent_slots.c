@@ -168,7 +168,7 @@ static void what_a_daemon_before_said_is_taken_back(void **state)
         (struct worker_report){.slot = 0, .phase = WORKER_BAD, .cause = CAUSE_CRASHED};
     step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
     struct plan *elsewhere = make_plan(5, false, 1, (unsigned[]){0}, NULL);
-    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    snprintf(elsewhere->layout.workers[0].node, NAME_SIZE, "b");
     feed_plan(AGENT_PLAN, elsewhere);
     assert_int_equal(count_of(AGENT_REPORT, 0), 1);
     assert_int_equal(last_report.generation, 5);
@@ -229,7 +229,7 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
     run_two();
     feed_exit(0, 1); /* soon after the worker had joined */
     struct plan *elsewhere = make_plan(2, false, 1, (unsigned[]){0}, NULL);
-    snprintf(elsewhere->workers[0].node, NAME_SIZE, "b");
+    snprintf(elsewhere->layout.workers[0].node, NAME_SIZE, "b");
     feed_plan(AGENT_PLAN, elsewhere);
     feed_status(1, 11, WORKER_BAD, 2);
     feed_exit(1, 0);

@@ -104,13 +104,14 @@ static void only_a_node_with_all_workers_is_alone(void **state)
 {
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}};
-    struct plan plan = {.worker_count = 2, .donor_count = 1, .workers = workers};
-    assert_string_equal(plan_lone_node(&plan), "a"); /* b is only a donor */
-    plan.worker_count = 3;
-    plan.donor_count = 0;
-    assert_null(plan_lone_node(&plan));
-    plan.worker_count = 0;
-    assert_null(plan_lone_node(&plan));
+    struct plan plan = {
+        .layout.worker_count = 2, .layout.donor_count = 1, .layout.workers = workers};
+    assert_string_equal(plan_layout_lone_node(&plan.layout), "a"); /* b is only a donor */
+    plan.layout.worker_count = 3;
+    plan.layout.donor_count = 0;
+    assert_null(plan_layout_lone_node(&plan.layout));
+    plan.layout.worker_count = 0;
+    assert_null(plan_layout_lone_node(&plan.layout));
 }
 
 int main(void)

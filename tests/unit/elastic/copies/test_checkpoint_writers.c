@@ -23,8 +23,10 @@ static uint64_t step;
 static int set_up(void **state)
 {
     (void)state;
-    plan =
-        (struct plan){.worker_count = 4, .stage_count = 2, .replica_count = 2, .workers = workers};
+    plan = (struct plan){.layout.worker_count = 4,
+                         .layout.stage_count = 2,
+                         .layout.replica_count = 2,
+                         .layout.workers = workers};
     memset(&writers, 0, sizeof(writers));
     snprintf(workers[2].node, NAME_SIZE, "b");
     step = 0;
@@ -38,7 +40,7 @@ static const char *begin(void)
     char *end = text;
     step += 10;
     checkpoint_writers_begin(&writers, &plan, step);
-    for (unsigned rank = 0; rank < plan.worker_count; rank++)
+    for (unsigned rank = 0; rank < plan.layout.worker_count; rank++)
         if (writers.left_out[rank])
             *end++ = (char)('0' + rank);
     *end = '\0';
@@ -160,7 +162,7 @@ static void the_root_writes(void **state)
 static void with_copies_the_node_sits_out(void **state)
 {
     (void)state;
-    plan.copies = 2;
+    plan.checkpoints.copies = 2;
     snprintf(workers[2].node, NAME_SIZE, "c");
     begin();
     fails(3);

@@ -22,8 +22,8 @@ static struct plan *make(const char *domains, unsigned copies, bool pairs,
 {
     unsigned count = (unsigned)strlen(domains), each = pairs ? 2 : 1;
     struct plan *plan = plan_new();
-    plan->worker_count = count * each;
-    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
+    plan->layout.worker_count = count * each;
+    plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
     memset(nodes, 0, NODES_MAX * sizeof(*nodes));
     for (unsigned i = 0; i < count; i++) {
         snprintf(nodes[i].name, NAME_SIZE, "n%u", i);
@@ -31,7 +31,7 @@ static struct plan *make(const char *domains, unsigned copies, bool pairs,
         if (domains[i] != '.')
             snprintf(nodes[i].domain, NAME_SIZE, "%c", domains[i]);
         for (unsigned k = 0; k < each; k++)
-            snprintf(plan->workers[i * each + k].node, NAME_SIZE, "n%u", i);
+            snprintf(plan->layout.workers[i * each + k].node, NAME_SIZE, "n%u", i);
     }
     assert_int_equal(copies_fill(plan, copies, "", nodes, count), 0);
     assert_int_equal(copies_writer_count(plan), count);
@@ -107,8 +107,8 @@ static void test_keepers_are_the_lowest_ranks(void **state)
     struct plan *plan = make("...", 2, true, nodes);
     for (unsigned store = 0; store < 3; store++)
         assert_int_equal(copies_keeper(plan, store), 2 * store);
-    assert_int_equal(copies_find(plan, "n2"), 2);
-    assert_int_equal(copies_find(plan, "n3"), -1);
+    assert_int_equal(copies_find(&plan->checkpoints, "n2"), 2);
+    assert_int_equal(copies_find(&plan->checkpoints, "n3"), -1);
     plan_free(plan);
 }
 
@@ -117,12 +117,12 @@ static void test_holders_without_a_worker_are_stores(void **state)
     static struct member nodes[NODES_MAX];
     (void)state;
     struct plan *plan = make("....", 2, false, nodes);
-    plan->worker_count = 2;
+    plan->layout.worker_count = 2;
     assert_int_equal(copies_fill(plan, 2, "n3+n9 n0+n3", nodes, 4), 0); /* n9 is away */
-    assert_int_equal(plan->store_count, 3);
+    assert_int_equal(plan->checkpoints.store_count, 3);
     assert_int_equal(copies_writer_count(plan), 2);
-    assert_string_equal(plan->stores[2].node, "n3");
-    assert_string_equal(plan->stores[2].http, "10.0.0.3:7580");
+    assert_string_equal(plan->checkpoints.stores[2].node, "n3");
+    assert_string_equal(plan->checkpoints.stores[2].http, "10.0.0.3:7580");
     unsigned targets[COPIES_MAX - 1];
     assert_int_equal(copies_targets(plan, 0, targets), 1);
     assert_int_equal(targets[0], 1); /* never a node that does not write */
@@ -160,15 +160,15 @@ static void test_who_could_not_be_asked(void **state)
     char group[64], text[64];
     (void)state;
     struct plan *plan = make("...", 2, false, nodes);
-    copies_unasked("n0+n1 n2+n0", plan, group, sizeof(group));
+    copies_unasked("n0+n1 n2+n0", &plan->checkpoints, group, sizeof(group));
     assert_string_equal(group, "");
-    copies_unasked("n0+n7 n8+n7", plan, group, sizeof(group));
+    copies_unasked("n0+n7 n8+n7", &plan->checkpoints, group, sizeof(group));
     assert_string_equal(group, "n7+n8");
     assert_false(copies_alive(group, nodes, 3, text, sizeof(text)));
     assert_string_equal(text, "n7 or n8");
     snprintf(nodes[0].name, NAME_SIZE, "n8");
     assert_true(copies_alive(group, nodes, 3, text, sizeof(text)));
-    copies_unasked("n0+n7 n8+n7", plan, group, 4); /* no room for more */
+    copies_unasked("n0+n7 n8+n7", &plan->checkpoints, group, 4); /* no room for more */
     assert_string_equal(group, "n7");
     plan_free(plan);
 }

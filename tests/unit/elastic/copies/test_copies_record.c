@@ -63,7 +63,8 @@ static void test_a_full_group(void **state)
 {
     struct plan_store stores[] = {{.node = "n0"}, {.node = "n1"}, {.node = "n2"}, {.node = "n4"},
                                   {.node = "n5"}, {.node = "n6"}, {.node = "n7"}};
-    struct plan plan = {.stores = stores, .store_count = ARRAY_COUNT(stores)};
+    struct plan plan = {.checkpoints.stores = stores,
+                        .checkpoints.store_count = ARRAY_COUNT(stores)};
     (void)state;
     begin("x n0+n1+n2+n3+n4+n5+n6+n7");
     assert_int_equal(copies_add(&shares, "n0", "n8", NULL), -ENOSPC);
@@ -109,12 +110,12 @@ static bool has_next(const void *context, unsigned keeper, unsigned writer)
 static struct plan *make_large_plan(void)
 {
     struct plan *plan = plan_new();
-    plan->worker_count = plan->store_count = MANY;
-    plan->workers = calloc(MANY, sizeof(*plan->workers));
-    plan->stores = calloc(MANY, sizeof(*plan->stores));
+    plan->layout.worker_count = plan->checkpoints.store_count = MANY;
+    plan->layout.workers = calloc(MANY, sizeof(*plan->layout.workers));
+    plan->checkpoints.stores = calloc(MANY, sizeof(*plan->checkpoints.stores));
     for (unsigned i = 0; i < MANY; i++) {
-        snprintf(plan->stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
-        memcpy(plan->workers[i].node, plan->stores[i].node, NAME_SIZE);
+        snprintf(plan->checkpoints.stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
+        memcpy(plan->layout.workers[i].node, plan->checkpoints.stores[i].node, NAME_SIZE);
     }
     return plan;
 }
@@ -128,7 +129,7 @@ static void test_places_of_a_thousand_nodes_of_long_names(void **state)
     assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
     assert_int_equal(strlen(shares), MANY * 2 * NAME_SIZE - 1);
     assert_int_equal(copies_fewest(shares), 2);
-    assert_true(copies_has(shares, plan->stores[MANY - 1].node));
+    assert_true(copies_has(shares, plan->checkpoints.stores[MANY - 1].node));
     end(NULL);
     count = COPIES_MAX;
     assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
@@ -140,8 +141,10 @@ static void test_places_that_no_record_has_room_for(void **state)
 {
     struct plan_store *stores = calloc(PLAN_STORES_MAX, sizeof(*stores));
     struct plan_worker last = {.node = "the-last"};
-    struct plan plan = {
-        .stores = stores, .store_count = PLAN_STORES_MAX, .workers = &last, .worker_count = 1};
+    struct plan plan = {.checkpoints.stores = stores,
+                        .checkpoints.store_count = PLAN_STORES_MAX,
+                        .layout.workers = &last,
+                        .layout.worker_count = 1};
     unsigned count = COPIES_MAX;
     (void)state;
     for (unsigned i = 0; i < PLAN_STORES_MAX; i++)
@@ -165,15 +168,15 @@ static struct plan *make_plan(const char *domains)
     struct member nodes[12];
     unsigned count = (unsigned)strlen(domains);
     struct plan *plan = plan_new();
-    plan->worker_count = count;
-    plan->workers = calloc(count, sizeof(*plan->workers));
+    plan->layout.worker_count = count;
+    plan->layout.workers = calloc(count, sizeof(*plan->layout.workers));
     memset(nodes, 0, sizeof(nodes));
     for (unsigned i = 0; i <= count; i++) {
         nodes[i].name[0] = i < count ? (char)('a' + i) : 'z';
         if (i < count && domains[i] != '.')
             nodes[i].domain[0] = domains[i];
         if (i < count)
-            memcpy(plan->workers[i].node, nodes[i].name, NAME_SIZE);
+            memcpy(plan->layout.workers[i].node, nodes[i].name, NAME_SIZE);
     }
     assert_int_equal(copies_fill(plan, 2, "z", nodes, count + 1), 0);
     return plan;

@@ -93,7 +93,7 @@ static void run_history(uint64_t seed, bool verbose)
     cluster_run(cluster, 90);
     cluster_progress(cluster, 10, 5);
     assert_null(cluster->next);
-    assert_int_equal(cluster_alive(cluster), cluster->plan->worker_count);
+    assert_int_equal(cluster_alive(cluster), cluster->plan->layout.worker_count);
     unsigned published = cluster->published;
     cluster_run(cluster, 30);
     assert_int_equal(cluster->published, published);

@@ -15,8 +15,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 
 static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
 {
-    struct fake_worker *worker =
-        fake_at(cluster, cluster->plan->workers[rank].node, cluster->plan->workers[rank].slot);
+    struct fake_worker *worker = fake_at(cluster, cluster->plan->layout.workers[rank].node,
+                                         cluster->plan->layout.workers[rank].slot);
     assert_non_null(worker);
     return worker;
 }
@@ -29,8 +29,8 @@ static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned sta
     cluster->stages_wanted = stages;
     cluster->replicas_wanted = replicas;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->stage_count, stages);
-    assert_int_equal(cluster->plan->replica_count, replicas);
+    assert_int_equal(cluster->plan->layout.stage_count, stages);
+    assert_int_equal(cluster->plan->layout.replica_count, replicas);
     return cluster;
 }
 
@@ -54,8 +54,8 @@ static void a_job_starts_when_there_are_slots(void **state)
     cluster_start_daemon(cluster, 1);
     cluster_progress(cluster, 3, 10);
     assert_int_equal(cluster->plan->generation, 1);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_START);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_FRESH);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_START);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_FRESH);
     cluster_free(cluster);
 }
 
@@ -63,13 +63,13 @@ static void unlike_nodes_do_not_share_a_job(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
-    snprintf(cluster->nodes[0].arithmetic, PLAN_ARITHMETIC_SIZE, "Zen");
-    snprintf(cluster->nodes[1].arithmetic, PLAN_ARITHMETIC_SIZE, "Skylake");
-    snprintf(cluster->nodes[2].arithmetic, PLAN_ARITHMETIC_SIZE, "Skylake");
+    snprintf(cluster->nodes[0].arithmetic, PLAN_NUMERICS_SIZE, "Zen");
+    snprintf(cluster->nodes[1].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
+    snprintf(cluster->nodes[2].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
     cluster_run(cluster, 12);
-    assert_string_equal(cluster->plan->arithmetic, "Skylake"); /* most slots */
-    assert_int_equal(cluster->plan->worker_count, 4);
-    assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
+    assert_string_equal(cluster->plan->numerics, "Skylake"); /* most slots */
+    assert_int_equal(cluster->plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
     /* The job does not move even when its own kind is gone, and the leader gives the reason. */
     cluster_kill_node(cluster, 1);
     cluster_kill_node(cluster, 2);
@@ -83,8 +83,8 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     cluster_run(cluster, 12);
     cluster_start_daemon(cluster, 0);
     cluster_run(cluster, 12);
-    assert_true(plan_find(cluster->plan, "a", 0) >= 0);
-    assert_string_equal(cluster->plan->arithmetic, "");
+    assert_true(plan_layout_find(&cluster->plan->layout, "a", 0) >= 0);
+    assert_string_equal(cluster->plan->numerics, "");
     cluster_free(cluster);
 }
 
@@ -94,14 +94,14 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 3);
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(cluster->nodes[i].arithmetic, PLAN_ARITHMETIC_SIZE, "H100");
-        snprintf(cluster->nodes[i].other_arithmetic, PLAN_ARITHMETIC_SIZE, "A100");
+        snprintf(cluster->nodes[i].arithmetic, PLAN_NUMERICS_SIZE, "H100");
+        snprintf(cluster->nodes[i].other_arithmetic, PLAN_NUMERICS_SIZE, "A100");
     }
     cluster_run(cluster, 12);
-    assert_string_equal(cluster->plan->arithmetic, "H100");
-    assert_int_equal(cluster->plan->worker_count, 4);
-    assert_int_equal(plan_find(cluster->plan, "a", 2), -1);
-    assert_int_equal(plan_find(cluster->plan, "b", 2), -1);
+    assert_string_equal(cluster->plan->numerics, "H100");
+    assert_int_equal(cluster->plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 2), -1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 2), -1);
     /* The job does not take unlike slots even if no others are left. */
     cluster->nodes[0].slot_bad[0] = cluster->nodes[0].slot_bad[1] = true;
     cluster_kill_node(cluster, 0);
@@ -124,8 +124,8 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
     cluster->checkpoint_generation = 7;
     cluster_until(cluster, 3, cluster->plan);
     assert_int_equal(cluster->plan->generation, 8);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->resume_step, 40);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->start.resume_step, 40);
     cluster_free(cluster);
 }
 
@@ -153,7 +153,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
     view.checkpoint.missing[0] = '\0';
     assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
     assert_false(decision.misses_checkpoint);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_FRESH);
     plan_free(decision.plan);
     cluster_free(cluster);
 }
@@ -165,8 +165,8 @@ static void an_empty_plan_says_where_files_lie(void **state)
     struct cluster *cluster = start(3, 2);
     cluster->spec.checkpoint.copies = 2;
     cluster->desired = JOB_DESIRED_PAUSED;
-    cluster_until(cluster, 5, cluster->plan->worker_count == 0);
-    assert_int_equal(cluster->plan->store_count, 3);
+    cluster_until(cluster, 5, cluster->plan->layout.worker_count == 0);
+    assert_int_equal(cluster->plan->checkpoints.store_count, 3);
     assert_int_equal(copies_writer_count(cluster->plan), 0);
     cluster_free(cluster);
 }
@@ -190,13 +190,13 @@ static void a_killed_worker_costs_no_checkpoint(void **state)
     uint64_t step = cluster->committed_ever;
     cluster_kill_worker(cluster, rank_worker(cluster, 4));
     cluster_until(cluster, 1, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_FAILURE);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
-    assert_true(cluster->plan->resume_step + 1 >= step);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_FAILURE);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_true(cluster->plan->start.resume_step + 1 >= step);
     cluster_progress(cluster, 5, 5);
     /* The slot is healthy: a process returns to it by a planned change. */
-    cluster_until(cluster, 10, cluster->plan->planned && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
+    cluster_until(cluster, 10, cluster->plan->change.planned && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_JOIN);
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_free(cluster);
 }
@@ -214,14 +214,15 @@ static void a_killed_node_is_left_behind_and_taken_back(void **state)
      * the worker.
      */
     assert_true(cluster->now_ns - killed_at < CLUSTER_TIMEOUT_NS);
-    for (unsigned rank = 0; rank < cluster->plan->worker_count; rank++)
-        assert_string_not_equal(cluster->plan->workers[rank].node, "b");
+    for (unsigned rank = 0; rank < cluster->plan->layout.worker_count; rank++)
+        assert_string_not_equal(cluster->plan->layout.workers[rank].node, "b");
     cluster_run(cluster, 15);
     cluster_start_daemon(cluster, 1);
-    cluster_until(cluster, 20, cluster_trains(cluster) && plan_find(cluster->plan, "b", 0) >= 0);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_JOIN);
+    cluster_until(cluster, 20,
+                  cluster_trains(cluster) && plan_layout_find(&cluster->plan->layout, "b", 0) >= 0);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_JOIN);
     /* The worker's node was away: its metrics history comes from another node. */
-    assert_true(cluster->plan->history_count > 0);
+    assert_true(cluster->plan->start.history_count > 0);
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_free(cluster);
 }
@@ -231,9 +232,11 @@ static void draining_hands_over_and_leaves(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster->nodes[2].draining = true;
-    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_DRAIN);
-    assert_true(cluster->plan->planned);
-    assert_int_equal(plan_find(cluster->plan, "c", 0) < (int)cluster->plan->worker_count, true);
+    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_DRAIN);
+    assert_true(cluster->plan->change.planned);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "c", 0) <
+                         (int)cluster->plan->layout.worker_count,
+                     true);
     cluster_until(cluster, 5, agent_idle(cluster->nodes[2].agent));
     cluster_progress(cluster, 5, 5);
     assert_int_equal(cluster->published, 2);
@@ -251,7 +254,7 @@ static struct cluster *start_preempted(uint64_t left_ns)
     cluster->stages_wanted = cluster->replicas_wanted = 0;
     cluster->nodes[2].draining = true;
     cluster->nodes[2].drain_deadline_ns = cluster->now_ns + left_ns;
-    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_DRAIN);
+    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_DRAIN);
     return cluster;
 }
 
@@ -259,8 +262,8 @@ static void with_time_enough_a_node_that_goes_hands_over(void **state)
 {
     (void)state;
     struct cluster *cluster = start_preempted(30 * NS_PER_SECOND);
-    assert_int_equal(cluster->plan->worker_count, 2);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
     cluster_progress(cluster, 5, 5);
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_free(cluster);
@@ -271,11 +274,11 @@ static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
     (void)state;
     struct cluster *cluster = start_preempted(1);
     uint64_t steps = cluster->committed_ever;
-    assert_int_equal(cluster->plan->worker_count, 0);
-    assert_non_null(strstr(cluster->plan->reason_text, "handing over"));
-    cluster_until(cluster, 10, cluster->plan->worker_count == 2);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(cluster->plan->resume_step >= steps); /* no step is computed twice */
+    assert_int_equal(cluster->plan->layout.worker_count, 0);
+    assert_non_null(strstr(cluster->plan->change.text, "handing over"));
+    cluster_until(cluster, 10, cluster->plan->layout.worker_count == 2);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->plan->start.resume_step >= steps); /* no step is computed twice */
     cluster_progress(cluster, 5, 5);
     assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
@@ -289,17 +292,17 @@ static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(v
     cluster_progress(cluster, 5, 20);
     uint64_t step = cluster->committed_ever;
     cluster->nodes[0].draining = true;
-    cluster_until(cluster, 10, cluster->plan->reason == PLAN_REASON_DRAIN);
-    assert_int_equal(cluster->plan->worker_count, 0);
-    assert_true(cluster->plan->planned);
+    cluster_until(cluster, 10, cluster->plan->change.reason == PLAN_REASON_DRAIN);
+    assert_int_equal(cluster->plan->layout.worker_count, 0);
+    assert_true(cluster->plan->change.planned);
     cluster_until(cluster, 10, cluster->state == JOB_WAITING);
     assert_int_equal(cluster_alive(cluster), 0);
     assert_non_null(strstr(cluster->text, "node a is draining"));
     /* No step was lost: the job continues from the boundary at which the node left. */
     cluster->nodes[0].draining = false;
     cluster_until(cluster, 10, cluster_trains(cluster));
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(cluster->plan->resume_step >= step);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->plan->start.resume_step >= step);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -308,13 +311,14 @@ static void scaling_goes_down_and_up(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    unsigned before = cluster->plan->worker_count;
+    unsigned before = cluster->plan->layout.worker_count;
     cluster->devices_wanted = 2;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count <= 2);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_SCALE);
-    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->worker_count);
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.worker_count <= 2);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_SCALE);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->layout.worker_count);
     cluster->devices_wanted = 0;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count == before);
+    cluster_until(cluster, 10,
+                  cluster_trains(cluster) && cluster->plan->layout.worker_count == before);
     assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
@@ -325,11 +329,11 @@ static void pinned_layouts_are_followed(void **state)
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     cluster->stages_wanted = 2;
     cluster->replicas_wanted = 3;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->stage_count == 2);
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.stage_count == 2);
     cluster->stages_wanted = 1;
     cluster->replicas_wanted = 7; /* more than the slots, and more than the lanes */
     cluster_run(cluster, 10);
-    assert_int_equal(cluster->plan->stage_count, 2);
+    assert_int_equal(cluster->plan->layout.stage_count, 2);
     assert_non_null(strstr(cluster->text, "7 replicas are asked for"));
     cluster_progress(cluster, 3, 5);
     cluster_free(cluster);
@@ -341,14 +345,14 @@ static void freezing_shrinks_and_forks(void **state)
     struct cluster *cluster = cluster_new(1, 3, 2);
     cluster->spec.train.lanes = 8;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->stage_count, 3);
+    assert_int_equal(cluster->plan->layout.stage_count, 3);
     cluster->frozen_layers = 1;
     cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
     cluster_until(cluster, 10, cluster_trains(cluster));
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_FREEZE);
-    assert_int_equal(cluster->plan->frozen_layers, 1);
-    assert_int_equal(cluster->plan->stage_count, 2);
-    assert_int_equal(cluster->plan->replica_count, 3);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_FREEZE);
+    assert_int_equal(cluster->plan->layout.frozen_layers, 1);
+    assert_int_equal(cluster->plan->layout.stage_count, 2);
+    assert_int_equal(cluster->plan->layout.replica_count, 3);
     assert_int_equal(cluster->prepared, 0); /* all processes are running: no preparation needed */
     cluster_run(cluster, 20);
     assert_int_equal(cluster->plan->generation, 2);
@@ -364,9 +368,9 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
     assert_int_equal(cluster->committed_ever, 0);
     cluster_kill_worker(cluster, rank_worker(cluster, 1));
     cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_non_null(strstr(cluster->plan->reason_text, " at the start: "));
-    assert_non_null(strstr(cluster->plan->reason_text, " from step 0"));
-    assert_null(strstr(cluster->plan->reason_text, "nothing but time is lost"));
+    assert_non_null(strstr(cluster->plan->change.text, " at the start: "));
+    assert_non_null(strstr(cluster->plan->change.text, " from step 0"));
+    assert_null(strstr(cluster->plan->change.text, "nothing but time is lost"));
     cluster_free(cluster);
 }
 
@@ -375,14 +379,14 @@ static void who_stays_keeps_its_stage(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 1, 2, 1);
-    assert_int_equal(plan_find(cluster->plan, "a", 0), 0);
-    assert_int_equal(plan_find(cluster->plan, "b", 0), 1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), 0);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), 1);
     cluster->nodes[0].draining = true;
     cluster_until(cluster, 10, cluster->plan->generation == 2);
-    assert_int_equal(plan_find(cluster->plan, "b", 0), 1);
-    assert_int_equal(plan_find(cluster->plan, "c", 0), 0);
-    for (unsigned i = 0; i < cluster->plan->move_count; i++)
-        assert_int_equal(cluster->plan->moves[i].to_rank, 0);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), 1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "c", 0), 0);
+    for (unsigned i = 0; i < cluster->plan->start.move_count; i++)
+        assert_int_equal(cluster->plan->start.moves[i].to_rank, 0);
     cluster_free(cluster);
 }
 
@@ -390,13 +394,13 @@ static void another_scale_is_taken_up_at_once(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    assert_int_equal(cluster->plan->worker_count, 6);
+    assert_int_equal(cluster->plan->layout.worker_count, 6);
     cluster->devices_wanted = 4;
     cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_SCALE);
-    assert_non_null(strstr(cluster->plan->reason_text, "another scale is asked for"));
-    assert_true(cluster->plan->planned);
-    assert_in_range(cluster->plan->worker_count, 1, 4);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_SCALE);
+    assert_non_null(strstr(cluster->plan->change.text, "another scale is asked for"));
+    assert_true(cluster->plan->change.planned);
+    assert_in_range(cluster->plan->layout.worker_count, 1, 4);
     cluster_progress(cluster, 5, 5);
     assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
@@ -411,10 +415,10 @@ static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
     assert_true(checkpoint > 0);
     cluster_kill_worker(cluster, rank_worker(cluster, 1));
     cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->resume_step, checkpoint);
-    assert_string_equal(cluster->plan->restore_path, "/checkpoint");
-    assert_non_null(strstr(cluster->plan->reason_text, "has no survivor"));
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->start.resume_step, checkpoint);
+    assert_string_equal(cluster->plan->start.restore_path, "/checkpoint");
+    assert_non_null(strstr(cluster->plan->change.text, "has no survivor"));
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -429,11 +433,11 @@ static void a_node_of_single_replicas_dies_and_its_shadow_lives(void **state)
         cluster->stages_wanted = 3;
         cluster->replicas_wanted = 1;
         cluster_progress(cluster, 5, 20);
-        assert_int_equal(cluster->plan->shadow_count, 3);
+        assert_int_equal(cluster->plan->layout.shadow_count, 3);
         cluster->stages_wanted = cluster->replicas_wanted = 0;
         cluster_kill_node(cluster, victim);
-        cluster_until(cluster, 12, cluster->plan->reason == PLAN_REASON_FAILURE);
-        assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+        cluster_until(cluster, 12, cluster->plan->change.reason == PLAN_REASON_FAILURE);
+        assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
         cluster_progress(cluster, 5, 10);
         assert_int_equal(cluster->restarts_from_disk, 0);
         cluster_free(cluster);
@@ -452,11 +456,11 @@ static void stages_are_spread_when_another_node_can_have_copies(void **state)
     cluster->stages_wanted = 2;
     cluster_kill_node(cluster, 1);
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->shadow_count, 0);
+    assert_int_equal(cluster->plan->layout.shadow_count, 0);
     assert_non_null(strstr(cluster->text, "2 stages have no shadow"));
     cluster_start_daemon(cluster, 1);
-    cluster_until(cluster, 20, cluster->plan->planned && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->shadow_count, 2);
+    cluster_until(cluster, 20, cluster->plan->change.planned && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->layout.shadow_count, 2);
     cluster_progress(cluster, 5, 10);
     cluster_run(cluster, 60);
     assert_int_equal(cluster->published, 2);
@@ -473,9 +477,9 @@ static void without_a_checkpoint_it_starts_over(void **state)
     cluster_progress(cluster, 5, 20);
     cluster_kill_worker(cluster, rank_worker(cluster, 0));
     cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_FRESH);
-    assert_int_equal(cluster->plan->resume_step, 0);
-    assert_non_null(strstr(cluster->plan->reason_text, "from step 0 (exact"));
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_FRESH);
+    assert_int_equal(cluster->plan->start.resume_step, 0);
+    assert_non_null(strstr(cluster->plan->change.text, "from step 0 (exact"));
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -491,9 +495,9 @@ static void pausing_saves_and_resuming_continues(void **state)
     assert_int_equal(cluster->checkpoint_step, cluster->committed_ever);
     uint64_t step = cluster->committed_ever;
     cluster->desired = JOB_DESIRED_RUNNING;
-    cluster_until(cluster, 5, cluster->plan->worker_count > 0);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_RESUME);
-    assert_int_equal(cluster->plan->resume_step, step);
+    cluster_until(cluster, 5, cluster->plan->layout.worker_count > 0);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_RESUME);
+    assert_int_equal(cluster->plan->start.resume_step, step);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -504,7 +508,7 @@ static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     uint64_t step = cluster->committed_ever;
     cluster->desired = JOB_DESIRED_PAUSED;
-    cluster_until(cluster, 5, cluster->plan->worker_count == 0);
+    cluster_until(cluster, 5, cluster->plan->layout.worker_count == 0);
     cluster->stages_wanted = cluster->replicas_wanted = 0;
     for (unsigned i = 0; i < cluster->worker_count; i++)
         if (cluster->workers[i].alive) {
@@ -569,8 +573,9 @@ static void a_death_at_any_moment_of_a_switch_is_survived(void **state)
         cluster_progress(cluster, 8, 60);
         assert_int_equal(cluster->restarts_from_disk, 0);
         cluster_until(cluster, 60,
-                      cluster_trains(cluster) && plan_find(cluster->plan, "c", 0) < 0 &&
-                          plan_find(cluster->plan, "c", 1) < 0);
+                      cluster_trains(cluster) &&
+                          plan_layout_find(&cluster->plan->layout, "c", 0) < 0 &&
+                          plan_layout_find(&cluster->plan->layout, "c", 1) < 0);
         cluster_free(cluster);
     }
 }
@@ -580,8 +585,8 @@ static void a_new_leader_carries_on_with_what_is_prepared(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster->devices_wanted = 2;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->worker_count <= 2);
-    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->worker_count);
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.worker_count <= 2);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->layout.worker_count);
     cluster->devices_wanted = 0;
     cluster_until(cluster, 10, cluster->next);
     memset(&cluster->memory, 0, sizeof(cluster->memory));
@@ -650,7 +655,7 @@ static void a_slot_that_cannot_start_is_given_up(void **state)
     cluster_until(cluster, 60, !cluster->next);
     cluster_run(cluster, 60);
     assert_null(cluster->next);
-    assert_int_equal(plan_find(cluster->plan, "b", 0), -1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), -1);
     cluster_progress(cluster, 5, 5);
     cluster_free(cluster);
 }
@@ -679,8 +684,8 @@ static void a_node_without_lease_is_left_without_a_failure(void **state)
     struct cluster *cluster = start(3, 2);
     cluster_stop_daemon(cluster, 1);
     cluster_until(cluster, 20, cluster->plan->generation == 2);
-    assert_true(cluster->plan->planned);
-    assert_non_null(strstr(cluster->plan->reason_text, "node b is gone"));
+    assert_true(cluster->plan->change.planned);
+    assert_non_null(strstr(cluster->plan->change.text, "node b is gone"));
     cluster_start_daemon(cluster, 1);
     cluster_progress(cluster, 5, 30);
     assert_int_equal(cluster->restarts_from_disk, 0);

@@ -11,12 +11,12 @@ static void one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next
     struct plan *next = plan_copy(plan);
     assert_non_null(next);
     next->generation = 8;
-    next->workers[2].instance = 0;
+    next->layout.workers[2].instance = 0;
     view.next = next;
-    plan->worker_count = plan->replica_count = 2;
-    plan->donor_count = 1;
-    plan->replica_first_lane[1] = LANES / 2;
-    plan->replica_first_lane[2] = LANES;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.donor_count = 1;
+    plan->layout.replica_first_lane[1] = LANES / 2;
+    plan->layout.replica_first_lane[2] = LANES;
     say(0, WORKER_RUNNING, 6, 9);
     say(1, WORKER_RUNNING, 6, 9);
     say(2, WORKER_LEFT, 7, 0);
@@ -44,8 +44,8 @@ static void it_gives_way_to_a_job_that_waits(void **state)
     let_another_wait(2);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, 1);
-    assert_non_null(strstr(decision.plan->reason_text, "job late waits for slots"));
+    assert_int_equal(decision.plan->layout.worker_count, 1);
+    assert_non_null(strstr(decision.plan->change.text, "job late waits for slots"));
 }
 
 static void it_keeps_what_it_cannot_do_without(void **state)
@@ -71,8 +71,8 @@ static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
     nodes[2].draining = true;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, 2);
-    assert_non_null(strstr(decision.plan->reason_text, "node c drains"));
+    assert_int_equal(decision.plan->layout.worker_count, 2);
+    assert_non_null(strstr(decision.plan->change.text, "node c drains"));
 }
 
 /* A job without slots reports the jobs for which the free slots are reserved. */

@@ -9,8 +9,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 {
     struct cluster *cluster = cluster_new(1, nodes, slots);
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->links, 2);
-    assert_int_equal(cluster->plan->worker_count, nodes * slots);
+    assert_int_equal(cluster->plan->links.protocol, 2);
+    assert_int_equal(cluster->plan->layout.worker_count, nodes * slots);
     return cluster;
 }
 
@@ -41,13 +41,13 @@ static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
     expect_words(cluster, "starts workers of link protocol 3, this job's speak 2");
     uint64_t committed = cluster->committed_ever;
     upgrade(cluster, 2);
-    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_UPGRADE);
-    assert_true(cluster->plan->planned);
-    cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->worker_count, 6);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->resume_step, cluster->checkpoint_step);
-    assert_true(cluster->plan->resume_step >=
+    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_UPGRADE);
+    assert_true(cluster->plan->change.planned);
+    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->layout.worker_count, 6);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->start.resume_step, cluster->checkpoint_step);
+    assert_true(cluster->plan->start.resume_step >=
                 committed); /* the step of the boundary at which the worker left */
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_progress(cluster, 5, 10);
@@ -65,14 +65,14 @@ static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
     cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
     cluster_until(cluster, 10, cluster->plan->generation > 1);
     cluster_progress(cluster, 30, 20);
-    assert_int_equal(cluster->plan->worker_count, 2);
-    assert_int_equal(cluster->plan->links, 2);
-    assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
+    assert_int_equal(cluster->plan->links.protocol, 2);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
     assert_int_equal(cluster->restarts_from_disk, 0);
     upgrade(cluster, 1);
     upgrade(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->worker_count, 3);
+    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->layout.worker_count, 3);
     cluster_free(cluster);
 }
 
@@ -90,9 +90,9 @@ static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
     expect_words(cluster, "wants at least 3, 2 are free (node a starts workers of link protocol 3");
     upgrade(cluster, 1);
     upgrade(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
+    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
     assert_int_equal(cluster->publish_reasons[PLAN_REASON_UPGRADE], 1);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -114,8 +114,8 @@ static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
         cluster->nodes[2].slot_bad[0] = !drains;
         cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
         cluster_kill_worker(cluster, fake_at(cluster, "b", 0));
-        cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
-        assert_int_equal(cluster->plan->worker_count, 2);
+        cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
+        assert_int_equal(cluster->plan->layout.worker_count, 2);
         cluster_free(cluster);
     }
 }
@@ -128,14 +128,14 @@ static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
     upgrade(cluster, 0);
     upgrade(cluster, 1);
     cluster_stop_daemon(cluster, 2);
-    cluster_until(cluster, 30, cluster->plan->worker_count == 2);
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_DRAIN);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
-    cluster_until(cluster, 30, cluster->plan->links == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->worker_count, 2);
+    cluster_until(cluster, 30, cluster->plan->layout.worker_count == 2);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_DRAIN);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
+    cluster_until(cluster, 30, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
     cluster->nodes[2].protocol.links = 3;
     cluster_start_daemon(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->worker_count == 3 && cluster_trains(cluster));
+    cluster_until(cluster, 20, cluster->plan->layout.worker_count == 3 && cluster_trains(cluster));
     assert_int_equal(cluster->restarts_from_disk, 0);
     cluster_free(cluster);
 }
@@ -151,9 +151,9 @@ static void too_few_new_slots_are_not_moved_to(void **state)
         upgrade(cluster, i);
     }
     cluster_progress(cluster, 20, 10);
-    assert_int_equal(cluster->plan->links, 2);
+    assert_int_equal(cluster->plan->links.protocol, 2);
     cluster->nodes[2].slot_bad[0] = false;
-    cluster_until(cluster, 20, cluster->plan->links == 3 && cluster_trains(cluster));
+    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
     cluster_free(cluster);
 }
 
@@ -214,8 +214,8 @@ static void a_job_begins_on_the_kind_of_most_slots(void **state)
     upgrade(cluster, 0);
     cluster->spec.elastic.mixed_devices = true; /* concerns arithmetic only: lifts nothing here */
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->links, 2);
-    assert_int_equal(cluster->plan->worker_count, 4);
+    assert_int_equal(cluster->plan->links.protocol, 2);
+    assert_int_equal(cluster->plan->layout.worker_count, 4);
     cluster_free(cluster);
 }
 
@@ -228,8 +228,8 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
     cluster->nodes[2].protocol.control = PROTOCOL_CONTROL + 2;
     cluster->nodes[2].protocol.control_oldest = PROTOCOL_CONTROL;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->worker_count, 4);
-    assert_int_equal(plan_find(cluster->plan, "b", 0), -1);
+    assert_int_equal(cluster->plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), -1);
     cluster_run(cluster, 1);
     char words[96];
     snprintf(words, sizeof(words), "firnd on node b speaks control protocol %u, the leader %u",
@@ -269,13 +269,13 @@ static void a_core_that_firnd_could_ask_for_is_named(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct cluster *cluster = cluster_new(1, 2, 1);
         for (unsigned n = 0; n < 2; n++)
-            snprintf(cluster->nodes[n].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].job);
+            snprintf(cluster->nodes[n].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].job);
         cluster_run(cluster, 12);
-        assert_string_equal(cluster->plan->arithmetic, cases[i].job);
+        assert_string_equal(cluster->plan->numerics, cases[i].job);
         for (unsigned n = 0; n < 2; n++)
             cluster_kill_node(cluster, n);
         cluster_run(cluster, 12);
-        snprintf(cluster->nodes[0].arithmetic, PLAN_ARITHMETIC_SIZE, "%s", cases[i].node);
+        snprintf(cluster->nodes[0].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].node);
         cluster_start_daemon(cluster, 0);
         cluster_run(cluster, 12);
         assert_int_equal(cluster->state, JOB_RECOVERING);

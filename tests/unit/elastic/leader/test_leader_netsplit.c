@@ -21,7 +21,8 @@ static void break_links(unsigned node, unsigned missed)
         reports[i].workers[0].unreached_count = 0;
     }
     reports[node].workers[0].unreached_count = 1;
-    reports[node].workers[0].unreached[0] = (unsigned)plan_find(plan, nodes[missed].name, 0);
+    reports[node].workers[0].unreached[0] =
+        (unsigned)plan_layout_find(&plan->layout, nodes[missed].name, 0);
 }
 
 /* Put the last decision in force, with a report from every worker under it. */
@@ -39,7 +40,7 @@ static void follow(void)
 
 static bool uses(const char *node)
 {
-    return plan_find(decision.plan, node, 0) >= 0;
+    return plan_layout_find(&decision.plan->layout, node, 0) >= 0;
 }
 
 /* Break the links twice in a row, which is needed to find a netsplit. */
@@ -47,7 +48,7 @@ static void break_links_again(unsigned node, unsigned missed)
 {
     break_links(node, missed);
     decide();
-    assert_int_equal(decision.plan->worker_count, NODES);
+    assert_int_equal(decision.plan->layout.worker_count, NODES);
     follow();
     break_links(node, missed);
 }
@@ -58,9 +59,9 @@ static void once_the_same_nodes_are_tried_again(void **state)
     break_links(2, 0);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 3);
+    assert_int_equal(decision.plan->layout.worker_count, 3);
     decide(); /* the same reports do not count as a second time */
-    assert_int_equal(decision.plan->worker_count, 3);
+    assert_int_equal(decision.plan->layout.worker_count, 3);
 }
 
 static void missed_twice_one_end_is_left_out(void **state)
@@ -69,9 +70,9 @@ static void missed_twice_one_end_is_left_out(void **state)
     break_links_again(2, 0);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
     assert_true(uses("a") && uses("b"));
-    assert_non_null(strstr(decision.plan->reason_text,
+    assert_non_null(strstr(decision.plan->change.text,
                            "a and c do not reach each other: without c: 3 slots -> 2"));
 }
 
@@ -114,7 +115,7 @@ static void wait_for_both(double step_seconds)
     decide();
     expect_published(9, 0);
     assert_true(uses("a") && uses("c"));
-    decision.plan->predicted_step_seconds = step_seconds;
+    decision.plan->layout.predicted_step_seconds = step_seconds;
     follow();
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
@@ -127,8 +128,8 @@ static void where_both_ends_are_needed_they_are_waited_for(void **state)
     share_units();
     decide();
     expect_published(9, 0);
-    assert_true(uses("a") && uses("c") && decision.plan->patient);
-    assert_non_null(strstr(decision.plan->reason_text,
+    assert_true(uses("a") && uses("c") && decision.plan->links.patient);
+    assert_non_null(strstr(decision.plan->change.text,
                            "a and c do not reach each other, and neither can be done without"));
     follow();
     decide();
@@ -149,16 +150,16 @@ static void after_a_while_the_job_goes_back_without_one(void **state)
     decide();
     expect_published(9, 0);
     follow();
-    assert_true(plan->patient);
+    assert_true(plan->links.patient);
     break_links(2, 0);
     share_units();
     view.now_ns += 5 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->resume_step, 4);
-    assert_true(uses("b") && uses("a") != uses("c") && !decision.plan->patient);
-    assert_non_null(strstr(decision.plan->reason_text, "a and c do not reach each other"));
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.resume_step, 4);
+    assert_true(uses("b") && uses("a") != uses("c") && !decision.plan->links.patient);
+    assert_non_null(strstr(decision.plan->change.text, "a and c do not reach each other"));
 }
 
 static void no_sooner_than_its_steps_would_be_made_again(void **state)
@@ -189,7 +190,7 @@ static void a_drain_of_one_end_gives_it_up(void **state)
     view.now_ns += 2 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
     assert_false(uses("c"));
 }
 
@@ -201,9 +202,9 @@ static void without_slots_enough_they_are_waited_for(void **state)
     for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint is made meanwhile */
         decide();
         expect_published(9, 0);
-        assert_int_equal(decision.plan->worker_count, 3);
-        assert_true(decision.plan->patient);
-        assert_null(strstr(decision.plan->reason_text, ": without"));
+        assert_int_equal(decision.plan->layout.worker_count, 3);
+        assert_true(decision.plan->links.patient);
+        assert_null(strstr(decision.plan->change.text, ": without"));
         follow();
         view.now_ns += TERM_NS;
         break_links(2, 0);
@@ -224,8 +225,8 @@ static void where_going_back_takes_both_they_are_waited_for_again(void **state)
     share_units();
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 3);
-    assert_true(decision.plan->patient);
+    assert_int_equal(decision.plan->layout.worker_count, 3);
+    assert_true(decision.plan->links.patient);
     assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
     uint64_t refused_ns = memory.standoff_refused_ns;
     follow();
@@ -248,11 +249,11 @@ static void a_fall_back_that_takes_both_has_both(void **state)
         reports[i].workers[0].held_unit_count = 0;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->worker_count, 3);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->layout.worker_count, 3);
     spec.elastic.devices_min = 2;
     decide();
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
     assert_true(uses("a") != uses("c"));
 }
 
@@ -265,9 +266,9 @@ static void those_who_only_leave_are_not_waited_for(void **state)
     view.desired = JOB_DESIRED_PAUSED;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, 0);
-    assert_int_equal(decision.plan->donor_count, 3);
-    assert_false(decision.plan->patient);
+    assert_int_equal(decision.plan->layout.worker_count, 0);
+    assert_int_equal(decision.plan->layout.donor_count, 3);
+    assert_false(decision.plan->links.patient);
     assert_int_equal(memory.standoff_seen_ns, 0);
 }
 
@@ -281,7 +282,7 @@ static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
     share_units();
     decide();
     expect_published(9, 0);
-    assert_true(decision.plan->patient);
+    assert_true(decision.plan->links.patient);
 }
 
 /*
@@ -296,12 +297,12 @@ static void read_in_vain(const char *readers)
         report->held_unit_count = 0;
         report->unreached_count = 0;
         report->cause = strchr(readers, nodes[i].name[0]) ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
-        reports[i].worker_count = plan_find(plan, nodes[i].name, 0) >= 0;
+        reports[i].worker_count = plan_layout_find(&plan->layout, nodes[i].name, 0) >= 0;
     }
     view.now_ns += 10 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 static void begin_with_copies(void)
@@ -309,7 +310,7 @@ static void begin_with_copies(void)
     spec.checkpoint.copies = 2;
     view.checkpoint.shares = "a+b c+x"; /* x is not present */
     read_in_vain("");
-    assert_int_equal(decision.plan->worker_count, NODES);
+    assert_int_equal(decision.plan->layout.worker_count, NODES);
     follow();
 }
 
@@ -321,7 +322,7 @@ static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
     read_in_vain("a");
     assert_true(!uses("a") && uses("b") && uses("c"));
     /* The node stays a store: other nodes read its files. */
-    assert_true(copies_find(decision.plan, "a") >= 0);
+    assert_true(copies_find(&decision.plan->checkpoints, "a") >= 0);
 }
 
 /*
@@ -343,7 +344,7 @@ static void where_nobody_can_read_it_all_try_again(void **state)
     (void)state;
     begin_with_copies();
     read_in_vain("abc");
-    assert_int_equal(decision.plan->worker_count, NODES);
+    assert_int_equal(decision.plan->layout.worker_count, NODES);
 }
 
 /* Nobody trains, so nothing would show that a reads the checkpoint by now. */
@@ -353,16 +354,16 @@ static void a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state
     begin_with_copies();
     read_in_vain("a");
     follow();
-    plan->worker_count = plan->stage_count = plan->replica_count = 0;
+    plan->layout.worker_count = plan->layout.stage_count = plan->layout.replica_count = 0;
     for (unsigned i = 0; i < NODES; i++)
         reports[i].worker_count = 0;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, NODES - 1);
+    assert_int_equal(decision.plan->layout.worker_count, NODES - 1);
     spec.elastic.devices_min = NODES;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, NODES);
+    assert_int_equal(decision.plan->layout.worker_count, NODES);
 }
 
 /* Report a netsplit of a and c twice, with no state left; finally a reports @cause. */
@@ -379,7 +380,7 @@ static void part_twice(const char *shares, enum worker_cause cause)
         view.now_ns += 10 * TIMEOUT_NS;
         decide();
         assert_int_equal(decision.action, LEADER_PUBLISH);
-        assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+        assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
         if (turn == 0)
             follow();
     }
@@ -433,11 +434,11 @@ static void run(void)
 {
     follow();
     for (unsigned i = 0; i < NODES; i++) {
-        int rank = plan_find(plan, nodes[i].name, 0);
+        int rank = plan_layout_find(&plan->layout, nodes[i].name, 0);
         say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
         reports[i].workers[0].unreached_count = 0;
         if (rank >= 0)
-            reports[i].workers[0].instance = plan->workers[rank].instance;
+            reports[i].workers[0].instance = plan->layout.workers[rank].instance;
     }
 }
 
@@ -482,7 +483,7 @@ static void a_pair_that_runs_together_is_mended(void **state)
     (void)state;
     wait_for_both(1.0);
     for (unsigned i = 0; i < NODES; i++) {
-        int rank = plan_find(plan, nodes[i].name, 0);
+        int rank = plan_layout_find(&plan->layout, nodes[i].name, 0);
         say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
         reports[i].workers[0].held_first_unit = 0;
     }

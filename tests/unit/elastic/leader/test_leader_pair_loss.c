@@ -24,7 +24,7 @@ static void look(void)
 static int begin(void **state)
 {
     setup(state);
-    plan->patient = true;
+    plan->links.patient = true;
     memory.cuts[0] =
         (struct leader_cut){.nodes = {"a", "c"}, .until_ns = view.now_ns + 10 * TERM_NS};
     memory.standoff_seen_ns = view.now_ns - TERM_NS;
@@ -68,9 +68,9 @@ static void it_is_not_asked_again_at_once(void **state)
 static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
 {
     (void)state;
-    plan->patient = false;
+    plan->links.patient = false;
     assert_false(is_over());
-    plan->patient = true;
+    plan->links.patient = true;
     say(1, WORKER_RUNNING, 6, 9);
     assert_false(is_over());
     say(1, WORKER_STUCK, 5, 9);
@@ -102,11 +102,11 @@ static void it_begins_with_the_first_patient_plan(void **state)
     (void)state;
     struct plan *next = plan_copy(plan);
     assert_non_null(next);
-    next->patient = false;
+    next->links.patient = false;
     memory.standoff_seen_ns = 0;
     memory.standoff_refused_ns = 77;
     leader_pair_loss_enter(&context, next, 9);
-    assert_true(next->patient);
+    assert_true(next->links.patient);
     assert_int_equal(memory.standoff_seen_ns, view.now_ns);
     assert_int_equal(memory.standoff_until_ns, view.now_ns + TERM_NS);
     assert_int_equal(memory.standoff_refused_ns, 0);
@@ -117,9 +117,9 @@ static void it_begins_with_the_first_patient_plan(void **state)
     leader_pair_loss_enter(&context, next, 9);
     assert_int_equal(memory.standoff_seen_ns, seen_ns);
     assert_int_equal(memory.standoff_refused_ns, 77);
-    next->worker_count = next->replica_count = 2; /* without c */
+    next->layout.worker_count = next->layout.replica_count = 2; /* without c */
     leader_pair_loss_enter(&context, next, 9);
-    assert_false(next->patient);
+    assert_false(next->links.patient);
     assert_int_equal(memory.standoff_seen_ns, 0);
     plan_free(next);
 }
@@ -148,7 +148,7 @@ static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
     leader_pair_loss_say(&context);
     assert_string_equal(decision.text, "; the network between them is waited for");
     assert_true(decision.wake_at_ns == UINT64_MAX);
-    plan->patient = false;
+    plan->links.patient = false;
     look();
     leader_pair_loss_say(&context);
     assert_string_equal(decision.text, "");

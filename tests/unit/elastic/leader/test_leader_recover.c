@@ -25,8 +25,8 @@ static void gradients_that_were_thrown_away_do_not_count(void **state)
 static void expect_checkpoint(void)
 {
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->resume_step, 4);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.resume_step, 4);
 }
 
 /*
@@ -37,8 +37,8 @@ static void expect_checkpoint(void)
 static void state_that_the_plan_lets_go_does_not_count(void **state)
 {
     (void)state;
-    plan->resume_step = 10;
-    plan->workers[0].instance = 0;
+    plan->start.resume_step = 10;
+    plan->layout.workers[0].instance = 0;
     say(0, WORKER_STUCK, 5, 9);
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
@@ -47,7 +47,7 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_checkpoint();
-    plan->resume_step = 9; /* state at the plan's own step is kept */
+    plan->start.resume_step = 9; /* state at the plan's own step is kept */
     decide();
     expect_published(9, 0);
 }
@@ -59,9 +59,9 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
 static void state_of_one_that_is_sent_away_does_not_count(void **state)
 {
     (void)state;
-    memcpy(plan->workers[0].node, "z", 2);
+    memcpy(plan->layout.workers[0].node, "z", 2);
     plan->follows = 5;
-    plan->resume_step = 10;
+    plan->start.resume_step = 10;
     say(0, WORKER_STUCK, 5, 9);
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
@@ -69,7 +69,7 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_checkpoint();
-    plan->resume_step = 9;
+    plan->start.resume_step = 9;
     say(0, WORKER_STUCK, 4, 9);
     decide();
     expect_checkpoint();
@@ -82,9 +82,9 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
 static void state_of_one_that_steps_aside_counts(void **state)
 {
     (void)state;
-    memcpy(plan->workers[0].node, "z", 2);
+    memcpy(plan->layout.workers[0].node, "z", 2);
     plan->follows = 5;
-    plan->resume_step = 9;
+    plan->start.resume_step = 9;
     say(0, WORKER_STUCK, 5, 9); /* ordered, but has not reported it yet */
     say(1, WORKER_DEAD, 5, 0);
     say(2, WORKER_DEAD, 5, 0);
@@ -97,7 +97,7 @@ static void state_of_one_that_steps_aside_counts(void **state)
     reports[0].workers[0].cause = CAUSE_LEFT_OUT;
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->workers[0].instance, 10);
+    assert_int_equal(decision.plan->layout.workers[0].instance, 10);
 }
 
 /*
@@ -127,9 +127,9 @@ static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
 static void one_that_stands_aside_is_no_failure(void **state)
 {
     (void)state;
-    snprintf(plan->workers[0].node, NAME_SIZE, "b");
-    plan->workers[0].slot = 1;
-    plan->workers[0].instance = 20;
+    snprintf(plan->layout.workers[0].node, NAME_SIZE, "b");
+    plan->layout.workers[0].slot = 1;
+    plan->layout.workers[0].instance = 20;
     nodes[1].slot_count = 2;
     nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
     reports[1].worker_count = 2;
@@ -154,12 +154,12 @@ static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
     say(2, WORKER_DEAD, 6, 0);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
     say(1, WORKER_STUCK, 5, 7); /* its state is useless */
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 1);
+    assert_int_equal(decision.plan->layout.worker_count, 1);
 }
 
 /* Under generation 6 itself the same reports are valid: the step stands. */
@@ -178,10 +178,10 @@ static void gradients_of_the_generation_that_broke_do_count(void **state)
 static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->planned = true;
-    plan->replica_count = plan->worker_count = 2;
-    plan->replica_first_lane[2] = LANES;
-    plan->donor_count = 1;
+    plan->change.planned = true;
+    plan->layout.replica_count = plan->layout.worker_count = 2;
+    plan->layout.replica_first_lane[2] = LANES;
+    plan->layout.donor_count = 1;
     say(0, WORKER_STUCK, 6, 10);
     say(1, WORKER_DEAD, 6, 0);
     say(2, WORKER_STUCK, 6, 9);
@@ -193,10 +193,10 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->replica_count = plan->worker_count = 2;
-    plan->replica_first_lane[2] = LANES;
+    plan->layout.replica_count = plan->layout.worker_count = 2;
+    plan->layout.replica_first_lane[2] = LANES;
     say(0, WORKER_STUCK, 5, 10);
     say(1, WORKER_STUCK, 5, 10);
     say(2, WORKER_STUCK, 5, 8);
@@ -211,7 +211,7 @@ static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 static void one_that_never_came_in_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
     say(0, WORKER_STUCK, 6, 12);
     say(1, WORKER_STUCK, 6, 12);
@@ -239,7 +239,7 @@ static void one_that_runs_on_is_waited_for(void **state)
     decide();
     expect_published(9, 0);
     /* No report of b came in time: b gets no rank and no move, though it may be alive. */
-    assert_int_equal(plan_find(decision.plan, "b", 0), -1);
+    assert_int_equal(plan_layout_find(&decision.plan->layout, "b", 0), -1);
 }
 
 static void one_that_is_accused_gets_a_short_grace(void **state)
@@ -263,8 +263,8 @@ static void one_that_is_accused_gets_a_short_grace(void **state)
 static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 {
     (void)state;
-    memcpy(plan->workers[2].node, "b", 2);
-    plan->workers[2].slot = 1;
+    memcpy(plan->layout.workers[2].node, "b", 2);
+    plan->layout.workers[2].slot = 1;
     nodes[1].slot_count = 2;
     nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
     say(0, WORKER_STUCK, 6, 9);
@@ -286,7 +286,7 @@ static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
     reports[1].workers[1].phase = WORKER_STUCK;
     decide();
     expect_published(9, 0);
-    assert_true(plan_find(decision.plan, "b", 1) >= 0);
+    assert_true(plan_layout_find(&decision.plan->layout, "b", 1) >= 0);
 }
 
 /*
@@ -307,7 +307,7 @@ static void patience_grows_with_what_would_be_lost(void **state)
     assert_int_equal(decision.action, LEADER_NOTHING);
     view.now_ns = seen + TIMEOUT_NS;
     decide();
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 
     reports[0].workers[0].lost_count = 0;
     memset(&memory, 0, sizeof(memory));
@@ -318,8 +318,8 @@ static void patience_grows_with_what_would_be_lost(void **state)
     assert_int_equal(decision.action, LEADER_NOTHING);
     view.now_ns = seen + 8 * TIMEOUT_NS;
     decide();
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->resume_step, 4);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.resume_step, 4);
 }
 
 /* Make two stages of one replica on a and b, each with its copy on the other node. */
@@ -327,17 +327,17 @@ static void share_copies(void)
 {
     unsigned units = job_model_unit_count(&spec.model);
     unsigned *first_unit = calloc(3, sizeof(unsigned));
-    plan->shadows = calloc(2, sizeof(*plan->shadows));
-    assert_true(first_unit && plan->shadows);
+    plan->layout.shadows = calloc(2, sizeof(*plan->layout.shadows));
+    assert_true(first_unit && plan->layout.shadows);
     first_unit[1] = units / 2;
     first_unit[2] = units;
-    free(plan->stage_first_unit);
-    plan->stage_first_unit = first_unit;
-    plan->stage_count = plan->worker_count = plan->shadow_count = 2;
-    plan->replica_count = 1;
-    plan->replica_first_lane[1] = LANES;
-    plan->shadows[0] = (struct plan_shadow){.stage = 0, .rank = 1};
-    plan->shadows[1] = (struct plan_shadow){.stage = 1, .rank = 0};
+    free(plan->layout.stage_first_unit);
+    plan->layout.stage_first_unit = first_unit;
+    plan->layout.stage_count = plan->layout.worker_count = plan->layout.shadow_count = 2;
+    plan->layout.replica_count = 1;
+    plan->layout.replica_first_lane[1] = LANES;
+    plan->layout.shadows[0] = (struct plan_shadow){.stage = 0, .rank = 1};
+    plan->layout.shadows[1] = (struct plan_shadow){.stage = 1, .rank = 0};
     view.node_count = view.report_count = 2;
 }
 
@@ -349,7 +349,7 @@ static void a_copy_is_waited_for_as_a_replica_is(void **state)
     say(0, WORKER_DEAD, 6, 0);
     say(1, WORKER_RUNNING, 6, 9);
     struct worker_report *report = &reports[1].workers[0];
-    report->held_first_unit = plan->stage_first_unit[1];
+    report->held_first_unit = plan->layout.stage_first_unit[1];
     report->held_unit_count -= report->held_first_unit;
     uint64_t seen = view.now_ns;
     decide();
@@ -374,19 +374,19 @@ static void split_in_two(void)
     assert_non_null(first_unit);
     first_unit[1] = units / 2;
     first_unit[2] = units;
-    free(plan->stage_first_unit);
-    plan->stage_first_unit = first_unit;
-    plan->stage_count = 2;
-    plan->replica_count = 1;
-    plan->replica_first_lane[1] = LANES;
-    plan->worker_count = 2; /* b and c; a died before it handed over */
-    plan->donor_count = 1;
-    memcpy(plan->workers[0].node, "b", 2);
-    memcpy(plan->workers[1].node, "c", 2);
-    memcpy(plan->workers[2].node, "a", 2);
-    plan->workers[0].instance = 11;
-    plan->workers[1].instance = 12;
-    plan->workers[2].instance = 10;
+    free(plan->layout.stage_first_unit);
+    plan->layout.stage_first_unit = first_unit;
+    plan->layout.stage_count = 2;
+    plan->layout.replica_count = 1;
+    plan->layout.replica_first_lane[1] = LANES;
+    plan->layout.worker_count = 2; /* b and c; a died before it handed over */
+    plan->layout.donor_count = 1;
+    memcpy(plan->layout.workers[0].node, "b", 2);
+    memcpy(plan->layout.workers[1].node, "c", 2);
+    memcpy(plan->layout.workers[2].node, "a", 2);
+    plan->layout.workers[0].instance = 11;
+    plan->layout.workers[1].instance = 12;
+    plan->layout.workers[2].instance = 10;
     say(0, WORKER_DEAD, 6, 0);
     say(1, WORKER_STUCK, 5, 9);
     say(2, WORKER_RUNNING, 6, 9);
@@ -405,7 +405,7 @@ static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **st
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     say(1, WORKER_STUCK, 6, 9); /* c detects it a little later */
-    reports[1].workers[0].held_unit_count = plan->stage_first_unit[1];
+    reports[1].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     say(2, WORKER_STUCK, 6, 9);
@@ -417,11 +417,11 @@ static void so_they_are_in_a_planned_switch(void **state)
 {
     (void)state;
     split_in_two();
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->resume_step = 7; /* at least: the boundary was two steps later */
+    plan->start.resume_step = 7; /* at least: the boundary was two steps later */
     say(1, WORKER_PREPARED, 6, 9);
-    reports[1].workers[0].held_unit_count = plan->stage_first_unit[1];
+    reports[1].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
     decide();
     view.now_ns += 21 * TIMEOUT_NS - 1;
     decide();
@@ -429,12 +429,13 @@ static void so_they_are_in_a_planned_switch(void **state)
     say(1, WORKER_STUCK, 6, 9);
     reports[1].workers[0].held_unit_count = 0; /* the units from a have not arrived */
     say(0, WORKER_STUCK, 6, 9);                /* a is alive, and was never in it */
-    reports[0].workers[0].held_unit_count = plan->stage_first_unit[1];
+    reports[0].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING); /* c detects it a little later */
     say(2, WORKER_STUCK, 6, 9);
-    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
-    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
+    reports[2].workers[0].held_unit_count =
+        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
     decide();
     expect_published(9, 0);
 }
@@ -446,11 +447,12 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
 {
     (void)state;
     split_in_two();
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
     say(2, WORKER_STUCK, 5, 9);
-    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
-    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
+    reports[2].workers[0].held_unit_count =
+        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
     struct node_report b = reports[1];
     reports[1].generation = 5; /* its last report is older */
     decide();
@@ -468,8 +470,9 @@ static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
     (void)state;
     split_in_two();
     say(2, WORKER_STUCK, 5, 9);
-    reports[2].workers[0].held_first_unit = plan->stage_first_unit[1];
-    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - plan->stage_first_unit[1];
+    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
+    reports[2].workers[0].held_unit_count =
+        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
     struct node_report b = reports[1];
     reports[1].generation = 5;
     decide();
@@ -486,15 +489,15 @@ static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
-    unsigned unit = plan->stage_first_unit[1];
-    plan->planned = true;
+    unsigned unit = plan->layout.stage_first_unit[1];
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->moves = calloc(1, sizeof(*plan->moves));
-    assert_non_null(plan->moves);
-    plan->moves[plan->move_count++] = (struct plan_move){unit, 0, 1};
+    plan->start.moves = calloc(1, sizeof(*plan->start.moves));
+    assert_non_null(plan->start.moves);
+    plan->start.moves[plan->start.move_count++] = (struct plan_move){unit, 0, 1};
     say(2, WORKER_STUCK, 5, 9);
     reports[2].workers[0].held_first_unit = unit + 1;
-    reports[2].workers[0].held_unit_count = plan->stage_first_unit[2] - unit - 1;
+    reports[2].workers[0].held_unit_count = plan->layout.stage_first_unit[2] - unit - 1;
     struct node_report b = reports[1];
     reports[1].generation = 5;
     decide();
@@ -520,18 +523,18 @@ static void waiting_in_vain_is_short(void **state)
     view.now_ns = seen + TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 /* a is left from the generation before the last: the paused job does not need it. */
 static void one_that_was_left_behind_breaks_nothing(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->replica_count = plan->stage_count = plan->worker_count = 0;
-    plan->donor_count = NODES;
-    plan->frozen_layers = 0;
+    plan->layout.replica_count = plan->layout.stage_count = plan->layout.worker_count = 0;
+    plan->layout.donor_count = NODES;
+    plan->layout.frozen_layers = 0;
     say(0, WORKER_STUCK, 4, 7);
     say(1, WORKER_RUNNING, 5, 9);
     say(2, WORKER_RUNNING, 5, 9);
@@ -585,14 +588,15 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
     decide();
     assert_int_equal(decision.state, JOB_RUNNING);
     view.node_count = 1; /* the last one died with its workers, and a new one came */
-    plan->workers[0].instance = plan->workers[1].instance = plan->workers[2].instance = 77;
+    plan->layout.workers[0].instance = plan->layout.workers[1].instance =
+        plan->layout.workers[2].instance = 77;
     for (unsigned i = 0; i < NODES; i++)
-        memcpy(plan->workers[i].node, "z", 2);
+        memcpy(plan->layout.workers[i].node, "z", 2);
     view.report_count = 0;
     view.now_ns = seen + 20 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 /* A start that hangs is given up; 1.5 GB of state get more time than links alone. */
@@ -601,15 +605,15 @@ static void a_large_state_is_given_the_time_to_come(void **state)
     (void)state;
     spec.model.width = 1024;
     spec.model.vocab = 50000;
-    plan->source = PLAN_SOURCE_FRESH;
-    plan->resume_step = 0;
+    plan->start.source = PLAN_SOURCE_FRESH;
+    plan->start.resume_step = 0;
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_PREPARED, 6, 0);
         reports[i].workers[0].held_unit_count = 0;
     }
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
     assert_true(start_ns > 20 * TIMEOUT_NS + 60 * NS_PER_SECOND);
     assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
     view.now_ns += start_ns - 1;
@@ -624,17 +628,17 @@ static void a_large_state_is_given_the_time_to_come(void **state)
 static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->replica_count = plan->worker_count = 2;
-    plan->replica_first_lane[2] = LANES;
-    plan->donor_count = 1;
-    memcpy(plan->workers[0].node, "b", 2);
-    memcpy(plan->workers[1].node, "c", 2);
-    memcpy(plan->workers[2].node, "a", 2);
-    plan->workers[0].instance = 11;
-    plan->workers[1].instance = 12;
-    plan->workers[2].instance = 10;
+    plan->layout.replica_count = plan->layout.worker_count = 2;
+    plan->layout.replica_first_lane[2] = LANES;
+    plan->layout.donor_count = 1;
+    memcpy(plan->layout.workers[0].node, "b", 2);
+    memcpy(plan->layout.workers[1].node, "c", 2);
+    memcpy(plan->layout.workers[2].node, "a", 2);
+    plan->layout.workers[0].instance = 11;
+    plan->layout.workers[1].instance = 12;
+    plan->layout.workers[2].instance = 10;
     say(0, WORKER_RUNNING, 5, 9);
     reports[0].workers[0].held_unit_count = 1; /* so that it cannot continue without them */
     view.report_count = view.node_count = 1;
@@ -681,8 +685,8 @@ static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
     say(2, WORKER_DEAD, 6, 0);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->resume_step, 20);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(decision.plan->start.resume_step, 20);
 }
 
 static void contradictions_go_back_to_the_checkpoint(void **state)
@@ -693,8 +697,8 @@ static void contradictions_go_back_to_the_checkpoint(void **state)
     say(2, WORKER_DEAD, 6, 0);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_non_null(strstr(decision.plan->reason_text, "contradict"));
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_non_null(strstr(decision.plan->change.text, "contradict"));
 }
 
 /* A generation number is never used twice, even if its plan was dropped. */
@@ -716,7 +720,7 @@ static void nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
     view.now_ns += 8 * TIMEOUT_NS;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->resume_step, 4);
+    assert_int_equal(decision.plan->start.resume_step, 4);
 }
 
 static void numbers_are_not_used_twice(void **state)
@@ -728,7 +732,7 @@ static void numbers_are_not_used_twice(void **state)
     struct plan *next = plan_copy(plan);
     assert_non_null(next);
     next->generation = 7;
-    next->workers[2].instance = 99; /* gone */
+    next->layout.workers[2].instance = 99; /* gone */
     view.next = next;
     decide();
     assert_int_equal(decision.action, LEADER_DROP_NEXT);

@@ -12,11 +12,11 @@
 static void a_commit_that_was_ordered_is_never_taken_back(void **state)
 {
     (void)state;
-    plan->resume_step = 10;
-    plan->has_commit = true;
+    plan->start.resume_step = 10;
+    plan->start.has_commit = true;
     say(0, WORKER_STUCK, 5, 9);
     hold(0, 0, LANES);
-    plan->commit = reports[0].workers[0].record;
+    plan->start.commit = reports[0].workers[0].record;
     /* The remaining reports alone are no longer enough to commit step 10. */
     hold(0, 0, 2);
     say(1, WORKER_STUCK, 5, 9);
@@ -29,9 +29,9 @@ static void a_commit_that_was_ordered_is_never_taken_back(void **state)
 /* Make plan 6 order the commit of step 10. */
 static void order_commit(void)
 {
-    plan->resume_step = 10;
-    plan->has_commit = true;
-    step_record_init(&plan->commit, 10, job_model_unit_count(&spec.model), LANES);
+    plan->start.resume_step = 10;
+    plan->start.has_commit = true;
+    step_record_init(&plan->start.commit, 10, job_model_unit_count(&spec.model), LANES);
 }
 
 /* All remaining workers have applied the step: the next plan does not repeat the order. */
@@ -72,11 +72,11 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
 static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->replica_count = plan->worker_count = 2;
-    plan->replica_first_lane[2] = LANES;
-    plan->donor_count = 1;
+    plan->layout.replica_count = plan->layout.worker_count = 2;
+    plan->layout.replica_first_lane[2] = LANES;
+    plan->layout.donor_count = 1;
     say(0, WORKER_RUNNING, 6, 9);
     say(1, WORKER_RUNNING, 5, 0);
     say(2, WORKER_DEAD, 5, 0);

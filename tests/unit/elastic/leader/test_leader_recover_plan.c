@@ -26,7 +26,7 @@ static void expect_words(const char *words)
 {
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_string_equal(decision.plan->reason_text, words);
+    assert_string_equal(decision.plan->change.text, words);
     assert_string_equal(decision.text, words);
     assert_int_equal(decision.state, JOB_RECOVERING);
 }
@@ -35,18 +35,19 @@ static void expect_words(const char *words)
 static void widen(unsigned count)
 {
     unsigned total = 2 + count;
-    plan->workers = realloc(plan->workers, total * sizeof(*plan->workers));
-    plan->replica_first_lane = realloc(plan->replica_first_lane, (total + 1) * sizeof(unsigned));
-    assert_true(plan->workers && plan->replica_first_lane);
-    plan->replica_count = plan->worker_count = total;
+    plan->layout.workers = realloc(plan->layout.workers, total * sizeof(*plan->layout.workers));
+    plan->layout.replica_first_lane =
+        realloc(plan->layout.replica_first_lane, (total + 1) * sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.replica_first_lane);
+    plan->layout.replica_count = plan->layout.worker_count = total;
     nodes[2].slot_count = reports[2].worker_count = count;
     for (unsigned i = 0; i <= total; i++)
-        plan->replica_first_lane[i] = i * LANES / total;
+        plan->layout.replica_first_lane[i] = i * LANES / total;
     for (unsigned slot = 0; slot < count; slot++) {
         nodes[2].slots[slot] = (struct member_slot){.index = slot, .speed = 1};
-        plan->workers[2 + slot] = plan->workers[2];
-        plan->workers[2 + slot].slot = slot;
-        plan->workers[2 + slot].instance = 12 + slot;
+        plan->layout.workers[2 + slot] = plan->layout.workers[2];
+        plan->layout.workers[2 + slot].slot = slot;
+        plan->layout.workers[2 + slot].instance = 12 + slot;
         reports[2].workers[slot] = reports[2].workers[0];
         reports[2].workers[slot].slot = slot;
         reports[2].workers[slot].instance = 12 + slot;
@@ -107,8 +108,8 @@ static void words_do_not_name_who_is_on_the_way(void **state)
 static void words_name_ranks_that_had_not_left(void **state)
 {
     (void)state;
-    plan->worker_count = plan->replica_count = 2;
-    plan->donor_count = 1;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.donor_count = 1;
     break_links(false);
     say(2, WORKER_LEFT, 6, 0);
     reports[0].worker_count = 2;
@@ -123,10 +124,10 @@ static void words_name_ranks_that_had_not_left(void **state)
 static void words_count_those_who_were_leaving(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->worker_count = plan->replica_count = 0;
-    plan->donor_count = NODES;
+    plan->layout.worker_count = plan->layout.replica_count = 0;
+    plan->layout.donor_count = NODES;
     for (unsigned i = 0; i < NODES; i++)
         say(i, WORKER_STUCK, 5, 9);
     lose(2);
@@ -142,7 +143,7 @@ static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_lea
     lose(2);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
 }
 
 static void free_slots_are_taken_where_the_living_are_too_few(void **state)
@@ -153,10 +154,10 @@ static void free_slots_are_taken_where_the_living_are_too_few(void **state)
     lose(2);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->worker_count, 3);
-    int rank = plan_find(decision.plan, "c", 0);
+    assert_int_equal(decision.plan->layout.worker_count, 3);
+    int rank = plan_layout_find(&decision.plan->layout, "c", 0);
     assert_true(rank >= 0);
-    assert_int_equal(decision.plan->workers[rank].instance, 0); /* a new process */
+    assert_int_equal(decision.plan->layout.workers[rank].instance, 0); /* a new process */
     nodes[2].draining = true;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
@@ -198,8 +199,8 @@ static void whoever_has_units_keeps_them(void **state)
         say_units(1 - first, job_model_unit_count(&spec.model) / 2);
         decide();
         expect_published(9, 0);
-        assert_string_equal(decision.plan->workers[0].node, nodes[first].name);
-        assert_string_equal(decision.plan->workers[1].node, nodes[1 - first].name);
+        assert_string_equal(decision.plan->layout.workers[0].node, nodes[first].name);
+        assert_string_equal(decision.plan->layout.workers[1].node, nodes[1 - first].name);
     }
 }
 
@@ -215,9 +216,11 @@ static void a_process_with_worthless_state_may_be_another_one(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->workers[plan_find(decision.plan, "a", 0)].instance, 10);
-    int rank = plan_find(decision.plan, "b", 0);
-    assert_true(rank < 0 || decision.plan->workers[rank].instance == 0);
+    assert_int_equal(
+        decision.plan->layout.workers[plan_layout_find(&decision.plan->layout, "a", 0)].instance,
+        10);
+    int rank = plan_layout_find(&decision.plan->layout, "b", 0);
+    assert_true(rank < 0 || decision.plan->layout.workers[rank].instance == 0);
 }
 
 /*
@@ -230,11 +233,11 @@ static void layers_that_were_frozen_stay_so(void **state)
     lose(2);
     reports[0].workers[0].frozen_layers = 1;
     decide();
-    assert_int_equal(decision.plan->frozen_layers, 1);
+    assert_int_equal(decision.plan->layout.frozen_layers, 1);
     reports[0].workers[0].frozen_layers = 0;
     reports[1].workers[0].frozen_layers = 1;
     decide();
-    assert_int_equal(decision.plan->frozen_layers, 1);
+    assert_int_equal(decision.plan->layout.frozen_layers, 1);
 }
 
 /* The process on c is dead, but its metrics file stays, unless it never came to this generation. */
@@ -246,12 +249,13 @@ static void a_node_keeps_the_history_of_its_dead_worker(void **state)
     lose(2);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->history_count, 0);
+    assert_int_equal(decision.plan->start.history_count, 0);
     say(2, WORKER_DEAD, 5, 0);
     decide();
     expect_published(9, 0);
-    assert_int_equal(decision.plan->history_count, 1);
-    assert_int_equal(decision.plan->histories[0].to_rank, plan_find(decision.plan, "c", 0));
+    assert_int_equal(decision.plan->start.history_count, 1);
+    assert_int_equal(decision.plan->start.histories[0].to_rank,
+                     plan_layout_find(&decision.plan->layout, "c", 0));
 }
 
 /* ---- avoided slots ---- */
@@ -296,7 +300,7 @@ static void whoever_has_state_is_not_avoided(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_published(9, 0);
-    assert_true(plan_find(decision.plan, "c", 0) >= 0);
+    assert_true(plan_layout_find(&decision.plan->layout, "c", 0) >= 0);
     expect_avoided("");
 }
 
@@ -311,12 +315,12 @@ static void whoever_never_comes_up_is_avoided(void **state)
     reports[2].workers[0].held_unit_count = 0;
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += start_time_ns(plan, &spec.model, TIMEOUT_NS);
+    view.now_ns += start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
     decide();
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_published(9, 0);
-    assert_true(plan_find(decision.plan, "c", 0) < 0);
+    assert_true(plan_layout_find(&decision.plan->layout, "c", 0) < 0);
     expect_avoided("c");
 }
 
@@ -363,8 +367,8 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
                      "moments): 1 stage x 3 replicas from the checkpoint of step 4");
     }
     say(0, WORKER_STUCK, 6, 9);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(decision.plan->disputed);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(decision.plan->start.disputed);
     told->generation = 5; /* an earlier generation saw it; this one began without it */
     decide();
     expect_published(9, 0);
@@ -379,14 +383,14 @@ static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
     (void)state;
     lose_all_but(0);
     decide();
-    assert_false(decision.plan->disputed);
-    plan->disputed = true;
-    plan->resume_step = view.checkpoint.step;
+    assert_false(decision.plan->start.disputed);
+    plan->start.disputed = true;
+    plan->start.resume_step = view.checkpoint.step;
     decide();
-    assert_true(decision.plan->disputed);
+    assert_true(decision.plan->start.disputed);
     view.checkpoint.step++;
     decide();
-    assert_false(decision.plan->disputed);
+    assert_false(decision.plan->start.disputed);
 }
 
 static void words_of_a_job_without_a_checkpoint(void **state)
@@ -404,9 +408,9 @@ static void expect_pause(void)
 {
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->worker_count, 0);
-    assert_false(decision.plan->planned); /* no worker has anything to save */
-    assert_int_equal(decision.plan->reason, PLAN_REASON_PAUSE);
+    assert_int_equal(decision.plan->layout.worker_count, 0);
+    assert_false(decision.plan->change.planned); /* no worker has anything to save */
+    assert_int_equal(decision.plan->change.reason, PLAN_REASON_PAUSE);
     assert_string_equal(decision.text, "state is incomplete: the newest checkpoint counts");
 }
 
@@ -421,10 +425,10 @@ static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
 static void a_pause_that_broke_ends_all_the_same(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
-    plan->worker_count = plan->replica_count = 0;
-    plan->donor_count = NODES;
+    plan->layout.worker_count = plan->layout.replica_count = 0;
+    plan->layout.donor_count = NODES;
     say(0, WORKER_STUCK, 5, 9);
     reports[0].workers[0].held_unit_count--;
     lose(1);

@@ -10,8 +10,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 
 static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
 {
-    struct fake_worker *worker =
-        fake_at(cluster, cluster->plan->workers[rank].node, cluster->plan->workers[rank].slot);
+    struct fake_worker *worker = fake_at(cluster, cluster->plan->layout.workers[rank].node,
+                                         cluster->plan->layout.workers[rank].slot);
     assert_non_null(worker);
     return worker;
 }
@@ -67,8 +67,8 @@ static void a_refusal_outlives_the_reports_of_it(void **state)
     struct plan *plan = plan_new();
     assert_non_null(plan);
     plan->generation = 2;
-    plan->reason = PLAN_REASON_REFUSED;
-    snprintf(plan->reason_text, sizeof(plan->reason_text), "no data");
+    plan->change.reason = PLAN_REASON_REFUSED;
+    snprintf(plan->change.text, sizeof(plan->change.text), "no data");
     const struct member node = {.name = "a", .host = "127.0.0.1", .slot_count = 1};
     const struct leader_view view = {.now_ns = 1,
                                      .failure_timeout_ns = 1,
@@ -93,8 +93,8 @@ static void a_node_that_refuses_is_done_without(void **state)
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->nodes[0].refuses = true;
     cluster_progress(cluster, 5, 60);
-    assert_int_equal(plan_find(cluster->plan, "a", 0), -1);
-    assert_int_equal(plan_find(cluster->plan, "a", 1), -1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
+    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 1), -1);
     cluster_free(cluster);
 }
 

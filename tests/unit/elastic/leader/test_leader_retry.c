@@ -19,8 +19,8 @@ static void publish_in_vain(void)
 static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 {
     (void)state;
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->resume_step = 4;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_STUCK, 6, 0);
         reports[i].workers[0].held_unit_count = 0;
@@ -44,8 +44,8 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
 {
     (void)state;
-    plan->source = PLAN_SOURCE_FRESH;
-    view.checkpoint.step = view.progress_step = plan->resume_step = 0;
+    plan->start.source = PLAN_SOURCE_FRESH;
+    view.checkpoint.step = view.progress_step = plan->start.resume_step = 0;
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_STUCK, 6, 0);
         reports[i].workers[0].held_unit_count = 0;
@@ -98,8 +98,8 @@ static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **s
 static uint64_t try_until_given_up(void)
 {
     uint64_t since_ns = view.now_ns;
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->resume_step = view.checkpoint.step;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->start.resume_step = view.checkpoint.step;
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_STUCK, 6, 0);
         reports[i].workers[0].held_unit_count = 0;
@@ -126,7 +126,7 @@ static void one_that_nobody_can_read_is_given_up(void **state)
     decide();
     assert_false(decision.gives_up_checkpoint);
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->resume_step, 2);
+    assert_int_equal(decision.plan->start.resume_step, 2);
 }
 
 /* Ten steps of two seconds each would be computed again. */
@@ -184,8 +184,8 @@ static void nor_for_what_was_found_out_long_ago(void **state)
 static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
 {
     (void)state;
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->resume_step = 4;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    view.progress_step = plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
         say(i, WORKER_STUCK, 6, 4);
         reports[i].workers[0].held_unit_count = 0;
@@ -222,7 +222,7 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     view.checkpoint = (struct leader_checkpoint){0}; /* the operator removed them */
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
 static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
@@ -249,7 +249,7 @@ static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **sta
     decide();
     assert_false(decision.takes_back_checkpoints);
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_FRESH);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

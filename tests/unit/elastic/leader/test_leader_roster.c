@@ -51,7 +51,7 @@ static void a_worker_of_an_unplanned_plan(void **state)
 static void a_worker_of_a_planned_plan(void **state)
 {
     (void)state;
-    plan->planned = true;
+    plan->change.planned = true;
     plan->follows = 5;
     expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
     expect_seat(WORKER_STUCK, 5, SEAT_BROKEN);  /* the boundary for its switch is lost */
@@ -62,8 +62,8 @@ static void a_worker_of_a_planned_plan(void **state)
 static void a_donor_may_leave(void **state)
 {
     (void)state;
-    plan->worker_count = plan->replica_count = 2;
-    plan->donor_count = 1;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.donor_count = 1;
     expect_seat(WORKER_LEFT, 6, SEAT_LEFT);
     assert_false(roster_is_worker(&roster, look("c")));
     assert_true(roster_is_worker(&roster, look("b")));
@@ -79,22 +79,22 @@ static void another_process(void **state)
     reports[2].workers[0].instance = 99;
     expect_seat(WORKER_RUNNING, 6, SEAT_LOST);
     expect_seat(WORKER_STARTING, 6, SEAT_LOST);
-    plan->worker_count = plan->replica_count = 2;
-    plan->donor_count = 1;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.donor_count = 1;
     expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
     expect_seat(WORKER_PREPARED, 6, SEAT_LOST); /* with state: an old process */
     reports[2].workers[0].held_unit_count = 0;
     assert_int_equal(look("c")->seat, SEAT_SPARE);
-    plan->worker_count = plan->replica_count = 3;
-    plan->donor_count = 0;
-    plan->workers[2].instance = 0; /* any process on the slot */
+    plan->layout.worker_count = plan->layout.replica_count = 3;
+    plan->layout.donor_count = 0;
+    plan->layout.workers[2].instance = 0; /* any process on the slot */
     expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
 }
 
 static void a_process_without_a_rank(void **state)
 {
     (void)state;
-    plan->worker_count = plan->replica_count = 2;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
     expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
     assert_int_equal(look("c")->rank, -1);
     assert_false(roster_is_worker(&roster, look("c")));
@@ -159,8 +159,8 @@ static void all_run_when_every_worker_does(void **state)
     say_all(WORKER_STARTING);
     look("a");
     assert_true(!roster.all_running && !roster.any_running);
-    plan->worker_count = plan->replica_count = 0;
-    plan->donor_count = NODES;
+    plan->layout.worker_count = plan->layout.replica_count = 0;
+    plan->layout.donor_count = NODES;
     look("a");
     assert_false(roster.all_running);
 }
@@ -170,7 +170,7 @@ static bool never_started(uint64_t generation, uint64_t instance, uint64_t plann
 {
     say(2, WORKER_DEAD, generation, 0);
     reports[2].workers[0].instance = instance;
-    plan->workers[2].instance = planned;
+    plan->layout.workers[2].instance = planned;
     look("c");
     return roster.never_started;
 }
@@ -183,8 +183,8 @@ static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state
     assert_false(never_started(5, 11, 12)); /* an earlier process of that slot */
     assert_true(never_started(5, 11, 0));
     assert_true(never_started(5, 12, 12));
-    plan->worker_count = plan->replica_count = 2; /* a donor does not matter */
-    plan->donor_count = 1;
+    plan->layout.worker_count = plan->layout.replica_count = 2; /* a donor does not matter */
+    plan->layout.donor_count = 1;
     assert_false(never_started(5, 12, 12));
 }
 
@@ -245,7 +245,7 @@ static void an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **s
     view.report_count = 2; /* nothing has come from c since */
     assert_true(roster_accused(&roster, look("c")));
     view.report_count = NODES;
-    plan->planned = true; /* the switch will never come */
+    plan->change.planned = true; /* the switch will never come */
     plan->follows = 5;
     assert_true(roster_accused(&roster, look("c")));
     plan->follows = 6;

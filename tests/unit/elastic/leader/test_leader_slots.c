@@ -115,7 +115,7 @@ static void what_is_kept_for_others_is_not_free(void **state)
 static void a_plan_that_gives_way_has_fewer_devices(void **state)
 {
     (void)state;
-    struct plan plan = {.worker_count = 4};
+    struct plan plan = {.layout.worker_count = 4};
     spec.elastic.devices_max = 64;
     context.gives = 3;
     assert_int_equal(leader_devices_now(&context), 64); /* no slot to give */

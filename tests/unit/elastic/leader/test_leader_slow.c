@@ -17,21 +17,21 @@ static struct cluster *start(unsigned nodes, unsigned devices)
     cluster->spec.train.micro_batch = 64;
     cluster->spec.model.context = 256;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->worker_count, devices != 0 ? devices : nodes);
+    assert_int_equal(cluster->plan->layout.worker_count, devices != 0 ? devices : nodes);
     return cluster;
 }
 
 static bool uses(const struct cluster *cluster, unsigned node)
 {
-    int rank = plan_find(cluster->plan, cluster->nodes[node].name, 0);
-    return rank >= 0 && (unsigned)rank < cluster->plan->worker_count;
+    int rank = plan_layout_find(&cluster->plan->layout, cluster->nodes[node].name, 0);
+    return rank >= 0 && (unsigned)rank < cluster->plan->layout.worker_count;
 }
 
 static void check_relieved(struct cluster *cluster, unsigned node, unsigned times)
 {
-    assert_int_equal(cluster->plan->reason, PLAN_REASON_STRAGGLER);
-    assert_true(cluster->plan->planned);
-    assert_int_equal(cluster->plan->source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_STRAGGLER);
+    assert_true(cluster->plan->change.planned);
+    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
     assert_int_equal(cluster->plan->slow_count, 1);
     assert_string_equal(cluster->plan->slow[0].node, cluster->nodes[node].name);
     assert_int_equal(cluster->plan->slow[0].times, times);
@@ -45,9 +45,9 @@ static void without_another_slot_it_is_left_out(void **state)
     cluster->nodes[1].slowness[0] = 4;
     cluster_until(cluster, 5, !uses(cluster, 1));
     check_relieved(cluster, 1, 1);
-    assert_non_null(strstr(cluster->plan->reason_text,
+    assert_non_null(strstr(cluster->plan->change.text,
                            "b/0 computes 4.0 times slower than its peers: 1 stage x 3 replicas"));
-    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->published, 2);
     cluster_free(cluster);
@@ -55,9 +55,9 @@ static void without_another_slot_it_is_left_out(void **state)
 
 static unsigned lanes_of(const struct cluster *cluster, unsigned node)
 {
-    int rank = plan_find(cluster->plan, cluster->nodes[node].name, 0);
+    int rank = plan_layout_find(&cluster->plan->layout, cluster->nodes[node].name, 0);
     const unsigned *first =
-        &cluster->plan->replica_first_lane[rank / (int)cluster->plan->stage_count];
+        &cluster->plan->layout.replica_first_lane[rank / (int)cluster->plan->layout.stage_count];
     return first[1] - first[0];
 }
 
@@ -68,8 +68,8 @@ static void its_lanes_move_and_come_back(void **state)
     struct cluster *cluster = start(2, 0);
     assert_int_equal(lanes_of(cluster, 1), 3);
     cluster->nodes[1].slowness[0] = 2;
-    cluster_until(cluster, 5, cluster->plan->reason == PLAN_REASON_STRAGGLER);
-    assert_int_equal(cluster->plan->worker_count, 2);
+    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_STRAGGLER);
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
     assert_int_equal(lanes_of(cluster, 1), 2);
     check_relieved(cluster, 1, 1);
     for (unsigned i = 0; i < 5; i++) { /* slow and well in turn */
@@ -79,7 +79,7 @@ static void its_lanes_move_and_come_back(void **state)
     assert_int_equal(cluster->published, 2);
     cluster->nodes[1].slowness[0] = 0;
     cluster_until(cluster, TERM_SECONDS, cluster->published == 3);
-    assert_non_null(strstr(cluster->plan->reason_text, "b/0 computes as fast as its peers again"));
+    assert_non_null(strstr(cluster->plan->change.text, "b/0 computes as fast as its peers again"));
     assert_int_equal(lanes_of(cluster, 1), 3);
     cluster_progress(cluster, 5, 20);
     cluster_free(cluster);
@@ -95,7 +95,7 @@ static void a_free_slot_takes_its_place(void **state)
     cluster->nodes[slow].slowness[0] = 3;
     cluster_until(cluster, 5, !uses(cluster, slow));
     check_relieved(cluster, slow, 1);
-    assert_int_equal(cluster->plan->worker_count, 2);
+    assert_int_equal(cluster->plan->layout.worker_count, 2);
     assert_true(uses(cluster, spare));
     assert_int_equal(cluster->prepared, 1); /* ready before any worker stopped */
     cluster_progress(cluster, 5, 20);
@@ -116,7 +116,7 @@ static void it_comes_back_on_probation(void **state)
     cluster_run(cluster, TERM_SECONDS - 5);
     assert_false(uses(cluster, 1));
     cluster_until(cluster, 15, uses(cluster, 1));
-    assert_non_null(strstr(cluster->plan->reason_text, "b/0, which was slow, is tried again"));
+    assert_non_null(strstr(cluster->plan->change.text, "b/0, which was slow, is tried again"));
     assert_int_equal(cluster->plan->slow_count, 1);
     assert_true(cluster->plan->slow[0].speed >= 1);
     cluster_run(cluster, TERM_SECONDS + 5);

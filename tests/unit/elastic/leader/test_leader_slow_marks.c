@@ -47,8 +47,8 @@ static int end(void **state)
 /* Make c a donor of the plan in force, or leave it out. */
 static void leave_out_c(bool donor)
 {
-    plan->worker_count = plan->replica_count = 2;
-    plan->donor_count = donor;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.donor_count = donor;
     look();
 }
 
@@ -123,7 +123,7 @@ static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **sta
 static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
 {
     (void)state;
-    plan->worker_count = plan->replica_count = 1;
+    plan->layout.worker_count = plan->layout.replica_count = 1;
     look();
     at(seen_ns + TERM_NS);
     assert_true(speed_of(2) == 0.25);
@@ -138,7 +138,7 @@ static void times_are_about_the_mark_as_it_is(void **state)
     plan->slow[0].times = 2;
     at(seen_ns + 10);
     assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 10);
-    plan->worker_count = plan->replica_count = 3;
+    plan->layout.worker_count = plan->layout.replica_count = 3;
     at(seen_ns + 20);
     assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 20);
     plan->slow[0].slot = 1; /* another slot of the node */
@@ -240,7 +240,7 @@ static void one_that_comes_back_is_on_probation(void **state)
     expect_mark(0.25, 1); /* c is needed sooner */
     at(seen_ns + TERM_NS);
     expect_mark(1, 1);
-    made->worker_count = made->replica_count = 2; /* c does not return */
+    made->layout.worker_count = made->layout.replica_count = 2; /* c does not return */
     expect_mark(0.25, 1);
 }
 
@@ -257,7 +257,7 @@ static void probation_ends(void **state)
     expect_mark(0.25, 1);
     plan->slow[0].speed = 1;
     leave_out_c(false);
-    made->worker_count = made->replica_count = 2;
+    made->layout.worker_count = made->layout.replica_count = 2;
     at(seen_ns + 2 * TERM_NS); /* no verdict about it */
     expect_mark(1, 1);
 }
@@ -284,7 +284,7 @@ static void the_oldest_mark_is_forgotten_for_a_new_one(void **state)
 static const char *words(void)
 {
     static char text[160];
-    return leader_slow_words(&context, made, text, sizeof(text));
+    return leader_slow_words(&context, &made->layout, text, sizeof(text));
 }
 
 static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
@@ -304,7 +304,7 @@ static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
     view.verdict_count = 0;
     leave_out_c(false);
     assert_string_equal(words(), "c/0, which was slow, is tried again");
-    made->worker_count = made->replica_count = 2;
+    made->layout.worker_count = made->layout.replica_count = 2;
     assert_null(words());
 }
 

@@ -7,10 +7,10 @@
 /* Publish a start from the seed. */
 static void begin(void)
 {
-    plan->source = PLAN_SOURCE_FRESH;
-    plan->resume_step = view.progress_step = view.checkpoint.step = 0;
+    plan->start.source = PLAN_SOURCE_FRESH;
+    plan->start.resume_step = view.progress_step = view.checkpoint.step = 0;
     for (unsigned i = 0; i < NODES; i++) {
-        plan->workers[i].instance = 0;
+        plan->layout.workers[i].instance = 0;
         say(i, WORKER_STARTING, 0, 0);
         reports[i].workers[0].held_unit_count = 0;
     }
@@ -37,7 +37,7 @@ static void those_who_read_are_waited_for(void **state)
 {
     (void)state;
     begin();
-    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
     has_read(1, 0);
     snprintf(reports[1].workers[0].text, REPORT_TEXT_SIZE, REPORT_WAITS_FOR_READER);
     for (unsigned gibibytes = 1; gibibytes <= 5; gibibytes++) {
@@ -62,7 +62,7 @@ static void silence_ends_the_start(void **state)
 {
     (void)state;
     begin();
-    uint64_t start_ns = start_time_ns(plan, &spec.model, TIMEOUT_NS);
+    uint64_t start_ns = start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
     view.now_ns += start_ns - 1;
     has_read(2, 7);
     decide();
@@ -84,7 +84,7 @@ static void a_start_given_up_names_the_data(void **state)
     begin();
     has_read(2, 7);
     decide();
-    view.now_ns += start_time_ns(plan, &spec.model, TIMEOUT_NS);
+    view.now_ns += start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
     expect_words("a start has stopped (c/0: reads the training data: 7 GiB of 20 GiB)");
@@ -97,11 +97,11 @@ static void a_joiner_that_reads_is_waited_for(void **state)
     struct plan *next = plan_copy(plan);
     assert_non_null(next);
     next->generation = 7;
-    next->workers[2].instance = 0;
+    next->layout.workers[2].instance = 0;
     view.next = next;
-    plan->worker_count = plan->replica_count = 2;
-    plan->replica_first_lane[1] = LANES / 2;
-    plan->replica_first_lane[2] = LANES;
+    plan->layout.worker_count = plan->layout.replica_count = 2;
+    plan->layout.replica_first_lane[1] = LANES / 2;
+    plan->layout.replica_first_lane[2] = LANES;
     say(0, WORKER_RUNNING, 6, 9);
     say(1, WORKER_RUNNING, 6, 9);
     say(2, WORKER_STARTING, 0, 0);

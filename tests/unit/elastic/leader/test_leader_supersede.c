@@ -37,7 +37,7 @@ static int setup_change(void **state)
     if (setup(state))
         return -1;
     plan->follows = 5;
-    plan->planned = true;
+    plan->change.planned = true;
     view.progress_step = 12;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 5, 0, unit_count());
@@ -58,14 +58,14 @@ static void expect_superseded(uint64_t follows)
 {
     struct error error;
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    memset(decision.plan->key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes a key */
+    memset(decision.plan->links.key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes a key */
     assert_int_equal(plan_check(decision.plan, &error), 0);
-    assert_true(decision.plan->planned);
+    assert_true(decision.plan->change.planned);
     assert_true(decision.plan->generation > plan->generation);
     assert_int_equal(decision.plan->follows, follows);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
-    assert_int_equal(decision.plan->resume_step, 12);
-    assert_true(view.node_count == NODES || plan_find(decision.plan, "b", 0) < 0);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->start.resume_step, 12);
+    assert_true(view.node_count == NODES || plan_layout_find(&decision.plan->layout, "b", 0) < 0);
 }
 
 static void what_b_cannot_hear_of_is_planned_without_it(void **state)
@@ -78,9 +78,9 @@ static void what_b_cannot_hear_of_is_planned_without_it(void **state)
     view.now_ns += 2 * TIMEOUT_NS;
     decide();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 2);
-    assert_int_equal(decision.plan->workers[0].instance, 10);
-    assert_int_equal(decision.plan->workers[1].instance, 12);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
+    assert_int_equal(decision.plan->layout.workers[0].instance, 10);
+    assert_int_equal(decision.plan->layout.workers[1].instance, 12);
 }
 
 static void one_that_is_back_in_time_hears_of_it_itself(void **state)
@@ -156,18 +156,18 @@ static void without_enough_slots_it_waits(void **state)
 static void only_processes_that_are_ready_take_part(void **state)
 {
     (void)state;
-    plan->workers[2].instance = 0;
+    plan->layout.workers[2].instance = 0;
     say_units(2, WORKER_STARTING, 0, 0, 0);
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 1);
+    assert_int_equal(decision.plan->layout.worker_count, 1);
     say_units(1, WORKER_PREPARED, 6, 0, 0);
     memcpy(reports[1].node, "c", 2);
     reports[1].workers[0].instance = 12;
     decide();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
 }
 
 static void a_node_that_drains_hands_over(void **state)
@@ -178,9 +178,9 @@ static void a_node_that_drains_hands_over(void **state)
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 1);
-    assert_int_equal(decision.plan->donor_count, 1);
-    assert_string_equal(decision.plan->workers[1].node, "c");
+    assert_int_equal(decision.plan->layout.worker_count, 1);
+    assert_int_equal(decision.plan->layout.donor_count, 1);
+    assert_string_equal(decision.plan->layout.workers[1].node, "c");
 }
 
 /*
@@ -191,12 +191,12 @@ static void a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
     view.desired = JOB_DESIRED_PAUSED;
-    plan->worker_count = plan->stage_count = plan->replica_count = 0;
-    plan->donor_count = NODES;
+    plan->layout.worker_count = plan->layout.stage_count = plan->layout.replica_count = 0;
+    plan->layout.donor_count = NODES;
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 2);
+    assert_int_equal(decision.plan->layout.worker_count, 2);
 }
 
 /* Generation 6 runs; to leave b for good, b's worker would have to hand over. */
@@ -207,11 +207,11 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
     assert_non_null(first_unit);
     for (unsigned stage = 0; stage <= NODES; stage++)
         first_unit[stage] = stage == NODES ? unit_count() : 2 * stage;
-    free(plan->stage_first_unit);
-    plan->stage_first_unit = first_unit;
-    plan->stage_count = NODES;
-    plan->replica_count = 1;
-    plan->replica_first_lane[1] = LANES;
+    free(plan->layout.stage_first_unit);
+    plan->layout.stage_first_unit = first_unit;
+    plan->layout.stage_count = NODES;
+    plan->layout.replica_count = 1;
+    plan->layout.replica_first_lane[1] = LANES;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 6, first_unit[i], first_unit[i + 1] - first_unit[i]);
     struct worker_report b = reports[1].workers[0];
@@ -256,9 +256,9 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     say_units(2, WORKER_STUCK, 6, 0, 0);
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->worker_count, 2);
-    assert_int_equal(plan_find(decision.plan, "c", 0), -1);
-    assert_non_null(strstr(decision.plan->reason_text, "a new worker of generation 6 is gone"));
+    assert_int_equal(decision.plan->layout.worker_count, 2);
+    assert_int_equal(plan_layout_find(&decision.plan->layout, "c", 0), -1);
+    assert_non_null(strstr(decision.plan->change.text, "a new worker of generation 6 is gone"));
     say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
     decide();
     assert_int_equal(decision.state, JOB_RECOVERING);
@@ -267,12 +267,12 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
 static void a_new_worker_that_dies_ends_the_change_alone(void **state)
 {
     (void)state;
-    plan->workers[2].instance = 0;
+    plan->layout.workers[2].instance = 0;
     say_units(2, WORKER_DEAD, 6, 0, 0);
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(plan_find(decision.plan, "c", 0), -1);
-    assert_non_null(strstr(decision.plan->reason_text, "a new worker of generation 6 is gone"));
+    assert_int_equal(plan_layout_find(&decision.plan->layout, "c", 0), -1);
+    assert_non_null(strstr(decision.plan->change.text, "a new worker of generation 6 is gone"));
 }
 
 /* Put the last decision in force; a and c have received it. */
@@ -292,17 +292,17 @@ static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
     lose_b(); /* b has rank 0 */
     decide_twice();
     expect_superseded(5);
-    assert_true(decision.plan->breaks_off);
-    assert_non_null(strstr(decision.plan->reason_text, "broken off, for rank 0 is gone"));
+    assert_true(decision.plan->change.breaks_off);
+    assert_non_null(strstr(decision.plan->change.text, "broken off, for rank 0 is gone"));
     follow();
     decide();
     assert_int_equal(decision.action, LEADER_NOTHING);
     reports[0].workers[0].phase = reports[1].workers[0].phase = WORKER_STUCK;
     decide();
     assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->source, PLAN_SOURCE_MEMORY);
-    assert_int_equal(decision.plan->resume_step, 9);
-    assert_false(decision.plan->planned || decision.plan->breaks_off);
+    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(decision.plan->start.resume_step, 9);
+    assert_false(decision.plan->change.planned || decision.plan->change.breaks_off);
 }
 
 /* The node failed when the second plan, which needs none of its workers, was already in force. */
@@ -312,7 +312,7 @@ static void rank_zero_that_goes_later_is_missed_too(void **state)
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_false(decision.plan->breaks_off);
+    assert_false(decision.plan->change.breaks_off);
     follow();
     reports[0].workers[0].root = false;
     decide();
@@ -322,7 +322,7 @@ static void rank_zero_that_goes_later_is_missed_too(void **state)
     view.now_ns += TIMEOUT_NS;
     decide();
     expect_superseded(5);
-    assert_true(decision.plan->breaks_off);
+    assert_true(decision.plan->change.breaks_off);
 }
 
 /* Rank 0 may still be computing a long step. */

@@ -72,7 +72,7 @@ static void check_back(const struct control_message *back, const struct control_
     case CONTROL_PREPARE:
     case CONTROL_SWITCH:
         assert_non_null(back->plan);
-        assert_string_equal(back->plan->reason_text, sent->plan->reason_text);
+        assert_string_equal(back->plan->change.text, sent->plan->change.text);
         return;
     case CONTROL_STATUS:
         assert_true(back->status.instance == sent->status.instance);

@@ -29,22 +29,24 @@ static struct plan *plan_of(unsigned stages, unsigned replicas, const unsigned *
 {
     struct plan *plan = plan_new();
     assert_non_null(plan);
-    plan->stage_count = stages;
-    plan->replica_count = replicas;
-    plan->worker_count = stages * replicas;
-    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
-    plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
-    assert_true(plan->workers && plan->replica_first_lane);
-    for (unsigned rank = 0; rank < plan->worker_count; rank++)
-        snprintf(plan->workers[rank].node, NAME_SIZE, "n%u", rank);
+    plan->layout.stage_count = stages;
+    plan->layout.replica_count = replicas;
+    plan->layout.worker_count = stages * replicas;
+    plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
+    plan->layout.replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.replica_first_lane);
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
+        snprintf(plan->layout.workers[rank].node, NAME_SIZE, "n%u", rank);
     for (unsigned i = 0; i < replicas; i++)
-        plan->replica_first_lane[i + 1] = plan->replica_first_lane[i] + (lanes ? lanes[i] : 2);
+        plan->layout.replica_first_lane[i + 1] =
+            plan->layout.replica_first_lane[i] + (lanes ? lanes[i] : 2);
     return plan;
 }
 
 static unsigned lanes_of(const struct bench *bench, unsigned rank)
 {
-    const unsigned *first = &bench->plan->replica_first_lane[rank / bench->plan->stage_count];
+    const unsigned *first =
+        &bench->plan->layout.replica_first_lane[rank / bench->plan->layout.stage_count];
     return first[1] - first[0];
 }
 
@@ -69,7 +71,7 @@ static void done(struct bench *bench)
 /* Run one step in which each rank takes @slowness for a lane. */
 static void step(struct bench *bench, const double *slowness)
 {
-    for (unsigned rank = 0; rank < bench->plan->worker_count; rank++)
+    for (unsigned rank = 0; rank < bench->plan->layout.worker_count; rank++)
         bench->busy_ns[rank] = (uint64_t)(slowness[rank] * LANE_NS) * lanes_of(bench, rank);
     straggler_step(bench->straggler, bench->busy_ns);
 }
@@ -330,7 +332,7 @@ static void the_slowest_of_each_stage_for_people(void **state)
     (void)state;
     struct plan *plan = plan_of(2, 2, (unsigned[]){2, 1});
     struct straggler_stage stages[2];
-    straggler_slowest(plan, (uint64_t[]){200, 0, 150, 40}, stages);
+    straggler_slowest(&plan->layout, (uint64_t[]){200, 0, 150, 40}, stages);
     assert_int_equal(stages[0].rank, 2); /* 150 for one lane is slower than 200 for two */
     assert_int_equal(stages[0].lane_ns, 150);
     assert_int_equal(stages[0].fastest_ns, 100);

@@ -43,24 +43,29 @@ static void test_round_trip(void **state)
     struct plan *back = through_json(plan);
     assert_same_json(plan, back);
     assert_string_equal(back->job, "demo");
-    assert_int_equal(back->worker_count, 6);
-    assert_int_equal(back->donor_count, 1);
-    assert_memory_equal(back->workers, plan->workers, 7 * sizeof(*plan->workers));
-    assert_memory_equal(back->stage_first_unit, plan->stage_first_unit, 3 * sizeof(unsigned));
-    assert_memory_equal(back->replica_first_lane, plan->replica_first_lane, 4 * sizeof(unsigned));
-    assert_memory_equal(back->moves, plan->moves, 3 * sizeof(*plan->moves));
-    assert_memory_equal(back->histories, plan->histories, sizeof(*plan->histories));
-    assert_int_equal(back->copies, 2);
-    assert_int_equal(back->store_count, 4);
-    assert_memory_equal(back->stores, plan->stores, 4 * sizeof(*plan->stores));
-    assert_string_equal(back->restore_sha256, plan->restore_sha256);
-    assert_true(back->has_commit && back->commit.step == 42);
-    assert_true(back->commit.lane_losses[7] == 0.1);
-    assert_true(back->predicted_step_seconds == 0.1);
-    assert_int_equal(back->recompute, PLAN_RECOMPUTE_ATTENTION);
-    assert_true(back->patient && back->breaks_off && back->disputed);
-    assert_int_equal(plan_unit_count(back), SAMPLE_UNITS);
-    assert_int_equal(plan_lane_count(back), SAMPLE_LANES);
+    assert_int_equal(back->layout.worker_count, 6);
+    assert_int_equal(back->layout.donor_count, 1);
+    assert_memory_equal(back->layout.workers, plan->layout.workers,
+                        7 * sizeof(*plan->layout.workers));
+    assert_memory_equal(back->layout.stage_first_unit, plan->layout.stage_first_unit,
+                        3 * sizeof(unsigned));
+    assert_memory_equal(back->layout.replica_first_lane, plan->layout.replica_first_lane,
+                        4 * sizeof(unsigned));
+    assert_memory_equal(back->start.moves, plan->start.moves, 3 * sizeof(*plan->start.moves));
+    assert_memory_equal(back->start.histories, plan->start.histories,
+                        sizeof(*plan->start.histories));
+    assert_int_equal(back->checkpoints.copies, 2);
+    assert_int_equal(back->checkpoints.store_count, 4);
+    assert_memory_equal(back->checkpoints.stores, plan->checkpoints.stores,
+                        4 * sizeof(*plan->checkpoints.stores));
+    assert_string_equal(back->start.restore_sha256, plan->start.restore_sha256);
+    assert_true(back->start.has_commit && back->start.commit.step == 42);
+    assert_true(back->start.commit.lane_losses[7] == 0.1);
+    assert_true(back->layout.predicted_step_seconds == 0.1);
+    assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
+    assert_true(back->links.patient && back->change.breaks_off && back->start.disputed);
+    assert_int_equal(plan_layout_unit_count(&back->layout), SAMPLE_UNITS);
+    assert_int_equal(plan_layout_lane_count(&back->layout), SAMPLE_LANES);
     plan_free(plan);
     plan_free(back);
 }
@@ -71,9 +76,9 @@ static void test_copy_is_its_own(void **state)
     struct plan *plan = sample_plan();
     struct plan *copy = plan_copy(plan);
     assert_same_json(plan, copy);
-    assert_ptr_not_equal(plan->workers, copy->workers);
+    assert_ptr_not_equal(plan->layout.workers, copy->layout.workers);
     plan_free(plan);
-    assert_int_equal(copy->moves[2].unit, 5);
+    assert_int_equal(copy->start.moves[2].unit, 5);
     plan_free(copy);
     plan_free(NULL);
 }
@@ -87,7 +92,7 @@ static void test_shared_until_the_last_owner_lets_go(void **state)
     assert_ptr_equal(shared, plan);
     assert_ptr_not_equal(copy, plan);
     plan_free(plan);
-    assert_int_equal(shared->moves[2].unit, 5);
+    assert_int_equal(shared->start.moves[2].unit, 5);
     assert_same_json(shared, copy);
     plan_free(shared);
     plan_free(copy);
@@ -99,15 +104,15 @@ static void test_empty_plan(void **state)
     struct plan *plan = plan_new();
     strcpy(plan->job, "demo");
     plan->generation = 2;
-    plan->reason = PLAN_REASON_PAUSE;
-    plan->planned = true;
-    plan->source = PLAN_SOURCE_MEMORY;
-    plan->resume_step = 10;
+    plan->change.reason = PLAN_REASON_PAUSE;
+    plan->change.planned = true;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = 10;
     struct plan *copy = plan_copy(plan);
     struct plan *back = through_json(copy);
     assert_same_json(plan, back);
-    assert_int_equal(plan_unit_count(back), 0);
-    assert_int_equal(plan_lane_count(back), 0);
+    assert_int_equal(plan_layout_unit_count(&back->layout), 0);
+    assert_int_equal(plan_layout_lane_count(&back->layout), 0);
     plan_free(plan);
     plan_free(copy);
     plan_free(back);
@@ -117,15 +122,15 @@ static void test_sentence_with_broken_utf8_still_travels(void **state)
 {
     (void)state;
     struct plan *plan = sample_plan();
-    strcpy(plan->reason_text, "caf\xc3\xa9 closed");
+    strcpy(plan->change.text, "caf\xc3\xa9 closed");
     struct plan *back = through_json(plan);
-    assert_string_equal(back->reason_text, "caf\xc3\xa9 closed");
-    assert_string_equal(back->arithmetic, plan->arithmetic);
-    assert_int_equal(back->links, 2);
+    assert_string_equal(back->change.text, "caf\xc3\xa9 closed");
+    assert_string_equal(back->numerics, plan->numerics);
+    assert_int_equal(back->links.protocol, 2);
     plan_free(back);
-    strcpy(plan->reason_text, "cut in a letter: \xc3");
+    strcpy(plan->change.text, "cut in a letter: \xc3");
     back = through_json(plan);
-    assert_string_equal(back->reason_text, "cut in a letter: ?");
+    assert_string_equal(back->change.text, "cut in a letter: ?");
     plan_free(plan);
     plan_free(back);
 }
@@ -134,10 +139,10 @@ static void test_find(void **state)
 {
     (void)state;
     struct plan *plan = sample_plan();
-    assert_int_equal(plan_find(plan, "node1", 1), 3);
-    assert_int_equal(plan_find(plan, "node3", 0), 6); /* a donor */
-    assert_int_equal(plan_find(plan, "node3", 1), -1);
-    assert_int_equal(plan_find(plan, "node", 1), -1);
+    assert_int_equal(plan_layout_find(&plan->layout, "node1", 1), 3);
+    assert_int_equal(plan_layout_find(&plan->layout, "node3", 0), 6); /* a donor */
+    assert_int_equal(plan_layout_find(&plan->layout, "node3", 1), -1);
+    assert_int_equal(plan_layout_find(&plan->layout, "node", 1), -1);
     plan_free(plan);
 }
 
@@ -169,18 +174,18 @@ static void test_shadows(void **state)
 {
     (void)state;
     struct plan *plan = sample_plan();
-    assert_int_equal(plan_shadow_of(plan, 0), 3);
-    assert_int_equal(plan_shadow_of(plan, 1), -1);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 0), 3);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 1), -1);
     for (unsigned unit = 0; unit < SAMPLE_UNITS; unit++) {
-        assert_int_equal(plan_keeps(plan, 0, unit), unit < 2);
-        assert_int_equal(plan_keeps(plan, 1, unit), unit >= 2);
-        assert_true(plan_keeps(plan, 3, unit));  /* its own and the copy */
-        assert_false(plan_keeps(plan, 6, unit)); /* a donor */
+        assert_int_equal(plan_layout_keeps(&plan->layout, 0, unit), unit < 2);
+        assert_int_equal(plan_layout_keeps(&plan->layout, 1, unit), unit >= 2);
+        assert_true(plan_layout_keeps(&plan->layout, 3, unit));  /* its own and the copy */
+        assert_false(plan_layout_keeps(&plan->layout, 6, unit)); /* a donor */
     }
-    plan->worker_count = plan->stage_count = 20;
-    plan->replica_count = 1;
-    plan->donor_count = plan->move_count = plan->history_count = 0;
-    plan->shadows[0] = (struct plan_shadow){4, 12};
+    plan->layout.worker_count = plan->layout.stage_count = 20;
+    plan->layout.replica_count = 1;
+    plan->layout.donor_count = plan->start.move_count = plan->start.history_count = 0;
+    plan->layout.shadows[0] = (struct plan_shadow){4, 12};
     ASSERT_PEERS(plan, 4, 0, 3, 5, 12);
     ASSERT_PEERS(plan, 12, 1, 4, 11, 13);
     plan_free(plan);
@@ -190,9 +195,10 @@ static void test_peers_of_a_pipeline_and_the_tree(void **state)
 {
     (void)state;
     struct plan *plan = sample_plan();
-    plan->stage_count = plan->worker_count = 20; /* only the counts matter to peers */
-    plan->replica_count = 1;
-    plan->donor_count = plan->move_count = plan->history_count = plan->shadow_count = 0;
+    plan->layout.stage_count = plan->layout.worker_count = 20; /* only the counts matter to peers */
+    plan->layout.replica_count = 1;
+    plan->layout.donor_count = plan->start.move_count = plan->start.history_count =
+        plan->layout.shadow_count = 0;
     ASSERT_PEERS(plan, 0, 1, 2, 3, 4, 5, 6, 7, 8, 19); /* 19: the other end of the replica */
     ASSERT_PEERS(plan, 1, 0, 2, 9, 10, 11, 12, 13, 14, 15, 16);
     ASSERT_PEERS(plan, 2, 0, 1, 3, 17, 18, 19);
@@ -231,128 +237,128 @@ static void break_job(struct plan *plan)
 }
 static void break_key(struct plan *plan)
 {
-    plan->key[63] = 'g';
+    plan->links.key[63] = 'g';
 }
 static void break_key_length(struct plan *plan)
 {
-    plan->key[62] = '\0';
+    plan->links.key[62] = '\0';
 }
 static void break_time(struct plan *plan)
 {
-    plan->predicted_step_seconds = -1;
+    plan->layout.predicted_step_seconds = -1;
 }
 static void break_counts(struct plan *plan)
 {
-    plan->worker_count = 5;
-    plan->donor_count = 2;
+    plan->layout.worker_count = 5;
+    plan->layout.donor_count = 2;
 }
 static void break_first_unit(struct plan *plan)
 {
-    plan->stage_first_unit[0] = 1;
+    plan->layout.stage_first_unit[0] = 1;
 }
 static void break_empty_stage(struct plan *plan)
 {
-    plan->stage_first_unit[1] = SAMPLE_UNITS;
+    plan->layout.stage_first_unit[1] = SAMPLE_UNITS;
 }
 static void break_lane_order(struct plan *plan)
 {
-    plan->replica_first_lane[2] = 2;
+    plan->layout.replica_first_lane[2] = 2;
 }
 static void break_lane_count(struct plan *plan)
 {
-    plan->replica_first_lane[3] = JOB_LANES_MAX + 1;
+    plan->layout.replica_first_lane[3] = JOB_LANES_MAX + 1;
 }
 static void break_frozen(struct plan *plan)
 {
-    plan->frozen_layers = SAMPLE_UNITS;
+    plan->layout.frozen_layers = SAMPLE_UNITS;
 }
 static void break_two_ranks_on_a_slot(struct plan *plan)
 {
-    plan->workers[6] = plan->workers[2];
+    plan->layout.workers[6] = plan->layout.workers[2];
 }
 static void break_node(struct plan *plan)
 {
-    strcpy(plan->workers[3].node, "");
+    strcpy(plan->layout.workers[3].node, "");
 }
 static void break_address(struct plan *plan)
 {
-    plan->workers[3].address[0] = '\0';
+    plan->layout.workers[3].address[0] = '\0';
 }
 static void break_slot(struct plan *plan)
 {
-    plan->workers[3].slot = PLAN_SLOTS_MAX;
+    plan->layout.workers[3].slot = PLAN_SLOTS_MAX;
 }
 static void break_fresh(struct plan *plan)
 {
-    plan->source = PLAN_SOURCE_FRESH;
-    plan->has_commit = false;
-    plan->move_count = 0;
+    plan->start.source = PLAN_SOURCE_FRESH;
+    plan->start.has_commit = false;
+    plan->start.move_count = 0;
 }
 static void break_moves_from_checkpoint(struct plan *plan)
 {
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->has_commit = false;
-    strcpy(plan->restore_path, "/c/42");
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.has_commit = false;
+    strcpy(plan->start.restore_path, "/c/42");
 }
 static void break_commit_from_checkpoint(struct plan *plan)
 {
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->move_count = 0;
-    strcpy(plan->restore_path, "/c/42");
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.move_count = 0;
+    strcpy(plan->start.restore_path, "/c/42");
 }
 static void break_restore_path(struct plan *plan)
 {
-    plan->source = PLAN_SOURCE_CHECKPOINT;
-    plan->move_count = 0;
-    plan->has_commit = false;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.move_count = 0;
+    plan->start.has_commit = false;
 }
 static void break_commit_step(struct plan *plan)
 {
-    plan->commit.step = 41;
+    plan->start.commit.step = 41;
 }
 static void break_commit_incomplete(struct plan *plan)
 {
-    plan->commit.unit_squares[3] = step_record_unknown();
+    plan->start.commit.unit_squares[3] = step_record_unknown();
 }
 static void break_commit_shape(struct plan *plan)
 {
-    plan->commit.lane_count--;
+    plan->start.commit.lane_count--;
 }
 static void break_move_from(struct plan *plan)
 {
-    plan->moves[0].from_rank = 7;
+    plan->start.moves[0].from_rank = 7;
 }
 static void break_move_to_donor(struct plan *plan)
 {
-    plan->moves[2].to_rank = 6;
+    plan->start.moves[2].to_rank = 6;
 }
 static void break_move_to_itself(struct plan *plan)
 {
-    plan->moves[2].from_rank = 1;
+    plan->start.moves[2].from_rank = 1;
 }
 static void break_move_to_other_stage(struct plan *plan)
 {
-    plan->moves[2].unit = 1;
+    plan->start.moves[2].unit = 1;
 }
 static void break_move_twice(struct plan *plan)
 {
-    plan->moves[1].unit = 0;
+    plan->start.moves[1].unit = 0;
 }
 static void break_shadow_stage(struct plan *plan)
 {
-    plan->shadows[0].stage = 2;
+    plan->layout.shadows[0].stage = 2;
 }
 static void break_shadow_rank(struct plan *plan)
 {
-    plan->shadows[0].rank = 6; /* a donor */
+    plan->layout.shadows[0].rank = 6; /* a donor */
 }
 static void break_shadow_of_itself(struct plan *plan)
 {
-    plan->shadows[0].rank = 2;
+    plan->layout.shadows[0].rank = 2;
 }
 static void break_shadow_node(struct plan *plan)
 {
-    plan->shadows[0].rank = 1;
+    plan->layout.shadows[0].rank = 1;
 }
 static void break_slow_node(struct plan *plan)
 {
@@ -372,19 +378,19 @@ static void break_slow_twice(struct plan *plan)
 }
 static void break_shadow_order(struct plan *plan)
 {
-    free(plan->shadows);
-    plan->shadows = calloc(2, sizeof(*plan->shadows));
-    plan->shadows[0] = (struct plan_shadow){1, 2};
-    plan->shadows[1] = (struct plan_shadow){0, 3};
-    plan->shadow_count = 2;
+    free(plan->layout.shadows);
+    plan->layout.shadows = calloc(2, sizeof(*plan->layout.shadows));
+    plan->layout.shadows[0] = (struct plan_shadow){1, 2};
+    plan->layout.shadows[1] = (struct plan_shadow){0, 3};
+    plan->layout.shadow_count = 2;
 }
 static void break_history_rank(struct plan *plan)
 {
-    plan->histories[0].to_rank = 7;
+    plan->start.histories[0].to_rank = 7;
 }
 static void break_history_to_itself(struct plan *plan)
 {
-    plan->histories[0].to_rank = 0;
+    plan->start.histories[0].to_rank = 0;
 }
 
 static void test_check_refuses_every_broken_invariant(void **state)
@@ -542,10 +548,10 @@ static void test_a_reason_that_says_the_layout(void **state)
     struct plan *plan = plan_new();
     (void)state;
     assert_non_null(plan);
-    plan->stage_count = 2;
-    plan->replica_count = 3;
+    plan->layout.stage_count = 2;
+    plan->layout.replica_count = 3;
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        snprintf(plan->reason_text, sizeof(plan->reason_text), "%s", cases[i].reason);
+        snprintf(plan->change.text, sizeof(plan->change.text), "%s", cases[i].reason);
         assert_int_equal(plan_says_layout(plan), cases[i].says);
     }
     plan_free(plan);

@@ -115,7 +115,7 @@ static void mutate_object(struct dice *dice, json_t *object)
 
 static void use(const struct plan *plan)
 {
-    unsigned total = plan->worker_count + plan->donor_count;
+    unsigned total = plan->layout.worker_count + plan->layout.donor_count;
     unsigned *peers = calloc(total + 1, sizeof(*peers));
     struct error error;
     assert_int_equal(plan_check(plan, &error), 0);

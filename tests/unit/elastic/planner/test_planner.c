@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "elastic/job/job_spec.h"
+#include "elastic/plan/commit_tree.h"
 #include "elastic/plan/lanes.h"
+#include "elastic/plan/plan.h"
 #include "elastic/planner/partition.h"
 #include "elastic/planner/pipeline_model.h"
 #include "elastic/planner/planner.h"
@@ -75,7 +77,7 @@ static void world_done(struct world *world)
 
 static int run(struct world *world)
 {
-    return planner_run(&world->input, world->plan, NULL, NULL, &world->error);
+    return planner_run(&world->input, &world->plan->layout, NULL, NULL, &world->error);
 }
 
 /*
@@ -153,7 +155,7 @@ static void simulation_is_the_recurrence_and_above_its_bound(void **state)
         unsigned levels = 0;
         for (unsigned s = 0; s < stages; s++)
             trained = costs[s].trained_bytes > trained ? costs[s].trained_bytes : trained;
-        for (unsigned reach = 1; reach < stages; reach *= PLAN_TREE_FAN)
+        for (unsigned reach = 1; reach < stages; reach *= COMMIT_TREE_FAN)
             levels++;
         naive += (double)trained / 1.5e9 + 2 * levels * world.input.link_latency_seconds;
         assert_true(fabs(time.step_seconds - naive) < 1e-12);
@@ -239,10 +241,10 @@ static void finds_the_best_of_all_layouts(void **state)
             world.units[u].backward_seconds *= world.units[u].trained;
         }
         assert_int_equal(run(&world), 0);
-        assert_true(world.plan->predicted_step_seconds == naive_best(&world));
+        assert_true(world.plan->layout.predicted_step_seconds == naive_best(&world));
         double again;
-        assert_int_equal(planner_predict(&world.input, world.plan, &again), 0);
-        assert_true(again == world.plan->predicted_step_seconds);
+        assert_int_equal(planner_predict(&world.input, &world.plan->layout, &again), 0);
+        assert_true(again == world.plan->layout.predicted_step_seconds);
         world_done(&world);
     }
 }
@@ -256,8 +258,8 @@ static void more_slots_are_never_slower(void **state)
         world_init(&world);
         add_slots(&world, "a", slots);
         assert_int_equal(run(&world), 0);
-        assert_true(world.plan->predicted_step_seconds <= before);
-        before = world.plan->predicted_step_seconds;
+        assert_true(world.plan->layout.predicted_step_seconds <= before);
+        before = world.plan->layout.predicted_step_seconds;
         world_done(&world);
     }
 }
@@ -271,8 +273,8 @@ static void pins_are_kept_or_refused(void **state)
     world.input.stages_wanted = 3;
     world.input.replicas_wanted = 2;
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->stage_count, 3);
-    assert_int_equal(world.plan->replica_count, 2);
+    assert_int_equal(world.plan->layout.stage_count, 3);
+    assert_int_equal(world.plan->layout.replica_count, 2);
     world.input.replicas_wanted = 3;
     assert_int_equal(run(&world), -ENOSPC);
     assert_non_null(strstr(world.error.text, "3 stages x 3 replicas"));
@@ -287,8 +289,8 @@ static void pins_are_kept_or_refused(void **state)
 static const struct planner_slot *slot_of(const struct world *world, unsigned rank)
 {
     for (unsigned i = 0; i < world->input.slot_count; i++)
-        if (world->slots[i].slot == world->plan->workers[rank].slot &&
-            strcmp(world->slots[i].node, world->plan->workers[rank].node) == 0)
+        if (world->slots[i].slot == world->plan->layout.workers[rank].slot &&
+            strcmp(world->slots[i].node, world->plan->layout.workers[rank].node) == 0)
             return &world->slots[i];
     fail();
     return NULL;
@@ -297,7 +299,7 @@ static const struct planner_slot *slot_of(const struct world *world, unsigned ra
 static void every_rank_has_its_own_slot(const struct world *world)
 {
     bool used[SLOTS_MAX] = {false};
-    for (unsigned rank = 0; rank < world->plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < world->plan->layout.worker_count; rank++) {
         size_t index = (size_t)(slot_of(world, rank) - world->slots);
         assert_false(used[index]);
         used[index] = true;
@@ -338,22 +340,22 @@ static void workers_keep_the_stage_they_hold(void **state)
     /* The same layout again, with the stages held by slots in another order. */
     for (unsigned i = 0; i < 6; i++) {
         unsigned stage = (i * 2 + i / 3) % 3;
-        world.slots[i].held_first_unit = world.plan->stage_first_unit[stage];
+        world.slots[i].held_first_unit = world.plan->layout.stage_first_unit[stage];
         world.slots[i].held_unit_count =
-            world.plan->stage_first_unit[stage + 1] - world.slots[i].held_first_unit;
+            world.plan->layout.stage_first_unit[stage + 1] - world.slots[i].held_first_unit;
     }
     assert_int_equal(run(&world), 0);
     every_rank_has_its_own_slot(&world);
     for (unsigned rank = 0; rank < 6; rank++)
         assert_int_equal(slot_of(&world, rank)->held_first_unit,
-                         world.plan->stage_first_unit[rank % 3]);
+                         world.plan->layout.stage_first_unit[rank % 3]);
     /* Six nodes have one slot each: only state decides. */
     for (unsigned i = 0; i < 6; i++)
         snprintf(world.slots[i].node, sizeof(world.slots[i].node), "n%u", i);
     assert_int_equal(run(&world), 0);
     for (unsigned rank = 0; rank < 6; rank++)
         assert_int_equal(slot_of(&world, rank)->held_first_unit,
-                         world.plan->stage_first_unit[rank % 3]);
+                         world.plan->layout.stage_first_unit[rank % 3]);
     world_done(&world);
 }
 
@@ -371,9 +373,9 @@ static void slots_with_state_come_before_empty_ones(void **state)
         world.slots[i].held_unit_count = 7;
     }
     assert_int_equal(run(&world), 0);
-    assert_string_equal(world.plan->workers[0].node, "b");
-    assert_int_equal(world.plan->workers[0].slot, 1);
-    assert_int_equal(world.plan->workers[1].slot, 0);
+    assert_string_equal(world.plan->layout.workers[0].node, "b");
+    assert_int_equal(world.plan->layout.workers[0].slot, 1);
+    assert_int_equal(world.plan->layout.workers[1].slot, 0);
     world_done(&world);
 }
 
@@ -387,11 +389,11 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
     world.input.replicas_wanted = 1;
     world.units[0].parameter_bytes = 10 << 20; /* large, but in time like the others */
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->stage_first_unit[1], 7);
+    assert_int_equal(world.plan->layout.stage_first_unit[1], 7);
     for (unsigned i = 0; i < 4; i++)
         world.slots[i].memory_bytes = (size_t)110 << 20;
     assert_int_equal(run(&world), 0);
-    unsigned cut = world.plan->stage_first_unit[1];
+    unsigned cut = world.plan->layout.stage_first_unit[1];
     assert_in_range(cut, 1, 6);
     unsigned room = gradient_room(12, 0);
     assert_true(planner_stage_bytes(world.units, 0, cut, 2, room, PLAN_RECOMPUTE_NONE) <=
@@ -418,14 +420,14 @@ static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
     world.input.lanes = 12;
     world.slots[0].speed = 0.5;
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->stage_count, 1);
-    assert_int_equal(world.plan->replica_count, 2);
-    const unsigned *first = world.plan->replica_first_lane;
-    int rank = plan_find(world.plan, "a", 0);
+    assert_int_equal(world.plan->layout.stage_count, 1);
+    assert_int_equal(world.plan->layout.replica_count, 2);
+    const unsigned *first = world.plan->layout.replica_first_lane;
+    int rank = plan_layout_find(&world.plan->layout, "a", 0);
     assert_int_equal(first[rank + 1] - first[rank], 4);
     double predicted;
-    assert_int_equal(planner_predict(&world.input, world.plan, &predicted), 0);
-    assert_true(predicted == world.plan->predicted_step_seconds);
+    assert_int_equal(planner_predict(&world.input, &world.plan->layout, &predicted), 0);
+    assert_true(predicted == world.plan->layout.predicted_step_seconds);
     world_done(&world);
 }
 
@@ -449,15 +451,15 @@ static void short_of_memory_activations_are_computed_again(void **state)
     const struct slot_rates cpu = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&spec.model, &spec.train, 0, &cpu, units);
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
-    double seconds = world.plan->predicted_step_seconds;
+    assert_int_equal(world.plan->layout.recompute, PLAN_RECOMPUTE_NONE);
+    double seconds = world.plan->layout.predicted_step_seconds;
     for (unsigned level = PLAN_RECOMPUTE_ATTENTION; level < PLAN_RECOMPUTES; level++) {
         world.slots[0].memory_bytes =
             whole_model_bytes(&world, (enum plan_recompute)(level - 1)) - 1;
         assert_int_equal(run(&world), 0);
-        assert_int_equal(world.plan->recompute, level);
-        assert_true(world.plan->predicted_step_seconds > seconds);
-        seconds = world.plan->predicted_step_seconds;
+        assert_int_equal(world.plan->layout.recompute, level);
+        assert_true(world.plan->layout.predicted_step_seconds > seconds);
+        seconds = world.plan->layout.predicted_step_seconds;
     }
     world.slots[0].memory_bytes = whole_model_bytes(&world, PLAN_RECOMPUTE_FULL) - 1;
     assert_int_equal(run(&world), -ENOSPC);
@@ -490,12 +492,12 @@ static void gpus_are_planned_in_their_own_precision(void **state)
         whole_model_bytes(&world, PLAN_RECOMPUTE_NONE) - 1;
     world.input.stages_wanted = world.input.replicas_wanted = 1;
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_ATTENTION);
+    assert_int_equal(world.plan->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
     world.slots[1].gpu = true;
     planner_job(&spec.model, &spec.train, 0, world.slots, 2, units, &input);
     assert_true(units[1].forward_seconds < cpu_seconds / 1000);
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->recompute, PLAN_RECOMPUTE_NONE);
+    assert_int_equal(world.plan->layout.recompute, PLAN_RECOMPUTE_NONE);
     world_done(&world);
 }
 
@@ -508,8 +510,8 @@ static void slow_slots_are_left_out_when_that_is_faster(void **state)
     add_slots(&world, "b", 1);
     world.slots[0].speed = 0.1;
     assert_int_equal(run(&world), 0);
-    assert_int_equal(world.plan->worker_count, 2);
-    assert_int_equal(plan_find(world.plan, "a", 0), -1);
+    assert_int_equal(world.plan->layout.worker_count, 2);
+    assert_int_equal(plan_layout_find(&world.plan->layout, "a", 0), -1);
     world_done(&world);
 }
 
@@ -530,12 +532,12 @@ static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
     planner_units(&spec.model, &spec.train, 0, &cpu, units);
     assert_true(units[0].trained && units[1].backward_seconds > 0);
     assert_int_equal(run(&world), 0);
-    double whole = world.plan->predicted_step_seconds;
+    double whole = world.plan->layout.predicted_step_seconds;
     planner_units(&spec.model, &spec.train, 4, &cpu, units);
     assert_false(units[8].trained);
     assert_true(units[9].trained);
     assert_int_equal(run(&world), 0);
-    assert_true(world.plan->predicted_step_seconds < 0.75 * whole);
+    assert_true(world.plan->layout.predicted_step_seconds < 0.75 * whole);
     world_done(&world);
 }
 
@@ -549,9 +551,10 @@ static void choices_are_in_order_and_true(void **state)
     add_slots(&world, "a", 6);
     for (unsigned i = 0; i < 6; i++)
         world.slots[i].memory_bytes = (size_t)64 << 20;
-    assert_int_equal(planner_run(&world.input, world.plan, choices, &count, &world.error), 0);
+    assert_int_equal(planner_run(&world.input, &world.plan->layout, choices, &count, &world.error),
+                     0);
     assert_int_equal(count, 14); /* K * R <= 6: 6 + 3 + 2 + 1 + 1 + 1 */
-    assert_true(choices[0].step_seconds == world.plan->predicted_step_seconds);
+    assert_true(choices[0].step_seconds == world.plan->layout.predicted_step_seconds);
     for (unsigned i = 1; i < count; i++) {
         assert_true(choices[i - 1].fits >= choices[i].fits);
         if (choices[i - 1].fits == choices[i].fits)

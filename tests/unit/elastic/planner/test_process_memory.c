@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "elastic/job/job_spec.h"
+#include "elastic/plan/plan.h"
 #include "elastic/planner/planned_worker.h"
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
@@ -106,11 +107,11 @@ static size_t planned(const struct job_spec *spec, size_t memory, bool gpu)
     assert_non_null(plan);
     planner_job(&spec->model, &spec->train, 0, &slot, 1, units, &input);
     input.devices_max = 1;
-    int status = planner_run(&input, plan, choices, &count, &error);
+    int status = planner_run(&input, &plan->layout, choices, &count, &error);
     assert_true(status == 0 || status == -ENOSPC);
     if (status == 0) {
-        assert_int_equal(plan->recompute, choices[0].recompute);
-        assert_int_equal(planned_worker_bytes(&spec->model, &spec->train, plan, 0, gpu, 1),
+        assert_int_equal(plan->layout.recompute, choices[0].recompute);
+        assert_int_equal(planned_worker_bytes(&spec->model, &spec->train, &plan->layout, 0, gpu, 1),
                          choices[0].memory_bytes_max);
     }
     plan_free(plan);

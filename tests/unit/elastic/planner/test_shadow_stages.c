@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "elastic/plan/plan.h"
 #include "elastic/planner/shadow_stages.h"
 
 #define MIB       ((size_t)1 << 20)
@@ -27,24 +28,24 @@ static struct plan *layout(const char *nodes, unsigned stages, const size_t *mib
     unsigned workers = (unsigned)strlen(nodes);
     struct plan *plan = plan_new();
     assert_non_null(plan);
-    plan->worker_count = workers;
-    plan->stage_count = stages;
-    plan->replica_count = workers / stages;
-    plan->workers = calloc(workers, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(stages + 1, sizeof(unsigned));
-    plan->replica_first_lane = calloc(plan->replica_count + 1, sizeof(unsigned));
+    plan->layout.worker_count = workers;
+    plan->layout.stage_count = stages;
+    plan->layout.replica_count = workers / stages;
+    plan->layout.workers = calloc(workers, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(stages + 1, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(plan->layout.replica_count + 1, sizeof(unsigned));
     memset(units, 0, sizeof(units));
     memset(slots, 0, sizeof(slots));
     for (unsigned i = 0; i <= stages; i++)
-        plan->stage_first_unit[i] = i;
-    for (unsigned i = 0; i <= plan->replica_count; i++)
-        plan->replica_first_lane[i] = i;
+        plan->layout.stage_first_unit[i] = i;
+    for (unsigned i = 0; i <= plan->layout.replica_count; i++)
+        plan->layout.replica_first_lane[i] = i;
     for (unsigned i = 0; i < stages; i++)
         units[i] = (struct planner_unit){.parameter_bytes = mib[i] * MIB, .trained = true};
     for (unsigned rank = 0; rank < workers; rank++) {
-        snprintf(plan->workers[rank].node, NAME_SIZE, "%c", nodes[rank]);
+        snprintf(plan->layout.workers[rank].node, NAME_SIZE, "%c", nodes[rank]);
         snprintf(slots[rank].node, NAME_SIZE, "%c", nodes[rank]);
-        plan->workers[rank].slot = slots[rank].slot = rank;
+        plan->layout.workers[rank].slot = slots[rank].slot = rank;
     }
     return plan;
 }
@@ -52,10 +53,10 @@ static struct plan *layout(const char *nodes, unsigned stages, const size_t *mib
 static void assign(struct plan *plan)
 {
     const struct planner_input input = {.units = units,
-                                        .unit_count = plan->stage_count,
+                                        .unit_count = plan->layout.stage_count,
                                         .slots = slots,
-                                        .slot_count = plan->worker_count,
-                                        .lanes = plan->replica_count};
+                                        .slot_count = plan->layout.worker_count,
+                                        .lanes = plan->layout.replica_count};
     assert_int_equal(shadow_stages_assign(&input, plan), 0);
 }
 
@@ -63,12 +64,12 @@ static void test_two_nodes_keep_each_other(void **state)
 {
     (void)state;
     struct plan *plan = layout("ab", 2, (const size_t[]){10, 20});
-    assert_int_equal(shadow_stages_bare_stages(plan), 2);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 2);
     assign(plan);
-    assert_int_equal(plan->shadow_count, 2);
-    assert_int_equal(plan_shadow_of(plan, 0), 1);
-    assert_int_equal(plan_shadow_of(plan, 1), 0);
-    assert_int_equal(shadow_stages_bare_stages(plan), 0);
+    assert_int_equal(plan->layout.shadow_count, 2);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 0), 1);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 1), 0);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 0);
     plan_free(plan);
 }
 
@@ -77,14 +78,14 @@ static void test_replicas_on_two_nodes_need_none(void **state)
     (void)state;
     struct plan *plan = layout("aabb", 2, (const size_t[]){10, 20});
     assign(plan);
-    assert_int_equal(plan->shadow_count, 0);
-    assert_int_equal(shadow_stages_bare_stages(plan), 0);
+    assert_int_equal(plan->layout.shadow_count, 0);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 0);
     plan_free(plan);
     /* Stage 0 has both replicas on a, stage 1 is on a and b. */
     plan = layout("aaab", 2, (const size_t[]){10, 20});
     assign(plan);
-    assert_int_equal(plan->shadow_count, 1);
-    assert_int_equal(plan_shadow_of(plan, 0), 3);
+    assert_int_equal(plan->layout.shadow_count, 1);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 0), 3);
     plan_free(plan);
 }
 
@@ -94,9 +95,9 @@ static void test_copies_are_spread(void **state)
     struct plan *plan = layout("abcd", 4, (const size_t[]){10, 10, 10, 10});
     unsigned kept[4] = {0};
     assign(plan);
-    assert_int_equal(plan->shadow_count, 4);
+    assert_int_equal(plan->layout.shadow_count, 4);
     for (unsigned stage = 0; stage < 4; stage++) {
-        int rank = plan_shadow_of(plan, stage);
+        int rank = plan_layout_shadow_of(&plan->layout, stage);
         assert_true(rank >= 0 && rank != (int)stage);
         kept[rank]++;
     }
@@ -111,8 +112,8 @@ static void test_the_largest_chooses_first(void **state)
     (void)state;
     struct plan *plan = layout("aabc", 4, (const size_t[]){10, 40, 5, 8});
     assign(plan);
-    assert_int_equal(plan_shadow_of(plan, 1), 2);
-    assert_int_equal(plan_shadow_of(plan, 0), 3);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 1), 2);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 0), 3);
     plan_free(plan);
 }
 
@@ -122,10 +123,10 @@ static void test_memory_is_a_limit(void **state)
     struct plan *plan = layout("abb", 3, (const size_t[]){10, 10, 10});
     slots[0].memory_bytes = 90 * MIB; /* 40 of its own, 40 for one copy, not for two */
     assign(plan);
-    assert_int_equal(plan->shadow_count, 2);
-    assert_int_equal(plan_shadow_of(plan, 1), 0);
-    assert_int_equal(plan_shadow_of(plan, 2), -1);
-    assert_int_equal(shadow_stages_bare_stages(plan), 1);
+    assert_int_equal(plan->layout.shadow_count, 2);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 1), 0);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 2), -1);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 1);
     plan_free(plan);
 }
 
@@ -136,7 +137,7 @@ static void test_frozen_stages_have_copies_too(void **state)
     units[0].trained = false;
     slots[1].memory_bytes = 50 * MIB; /* 40 of its own and 10 of frozen parameters */
     assign(plan);
-    assert_int_equal(plan_shadow_of(plan, 0), 1);
+    assert_int_equal(plan_layout_shadow_of(&plan->layout, 0), 1);
     plan_free(plan);
 }
 
@@ -145,8 +146,8 @@ static void test_one_node_has_nobody(void **state)
     (void)state;
     struct plan *plan = layout("aaa", 3, (const size_t[]){1, 1, 1});
     assign(plan);
-    assert_int_equal(plan->shadow_count, 0);
-    assert_int_equal(shadow_stages_bare_stages(plan), 3);
+    assert_int_equal(plan->layout.shadow_count, 0);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 3);
     plan_free(plan);
 }
 
@@ -156,8 +157,8 @@ static void test_one_worker_keeps_only_so_many(void **state)
     struct plan *plan =
         layout("aaaaaaaaaaab", 12, (const size_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
     assign(plan);
-    assert_int_equal(plan->shadow_count, PLAN_SHADOWS_MAX + 1); /* and b's own */
-    assert_int_equal(shadow_stages_bare_stages(plan), 11 - PLAN_SHADOWS_MAX);
+    assert_int_equal(plan->layout.shadow_count, PLAN_SHADOWS_MAX + 1); /* and b's own */
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 11 - PLAN_SHADOWS_MAX);
     plan_free(plan);
 }
 
@@ -200,15 +201,15 @@ static void test_a_layout_is_spread_for_its_copies(void **state)
     (void)state;
     struct plan *plan = plan_new();
     plan_pinned(4, 4, plan);
-    assert_int_equal(plan->worker_count, 4);
-    assert_int_equal(shadow_stages_bare_stages(plan), 0);
-    assert_int_equal(plan->shadow_count, 4);
+    assert_int_equal(plan->layout.worker_count, 4);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 0);
+    assert_int_equal(plan->layout.shadow_count, 4);
     plan_free(plan);
     /* One slot elsewhere is too few for half of the stages: the layout stays as it was. */
     plan = plan_new();
     plan_pinned(4, 1, plan);
-    assert_int_equal(plan->worker_count, 4);
-    assert_int_equal(shadow_stages_bare_stages(plan), 4);
+    assert_int_equal(plan->layout.worker_count, 4);
+    assert_int_equal(shadow_stages_bare_stages(&plan->layout), 4);
     plan_free(plan);
 }
 

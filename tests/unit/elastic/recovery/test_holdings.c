@@ -53,16 +53,16 @@ static void test_without_a_generation_all_is_left_from_before(void **state)
 static void test_the_stage_comes_first_and_copies_are_named(void **state)
 {
     struct plan *plan = sample_plan();
-    unsigned keeper = plan->shadows[0].rank, stage = plan->shadows[0].stage;
+    unsigned keeper = plan->layout.shadows[0].rank, stage = plan->layout.shadows[0].stage;
     (void)state;
     assert_int_equal(keeper % SAMPLE_STAGES, 1 - stage);
 
     const struct worker_report *report = describe("xxxxxx", plan, keeper);
-    unsigned own_first = plan->stage_first_unit[1 - stage];
-    unsigned own_count = plan->stage_first_unit[2 - stage] - own_first;
+    unsigned own_first = plan->layout.stage_first_unit[1 - stage];
+    unsigned own_count = plan->layout.stage_first_unit[2 - stage] - own_first;
     assert_ranges(report, own_first, own_count, 0, 0);
     assert_int_equal(report->extra_count, 1);
-    assert_int_equal(report->extras[0].first, plan->stage_first_unit[stage]);
+    assert_int_equal(report->extras[0].first, plan->layout.stage_first_unit[stage]);
     assert_true(report->extras[0].shadows);
 
     unsigned other = keeper >= SAMPLE_STAGES ? keeper - SAMPLE_STAGES : keeper + SAMPLE_STAGES;
@@ -87,13 +87,13 @@ static void test_what_a_plan_counts_on_is_missed(void **state)
     struct plan *plan = sample_plan();
     (void)state;
     assert_int_equal(lacking("......", plan, 0), SAMPLE_UNITS);
-    plan->move_count = 1;
+    plan->start.move_count = 1;
     assert_int_equal(lacking("......", plan, 0), 1);
     assert_int_equal(lacking(".x....", plan, 0), SAMPLE_UNITS);
     assert_int_equal(lacking("xxxx.x", plan, 3), 4);
     assert_int_equal(lacking("..xxxx", plan, 3), 0);
     assert_int_equal(lacking("xxxxxx", plan, 3), SAMPLE_UNITS);
-    plan->source = PLAN_SOURCE_CHECKPOINT;
+    plan->start.source = PLAN_SOURCE_CHECKPOINT;
     assert_int_equal(lacking("......", plan, 3), SAMPLE_UNITS); /* all units are read */
     plan_free(plan);
 }

@@ -25,25 +25,25 @@ static struct plan *new_plan(unsigned stages, unsigned replicas)
 {
     struct plan *plan = plan_new();
     assert_non_null(plan);
-    plan->stage_count = stages;
-    plan->replica_count = replicas;
-    plan->worker_count = stages * replicas;
-    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(stages + 1, sizeof(unsigned));
-    assert_non_null(plan->workers);
-    assert_non_null(plan->stage_first_unit);
+    plan->layout.stage_count = stages;
+    plan->layout.replica_count = replicas;
+    plan->layout.worker_count = stages * replicas;
+    plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(stages + 1, sizeof(unsigned));
+    assert_non_null(plan->layout.workers);
+    assert_non_null(plan->layout.stage_first_unit);
     for (unsigned stage = 0; stage <= stages; stage++)
-        plan->stage_first_unit[stage] = stage * UNITS / stages;
+        plan->layout.stage_first_unit[stage] = stage * UNITS / stages;
     return plan;
 }
 
 static void seat(struct plan *plan, unsigned rank, const char *node, unsigned slot,
                  uint64_t instance)
 {
-    snprintf(plan->workers[rank].node, NAME_SIZE, "%s", node);
-    snprintf(plan->workers[rank].address, ADDRESS_SIZE, "127.0.0.1:%u", slot);
-    plan->workers[rank].slot = slot;
-    plan->workers[rank].instance = instance;
+    snprintf(plan->layout.workers[rank].node, NAME_SIZE, "%s", node);
+    snprintf(plan->layout.workers[rank].address, ADDRESS_SIZE, "127.0.0.1:%u", slot);
+    plan->layout.workers[rank].slot = slot;
+    plan->layout.workers[rank].instance = instance;
 }
 
 static struct state_moves_holder holder(const char *node, unsigned slot, uint64_t instance,
@@ -84,30 +84,31 @@ static bool someone_near_holds(const struct state_moves_holder *holders, unsigne
 static void check_moves(const struct plan *plan, const struct state_moves_holder *holders,
                         unsigned count)
 {
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
-        unsigned stage = rank % plan->stage_count;
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        unsigned stage = rank % plan->layout.stage_count;
         for (unsigned unit = 0; unit < UNITS; unit++) {
-            bool owned =
-                unit >= plan->stage_first_unit[stage] && unit < plan->stage_first_unit[stage + 1];
-            unsigned arrivals = held_by(holders, count, &plan->workers[rank], unit) ? 1 : 0;
+            bool owned = unit >= plan->layout.stage_first_unit[stage] &&
+                         unit < plan->layout.stage_first_unit[stage + 1];
+            unsigned arrivals = held_by(holders, count, &plan->layout.workers[rank], unit) ? 1 : 0;
             unsigned moved = 0;
-            for (unsigned m = 0; m < plan->move_count; m++) {
-                if (plan->moves[m].to_rank != rank || plan->moves[m].unit != unit)
+            for (unsigned m = 0; m < plan->start.move_count; m++) {
+                if (plan->start.moves[m].to_rank != rank || plan->start.moves[m].unit != unit)
                     continue;
-                const struct plan_worker *from = &plan->workers[plan->moves[m].from_rank];
+                const struct plan_worker *from =
+                    &plan->layout.workers[plan->start.moves[m].from_rank];
                 moved++;
                 assert_true(held_by(holders, count, from, unit));
-                if (someone_near_holds(holders, count, plan->workers[rank].node, unit))
-                    assert_string_equal(from->node, plan->workers[rank].node);
+                if (someone_near_holds(holders, count, plan->layout.workers[rank].node, unit))
+                    assert_string_equal(from->node, plan->layout.workers[rank].node);
             }
             assert_int_equal(moved, owned ? 1 - arrivals : 0);
         }
     }
-    for (unsigned donor = plan->worker_count; donor < plan->worker_count + plan->donor_count;
-         donor++) {
+    for (unsigned donor = plan->layout.worker_count;
+         donor < plan->layout.worker_count + plan->layout.donor_count; donor++) {
         unsigned pushes = 0;
-        for (unsigned m = 0; m < plan->move_count; m++)
-            pushes += plan->moves[m].from_rank == donor;
+        for (unsigned m = 0; m < plan->start.move_count; m++)
+            pushes += plan->start.moves[m].from_rank == donor;
         assert_true(pushes > 0);
     }
 }
@@ -132,7 +133,7 @@ static void random_worlds_end_complete(void **state)
         struct plan *plan = new_plan(1 + next_random(4), 1 + next_random(3));
         /* Workers are holders (from a random holder on), or fresh on nodes of their own. */
         unsigned begin = next_random(count);
-        for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+        for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
             const struct state_moves_holder *old = &holders[(begin + rank) % count];
             if (rank < count && next_random(3) > 0)
                 seat(plan, rank, old->node, old->slot, old->instance);
@@ -156,11 +157,11 @@ static void nobody_pushes_much_more_than_the_others(void **state)
         seat(plan, rank, "fresh", rank, 0);
     struct error error;
     assert_int_equal(state_moves_fill(plan, holders, 3, NULL, &error), 0);
-    assert_int_equal(plan->donor_count, 3);
+    assert_int_equal(plan->layout.donor_count, 3);
     for (unsigned donor = 3; donor < 6; donor++) {
         unsigned pushes = 0;
-        for (unsigned m = 0; m < plan->move_count; m++)
-            pushes += plan->moves[m].from_rank == donor;
+        for (unsigned m = 0; m < plan->start.move_count; m++)
+            pushes += plan->start.moves[m].from_rank == donor;
         assert_int_equal(pushes, UNITS);
     }
     plan_free(plan);
@@ -176,10 +177,10 @@ static void doubtful_holders_are_the_last_resort(void **state)
     seat(plan, 1, "a", 6, 0);
     struct error error;
     assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
-    assert_int_equal(plan->move_count, UNITS);
-    for (unsigned m = 0; m < plan->move_count; m++)
-        assert_string_equal(plan->workers[plan->moves[m].from_rank].node,
-                            plan->moves[m].unit < 5 ? "b" : "a");
+    assert_int_equal(plan->start.move_count, UNITS);
+    for (unsigned m = 0; m < plan->start.move_count; m++)
+        assert_string_equal(plan->layout.workers[plan->start.moves[m].from_rank].node,
+                            plan->start.moves[m].unit < 5 ? "b" : "a");
     plan_free(plan);
 }
 
@@ -193,8 +194,8 @@ static void a_missing_unit_is_named(void **state)
     struct error error;
     assert_int_equal(state_moves_fill(plan, holders, 1, NULL, &error), -ENODATA);
     assert_non_null(strstr(error.text, "unit 7"));
-    assert_int_equal(plan->move_count, 0);
-    assert_int_equal(plan->donor_count, 0);
+    assert_int_equal(plan->start.move_count, 0);
+    assert_int_equal(plan->layout.donor_count, 0);
     plan_free(plan);
 }
 
@@ -222,15 +223,15 @@ static void new_nodes_get_the_history_once(void **state)
     seat(plan, 3, "other", 1, 0);
     struct error error;
     assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
-    assert_int_equal(plan->history_count, 2);
-    assert_int_equal(plan->histories[0].from_rank, 2);
-    assert_int_equal(plan->histories[0].to_rank, 0);
-    assert_int_equal(plan->histories[1].to_rank, 3);
+    assert_int_equal(plan->start.history_count, 2);
+    assert_int_equal(plan->start.histories[0].from_rank, 2);
+    assert_int_equal(plan->start.histories[0].to_rank, 0);
+    assert_int_equal(plan->start.histories[1].to_rank, 3);
     plan_free(plan);
     plan = new_plan(1, 1);
     seat(plan, 0, "new", 0, 0);
     assert_int_equal(state_moves_fill(plan, holders, 2, NULL, &error), 0);
-    assert_int_equal(plan->histories[0].from_rank, 1); /* only a donor has the history */
+    assert_int_equal(plan->start.histories[0].from_rank, 1); /* only a donor has the history */
     plan_free(plan);
 }
 

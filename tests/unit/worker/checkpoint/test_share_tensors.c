@@ -24,12 +24,12 @@ static struct plan *plan_of(unsigned unit_count, unsigned stages, unsigned repli
 {
     struct plan *plan = plan_new();
 
-    plan->stage_count = stages;
-    plan->replica_count = replicas;
-    plan->worker_count = stages * replicas;
-    plan->stage_first_unit = calloc((size_t)stages + 1, sizeof(unsigned));
+    plan->layout.stage_count = stages;
+    plan->layout.replica_count = replicas;
+    plan->layout.worker_count = stages * replicas;
+    plan->layout.stage_first_unit = calloc((size_t)stages + 1, sizeof(unsigned));
     for (unsigned i = 0; i <= stages; i++)
-        plan->stage_first_unit[i] = i * unit_count / stages;
+        plan->layout.stage_first_unit[i] = i * unit_count / stages;
     return plan;
 }
 
@@ -65,11 +65,11 @@ static void check_layout(const struct state *state, unsigned stages, unsigned re
     struct written all = {.fewest_bytes = SIZE_MAX};
 
     absent[left_out] = true;
-    for (unsigned rank = 0; rank < plan->worker_count; rank++) {
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
         struct share_tensors tensors;
         if (rank == left_out)
             continue;
-        assert_int_equal(share_tensors_of(state, plan, rank, absent, &tensors), 0);
+        assert_int_equal(share_tensors_of(state, &plan->layout, rank, absent, &tensors), 0);
         note(&all, &tensors, rank);
         share_tensors_done(&tensors);
     }

@@ -15,8 +15,10 @@
 #define LONG_NS  (60 * NS_PER_SECOND)
 #define VALUE(r) (100 + (r))
 
-static struct plan plan = {
-    .generation = 7, .stage_count = 2, .replica_count = 2, .worker_count = WORKERS};
+static struct plan plan = {.generation = 7,
+                           .layout.stage_count = 2,
+                           .layout.replica_count = 2,
+                           .layout.worker_count = WORKERS};
 
 /* ---- a GPU ---- */
 

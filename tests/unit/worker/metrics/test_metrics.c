@@ -98,8 +98,10 @@ static void test_slowest(void **state)
     struct metrics *metrics = open_metrics();
     struct plan_worker workers[4] = {
         {.node = "a"}, {.node = "a", .slot = 1}, {.node = "b"}, {.node = "b", .slot = 1}};
-    const struct plan plan = {
-        .stage_count = 2, .replica_count = 2, .worker_count = 4, .workers = workers};
+    const struct plan plan = {.layout.stage_count = 2,
+                              .layout.replica_count = 2,
+                              .layout.worker_count = 4,
+                              .layout.workers = workers};
     const struct straggler_stage slowest[2] = {{0, 3000000, 2000000}, {3, 9500000, 1000000}};
     struct metrics_line line = line_of(1), again = line_of(1);
     struct bytes text = {0};

@@ -30,8 +30,8 @@ int control_server_take(struct control_server *server, uint64_t deadline_ns,
     ret_message->plan = plan_new();
     assert_non_null(ret_message->plan);
     ret_message->plan->generation = coming[come_count++];
-    ret_message->plan->planned = true;
-    ret_message->plan->breaks_off = breaks_off && ret_message->plan->generation > FOLLOWING;
+    ret_message->plan->change.planned = true;
+    ret_message->plan->change.breaks_off = breaks_off && ret_message->plan->generation > FOLLOWING;
     return 1;
 }
 

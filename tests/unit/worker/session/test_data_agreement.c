@@ -23,8 +23,8 @@ static void *vote(void *context)
 {
     struct voter *voter = context;
 
-    voter->status = data_agreement_run(voter->world->meshes[voter->rank], voter->plan, voter->rank,
-                                       voter->digest, voter->known, &voter->error);
+    voter->status = data_agreement_run(voter->world->meshes[voter->rank], &voter->plan->layout,
+                                       voter->rank, voter->digest, voter->known, &voter->error);
     if (voter->status) /* as in the worker: the links of a leaving rank break at once */
         mesh_abort(voter->world->meshes[voter->rank], "has other data");
     return NULL;

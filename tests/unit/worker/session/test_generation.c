@@ -18,7 +18,7 @@ static void make_room(enum plan_source source, uint64_t disputed_step)
     tiny.spec.train.micro_batches_per_lane = 1;
     assert_int_equal(state_initialize(tiny.state, 0, tiny.state->unit_count, &error), 0);
     struct plan *plan = plan_of_one(tiny.state->unit_count, 1);
-    plan->source = source;
+    plan->start.source = source;
     struct trainer trainer = {.spec = tiny.spec,
                               .kernel = kernel_cpu(),
                               .state = tiny.state,

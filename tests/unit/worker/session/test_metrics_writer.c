@@ -25,7 +25,7 @@ static int begin(void **context)
     trainer = (struct trainer){.options = &options, .spec = tiny.spec, .state = tiny.state};
     assert_int_equal(snapshot_new(tiny.state, &snapshots, &trainer.snapshot, &error), 0);
     trainer.plan = plan_of_one(tiny.state->unit_count, 1);
-    trainer.plan->source = PLAN_SOURCE_FRESH;
+    trainer.plan->start.source = PLAN_SOURCE_FRESH;
     return 0;
 }
 
@@ -62,9 +62,9 @@ static void test_what_replicas_made_that_differed_is_forgotten(void **context)
     assert_int_equal(last_step_when_opened(), 0);
     for (line.step = 1; line.step <= STEPS; line.step++)
         assert_int_equal(metrics_append(trainer.metrics, &line, &error), 0);
-    trainer.plan->resume_step = 4; /* back, but for another reason: lines are compared */
+    trainer.plan->start.resume_step = 4; /* back, but for another reason: lines are compared */
     assert_int_equal(last_step_when_opened(), STEPS);
-    trainer.plan->disputed = true;
+    trainer.plan->start.disputed = true;
     assert_int_equal(last_step_when_opened(), 4);
 }
 

@@ -32,25 +32,25 @@ static void test_links(void **state)
     char words[64];
 
     check(plan, NULL); /* of a leader that reports no version */
-    plan->links = frame_version();
+    plan->links.protocol = frame_version();
     check(plan, NULL);
-    plan->links = frame_version() + 1;
-    snprintf(words, sizeof(words), "its firnd registered %u: restart firnd", plan->links);
+    plan->links.protocol = frame_version() + 1;
+    snprintf(words, sizeof(words), "its firnd registered %u: restart firnd", plan->links.protocol);
     check(plan, words);
-    plan->links = 0;
+    plan->links.protocol = 0;
 }
 
 static void test_arithmetic(void **state)
 {
     struct plan *plan = *state;
 
-    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s", identity);
+    snprintf(plan->numerics, sizeof(plan->numerics), "%s", identity);
     check(plan, NULL);
-    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s, 2 threads", identity);
+    snprintf(plan->numerics, sizeof(plan->numerics), "%s, 2 threads", identity);
     check(plan, NULL);
-    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "%s1, 2 threads", identity);
+    snprintf(plan->numerics, sizeof(plan->numerics), "%s1, 2 threads", identity);
     check(plan, "this firn-worker computes with ");
-    snprintf(plan->arithmetic, sizeof(plan->arithmetic), "OpenBLAS 9 Zen, kernels 1");
+    snprintf(plan->numerics, sizeof(plan->numerics), "OpenBLAS 9 Zen, kernels 1");
     check(plan, "its firnd registered OpenBLAS 9 Zen, kernels 1: restart firnd");
 }
 

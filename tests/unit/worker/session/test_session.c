@@ -29,14 +29,14 @@ static struct plan *plan_of_replicas(unsigned unit_count)
 {
     struct plan *plan = ranked_plan(RANKS);
 
-    plan->stage_count = 1;
-    plan->replica_count = RANKS;
-    plan->stage_first_unit = calloc(2, sizeof(unsigned));
-    plan->replica_first_lane = calloc(RANKS + 1, sizeof(unsigned));
-    assert_true(plan->stage_first_unit && plan->replica_first_lane);
-    plan->stage_first_unit[1] = unit_count;
+    plan->layout.stage_count = 1;
+    plan->layout.replica_count = RANKS;
+    plan->layout.stage_first_unit = calloc(2, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(RANKS + 1, sizeof(unsigned));
+    assert_true(plan->layout.stage_first_unit && plan->layout.replica_first_lane);
+    plan->layout.stage_first_unit[1] = unit_count;
     for (unsigned i = 0; i < RANKS; i++)
-        plan->replica_first_lane[i + 1] = i + 1;
+        plan->layout.replica_first_lane[i + 1] = i + 1;
     return plan;
 }
 
@@ -72,7 +72,8 @@ static void *run_member(void *context)
     struct crew_member *member = context;
     static const struct step_commit_root root = {0};
 
-    state_digest_run(member->engine.check, member->trainer.plan, member->engine.rank, false);
+    state_digest_run(member->engine.check, &member->trainer.plan->layout, member->engine.rank,
+                     false);
     member->status =
         session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
     if (member->status < 0)

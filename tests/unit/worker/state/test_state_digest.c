@@ -23,7 +23,7 @@ static void open_checked(struct checked *checked, unsigned replicas)
     struct state *state = checked->tiny.state;
     assert_int_equal(state_initialize(state, 0, state->unit_count, &error), 0);
     checked->plan = plan_of_one(state->unit_count, replicas);
-    checked->plan->replica_count = checked->plan->worker_count = replicas;
+    checked->plan->layout.replica_count = checked->plan->layout.worker_count = replicas;
     assert_int_equal(state_digest_new(state, &checked->check), 0);
 }
 
@@ -36,7 +36,7 @@ static void close_checked(struct checked *checked)
 
 static const struct unit_digests *run(struct checked *checked, bool all)
 {
-    state_digest_run(checked->check, checked->plan, 0, all);
+    state_digest_run(checked->check, &checked->plan->layout, 0, all);
     return state_digest_of(checked->check);
 }
 
@@ -74,7 +74,7 @@ static void test_what_nobody_else_holds_is_not_compared(void **state)
     (void)state;
     open_checked(&checked, 1);
     assert_int_equal(known_units(run(&checked, true)), 0);
-    checked.plan->replica_count = checked.plan->worker_count = 2;
+    checked.plan->layout.replica_count = checked.plan->layout.worker_count = 2;
     checked.tiny.spec.elastic.mixed_devices = true; /* devices with different sums */
     assert_int_equal(known_units(run(&checked, true)), 0);
     close_checked(&checked);

@@ -38,8 +38,8 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
 
-    rank->status = dispute_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, STEP,
-                               &rank->claim, 1, &rank->verdict);
+    rank->status = dispute_run(rank->world->meshes[rank->rank], &rank->plan->layout, rank->rank,
+                               STEP, &rank->claim, 1, &rank->verdict);
     mesh_abort(rank->world->meshes[rank->rank], "goes"); /* no rank may miss the verdict by it */
     return NULL;
 }
@@ -109,8 +109,9 @@ static void outcome(enum dispute_about about, const struct dispute_verdict *verd
     struct plan *plan = ranked_plan(3);
     struct error error = {0};
 
-    plan->workers[1].slot = 5;
-    assert_int_equal(dispute_outcome(plan, rank, about, STEP, verdict, again, &error), status);
+    plan->layout.workers[1].slot = 5;
+    assert_int_equal(dispute_outcome(&plan->layout, rank, about, STEP, verdict, again, &error),
+                     status);
     if (!strstr(error.text, words))
         fail_msg("\"%s\" does not say \"%s\"", error.text, words);
     plan_free(plan);
@@ -166,7 +167,7 @@ static void *run_settler(void *context)
 
     if (!settler->dies)
         settler->status =
-            dispute_settle(mesh, settler->plan, settler->rank, settler->about, STEP,
+            dispute_settle(mesh, &settler->plan->layout, settler->rank, settler->about, STEP,
                            &settler->state, &settler->digests, &settler->memory, &error);
     mesh_abort(mesh, "goes");
     return NULL;

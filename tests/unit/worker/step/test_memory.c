@@ -58,9 +58,9 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
 
     begin(&tiny, tied);
     struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
-    plan->recompute = recompute;
-    plan->frozen_layers = frozen_layers;
-    const struct memory_need need = memory_need(tiny.state, plan, 0, true);
+    plan->layout.recompute = recompute;
+    plan->layout.frozen_layers = frozen_layers;
+    const struct memory_need need = memory_need(tiny.state, &plan->layout, 0, true);
     assert_int_equal(state_initialize(tiny.state, 0, 0, &error), 0);
     tiny.state->freeze.frozen_layers = frozen_layers;
     for (unsigned unit = 0; unit < tiny.state->unit_count; unit++)
@@ -71,7 +71,7 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
     parts = false;
     /* The arena of the host has an address range of its own. */
     assert_int_equal(taken_bytes + arena_held_bytes(tiny.state->arena), sum_of(&need));
-    const struct memory_need more = memory_need(tiny.state, plan, 0, true);
+    const struct memory_need more = memory_need(tiny.state, &plan->layout, 0, true);
     assert_int_equal(more.state_bytes, 0); /* all state is held now */
     engine_free(engine);
     plan_free(plan);
@@ -94,9 +94,9 @@ static void test_recomputation_takes_less(void **state)
     (void)state;
     begin(&tiny, true);
     struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
-    size_t all = memory_need(tiny.state, plan, 0, true).activation_bytes;
-    plan->recompute = PLAN_RECOMPUTE_FULL;
-    assert_true(memory_need(tiny.state, plan, 0, true).activation_bytes < all);
+    size_t all = memory_need(tiny.state, &plan->layout, 0, true).activation_bytes;
+    plan->layout.recompute = PLAN_RECOMPUTE_FULL;
+    assert_true(memory_need(tiny.state, &plan->layout, 0, true).activation_bytes < all);
     plan_free(plan);
     tiny_state_done(&tiny);
 }
@@ -134,14 +134,14 @@ static void test_room_for_the_sums_of_others_counts(void **state)
     (void)state;
     begin(&tiny, false);
     struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
-    assert_int_equal(memory_need(tiny.state, plan, 0, true).reduction_bytes, 0);
-    plan->replica_count = 2;
-    free(plan->replica_first_lane);
-    plan->replica_first_lane = calloc(3, sizeof(unsigned));
-    plan->replica_first_lane[1] = 3;
-    plan->replica_first_lane[2] = tiny.spec.train.lanes;
-    const struct memory_need apart = memory_need(tiny.state, plan, 0, false);
-    const struct memory_need need = memory_need(tiny.state, plan, 0, true);
+    assert_int_equal(memory_need(tiny.state, &plan->layout, 0, true).reduction_bytes, 0);
+    plan->layout.replica_count = 2;
+    free(plan->layout.replica_first_lane);
+    plan->layout.replica_first_lane = calloc(3, sizeof(unsigned));
+    plan->layout.replica_first_lane[1] = 3;
+    plan->layout.replica_first_lane[2] = tiny.spec.train.lanes;
+    const struct memory_need apart = memory_need(tiny.state, &plan->layout, 0, false);
+    const struct memory_need need = memory_need(tiny.state, &plan->layout, 0, true);
     assert_int_equal(apart.reduction_bytes, 0);
     assert_true(need.reduction_bytes > 0);
     assert_int_equal(memory_arena_bytes(&need), memory_arena_bytes(&apart) + need.reduction_bytes);

@@ -164,17 +164,18 @@ static struct plan *make_plan(const struct job_spec *spec, unsigned stages, unsi
 
     assert_non_null(plan);
     plan->generation = 7;
-    plan->stage_count = stages;
-    plan->replica_count = replicas;
-    plan->worker_count = stages * replicas;
-    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(stages + 1, sizeof(unsigned));
-    plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
-    assert_true(plan->workers && plan->stage_first_unit && plan->replica_first_lane);
+    plan->layout.stage_count = stages;
+    plan->layout.replica_count = replicas;
+    plan->layout.worker_count = stages * replicas;
+    plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(stages + 1, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
+    assert_true(plan->layout.workers && plan->layout.stage_first_unit &&
+                plan->layout.replica_first_lane);
     for (unsigned stage = 0; stage <= stages; stage++)
-        plan->stage_first_unit[stage] = stage * units / stages;
+        plan->layout.stage_first_unit[stage] = stage * units / stages;
     for (unsigned replica = 0; replica <= replicas; replica++)
-        plan->replica_first_lane[replica] = replica * spec->train.lanes / replicas;
+        plan->layout.replica_first_lane[replica] = replica * spec->train.lanes / replicas;
     return plan;
 }
 
@@ -265,8 +266,8 @@ static void *run_worker(void *context)
 static void open_worker(struct worker *worker)
 {
     const struct plan *plan = worker->plan;
-    unsigned stage = worker->rank % plan->stage_count;
-    unsigned first = plan->stage_first_unit[stage];
+    unsigned stage = worker->rank % plan->layout.stage_count;
+    unsigned first = plan->layout.stage_first_unit[stage];
     const struct kernel_options options = {.thread_count = 1};
     struct error error = {0};
 
@@ -277,7 +278,8 @@ static void open_worker(struct worker *worker)
     worker->nccl.offer.digests =
         digests_of_rank == (int)worker->rank || digests_of_rank == ALL_RANKS;
     if (state_new(worker->spec, worker->kernel, worker->device, &worker->state, &error) ||
-        state_initialize(worker->state, first, plan->stage_first_unit[stage + 1] - first, &error) ||
+        state_initialize(worker->state, first, plan->layout.stage_first_unit[stage + 1] - first,
+                         &error) ||
         job_dataset_open(worker->spec, NULL, NULL, &worker->dataset, &error))
         fail_msg("%s", error.text);
 }
@@ -299,9 +301,10 @@ static struct hash128 digest_of(const struct worker *workers)
     struct hash_stream *hash = hash_stream_new();
 
     assert_non_null(hash);
-    for (unsigned unit = 0; unit < plan->stage_first_unit[plan->stage_count]; unit++) {
+    for (unsigned unit = 0; unit < plan->layout.stage_first_unit[plan->layout.stage_count];
+         unit++) {
         unsigned stage = 0;
-        while (unit >= plan->stage_first_unit[stage + 1])
+        while (unit >= plan->layout.stage_first_unit[stage + 1])
             stage++;
         const struct state_unit *held = &workers[stage].state->units[unit];
         assert_true(held->held);
@@ -326,10 +329,10 @@ static void play(struct play *play, unsigned stages, unsigned replicas, change_f
 {
     *play = (struct play){.spec = small_job(), .gpu = make_gpu()};
     play->plan = make_plan(&play->spec, stages, replicas);
-    world_init(&play->world, play->plan->worker_count);
+    world_init(&play->world, play->plan->layout.worker_count);
     world_open(&play->world);
-    pthread_barrier_init(&play->barrier, NULL, play->plan->worker_count);
-    for (unsigned i = 0; i < play->plan->worker_count; i++) {
+    pthread_barrier_init(&play->barrier, NULL, play->plan->layout.worker_count);
+    for (unsigned i = 0; i < play->plan->layout.worker_count; i++) {
         play->workers[i] = (struct worker){.spec = &play->spec,
                                            .plan = play->plan,
                                            .kernel = &play->gpu,
@@ -339,16 +342,16 @@ static void play(struct play *play, unsigned stages, unsigned replicas, change_f
                                            .rank = i};
         open_worker(&play->workers[i]);
     }
-    for (unsigned i = 0; i < play->plan->worker_count; i++)
+    for (unsigned i = 0; i < play->plan->layout.worker_count; i++)
         assert_int_equal(
             pthread_create(&play->workers[i].thread, NULL, run_worker, &play->workers[i]), 0);
-    for (unsigned i = 0; i < play->plan->worker_count; i++)
+    for (unsigned i = 0; i < play->plan->layout.worker_count; i++)
         pthread_join(play->workers[i].thread, NULL);
 }
 
 static void play_end(struct play *play)
 {
-    for (unsigned i = 0; i < play->plan->worker_count; i++)
+    for (unsigned i = 0; i < play->plan->layout.worker_count; i++)
         close_worker(&play->workers[i]);
     world_close(&play->world);
     world_done(&play->world);
@@ -364,7 +367,7 @@ static struct hash128 run(unsigned stages, unsigned replicas)
     struct play trained;
 
     play(&trained, stages, replicas, NULL);
-    for (unsigned i = 0; i < trained.plan->worker_count; i++) {
+    for (unsigned i = 0; i < trained.plan->layout.worker_count; i++) {
         if (trained.workers[i].status)
             fail_msg("rank %u: %s", i, trained.workers[i].error.text);
         assert_int_equal(trained.workers[i].allocations, 1); /* the arena */
@@ -492,14 +495,14 @@ static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
             fake->flip = flip;
             digests_of_rank = layouts[i][0] * layouts[i][1] > 2 ? ALL_RANKS : 1;
             play(&damaged, layouts[i][0], layouts[i][1], NULL);
-            for (unsigned rank = 0; rank < damaged.plan->worker_count; rank++) {
+            for (unsigned rank = 0; rank < damaged.plan->layout.worker_count; rank++) {
                 mesh_fault(damaged.workers[rank].mesh, &fault);
                 broken += damaged.workers[rank].status == -ECONNRESET && fault.failed;
                 if (!strstr(fault.text, "from device to device did not arrive as it was sent"))
                     fail_msg("flip %d: rank %u: %s", flip, rank, fault.text);
                 assert_int_equal(damaged.workers[rank].state->applied_step, 0);
             }
-            assert_int_equal(broken, damaged.plan->worker_count);
+            assert_int_equal(broken, damaged.plan->layout.worker_count);
             play_end(&damaged);
         }
 }

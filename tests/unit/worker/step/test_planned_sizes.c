@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "elastic/job/job_spec.h"
+#include "elastic/plan/plan.h"
 #include "elastic/planner/planner_time.h"
 #include "worker/step/memory.h"
 
@@ -95,27 +96,27 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     assert_int_equal(kernel.open(&(struct kernel_options){.thread_count = 1}, &device, &error), 0);
     assert_int_equal(state_new(&spec, &kernel, device, &state, &error), 0);
     assert_non_null(plan);
-    plan->stage_count = 2;
-    plan->replica_count = replicas;
-    plan->worker_count = 2 * replicas;
-    plan->recompute = recompute;
-    plan->frozen_layers = frozen_layers;
-    plan->workers = calloc(plan->worker_count, sizeof(*plan->workers));
-    plan->stage_first_unit = calloc(3, sizeof(unsigned));
-    plan->replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
-    plan->stage_first_unit[1] = state->unit_count / 2;
-    plan->stage_first_unit[2] = state->unit_count;
+    plan->layout.stage_count = 2;
+    plan->layout.replica_count = replicas;
+    plan->layout.worker_count = 2 * replicas;
+    plan->layout.recompute = recompute;
+    plan->layout.frozen_layers = frozen_layers;
+    plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
+    plan->layout.stage_first_unit = calloc(3, sizeof(unsigned));
+    plan->layout.replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
+    plan->layout.stage_first_unit[1] = state->unit_count / 2;
+    plan->layout.stage_first_unit[2] = state->unit_count;
     for (unsigned replica = 0; replica <= replicas; replica++)
-        plan->replica_first_lane[replica] = 2 * replica;
-    unsigned sums = sums_room(spec.train.lanes, replicas, plan->replica_first_lane);
+        plan->layout.replica_first_lane[replica] = 2 * replica;
+    unsigned sums = sums_room(spec.train.lanes, replicas, plan->layout.replica_first_lane);
     assert_int_equal(sums, sums_room_even(spec.train.lanes, replicas));
     planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
     for (unsigned rank = 0; rank < 2; rank++) {
-        const struct memory_need need = memory_need(state, plan, rank, true);
+        const struct memory_need need = memory_need(state, &plan->layout, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
-        double planned = (double)planner_stage_bytes(units, plan->stage_first_unit[rank],
-                                                     plan->stage_first_unit[rank + 1], 2 - rank,
-                                                     gradient_room(2, sums), recompute);
+        double planned = (double)planner_stage_bytes(units, plan->layout.stage_first_unit[rank],
+                                                     plan->layout.stage_first_unit[rank + 1],
+                                                     2 - rank, gradient_room(2, sums), recompute);
         if (planned < 0.995 * taken || planned > 1.08 * taken)
             fail_msg("rank %u, %u frozen layers: %.1f MiB planned, %.1f MiB taken", rank,
                      frozen_layers, planned / (1 << 20), taken / (1 << 20));

@@ -40,12 +40,12 @@ static struct plan *plan_of(unsigned count)
 {
     struct plan *plan = ranked_plan(count);
 
-    plan->stage_count = 1;
-    plan->replica_count = count;
-    plan->replica_first_lane = calloc(count + 1, sizeof(unsigned));
-    assert_non_null(plan->replica_first_lane);
+    plan->layout.stage_count = 1;
+    plan->layout.replica_count = count;
+    plan->layout.replica_first_lane = calloc(count + 1, sizeof(unsigned));
+    assert_non_null(plan->layout.replica_first_lane);
     for (unsigned i = 0; i < count; i++)
-        plan->replica_first_lane[i + 1] = plan->replica_first_lane[i] + 1;
+        plan->layout.replica_first_lane[i + 1] = plan->layout.replica_first_lane[i] + 1;
     return plan;
 }
 
@@ -366,20 +366,21 @@ static void test_who_has_the_next_plan(void **state)
     (void)state;
     fixture_init(&fixture, RANKS);
     without_last->generation = empty->generation = fixture.plan->generation = 9;
-    empty->worker_count = 0; /* the first worker of its list only leaves */
-    empty->donor_count = 1;
+    empty->layout.worker_count = 0; /* the first worker of its list only leaves */
+    empty->layout.donor_count = 1;
     for (unsigned announced = 0; announced <= RANKS; announced++) {
         struct step_commit_readiness readiness = learn(&fixture, announced);
         assert_int_equal(readiness.lacking_count, RANKS - announced);
-        assert_int_equal(step_commit_ready(&readiness, fixture.plan, fixture.plan),
+        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, fixture.plan),
                          announced == RANKS);
-        assert_int_equal(step_commit_ready(&readiness, fixture.plan, without_last),
+        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, without_last),
                          announced >= RANKS - 1);
-        assert_int_equal(step_commit_ready(&readiness, fixture.plan, empty), announced == RANKS);
+        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, empty),
+                         announced == RANKS);
     }
     struct step_commit_readiness newer = learn(&fixture, RANKS);
     newer.announced_max = 10; /* a rank knows a newer plan than the root */
-    assert_false(step_commit_ready(&newer, fixture.plan, without_last));
+    assert_false(step_commit_ready(&newer, &fixture.plan->layout, without_last));
     plan_free(without_last);
     plan_free(empty);
     fixture_done(&fixture);

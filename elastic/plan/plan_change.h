@@ -1,0 +1,32 @@
+/*
+ * The change from the generation before: its reason, and the moment at which it takes effect.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#define PLAN_REASON_SIZE 256
+
+enum plan_reason {
+    PLAN_REASON_START,
+    PLAN_REASON_FREEZE,
+    PLAN_REASON_SCALE,
+    PLAN_REASON_JOIN,
+    PLAN_REASON_DRAIN,
+    PLAN_REASON_FAILURE,
+    PLAN_REASON_PAUSE,
+    PLAN_REASON_RESUME,
+    PLAN_REASON_CANCEL,
+    PLAN_REASON_REFUSED,   /* no node can run the job: the text is from one of them */
+    PLAN_REASON_STRAGGLER, /* a worker became slower than its peers, or recovered */
+    PLAN_REASON_UPGRADE,   /* to workers of another link protocol, through a checkpoint */
+};
+
+struct plan_change {
+    enum plan_reason reason;
+    char text[PLAN_REASON_SIZE]; /* for users: "node b lost: 6 slots -> 4" */
+    bool planned;    /* takes effect at a step boundary of the previous generation; else at once */
+    bool breaks_off; /* of a planned switch that cannot start: workers of the previous generation
+                        that receive it leave that generation at once and report their state
+                        (leader_supersede.c) */
+};

@@ -1,0 +1,21 @@
+/* The nodes that keep copies of a job's checkpoints; only of jobs with checkpoint.copies above 1.
+ */
+#pragma once
+
+#include "base/name.h"
+
+#define PLAN_STORES_MAX 4096
+#define PLAN_COPIES_MAX 8 /* of one share of a checkpoint */
+
+/* A node that keeps files of checkpoints, see elastic/copies/copies.h. */
+struct plan_store {
+    char node[NAME_SIZE];
+    char http[ADDRESS_SIZE]; /* of its firnd */
+    char domain[NAME_SIZE];  /* nodes of one domain may fail together */
+};
+
+struct plan_checkpoints {
+    unsigned copies; /* per share of a checkpoint; 0: checkpoints are in one shared folder */
+    unsigned store_count;
+    struct plan_store *stores;
+};

@@ -1,0 +1,88 @@
+/*
+ * The layout of a generation: stages, replicas and lanes, and the slot of each rank.
+ *
+ * Ranks: workers [0, worker_count) compute; rank = replica * stage_count + stage. Workers
+ * [worker_count, worker_count + donor_count) only hand over state and then leave.
+ *
+ * Shadows: a stage whose replicas are all on one node may have a worker of another node that keeps
+ * a copy of its state in addition to its own, so that the loss of one node never destroys the only
+ * copy (worker/step/shadow.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/name.h"
+#include "elastic/job/job_elasticity.h"
+
+#define PLAN_RANKS_MAX   (2 * JOB_DEVICES_MAX) /* workers and donors */
+#define PLAN_SLOTS_MAX   64                    /* per node: REPORT_WORKERS_MAX */
+#define PLAN_SHADOWS_MAX 8                     /* copies kept by one worker */
+
+struct plan_worker {
+    char node[NAME_SIZE];
+    unsigned slot;
+    char address[ADDRESS_SIZE]; /* of its link listener */
+    uint64_t instance;          /* 0: any process; else the one that holds state (from hello) */
+};
+
+/* @rank keeps a copy of @stage; its gradients come from the stage's worker of replica 0. */
+struct plan_shadow {
+    unsigned stage, rank;
+};
+
+/* When memory is short, sublayers keep only their input and recompute the rest for backward. The
+ * bits are the same; the cost is the time of one more forward. */
+enum plan_recompute {
+    PLAN_RECOMPUTE_NONE,
+    PLAN_RECOMPUTE_ATTENTION,
+    PLAN_RECOMPUTE_FULL, /* attention and MLP */
+    PLAN_RECOMPUTES
+};
+
+struct plan_layout {
+    unsigned stage_count, replica_count;
+    unsigned worker_count, donor_count;
+    struct plan_worker *workers;  /* worker_count + donor_count */
+    unsigned *stage_first_unit;   /* stage_count + 1; the last is the unit count */
+    unsigned *replica_first_lane; /* replica_count + 1; the last is the lane count */
+    unsigned shadow_count;
+    struct plan_shadow *shadows;   /* at most one per stage, ascending by stage */
+    enum plan_recompute recompute; /* of all stages */
+    unsigned frozen_layers;        /* assumed by the planner; the state has the actual number */
+    double predicted_step_seconds; /* predicted by the planner */
+};
+
+static inline unsigned plan_layout_rank(const struct plan_layout *layout, unsigned replica,
+                                        unsigned stage)
+{
+    return replica * layout->stage_count + stage;
+}
+static inline unsigned plan_layout_unit_count(
+    const struct plan_layout *layout) /* 0 for an empty plan */
+{
+    return layout->stage_count == 0 ? 0 : layout->stage_first_unit[layout->stage_count];
+}
+static inline unsigned plan_layout_lane_count(
+    const struct plan_layout *layout) /* 0 for an empty plan */
+{
+    return layout->replica_count == 0 ? 0 : layout->replica_first_lane[layout->replica_count];
+}
+/** plan_layout_find() - return the rank of (node, slot), or -1 */
+int plan_layout_find(const struct plan_layout *layout, const char *node, unsigned slot);
+/** plan_layout_find_node() - return the lowest rank on @node, workers before donors, or -1 */
+int plan_layout_find_node(const struct plan_layout *layout, const char *node);
+
+/**
+ * plan_layout_lone_node() - return the node that has all workers, so that a commit needs no other
+ * node; NULL: none
+ */
+const char *plan_layout_lone_node(const struct plan_layout *layout);
+
+/** plan_layout_shadow_of() - return the rank that keeps the copy of @stage, or -1 */
+int plan_layout_shadow_of(const struct plan_layout *layout, unsigned stage);
+
+/** plan_layout_keeps() - return whether @rank computes @unit or keeps a copy of it; false for a
+ * donor */
+bool plan_layout_keeps(const struct plan_layout *layout, unsigned rank, unsigned unit);
