@@ -12,6 +12,7 @@
 #include "base/mapped_blocks.h"
 #include "bench/paper_worker.h"
 #include "daemon/cluster.h"
+#include "daemon/core/daemon.h"
 #include "daemon/reconcile.h"
 
 #define TURN_MS 5 /* longest time between two turns */
@@ -45,7 +46,7 @@ static int node_start(struct node *node, const struct many_options *options, uns
     config->slot_memory_mb = 1 << 16;
     config->failure_timeout_ns = 1500000000;
     daemon->config = config;
-    daemon->incarnation = index + 1;
+    daemon->node.incarnation = index + 1;
     int status = event_loop_init(&daemon->loop);
     if (status == 0)
         status = reconcile_init(daemon);
@@ -65,9 +66,10 @@ static bool publish(const struct node *nodes, unsigned count, struct many_state 
 
     for (unsigned i = 0; i < count; i++) {
         const struct daemon *daemon = &nodes[i].daemon;
-        registered += daemon->registered;
-        following += daemon->election && election_leader(daemon->election)[0] != '\0';
-        leads += daemon->election && election_leads(daemon->election) && !daemon->partial;
+        registered += daemon->node.registered;
+        following += daemon->node.election && election_leader(daemon->node.election)[0] != '\0';
+        leads +=
+            daemon->node.election && election_leads(daemon->node.election) && !daemon->keys.partial;
     }
     bool changed = registered != state->registered || following != state->following ||
                    leads != state->leads || generation != state->generation ||
@@ -89,18 +91,18 @@ static bool break_if_told(const struct node *nodes, struct many_state *state, ui
     if (told == *broken)
         return false;
     *broken = told;
-    const char *leader = election_leader(nodes[0].daemon.election);
+    const char *leader = election_leader(nodes[0].daemon.node.election);
     paper_workers_break(told, strcmp(leader, "n0000") ? "n0000" : "n0001");
     return true;
 }
 
 static bool resign_if_told(struct node *nodes, unsigned count, const struct many_state *state)
 {
-    if (!state->resigned || !nodes[0].daemon.election)
+    if (!state->resigned || !nodes[0].daemon.node.election)
         return false;
     for (unsigned i = 0; i < count; i++) {
-        election_stop(nodes[i].daemon.election);
-        nodes[i].daemon.election = NULL;
+        election_stop(nodes[i].daemon.node.election);
+        nodes[i].daemon.node.election = NULL;
     }
     return true;
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/checkpoint/scrubbing.h"
 #include "daemon/checkpoint/upload.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/slot_service.h"
@@ -28,19 +29,19 @@
 
 /* ---- this node's record ---- */
 
-void daemon_publish_self(struct daemon *daemon)
+void daemon_node_publish(struct daemon_node *node)
 {
-    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_JSON json_t *tree = node_record_encode(&node->self);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
 
-    if (!text || (daemon->registry && registry_update(daemon->registry, text)))
+    if (!text || (node->registry && registry_update(node->registry, text)))
         log_error("no memory to publish this node's record");
 }
 
 static void describe_self(struct daemon *daemon)
 {
     const struct config *config = daemon->config;
-    struct node_record *self = &daemon->self;
+    struct node_record *self = &daemon->node.self;
 
     snprintf(self->host, sizeof(self->host), "%s", config->address);
     if (config->http_certificate[0])
@@ -49,7 +50,7 @@ static void describe_self(struct daemon *daemon)
     else
         snprintf(self->http, sizeof(self->http), "%s", config->http);
     snprintf(self->domain, sizeof(self->domain), "%s", config->domain);
-    self->incarnation = daemon->incarnation;
+    self->incarnation = daemon->node.incarnation;
     snprintf(self->version, sizeof(self->version), "%s", FIRN_VERSION);
     self->link_port = config->link_port;
 }
@@ -60,15 +61,15 @@ static void on_registered(void *context, enum registry_state state, const struct
 {
     struct daemon *daemon = context;
 
-    daemon->registered = state == REGISTRY_REGISTERED;
+    daemon->node.registered = state == REGISTRY_REGISTERED;
     switch (state) {
     case REGISTRY_REGISTERED:
         log_info("node %s is registered in cluster %s with %u slot%s", daemon->config->node,
-                 daemon->config->cluster, daemon->self.slot_count,
-                 daemon->self.slot_count == 1 ? "" : "s");
+                 daemon->config->cluster, daemon->node.self.slot_count,
+                 daemon->node.self.slot_count == 1 ? "" : "s");
         sd_notifyf(0, "READY=1\nSTATUS=registered in cluster %s, %u slot%s",
-                   daemon->config->cluster, daemon->self.slot_count,
-                   daemon->self.slot_count == 1 ? "" : "s");
+                   daemon->config->cluster, daemon->node.self.slot_count,
+                   daemon->node.self.slot_count == 1 ? "" : "s");
         break;
     case REGISTRY_CONNECTING:
         log_warning("not registered: %s; trying on",
@@ -121,12 +122,12 @@ static int open_store(struct daemon *daemon, struct error *error)
     };
 
     if (!status)
-        status = etcd_new(&daemon->loop.loop, &options, &daemon->etcd, error);
+        status = etcd_new(&daemon->loop.loop, &options, &daemon->keys.etcd, error);
     explicit_bzero(password, sizeof(password));
     if (status)
         return status;
-    daemon->kv = etcd_kv(daemon->etcd);
-    return outbox_new(&daemon->loop.loop, daemon->kv, config->node, &daemon->outbox);
+    daemon->keys.kv = etcd_kv(daemon->keys.etcd);
+    return outbox_new(&daemon->loop.loop, daemon->keys.kv, config->node, &daemon->keys.outbox);
 }
 
 static int start_membership(struct daemon *daemon, uint64_t takeover)
@@ -136,26 +137,26 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     const struct registry_options registry_options = {.cluster = config->cluster,
                                                       .node = config->node,
                                                       .ttl_seconds = NODE_TTL_S,
-                                                      .incarnation = daemon->incarnation,
+                                                      .incarnation = daemon->node.incarnation,
                                                       .takeover = takeover};
     const struct election_options election_options = {
         .cluster = config->cluster, .node = config->node, .ttl_seconds = LEADER_TTL_S};
-    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_JSON json_t *tree = node_record_encode(&daemon->node.self);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     int status = text ? 0 : -ENOMEM;
 
     if (!status)
-        status = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
-                                &daemon->registry);
+        status = registry_start(loop, daemon->keys.kv, &registry_options, text, on_registered,
+                                daemon, &daemon->node.registry);
     if (!status)
-        status = election_start(loop, daemon->kv, &election_options, on_elected, daemon,
-                                &daemon->election);
+        status = election_start(loop, daemon->keys.kv, &election_options, on_elected, daemon,
+                                &daemon->node.election);
     if (!status)
         status = leading_new(daemon, &daemon->leading);
     if (!status)
-        status = upload_new(daemon, &daemon->storing);
+        status = upload_new(daemon, &daemon->checkpoints.storing);
     if (!status)
-        status = scrubbing_new(daemon, &daemon->scrubbing);
+        status = scrubbing_new(daemon, &daemon->checkpoints.scrubbing);
     if (!status)
         status = retiring_new(daemon, &daemon->retiring);
     if (!status)
@@ -165,7 +166,7 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (!status)
-        status = slot_service_new(daemon, &daemon->slot_service);
+        status = slot_service_new(daemon, &daemon->node.slot_service);
     if (!status)
         status = subscription_set(daemon, false);
     return status;
@@ -173,11 +174,11 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
 
 int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 {
-    int status = inventory_open(daemon, &daemon->inventory, error);
+    int status = inventory_open(daemon, &daemon->node.inventory, error);
 
     describe_self(daemon);
     if (!status)
-        inventory_describe(daemon->inventory);
+        inventory_describe(daemon->node.inventory);
     if (!status)
         status = open_store(daemon, error);
     return status ? status : start_membership(daemon, takeover);
@@ -186,18 +187,18 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
-    upload_free(daemon->storing);
-    scrubbing_free(daemon->scrubbing);
+    upload_free(daemon->checkpoints.storing);
+    scrubbing_free(daemon->checkpoints.scrubbing);
     retiring_free(daemon->retiring);
     suspicion_free(daemon->suspicion);
     fencing_free(daemon->fencing);
     earlier_report_free(daemon->earlier);
-    slot_service_free(daemon->slot_service);
-    subscription_stop(daemon);
-    election_stop(daemon->election);
-    registry_abandon(daemon->registry);
-    outbox_free(daemon->outbox);
-    etcd_free(daemon->etcd);
-    mirror_done(&daemon->mirror);
-    inventory_close(daemon->inventory);
+    slot_service_free(daemon->node.slot_service);
+    subscription_stop(&daemon->keys);
+    election_stop(daemon->node.election);
+    registry_abandon(daemon->node.registry);
+    outbox_free(daemon->keys.outbox);
+    etcd_free(daemon->keys.etcd);
+    mirror_done(&daemon->keys.mirror);
+    inventory_close(daemon->node.inventory);
 }

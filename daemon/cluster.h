@@ -4,7 +4,12 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct daemon;
 
 /**
  * cluster_join() - register, campaign, and follow the cluster's keys from now on

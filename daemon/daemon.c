@@ -24,15 +24,15 @@
 
 #define GOODBYE_US 1000000
 
-void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE])
+void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE])
 {
     snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/jobs/%.*s", CONFIG_TEXT_SIZE - NAME_SIZE - 16,
-             daemon->config->data_dir, NAME_SIZE - 1, job);
+             config->data_dir, NAME_SIZE - 1, job);
 }
 
 void daemon_leave(struct daemon *daemon, int exit_code)
 {
-    daemon->exit_code = exit_code;
+    daemon->ending.exit_code = exit_code;
     sd_event_exit(daemon->loop.event, exit_code);
 }
 
@@ -40,7 +40,7 @@ static void on_deregistered(void *context)
 {
     struct daemon *daemon = context;
 
-    daemon_leave(daemon, daemon->exit_code);
+    daemon_leave(daemon, daemon->ending.exit_code);
 }
 
 static int on_goodbye_deadline(sd_event_source *source, uint64_t usec, void *context)
@@ -55,14 +55,14 @@ static int on_goodbye_deadline(sd_event_source *source, uint64_t usec, void *con
  * leases to expire. */
 void daemon_say_goodbye(struct daemon *daemon, int exit_code)
 {
-    struct registry *registry = daemon->registry;
+    struct registry *registry = daemon->node.registry;
 
-    daemon->exit_code = exit_code;
+    daemon->ending.exit_code = exit_code;
     if (!registry)
         return; /* called before */
-    daemon->registry = NULL;
-    election_stop(daemon->election);
-    daemon->election = NULL;
+    daemon->node.registry = NULL;
+    election_stop(daemon->node.election);
+    daemon->node.election = NULL;
     registry_stop(registry, on_deregistered, daemon);
     if (sd_event_add_time_relative(daemon->loop.event, NULL, CLOCK_MONOTONIC, GOODBYE_US, 0,
                                    on_goodbye_deadline, daemon) < 0)
@@ -77,7 +77,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
 
     (void)source;
     (void)usec;
-    if (!daemon->registry) /* deregistration is under way */
+    if (!daemon->node.registry) /* deregistration is under way */
         return 0;
     log_warning("not everything was handed over within %llu s; the workers that are left are ended",
                 daemon->config->drain_timeout_ns / NS_PER_SECOND);
@@ -97,24 +97,24 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
     (void)source;
     if (info->ssi_signo == SIGUSR2) {
         log_info("leaving for an upgrade: the workers go on, the next firnd takes them over");
-        daemon->abandoning = true;
+        daemon->ending.abandoning = true;
         daemon_leave(daemon, EXIT_SUCCESS);
         return 0;
     }
-    if (daemon->stopping) {
+    if (daemon->ending.stopping) {
         log_warning("told to stop again: not waiting any longer");
         return on_drain_deadline(NULL, 0, daemon);
     }
     log_info("stopping: this node's work is handed over at the next step boundary");
     sd_notify(0, "STOPPING=1\nSTATUS=draining");
-    daemon->stopping = true;
-    daemon->stop_deadline_unix_ns =
+    daemon->ending.stopping = true;
+    daemon->ending.deadline_unix_ns =
         clock_real()->realtime_ns(clock_real()->context) + daemon->config->drain_timeout_ns;
-    if (sd_event_add_time_relative(daemon->loop.event, &daemon->drain_deadline, CLOCK_MONOTONIC,
-                                   daemon->config->drain_timeout_ns / NS_PER_US, 0,
+    if (sd_event_add_time_relative(daemon->loop.event, &daemon->ending.drain_deadline,
+                                   CLOCK_MONOTONIC, daemon->config->drain_timeout_ns / NS_PER_US, 0,
                                    on_drain_deadline, daemon) < 0)
         return on_drain_deadline(NULL, 0, daemon);
-    if (daemon->mirror.revision == 0)
+    if (daemon->keys.mirror.revision == 0)
         daemon_leave(daemon, EXIT_SUCCESS);
     daemon_wake(daemon);
     return 0;
@@ -170,7 +170,7 @@ static int lock_data_dir(struct daemon *daemon, uint64_t *ret_takeover, int *ret
                          config->data_dir);
     if (pread(*ret_lock, text, sizeof(text) - 1, 0) > 0)
         *ret_takeover = strtoull(text, NULL, 16) & REGISTRY_INCARNATION_MAX;
-    snprintf(text, sizeof(text), "%016" PRIx64, daemon->incarnation);
+    snprintf(text, sizeof(text), "%016" PRIx64, daemon->node.incarnation);
     if (pwrite(*ret_lock, text, 16, 0) != 16)
         return error_set(error, -errno, "writing %s: %s", path, strerror(errno));
     return 0;
@@ -224,10 +224,10 @@ static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_l
 
     if (status)
         return error_set(error, status, "no event loop: %s", strerror(-status));
-    if (getrandom(&daemon->incarnation, sizeof(daemon->incarnation), 0) !=
-        sizeof(daemon->incarnation))
+    if (getrandom(&daemon->node.incarnation, sizeof(daemon->node.incarnation), 0) !=
+        sizeof(daemon->node.incarnation))
         return error_set(error, -EIO, "no random numbers from the kernel");
-    daemon->incarnation = MAX(daemon->incarnation & REGISTRY_INCARNATION_MAX, 1ul);
+    daemon->node.incarnation = MAX(daemon->node.incarnation & REGISTRY_INCARNATION_MAX, 1ul);
     status = lock_data_dir(daemon, &takeover, ret_data_lock, error);
     if (!status)
         status = lock_run_dir(daemon->config, ret_run_lock, error);
@@ -245,7 +245,7 @@ static int daemon_open(struct daemon *daemon, int *ret_data_lock, int *ret_run_l
         status = http_server_start(daemon, &daemon->http, error);
     if (!status)
         status = cluster_join(daemon, takeover, error);
-    return status ? status : link_ports_check(daemon->config, daemon->self.slot_count, error);
+    return status ? status : link_ports_check(daemon->config, daemon->node.self.slot_count, error);
 }
 
 static void daemon_done(struct daemon *daemon)
@@ -258,7 +258,7 @@ static void daemon_done(struct daemon *daemon)
     http_server_stop(daemon->http);
     cluster_part(daemon);
     reconcile_done(daemon);
-    sd_event_source_disable_unref(daemon->drain_deadline);
+    sd_event_source_disable_unref(daemon->ending.drain_deadline);
     event_loop_done(&daemon->loop);
     explicit_bzero(daemon->http_token, sizeof(daemon->http_token));
 }
@@ -276,7 +276,7 @@ int daemon_run(const struct config *config)
     status = daemon_open(daemon, &data_lock, &run_lock, &error);
     if (status) {
         log_error("%s", error.text[0] ? error.text : strerror(-status));
-        daemon->exit_code = EXIT_FAILURE;
+        daemon->ending.exit_code = EXIT_FAILURE;
     } else {
         if (config->etcd_key[0])
             secrecy_warn_of_file(config->etcd_key, "the key of a certificate");
@@ -285,8 +285,8 @@ int daemon_run(const struct config *config)
         log_info("firnd %s starts: node %s, cluster %s, etcd %s", FIRN_VERSION, config->node,
                  config->cluster, config->endpoints);
         if (event_loop_run(&daemon->loop) < 0)
-            daemon->exit_code = EXIT_FAILURE;
+            daemon->ending.exit_code = EXIT_FAILURE;
     }
     daemon_done(daemon);
-    return daemon->exit_code;
+    return daemon->ending.exit_code;
 }

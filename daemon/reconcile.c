@@ -6,25 +6,26 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/checkpoint/upload.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/leader/leading.h"
 #include "elastic/job/job_spec.h"
+#include "membership/kv/keys.h"
 
-static void set_draining(struct daemon *daemon, bool draining, uint64_t deadline_unix_ns,
+static void set_draining(struct daemon_node *node, bool draining, uint64_t deadline_unix_ns,
                          const char *why)
 {
-    if (daemon->self.draining == draining &&
-        daemon->self.drain_deadline_unix_ns == deadline_unix_ns)
+    if (node->self.draining == draining && node->self.drain_deadline_unix_ns == deadline_unix_ns)
         return;
-    daemon->self.draining = draining;
-    daemon->self.drain_deadline_unix_ns = deadline_unix_ns;
+    node->self.draining = draining;
+    node->self.drain_deadline_unix_ns = deadline_unix_ns;
     log_info("this node is %s: %s", draining ? "draining" : "ready again", why);
     if (!draining)
-        slot_service_excuse(daemon->slot_service);
-    daemon_publish_self(daemon);
+        slot_service_excuse(node->slot_service);
+    daemon_node_publish(node);
 }
 
 /* Deadline set by an operator, or by a notice that the machine will be reclaimed; 0: none. */
@@ -41,12 +42,12 @@ static uint64_t asked_deadline(const struct mirror_entry *entry)
 }
 
 /* Return the earlier of the two deadlines. */
-static uint64_t drain_deadline(const struct daemon *daemon, const struct mirror_entry *entry)
+static uint64_t drain_deadline(const struct daemon_ending *ending, const struct mirror_entry *entry)
 {
     uint64_t asked = entry ? asked_deadline(entry) : 0;
 
-    if (daemon->stopping && (!asked || daemon->stop_deadline_unix_ns < asked))
-        return daemon->stop_deadline_unix_ns;
+    if (ending->stopping && (!asked || ending->deadline_unix_ns < asked))
+        return ending->deadline_unix_ns;
     return asked;
 }
 
@@ -56,14 +57,15 @@ static void sync_drain(struct daemon *daemon)
     size_t length = strlen(keys_cluster(key, daemon->config->cluster));
 
     snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
-    const struct mirror_entry *wanted = mirror_find(&daemon->mirror, key);
-    set_draining(daemon, wanted || daemon->stopping, drain_deadline(daemon, wanted),
-                 daemon->stopping ? "firnd is stopping" : "an operator asked for it");
+    const struct mirror_entry *wanted = mirror_find(&daemon->keys.mirror, key);
+    set_draining(&daemon->node, wanted || daemon->ending.stopping,
+                 drain_deadline(&daemon->ending, wanted),
+                 daemon->ending.stopping ? "firnd is stopping" : "an operator asked for it");
 }
 
-static struct job *find_job(const struct daemon *daemon, const char *name)
+static struct job *find_job(struct job *jobs, const char *name)
 {
-    for (struct job *job = daemon->jobs; job; job = job->next)
+    for (struct job *job = jobs; job; job = job->next)
         if (!strcmp(job->name, name))
             return job;
     return NULL;
@@ -92,12 +94,12 @@ static void open_new_jobs(struct daemon *daemon)
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count =
-        mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
+        mirror_range(&daemon->keys.mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
 
     for (size_t i = 0; i < count; i++) {
         char name[NAME_SIZE], leaf[128];
         if (keys_match_job(entries[i].key, daemon->config->cluster, name, leaf) &&
-            !strcmp(leaf, "spec") && !find_job(daemon, name) &&
+            !strcmp(leaf, "spec") && !find_job(daemon->jobs, name) &&
             earlier_report_known(daemon->earlier, name))
             open_job(daemon, name, &entries[i]);
     }
@@ -110,7 +112,7 @@ static void sync_jobs(struct daemon *daemon)
 
     while (*link) {
         struct job *job = *link;
-        if (mirror_find(&daemon->mirror,
+        if (mirror_find(&daemon->keys.mirror,
                         keys_job(key, daemon->config->cluster, job->name, "spec"))) {
             job_sync(job);
         } else {
@@ -130,7 +132,7 @@ static void finish_stopping(struct daemon *daemon)
     for (const struct job *job = daemon->jobs; job; job = job->next)
         if (!job_idle(job))
             return;
-    if (daemon->registry)
+    if (daemon->node.registry)
         log_info("everything is handed over; leaving");
     daemon_say_goodbye(daemon, EXIT_SUCCESS);
 }
@@ -140,16 +142,16 @@ static int on_reconcile(sd_event_source *source, void *context)
     struct daemon *daemon = context;
 
     (void)source;
-    if (daemon->mirror.revision == 0)
+    if (daemon->keys.mirror.revision == 0)
         return 0;
     sync_drain(daemon);
-    slot_service_sync(daemon->slot_service);
+    slot_service_sync(daemon->node.slot_service);
     open_new_jobs(daemon);
     sync_jobs(daemon);
     fencing_look(daemon->fencing);
     leading_run(daemon->leading);
-    upload_sync(daemon->storing);
-    if (daemon->stopping)
+    upload_sync(daemon->checkpoints.storing);
+    if (daemon->ending.stopping)
         finish_stopping(daemon);
     return 0;
 }

@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+
+struct daemon;
 
 /** reconcile_init() - make daemon_wake() work from now on */
 int reconcile_init(struct daemon *daemon) CHECK_RESULT;

@@ -3,18 +3,20 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/earlier_report.h"
+#include "membership/kv/keys.h"
 
 static void observe_leader(struct daemon *daemon)
 {
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
-        mirror_find(&daemon->mirror, keys_leader(key, daemon->config->cluster));
+        mirror_find(&daemon->keys.mirror, keys_leader(key, daemon->config->cluster));
 
-    if (!daemon->election)
+    if (!daemon->node.election)
         return;
     if (!entry) {
-        election_observe(daemon->election, NULL, daemon->mirror.revision);
+        election_observe(daemon->node.election, NULL, daemon->keys.mirror.revision);
         return;
     }
     const struct kv_entry seen = {
@@ -25,7 +27,7 @@ static void observe_leader(struct daemon *daemon)
         .mod_revision = entry->mod_revision,
         .lease = entry->lease,
     };
-    election_observe(daemon->election, &seen, daemon->mirror.revision);
+    election_observe(daemon->node.election, &seen, daemon->keys.mirror.revision);
 }
 
 static void on_snapshot(void *context, const struct kv_entry *entries, size_t count,
@@ -33,9 +35,9 @@ static void on_snapshot(void *context, const struct kv_entry *entries, size_t co
 {
     struct daemon *daemon = context;
 
-    if (mirror_snapshot(&daemon->mirror, entries, count, revision))
+    if (mirror_snapshot(&daemon->keys.mirror, entries, count, revision))
         log_error("no memory for the cluster's keys: this node's picture is incomplete");
-    daemon->partial = !daemon->watches_all;
+    daemon->keys.partial = !daemon->keys.watches_all;
     earlier_report_forget(daemon->earlier);
     observe_leader(daemon);
     daemon_wake(daemon);
@@ -49,7 +51,7 @@ static void on_events(void *context, const struct kv_event *events, size_t count
 
     keys_leader(leader_key, daemon->config->cluster);
     for (size_t i = 0; i < count; i++) {
-        if (mirror_apply(&daemon->mirror, &events[i], revision))
+        if (mirror_apply(&daemon->keys.mirror, &events[i], revision))
             log_error("no memory for a key of the cluster: this node's picture is incomplete");
         leader_changed |= !strcmp(events[i].entry.key, leader_key);
     }
@@ -62,11 +64,11 @@ static void on_store_state(void *context, const struct error *error)
 {
     struct daemon *daemon = context;
 
-    if (error && !daemon->store_away)
+    if (error && !daemon->keys.away)
         log_warning("etcd is away: %s; training goes on, changes wait", error->text);
-    else if (!error && daemon->store_away)
+    else if (!error && daemon->keys.away)
         log_info("etcd is back");
-    daemon->store_away = error;
+    daemon->keys.away = error;
     daemon_wake(daemon);
 }
 
@@ -81,24 +83,24 @@ int subscription_set(struct daemon *daemon, bool all)
     const char *cluster = daemon->config->cluster;
     struct kv_watch *watch;
 
-    if (daemon->watch && daemon->watches_all == all)
+    if (daemon->keys.watch && daemon->keys.watches_all == all)
         return 0;
-    int status =
-        daemon->kv->watch(daemon->kv->context, keys_cluster(prefix, cluster),
-                          all ? NULL : keys_nodes(before, cluster), &callbacks, daemon, &watch);
+    int status = daemon->keys.kv->watch(daemon->keys.kv->context, keys_cluster(prefix, cluster),
+                                        all ? NULL : keys_nodes(before, cluster), &callbacks,
+                                        daemon, &watch);
     if (status)
         return status;
-    subscription_stop(daemon);
-    daemon->watch = watch;
-    daemon->watches_all = all;
-    daemon->partial = true;     /* until the new watch has delivered its snapshot */
-    daemon->store_away = false; /* state of the old watch; the new one detects it anew */
+    subscription_stop(&daemon->keys);
+    daemon->keys.watch = watch;
+    daemon->keys.watches_all = all;
+    daemon->keys.partial = true; /* until the new watch has delivered its snapshot */
+    daemon->keys.away = false;   /* state of the old watch; the new one detects it anew */
     return 0;
 }
 
-void subscription_stop(struct daemon *daemon)
+void subscription_stop(struct cluster_keys *keys)
 {
-    if (daemon->watch)
-        daemon->kv->unwatch(daemon->kv->context, daemon->watch);
-    daemon->watch = NULL;
+    if (keys->watch)
+        keys->kv->unwatch(keys->kv->context, keys->watch);
+    keys->watch = NULL;
 }

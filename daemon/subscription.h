@@ -9,7 +9,12 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdbool.h>
+
+#include "base/compiler.h"
+
+struct cluster_keys;
+struct daemon;
 
 /**
  * subscription_set() - follow the keys of every node, or with @all the leader's keys as well
@@ -19,4 +24,4 @@
  */
 int subscription_set(struct daemon *daemon, bool all) CHECK_RESULT;
 /** subscription_stop() - stop the watch; no more updates follow */
-void subscription_stop(struct daemon *daemon);
+void subscription_stop(struct cluster_keys *keys);

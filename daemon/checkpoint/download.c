@@ -16,9 +16,11 @@
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
 #include "daemon/checkpoint/download_choice.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "elastic/copies/copies.h"
+#include "membership/kv/keys.h"
 
 #define RETRY_NS (15 * NS_PER_SECOND)
 
@@ -61,7 +63,7 @@ static void tell(const struct download *fetching, const char *text)
                                       .step = fetching->object.step,
                                       .pause_seconds = -1};
 
-    daemon_job_dir(fetching->daemon, fetching->job, dir);
+    daemon_job_dir(fetching->daemon->config, fetching->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 
@@ -71,7 +73,7 @@ static const struct mirror_entry *own_record(const struct download *fetching)
 {
     char key[KV_KEY_MAX];
 
-    return mirror_find(&fetching->daemon->mirror,
+    return mirror_find(&fetching->daemon->keys.mirror,
                        keys_checkpoint(key, fetching->daemon->config->cluster, fetching->job,
                                        fetching->object.step));
 }
@@ -151,12 +153,12 @@ static void write_record(struct download *fetching)
 
     keys_checkpoint(key, daemon->config->cluster, fetching->job, fetching->object.step);
     const struct kv_compare compares[] = {
-        election_guard(daemon->election),
+        election_guard(daemon->node.election),
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
     };
     const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = text};
-    if (!text || daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), &operation,
-                                 1, on_recorded, fetching, &fetching->recording))
+    if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
+                                      &operation, 1, on_recorded, fetching, &fetching->recording))
         wait_and_retry(fetching,
                        error.text[0] ? error.text : "no memory to record what was fetched");
 }
@@ -310,7 +312,7 @@ bool download_holds(struct download *fetching, const char *name, uint64_t own_st
     bool busy = fetching->task || fetching->recording;
     struct object_record object;
     int64_t revision;
-    const struct fetching_view view = {.mirror = &daemon->mirror,
+    const struct fetching_view view = {.mirror = &daemon->keys.mirror,
                                        .cluster = daemon->config->cluster,
                                        .job = name,
                                        .own_step = own_step,
@@ -342,7 +344,7 @@ bool download_holds(struct download *fetching, const char *name, uint64_t own_st
 
 void download_stop(struct download *fetching)
 {
-    fetching->daemon->kv->cancel(fetching->daemon->kv->context, fetching->recording);
+    fetching->daemon->keys.kv->cancel(fetching->daemon->keys.kv->context, fetching->recording);
     fetching->recording = NULL;
     object_task_free(fetching->task);
     fetching->task = NULL;

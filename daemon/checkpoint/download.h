@@ -12,9 +12,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
 
+struct daemon;
 struct download;
 
 /** download_new() - @daemon is borrowed. Return: 0, -ENOMEM */

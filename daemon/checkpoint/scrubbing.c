@@ -18,9 +18,11 @@
 #include "checkpoint/replicate/copy_share.h"
 #include "daemon/checkpoint/scrubbing_choice.h"
 #include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
+#include "membership/kv/keys.h"
 
 #define LOOK_NS     (4 * NS_PER_SECOND) /* each round reads the records of all jobs */
 #define POLL_NS     (NS_PER_SECOND / 2)
@@ -213,7 +215,7 @@ static void tell(const struct scrubbing *scrubbing, const char *text)
                                       .pause_seconds = -1};
 
     log_warning("job %s: %s", scrubbing->job, text);
-    daemon_job_dir(daemon, scrubbing->job, dir);
+    daemon_job_dir(daemon->config, scrubbing->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 
@@ -242,9 +244,9 @@ static void note_damage(struct scrubbing *scrubbing)
 {
     struct daemon *daemon = scrubbing->daemon;
     char key[KV_KEY_MAX];
-    const struct mirror_entry *entry =
-        mirror_find(&daemon->mirror, keys_checkpoint(key, daemon->config->cluster, scrubbing->job,
-                                                     scrubbing->task.record.step));
+    const struct mirror_entry *entry = mirror_find(
+        &daemon->keys.mirror,
+        keys_checkpoint(key, daemon->config->cluster, scrubbing->job, scrubbing->task.record.step));
     AUTO_FREE char *text =
         is_news(scrubbing, entry) ? checkpoint_entry_damaged(entry, scrubbing->error.text) : NULL;
 
@@ -253,8 +255,8 @@ static void note_damage(struct scrubbing *scrubbing)
     const struct kv_compare compare = {
         .key = key, .target = KV_MOD_REVISION, .value = entry->mod_revision};
     const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = text};
-    if (daemon->kv->txn(daemon->kv->context, &compare, 1, &operation, 1, on_noted, scrubbing,
-                        &scrubbing->noting))
+    if (daemon->keys.kv->txn(daemon->keys.kv->context, &compare, 1, &operation, 1, on_noted,
+                             scrubbing, &scrubbing->noting))
         log_error("job %s: no memory to note a damaged checkpoint", scrubbing->job);
 }
 
@@ -292,12 +294,12 @@ static void finish(struct scrubbing *scrubbing)
 
     join(scrubbing);
     if (scrubbing->repaired) /* the damage shows in the records */
-        scrubbing_doubt(&scrubbing->memory, &daemon->mirror, daemon->config->cluster,
+        scrubbing_doubt(&scrubbing->memory, &daemon->keys.mirror, daemon->config->cluster,
                         scrubbing->job);
     scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
                       scrubbing->status ? unix_ns() + RETRY_NS : 0);
     scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
-    scrubbing->daemon->verified_count = scrubbing->progress.verified;
+    scrubbing->daemon->checkpoints.verified_count = scrubbing->progress.verified;
     if (damaged) {
         tell_damage(scrubbing);
         if (!scrubbing->task.record.shares && !scrubbing->finding.is_metrics)
@@ -316,11 +318,11 @@ static void finish(struct scrubbing *scrubbing)
 static const struct job *choose(struct scrubbing *scrubbing)
 {
     struct daemon *daemon = scrubbing->daemon;
-    const struct scrubbing_view view = {.mirror = &daemon->mirror,
+    const struct scrubbing_view view = {.mirror = &daemon->keys.mirror,
                                         .cluster = daemon->config->cluster,
                                         .node = daemon->config->node,
-                                        .leads =
-                                            daemon->election && election_leads(daemon->election),
+                                        .leads = daemon->node.election &&
+                                                 election_leads(daemon->node.election),
                                         .oldest_first = scrubbing->oldest_first,
                                         .unix_ns = unix_ns(),
                                         .memory = &scrubbing->memory};
@@ -331,7 +333,8 @@ static const struct job *choose(struct scrubbing *scrubbing)
     scrubbing->task = (struct scrubbing_task){0};
     for (const struct job *job = daemon->jobs; job && most != SCRUBBING_NEW; job = job->next) {
         struct scrubbing_task task = {0};
-        scrubbing_notice(&scrubbing->memory, &daemon->mirror, daemon->config->cluster, job->name);
+        scrubbing_notice(&scrubbing->memory, &daemon->keys.mirror, daemon->config->cluster,
+                         job->name);
         enum scrubbing_urgency urgency = scrubbing_choose(&view, job->name, &task);
         if (urgency <= most) {
             checkpoint_record_done(&task.record);
@@ -356,7 +359,7 @@ static void on_timer(void *context)
     if (scrubbing->running)
         finish(scrubbing);
     const struct job *job =
-        scrubbing->noting || scrubbing->daemon->stopping ? NULL : choose(scrubbing);
+        scrubbing->noting || scrubbing->daemon->ending.stopping ? NULL : choose(scrubbing);
     if (job)
         scrubbing->oldest_first = !scrubbing->oldest_first;
     if (job && start(scrubbing, job)) {
@@ -402,7 +405,7 @@ void scrubbing_free(struct scrubbing *scrubbing)
     const struct loop *loop = &scrubbing->daemon->loop.loop;
     atomic_store(&scrubbing->stop, true);
     join(scrubbing);
-    scrubbing->daemon->kv->cancel(scrubbing->daemon->kv->context, scrubbing->noting);
+    scrubbing->daemon->keys.kv->cancel(scrubbing->daemon->keys.kv->context, scrubbing->noting);
     loop->timer_remove(loop->context, scrubbing->timer);
     checkpoint_record_done(&scrubbing->task.record);
     free(scrubbing);

@@ -14,8 +14,11 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdint.h>
 
+#include "base/compiler.h"
+
+struct daemon;
 struct scrubbing;
 
 /* For metrics: the checkpoint being read, and totals since this firnd started. */

@@ -16,9 +16,11 @@
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"
 #include "daemon/checkpoint/upload_choice.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/peers.h"
+#include "membership/kv/keys.h"
 
 #define LOOK_NS        NS_PER_SECOND
 #define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */
@@ -56,7 +58,7 @@ static const struct mirror_entry *find_spec(const struct storing *storing, const
 {
     char key[KV_KEY_MAX];
 
-    return mirror_find(&storing->daemon->mirror,
+    return mirror_find(&storing->daemon->keys.mirror,
                        keys_job(key, storing->daemon->config->cluster, job, "spec"));
 }
 
@@ -69,7 +71,7 @@ static void tell(const struct storing *storing, const char *text)
                                       .step = storing->record.step,
                                       .pause_seconds = -1};
 
-    daemon_job_dir(daemon, storing->job, dir);
+    daemon_job_dir(daemon->config, storing->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 
@@ -87,7 +89,7 @@ static void write_record(struct storing *storing)
     AUTO_JSON json_t *tree = object_record_encode(&storing->record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text ||
-        outbox_put(daemon->outbox,
+        outbox_put(daemon->keys.outbox,
                    keys_object(key, daemon->config->cluster, storing->job, storing->record.step),
                    text))
         log_error("job %s: no memory to write how far its checkpoint is", storing->job);
@@ -118,7 +120,7 @@ static void forget_expired(struct storing *storing, uint64_t oldest_step)
     struct kv_request *request;
     char prefix[KV_KEY_MAX];
     size_t used = 0,
-           count = mirror_range(&daemon->mirror,
+           count = mirror_range(&daemon->keys.mirror,
                                 keys_job(prefix, daemon->config->cluster, storing->job, "objects/"),
                                 &entries);
 
@@ -128,8 +130,8 @@ static void forget_expired(struct storing *storing, uint64_t oldest_step)
             (record.step < oldest_step || record.state != RECORD_COMPLETE))
             operations[used++] = (struct kv_operation){.type = KV_DELETE, .key = entries[i].key};
     }
-    if (used && daemon->kv->txn(daemon->kv->context, NULL, 0, operations, used, on_forgotten, NULL,
-                                &request))
+    if (used && daemon->keys.kv->txn(daemon->keys.kv->context, NULL, 0, operations, used,
+                                     on_forgotten, NULL, &request))
         log_debug("old records of the object store stay a little");
 }
 
@@ -262,14 +264,15 @@ void upload_sync(struct storing *storing)
 {
     struct daemon *daemon = storing->daemon;
     const char *node = daemon->config->node;
-    const struct storing_view view = {.mirror = &daemon->mirror,
+    const struct storing_view view = {.mirror = &daemon->keys.mirror,
                                       .cluster = daemon->config->cluster,
                                       .node = node,
-                                      .leads = daemon->election && election_leads(daemon->election),
+                                      .leads = daemon->node.election &&
+                                               election_leads(daemon->node.election),
                                       .now_ns = now_ns(storing),
                                       .memory = &storing->memory};
 
-    for (struct job *job = daemon->jobs; job && !storing->task && !daemon->stopping;
+    for (struct job *job = daemon->jobs; job && !storing->task && !daemon->ending.stopping;
          job = job->next) {
         if (!job->spec.checkpoint.object_bucket[0])
             continue;

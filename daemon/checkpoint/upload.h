@@ -17,7 +17,10 @@
 
 #include <stdbool.h>
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+
+struct daemon;
+struct storing;
 
 /** upload_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop timer
  * (nothing to free then) */

@@ -10,63 +10,54 @@
 #pragma once
 
 #include "daemon/config/config.h"
+#include "daemon/core/cluster_keys.h"
+#include "daemon/core/daemon_node.h"
 #include "daemon/core/event_loop.h"
-#include "daemon/core/mirror.h"
-#include "daemon/core/outbox.h"
-#include "membership/etcd/etcd.h"
-#include "membership/kv/election.h"
-#include "membership/kv/keys.h"
-#include "membership/kv/records.h"
-#include "membership/kv/registry.h"
 #include "membership/transport/http_token.h"
 
-struct inventory;
+struct earlier_report;
+struct fencing;
+struct http_server;
 struct job;
 struct leading;
-struct slot_service;
 struct retiring;
 struct scrubbing;
 struct storing;
 struct suspicion;
-struct fencing;
-struct earlier_report;
-struct http_server;
+
+/* The end of a firnd. */
+struct daemon_ending {
+    bool stopping;             /* SIGTERM: drain, then leave */
+    uint64_t deadline_unix_ns; /* of stopping: then leave even if workers still run */
+    sd_event_source *drain_deadline;
+    bool abandoning; /* SIGUSR2: leave at once, workers go on (an upgrade) */
+    int exit_code;
+};
+
+/* The work on checkpoints that were recorded. */
+struct daemon_checkpoints {
+    struct storing *storing;
+    struct scrubbing *scrubbing;
+    uint64_t verified_count; /* checkpoints that this daemon has read back as good */
+};
 
 struct daemon {
     const struct config *config;
     /* required from readers, and presented to other nodes; "": none */
     char http_token[HTTP_TOKEN_SIZE];
     struct event_loop loop;
-    struct etcd *etcd;
-    const struct kv *kv; /* etcd's */
-    struct kv_watch *watch;
-    struct registry *registry;
-    struct election *election;
-    struct outbox *outbox;
-    struct mirror mirror;
-    bool watches_all; /* true: also the leader's keys */
-    bool partial;     /* keys are missing from the mirror: not received yet, or not watched */
-    struct earlier_report *earlier;
-    struct node_record self;
-    struct inventory *inventory;
-    struct slot_service *slot_service;
-    uint64_t incarnation;
-    bool store_away; /* limits the log to one line per outage and one per recovery */
-    bool registered;
-    bool stopping;                  /* SIGTERM: drain, then leave */
-    uint64_t stop_deadline_unix_ns; /* then leave even if workers still run */
-    bool abandoning;                /* SIGUSR2: leave at once, workers go on (an upgrade) */
-    int exit_code;
+    struct cluster_keys keys;
+    struct daemon_node node;
     struct job *jobs; /* linked list */
-    struct leading *leading;
-    struct storing *storing;
-    struct scrubbing *scrubbing;
-    uint64_t verified_count; /* checkpoints that this daemon has read back as good */
-    struct retiring *retiring;
+    struct earlier_report *earlier;
     struct suspicion *suspicion;
     struct fencing *fencing;
+    struct leading *leading;
+    struct retiring *retiring;
+    struct daemon_checkpoints checkpoints;
     struct http_server *http;
-    sd_event_source *reconcile, *drain_deadline;
+    sd_event_source *reconcile;
+    struct daemon_ending ending;
 };
 
 /** daemon_run() - run until the daemon ends. Return: the process's exit code */
@@ -78,7 +69,5 @@ void daemon_say_goodbye(struct daemon *daemon, int exit_code);
 void daemon_leave(struct daemon *daemon, int exit_code);
 /** daemon_wake() - schedule a reconciliation before the loop sleeps */
 void daemon_wake(struct daemon *daemon);
-/** daemon_publish_self() - publish the node's record after a change (a bad slot, draining) */
-void daemon_publish_self(struct daemon *daemon);
 /** daemon_job_dir() - format <data_dir>/jobs/<job> */
-void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE]);
+void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE]);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/sorted_lines.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
 #include "elastic/agent/isolation.h"
@@ -30,11 +31,11 @@ static bool is_any(const struct job *job)
     return job;
 }
 
-static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const struct job *job))
+static json_t *job_names(const struct job *jobs, bool (*is_meant)(const struct job *job))
 {
     json_t *names = json_array();
 
-    for (const struct job *job = daemon->jobs; names && job; job = job->next)
+    for (const struct job *job = jobs; names && job; job = job->next)
         if (is_meant(job) && json_array_append_new(names, json_string(job->name))) {
             json_decref(names);
             return NULL;
@@ -44,9 +45,9 @@ static json_t *job_names(const struct daemon *daemon, bool (*is_meant)(const str
 
 /* State of this node's lease. Neighbours ask for it when they do not reach etcd themselves
  * (daemon/jobs/fencing.h). */
-static const char *lease_word(const struct daemon *daemon)
+static const char *lease_word(const struct daemon_node *node)
 {
-    const struct registry *registry = daemon->registry;
+    const struct registry *registry = node->registry;
 
     if (!registry || !registry_holds_key(registry))
         return "none";
@@ -56,15 +57,16 @@ static const char *lease_word(const struct daemon *daemon)
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
 {
-    AUTO_JSON json_t *tree = json_pack(
-        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
-        daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
-        daemon->election ? election_leader(daemon->election) : "", "leads",
-        daemon->election && election_leads(daemon->election), "registered", daemon->registered,
-        "etcd_reachable", !daemon->store_away, "lease", lease_word(daemon), "jobs",
-        job_names(daemon, is_any), "held", job_names(daemon, fencing_holds), "loop_max_ms",
-        (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
-        node_record_encode(&daemon->self));
+    AUTO_JSON json_t *tree =
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
+                  daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION,
+                  "leader", daemon->node.election ? election_leader(daemon->node.election) : "",
+                  "leads", daemon->node.election && election_leads(daemon->node.election),
+                  "registered", daemon->node.registered, "etcd_reachable", !daemon->keys.away,
+                  "lease", lease_word(&daemon->node), "jobs", job_names(daemon->jobs, is_any),
+                  "held", job_names(daemon->jobs, fencing_holds), "loop_max_ms",
+                  (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
+                  node_record_encode(&daemon->node.self));
 
     return append_tree(tree, body, error);
 }
@@ -149,12 +151,12 @@ static int append_range(int descriptor, off_t from, size_t size_bytes, struct by
     return 0;
 }
 
-void http_answer_job_file(const struct daemon *daemon, const char *job, const char *name,
+void http_answer_job_file(const struct config *config, const char *job, const char *name,
                           struct http_file *ret_file)
 {
     char dir[CONFIG_TEXT_SIZE];
 
-    daemon_job_dir(daemon, job, dir);
+    daemon_job_dir(config, job, dir);
     snprintf(ret_file->path, sizeof(ret_file->path), "%s/%s", dir, name);
 }
 
@@ -218,24 +220,23 @@ static json_t *worker_json(const struct job *job, unsigned slot)
         (int)fencing_holds_slot(job, slot));
 }
 
-static const struct job *find_job(const struct daemon *daemon, const char *name)
+static const struct job *find_job(const struct job *jobs, const char *name)
 {
-    for (const struct job *job = daemon->jobs; job; job = job->next)
+    for (const struct job *job = jobs; job; job = job->next)
         if (!strcmp(job->name, name))
             return job;
     return NULL;
 }
 
-int http_answer_workers(const struct daemon *daemon, const char *job_name, struct bytes *body,
-                        struct error *error)
+int http_answer_workers(const struct config *config, const struct job *jobs, const char *job_name,
+                        struct bytes *body, struct error *error)
 {
-    const struct job *job = find_job(daemon, job_name);
+    const struct job *job = find_job(jobs, job_name);
     AUTO_JSON json_t *tree = json_pack("{s:[]}", "workers");
     json_t *workers = tree ? json_object_get(tree, "workers") : NULL;
 
     if (!job)
-        return error_set(error, -ENOENT, "job %s has no part on node %s", job_name,
-                         daemon->config->node);
+        return error_set(error, -ENOENT, "job %s has no part on node %s", job_name, config->node);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX && workers; slot++)
         if (job->processes[slot] && json_array_append_new(workers, worker_json(job, slot)))
             return error_set(error, -ENOMEM, "no memory for the answer");

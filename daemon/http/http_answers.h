@@ -2,8 +2,16 @@
  * file on this node. The loop names a file, another thread reads it. */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/bytes.h"
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct config;
+struct daemon;
+struct job;
 
 /* The part of a file that an answer returns. */
 enum http_part {
@@ -22,10 +30,10 @@ struct http_file {
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body,
                      struct error *error) CHECK_RESULT;
-int http_answer_workers(const struct daemon *daemon, const char *job, struct bytes *body,
-                        struct error *error) CHECK_RESULT;
+int http_answer_workers(const struct config *config, const struct job *jobs, const char *job,
+                        struct bytes *body, struct error *error) CHECK_RESULT;
 /** http_answer_job_file() - name a file in a job's folder, such as "metrics.jsonl" */
-void http_answer_job_file(const struct daemon *daemon, const char *job, const char *name,
+void http_answer_job_file(const struct config *config, const char *job, const char *name,
                           struct http_file *ret_file);
 /** http_answer_bytes_max() - return the maximum size of a body from http_answer_read() */
 size_t http_answer_bytes_max(const struct http_file *file);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/config/http_host.h"
 #include "daemon/config/node_address.h"
+#include "daemon/core/daemon.h"
 #include "daemon/http/checkpoint_files.h"
 #include "daemon/http/file_reader.h"
 #include "daemon/http/http_answers.h"
@@ -182,9 +183,9 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct h
 /* ---- pages ---- */
 
 /* Answer /v1/jobs/JOB/PAGE. Return 1 if @ret_file is to be read. */
-static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, const char *rest,
-                      struct bytes *body, const char **ret_type, struct http_file *ret_file,
-                      struct error *error)
+static int answer_job(const struct config *config, struct job *jobs,
+                      struct MHD_Connection *connection, const char *rest, struct bytes *body,
+                      const char **ret_type, struct http_file *ret_file, struct error *error)
 {
     char job[NAME_SIZE], log[32];
     const char *slash = strchr(rest, '/');
@@ -196,22 +197,22 @@ static int answer_job(struct daemon *daemon, struct MHD_Connection *connection, 
         return error_set(error, -EINVAL, "not a job name");
     *ret_type = "application/json";
     if (!strcmp(slash, "/workers"))
-        return http_answer_workers(daemon, job, body, error);
+        return http_answer_workers(config, jobs, job, body, error);
     *ret_type = "application/x-ndjson";
     ret_file->from = number_argument(connection, "from", 0);
     if (!strcmp(slash, "/metrics")) {
         ret_file->part = HTTP_LINES_BY_STEP;
-        http_answer_job_file(daemon, job, "metrics.jsonl", ret_file);
+        http_answer_job_file(config, job, "metrics.jsonl", ret_file);
     } else if (!strcmp(slash, "/events")) {
         ret_file->part = HTTP_LINES_BY_TIME;
-        http_answer_job_file(daemon, job, "events.jsonl", ret_file);
+        http_answer_job_file(config, job, "events.jsonl", ret_file);
     } else if (!strcmp(slash, "/logs")) {
         *ret_type = "text/plain; charset=utf-8";
         ret_file->part = HTTP_END;
         ret_file->size_bytes = (size_t)number_argument(connection, "bytes", 65536);
         snprintf(log, sizeof(log), "worker-%u.log",
                  (unsigned)number_argument(connection, "slot", 0));
-        http_answer_job_file(daemon, job, log, ret_file);
+        http_answer_job_file(config, job, log, ret_file);
     } else {
         return error_set(error, -ENOENT, "no such page");
     }
@@ -233,16 +234,16 @@ static int answer(struct daemon *daemon, struct MHD_Connection *connection, cons
         return prometheus_append(daemon, body) ? error_set(error, -ENOMEM, "no memory") : 0;
     }
     if (!strncmp(url, jobs, sizeof(jobs) - 1))
-        return answer_job(daemon, connection, url + sizeof(jobs) - 1, body, ret_type, ret_file,
-                          error);
+        return answer_job(daemon->config, daemon->jobs, connection, url + sizeof(jobs) - 1, body,
+                          ret_type, ret_file, error);
     return error_set(error, -ENOENT, "no such page");
 }
 
 /* ---- files of checkpoints ---- */
 
-static const struct job *find_job(const struct daemon *daemon, const char *name, size_t length)
+static const struct job *find_job(struct job *jobs, const char *name, size_t length)
 {
-    for (const struct job *job = daemon->jobs; job; job = job->next)
+    for (const struct job *job = jobs; job; job = job->next)
         if (strlen(job->name) == length && !strncmp(job->name, name, length))
             return job;
     return NULL;
@@ -259,7 +260,7 @@ static const char *checkpoint_page(const struct daemon *daemon, const char *url,
 
     if (!slash || strncmp(slash, checkpoints, sizeof(checkpoints) - 1))
         return NULL;
-    *ret_job = find_job(daemon, name, (size_t)(slash - name));
+    *ret_job = find_job(daemon->jobs, name, (size_t)(slash - name));
     return slash + sizeof(checkpoints) - 1;
 }
 

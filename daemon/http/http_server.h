@@ -15,7 +15,11 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct daemon;
+struct http_server;
 
 int http_server_start(struct daemon *daemon, struct http_server **ret_server,
                       struct error *error) CHECK_RESULT;

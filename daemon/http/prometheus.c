@@ -7,8 +7,10 @@
 
 #include "base/json.h"
 #include "daemon/checkpoint/scrubbing.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
+#include "membership/kv/keys.h"
 
 #define LABELS_SIZE 256
 
@@ -46,22 +48,22 @@ static void add_single(struct page *page, const char *name, const char *help, do
 
 /* ---- the node ---- */
 
-static bool is_busy(const struct daemon *daemon, unsigned slot)
+static bool is_busy(const struct job *jobs, unsigned slot)
 {
-    for (const struct job *job = daemon->jobs; job; job = job->next)
+    for (const struct job *job = jobs; job; job = job->next)
         if (job->processes[slot])
             return true;
     return false;
 }
 
-static void add_slots(struct page *page, const struct daemon *daemon)
+static void add_slots(struct page *page, const struct job *jobs, const struct node_record *self)
 {
     unsigned free = 0, busy = 0, bad = 0;
 
-    for (unsigned slot = 0; slot < daemon->self.slot_count; slot++)
-        if (daemon->self.slots[slot].bad[0])
+    for (unsigned slot = 0; slot < self->slot_count; slot++)
+        if (self->slots[slot].bad[0])
             bad++;
-        else if (is_busy(daemon, slot))
+        else if (is_busy(jobs, slot))
             busy++;
         else
             free++;
@@ -79,12 +81,12 @@ static void add_node(struct page *page, const struct daemon *daemon)
              daemon->config->cluster, daemon->config->node, FIRN_VERSION);
     begin_family(page, "node_info", "Always 1; who this is.");
     add_sample(page, "node_info", labels, 1);
-    add_single(page, "node_registered", "1: etcd has this node's record.", daemon->registered);
+    add_single(page, "node_registered", "1: etcd has this node's record.", daemon->node.registered);
     add_single(page, "node_leads", "1: this firnd plans for the cluster.",
-               daemon->election && election_leads(daemon->election));
+               daemon->node.election && election_leads(daemon->node.election));
     add_single(page, "node_draining", "1: its work is to move to other nodes.",
-               daemon->self.draining);
-    add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->store_away);
+               daemon->node.self.draining);
+    add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->keys.away);
     add_single(page, "loop_longest_turn_seconds",
                "The longest that firnd has not looked for other events, since its start.",
                (double)daemon->loop.turns.longest_ns / NS_PER_SECOND);
@@ -93,15 +95,15 @@ static void add_node(struct page *page, const struct daemon *daemon)
                (double)daemon->loop.turns.longest_busy_ns / NS_PER_SECOND);
     add_single(page, "loop_slow_turns", "How often that took 50 ms or more, since its start.",
                (double)daemon->loop.turns.slow_count);
-    add_slots(page, daemon);
+    add_slots(page, daemon->jobs, &daemon->node.self);
 }
 
 /* Add the progress of reading checkpoints back (daemon/checkpoint/scrubbing.h). */
-static void add_scrubbing(struct page *page, const struct daemon *daemon)
+static void add_scrubbing(struct page *page, const struct daemon_checkpoints *checkpoints)
 {
-    if (!daemon->scrubbing)
+    if (!checkpoints->scrubbing)
         return;
-    const struct scrubbing_progress progress = scrubbing_progress(daemon->scrubbing);
+    const struct scrubbing_progress progress = scrubbing_progress(checkpoints->scrubbing);
     add_single(page, "scrub_bytes", "Bytes of the checkpoint that is being read back; 0: none is.",
                (double)progress.total_bytes);
     add_single(page, "scrub_done_bytes", "How many of them have been read.",
@@ -221,13 +223,13 @@ static const struct {
     {"job_workers", "Slots that compute it.", job_slots},
 };
 
-static void add_jobs(struct page *page, const struct daemon *daemon)
+static void add_jobs(struct page *page, const struct job *jobs)
 {
     char labels[LABELS_SIZE];
 
     for (size_t i = 0; i < ARRAY_COUNT(job_families); i++) {
         begin_family(page, job_families[i].name, job_families[i].help);
-        for (const struct job *job = daemon->jobs; job; job = job->next) {
+        for (const struct job *job = jobs; job; job = job->next) {
             snprintf(labels, sizeof(labels), "job=\"%s\"", job->name);
             add_sample(page, job_families[i].name, labels, job_families[i].value(job));
         }
@@ -242,9 +244,10 @@ static void add_states(struct page *page, const struct daemon *daemon)
     size_t count;
 
     begin_family(page, "job_state", "Always 1; the state of each job, told by the leader.");
-    if (!daemon->election || !election_leads(daemon->election))
+    if (!daemon->node.election || !election_leads(daemon->node.election))
         return;
-    count = mirror_range(&daemon->mirror, keys_cluster(key, daemon->config->cluster), &entries);
+    count =
+        mirror_range(&daemon->keys.mirror, keys_cluster(key, daemon->config->cluster), &entries);
     for (size_t i = 0; i < count; i++) {
         AUTO_JSON json_t *tree = NULL;
         struct state_record record;
@@ -297,13 +300,13 @@ static const struct {
      worker_memory},
 };
 
-static void add_workers(struct page *page, const struct daemon *daemon)
+static void add_workers(struct page *page, const struct job *jobs)
 {
     char labels[LABELS_SIZE];
 
     for (size_t i = 0; i < ARRAY_COUNT(worker_families); i++) {
         begin_family(page, worker_families[i].name, worker_families[i].help);
-        for (const struct job *job = daemon->jobs; job; job = job->next)
+        for (const struct job *job = jobs; job; job = job->next)
             for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
                 if (!job->processes[slot])
                     continue;
@@ -319,9 +322,9 @@ int prometheus_append(const struct daemon *daemon, struct bytes *body)
     struct page page = {.body = body};
 
     add_node(&page, daemon);
-    add_scrubbing(&page, daemon);
-    add_jobs(&page, daemon);
+    add_scrubbing(&page, &daemon->checkpoints);
+    add_jobs(&page, daemon->jobs);
     add_states(&page, daemon);
-    add_workers(&page, daemon);
+    add_workers(&page, daemon->jobs);
     return page.status;
 }

@@ -8,7 +8,9 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+
+struct daemon;
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

@@ -10,14 +10,16 @@
 #include "base/size_words.h"
 #include "checkpoint/write/folder_owner.h"
 #include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/expiring.h"
+#include "membership/kv/keys.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
 
 void checkpoint_record_forget(struct job *job)
 {
-    job->daemon->kv->cancel(job->daemon->kv->context, job->recording);
+    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->recording);
     job->recording = NULL;
     control_checkpoint_done(&job->unrecorded);
 }
@@ -135,7 +137,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 
     keep_verdict(&expiring.rule, job->unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     size_t expired = expiring_choose(&expiring, entries, count, operations, capacity);
     /* If more records may have expired than this transaction deletes, delete no files. */
     job->unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
@@ -172,7 +174,7 @@ static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
     size_t count;
 
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     while (count-- > 0) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (entries[count].mod_revision <= job->plan_revision ||
@@ -204,7 +206,7 @@ void checkpoint_record_sync(struct job *job)
     if (!job->unrecorded.step || job->recording)
         return;
     keys_checkpoint(key, daemon->config->cluster, job->name, job->unrecorded.step);
-    const struct mirror_entry *there = mirror_find(&daemon->mirror, key);
+    const struct mirror_entry *there = mirror_find(&daemon->keys.mirror, key);
     if (is_recorded(job, there)) {
         answer(job, true);
         return;
@@ -234,8 +236,8 @@ void checkpoint_record_sync(struct job *job)
     };
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
     size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);
-    if (!text || daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations,
-                                 count, on_recorded, job, &job->recording))
+    if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
+                                      operations, count, on_recorded, job, &job->recording))
         log_error("job %s: the record of a checkpoint could not be sent; it is tried again",
                   job->name);
 }

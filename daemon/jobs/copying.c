@@ -14,9 +14,11 @@
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
 #include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/copying_choice.h"
 #include "daemon/jobs/peers.h"
+#include "membership/kv/keys.h"
 
 #define LOOK_NS  NS_PER_SECOND
 #define POLL_NS  (NS_PER_SECOND / 5)
@@ -120,7 +122,7 @@ static const struct mirror_entry *find_record(const struct copying *copying,
 {
     const struct daemon *daemon = copying->job->daemon;
 
-    return mirror_find(&daemon->mirror,
+    return mirror_find(&daemon->keys.mirror,
                        keys_checkpoint(ret_key, daemon->config->cluster, copying->job->name,
                                        copying->task.record.step));
 }
@@ -163,8 +165,8 @@ static void note(struct copying *copying)
     const struct kv_compare compare = {
         .key = key, .target = KV_MOD_REVISION, .value = entry->mod_revision};
     const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = text};
-    if (daemon->kv->txn(daemon->kv->context, &compare, 1, &operation, 1, on_noted, copying,
-                        &copying->noting))
+    if (daemon->keys.kv->txn(daemon->keys.kv->context, &compare, 1, &operation, 1, on_noted,
+                             copying, &copying->noting))
         log_error("job %s: no memory to note copies of checkpoints", copying->job->name);
 }
 
@@ -210,7 +212,7 @@ static bool is_due(struct copying *copying)
     uint64_t now = now_ns(copying);
 
     if (!job->plan ||
-        !copying_choose(&daemon->mirror, daemon->config->cluster, job->name, job->plan,
+        !copying_choose(&daemon->keys.mirror, daemon->config->cluster, job->name, job->plan,
                         job->spec.checkpoint.copies, daemon->config->node, &copying->task)) {
         copying->missing_since_ns = 0;
         return false;
@@ -273,7 +275,7 @@ void copying_stop(struct job *job)
         return;
     atomic_store(&copying->stop, true);
     join(copying);
-    job->daemon->kv->cancel(job->daemon->kv->context, copying->noting);
+    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, copying->noting);
     job->daemon->loop.loop.timer_remove(job->daemon->loop.loop.context, copying->timer);
     checkpoint_record_done(&copying->task.record);
     free(copying);

@@ -6,6 +6,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/core/daemon.h"
+#include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -33,7 +36,7 @@ static void on_answer(void *context, const struct kv_result *result)
         stpcpy(earlier->absent, earlier->asked);
     } else {
         const struct kv_event event = {.entry = result->entries[0]};
-        if (mirror_apply(&daemon->mirror, &event, daemon->mirror.revision))
+        if (mirror_apply(&daemon->keys.mirror, &event, daemon->keys.mirror.revision))
             log_error("no memory for a key of the cluster: this node's picture is incomplete");
     }
     daemon_wake(daemon);
@@ -41,7 +44,7 @@ static void on_answer(void *context, const struct kv_result *result)
 
 static void ask(struct earlier_report *earlier)
 {
-    const struct kv *kv = earlier->daemon->kv;
+    const struct kv *kv = earlier->daemon->keys.kv;
 
     if (earlier->question)
         return;
@@ -64,15 +67,16 @@ static void on_retry(void *context)
  * it came while this daemon was following: then no earlier firnd of this node can have reported on
  * it.
  */
-static uint64_t generation_of(const struct daemon *daemon, const char *job)
+static uint64_t generation_of(const struct config *config, const struct mirror *mirror,
+                              const char *job)
 {
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
-        mirror_find(&daemon->mirror, keys_job(key, daemon->config->cluster, job, "generation"));
+        mirror_find(mirror, keys_job(key, config->cluster, job, "generation"));
     AUTO_JSON json_t *tree = NULL;
     uint64_t generation = 0;
 
-    if (!entry || entry->mod_revision > daemon->mirror.snapshot_revision ||
+    if (!entry || entry->mod_revision > mirror->snapshot_revision ||
         json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
         json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
         return 0;
@@ -82,13 +86,14 @@ static uint64_t generation_of(const struct daemon *daemon, const char *job)
 bool earlier_report_known(struct earlier_report *earlier, const char *job)
 {
     struct daemon *daemon = earlier->daemon;
-    uint64_t generation = daemon->partial ? generation_of(daemon, job) : 0;
+    uint64_t generation =
+        daemon->keys.partial ? generation_of(daemon->config, &daemon->keys.mirror, job) : 0;
     char key[KV_KEY_MAX];
 
     if (generation == 0)
         return true;
     keys_report(key, daemon->config->cluster, job, generation, daemon->config->node);
-    if (!strcmp(key, earlier->absent) || mirror_find(&daemon->mirror, key))
+    if (!strcmp(key, earlier->absent) || mirror_find(&daemon->keys.mirror, key))
         return true;
     if (!earlier->question)
         stpcpy(earlier->asked, key);
@@ -121,7 +126,7 @@ void earlier_report_free(struct earlier_report *earlier)
 {
     if (!earlier)
         return;
-    earlier->daemon->kv->cancel(earlier->daemon->kv->context, earlier->question);
+    earlier->daemon->keys.kv->cancel(earlier->daemon->keys.kv->context, earlier->question);
     timer_done(&earlier->retry);
     free(earlier);
 }

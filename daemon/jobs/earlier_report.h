@@ -6,7 +6,12 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdbool.h>
+
+#include "base/compiler.h"
+
+struct daemon;
+struct earlier_report;
 
 /** earlier_report_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a
  * loop timer */

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/daemon.h"
 #include "membership/kv/keys.h"
 
 #define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
@@ -47,7 +48,7 @@ static bool is_news(struct job *job, const struct mirror_entry *entries, size_t 
 {
     struct expiring_seen seen = {
         .count = count,
-        .readings = job->daemon->verified_count,
+        .readings = job->daemon->checkpoints.verified_count,
         .plan_revision = job->plan_revision,
     };
 
@@ -107,8 +108,8 @@ static void delete (struct job *job, const struct kv_operation *operations, size
                 compares[i + 1] = (struct kv_compare){.key = entries[k].key,
                                                       .target = KV_MOD_REVISION,
                                                       .value = entries[k].mod_revision};
-    if (daemon->kv->txn(daemon->kv->context, compares, count + 1, operations, count, on_deleted,
-                        job, &job->expiring))
+    if (daemon->keys.kv->txn(daemon->keys.kv->context, compares, count + 1, operations, count,
+                             on_deleted, job, &job->expiring))
         log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
 }
 
@@ -121,7 +122,7 @@ void expiring_sync(struct job *job)
     if (!job->plan || job->plan->layout.worker_count > 0 || job->expiring || job->unrecorded.step)
         return;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    size_t count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     const struct mirror_entry *newest =
         is_news(job, entries, count) ? find_newest(job, entries, count) : NULL;
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
@@ -139,6 +140,6 @@ void expiring_sync(struct job *job)
 
 void expiring_stop(struct job *job)
 {
-    job->daemon->kv->cancel(job->daemon->kv->context, job->expiring);
+    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->expiring);
     job->expiring = NULL;
 }

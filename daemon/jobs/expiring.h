@@ -11,6 +11,7 @@
 #pragma once
 
 #include "checkpoint/format/folder_marks.h"
+#include "daemon/core/mirror.h"
 #include "daemon/jobs/job.h"
 
 struct expiring {

@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/neighbours.h"
 #include "elastic/agent/isolation.h"
+#include "membership/kv/keys.h"
 
 #define ASK_NS (500 * NS_PER_MS) /* between checks while the lease is in doubt */
 /* After a successful reading of the plan, no other node can take the job over for this long: a
@@ -157,7 +159,7 @@ static void on_read(void *context, const struct kv_result *result)
         (!find_root(job, &slot) && !find_left_behind(job, &slot)))
         return;
     job->plan_read_ns = fencing->asked_ns;
-    if (!registry_holds_key(fencing->daemon->registry))
+    if (!registry_holds_key(fencing->daemon->node.registry))
         return; /* valid for READ_NS, but no order to go on */
     if (job->standing == JOB_HELD)
         say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
@@ -167,7 +169,7 @@ static void on_read(void *context, const struct kv_result *result)
 
 static void read_plan(struct fencing *fencing, struct job *job)
 {
-    const struct kv *kv = fencing->daemon->kv;
+    const struct kv *kv = fencing->daemon->keys.kv;
     char key[KV_KEY_MAX];
 
     if (fencing->reading)
@@ -183,7 +185,7 @@ static void read_plan(struct fencing *fencing, struct job *job)
 
 static enum isolation judge(const struct fencing *fencing)
 {
-    const struct registry *registry = fencing->daemon->registry;
+    const struct registry *registry = fencing->daemon->node.registry;
     struct isolation_view view = {.left_ns = registry_left_ns(registry),
                                   .ttl_ns = registry_safe_ns(registry),
                                   .knows_neighbours = neighbours_known(fencing->neighbours),
@@ -199,7 +201,7 @@ static enum isolation judge(const struct fencing *fencing)
  */
 static bool goes_by_reading(struct fencing *fencing, struct job *job)
 {
-    if (registry_holds_key(fencing->daemon->registry))
+    if (registry_holds_key(fencing->daemon->node.registry))
         return false;
     if (job->plan_read_revision != job->plan_revision) { /* the plan has just arrived */
         job->plan_read_revision = job->plan_revision;
@@ -219,7 +221,7 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
     else if (isolation == ISOLATION_NONE && !is_cleared(job))
         read_plan(fencing, job);
     else if (isolation == ISOLATION_SHARED && fencing_holds(job) &&
-             registry_left_ns(fencing->daemon->registry) > 0)
+             registry_left_ns(fencing->daemon->node.registry) > 0)
         order(job, slot, CONTROL_GO_ON); /* the lease still holds: no takeover yet */
 }
 
@@ -234,8 +236,9 @@ static void let_go(struct job *job)
 /* Return the earliest time at which the result can change without an event. */
 static uint64_t next_look_ns(struct fencing *fencing, enum isolation isolation, uint64_t now_ns)
 {
-    uint64_t left_ns = registry_left_ns(fencing->daemon->registry);
-    uint64_t doubt_ns = registry_safe_ns(fencing->daemon->registry) / 100 * ISOLATION_DOUBT_PERCENT;
+    uint64_t left_ns = registry_left_ns(fencing->daemon->node.registry);
+    uint64_t doubt_ns =
+        registry_safe_ns(fencing->daemon->node.registry) / 100 * ISOLATION_DOUBT_PERCENT;
 
     if (isolation != ISOLATION_NONE) {
         if (!neighbours_known(fencing->neighbours))
@@ -254,7 +257,7 @@ void fencing_look(struct fencing *fencing)
     uint64_t at_ns = UINT64_MAX, now_ns = loop->now_ns(loop->context);
     bool alone = false, spans = false;
 
-    if (!daemon->registry)
+    if (!daemon->node.registry)
         return; /* this node is leaving, its workers first */
     enum isolation isolation = judge(fencing);
     for (struct job *job = daemon->jobs; job; job = job->next) {
@@ -331,7 +334,7 @@ void fencing_free(struct fencing *fencing)
     if (!fencing)
         return;
     const struct loop *loop = &fencing->daemon->loop.loop;
-    fencing->daemon->kv->cancel(fencing->daemon->kv->context, fencing->reading);
+    fencing->daemon->keys.kv->cancel(fencing->daemon->keys.kv->context, fencing->reading);
     neighbours_free(fencing->neighbours);
     if (fencing->timer)
         loop->timer_remove(loop->context, fencing->timer);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/decode_cache.h"
 #include "daemon/core/events.h"
 #include "daemon/core/view.h"
@@ -23,6 +24,7 @@
 #include "daemon/jobs/suspicion.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/protocol.h"
+#include "membership/kv/keys.h"
 
 #define PROGRESS_NS NS_PER_SECOND
 
@@ -81,7 +83,8 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
 
     if ((!stuck && status->phase != WORKER_REFUSED) || status->cause == CAUSE_LEFT_OUT)
         return;
-    if (stuck && view_job_cancelled(&job->daemon->mirror, job->daemon->config->cluster, job->name))
+    if (stuck &&
+        view_job_cancelled(&job->daemon->keys.mirror, job->daemon->config->cluster, job->name))
         return;
     if (status->cause == CAUSE_DIVERGED) {
         events_append(job->dir, &facts, "diverged", status->text);
@@ -159,7 +162,7 @@ void job_write_progress(struct job *job, unsigned slot)
     snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_told(&job->alarms));
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    if (!text || outbox_put(daemon->outbox,
+    if (!text || outbox_put(daemon->keys.outbox,
                             keys_said(key, daemon->config->cluster, job->name, "progress"), text))
         log_error("no memory to write progress");
 }
@@ -253,7 +256,7 @@ static struct agent_event exit_event(const struct job *job, unsigned slot, int e
 {
     struct agent_event event = {.type = AGENT_WORKER_EXIT, .slot = slot, .exit_code = exit_code};
 
-    event.on_probation = slot_service_watches(job->daemon->slot_service, slot);
+    event.on_probation = slot_service_watches(job->daemon->node.slot_service, slot);
     snprintf(event.text, sizeof(event.text), "%s", text);
     return event;
 }
@@ -307,7 +310,7 @@ static struct worker_process_options process_options(struct job *job, unsigned s
         .job_dir = job->dir,
         .checkpoint_dir = job->checkpoint_dir,
         .slot = slot,
-        .device = job->daemon->self.slots[slot].device,
+        .device = job->daemon->node.self.slots[slot].device,
     };
 }
 
@@ -316,7 +319,7 @@ static void spawn(struct job *job, unsigned slot)
     const struct worker_process_options options = process_options(job, slot);
     struct error error = {0};
 
-    if (slot >= job->daemon->self.slot_count || job->processes[slot]) {
+    if (slot >= job->daemon->node.self.slot_count || job->processes[slot]) {
         log_error("job %s: slot %u cannot start a worker: %s", job->name, slot,
                   job->processes[slot] ? "one is running there" : "this node has no such slot");
         return;
@@ -356,7 +359,7 @@ static void write_report(struct job *job, const struct node_report *report)
     AUTO_JSON json_t *tree = node_report_encode(report);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
 
-    if (!text || outbox_put(daemon->outbox,
+    if (!text || outbox_put(daemon->keys.outbox,
                             keys_report(key, daemon->config->cluster, job->name, report->generation,
                                         daemon->config->node),
                             text))
@@ -367,7 +370,7 @@ static void take_slot_out(struct job *job, unsigned slot, const char *why, bool 
 {
     struct event_facts facts = facts_of(job, 0, 0);
     char text[REPORT_TEXT_SIZE + 96];
-    uint64_t pause_ns = slot_service_take_out(job->daemon->slot_service, slot, why, crashed);
+    uint64_t pause_ns = slot_service_take_out(job->daemon->node.slot_service, slot, why, crashed);
 
     if (pause_ns)
         snprintf(text, sizeof(text), "slot %u is taken out of service for %.3g min: %s", slot,
@@ -460,7 +463,7 @@ static bool rouse(struct job *job)
     job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
     job->actions = calloc(1, sizeof(*job->actions));
     if (job->statuses && job->actions)
-        job->agent = agent_new(job->name, daemon->config->node, daemon->self.links,
+        job->agent = agent_new(job->name, daemon->config->node, daemon->node.self.links,
                                daemon->config->failure_timeout_ns);
     if (!job->agent) {
         lull(job);
@@ -519,7 +522,7 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
     struct error error = {0};
     struct plan *plan = NULL;
 
-    if (decode_cache_plan(&job->daemon->mirror, entry, &plan, &error))
+    if (decode_cache_plan(&job->daemon->keys.mirror, entry, &plan, &error))
         log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
                   error.text);
     return plan;
@@ -540,7 +543,7 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
 {
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry = mirror_find(
-        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, leaf));
+        &job->daemon->keys.mirror, keys_job(key, job->daemon->config->cluster, job->name, leaf));
     int64_t now = entry ? entry->mod_revision : 0;
 
     if (now == *revision)
@@ -624,11 +627,12 @@ static int write_spec(struct job *job, int64_t created, struct error *error)
 
 /* Return whether an operator excused this node's slots later than @report, perhaps while no
  * firnd was running. */
-static bool is_excused(const struct daemon *daemon, const struct mirror_entry *report)
+static bool is_excused(const struct config *config, const struct mirror *mirror,
+                       const struct mirror_entry *report)
 {
     char key[KV_KEY_MAX];
-    const struct mirror_entry *excused = mirror_find(
-        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
+    const struct mirror_entry *excused =
+        mirror_find(mirror, keys_excused(key, config->cluster, config->node));
 
     return excused && excused->mod_revision > report->mod_revision;
 }
@@ -640,12 +644,13 @@ static int tell_reported(struct job *job, struct error *error)
     struct daemon *daemon = job->daemon;
     char key[KV_KEY_MAX];
     const struct mirror_entry *generation = mirror_find(
-        &daemon->mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
+        &daemon->keys.mirror, keys_job(key, daemon->config->cluster, job->name, "generation"));
     struct plan *plan = generation ? decode_plan(job, generation) : NULL;
     const struct mirror_entry *written =
-        plan ? mirror_find(&daemon->mirror, keys_report(key, daemon->config->cluster, job->name,
-                                                        plan->generation, daemon->config->node))
-             : NULL;
+        plan
+            ? mirror_find(&daemon->keys.mirror, keys_report(key, daemon->config->cluster, job->name,
+                                                            plan->generation, daemon->config->node))
+            : NULL;
     AUTO_JSON json_t *tree = NULL;
     struct error why = {0};
 
@@ -653,8 +658,10 @@ static int tell_reported(struct job *job, struct error *error)
     if (!written)
         return 0;
     AUTO_FREE struct node_report *report = calloc(1, sizeof(*report)); /* over 1 MiB */
-    struct agent_event event = {
-        .type = AGENT_REPORTED, .report = report, .excused = is_excused(daemon, written)};
+    struct agent_event event = {.type = AGENT_REPORTED,
+                                .report = report,
+                                .excused =
+                                    is_excused(daemon->config, &daemon->keys.mirror, written)};
     if (!report)
         return error_set(error, -ENOMEM, "no memory for what this node has said of job %s",
                          job->name);
@@ -668,7 +675,7 @@ static int tell_reported(struct job *job, struct error *error)
 
 static void adopt_workers(struct job *job)
 {
-    for (unsigned slot = 0; slot < job->daemon->self.slot_count; slot++) {
+    for (unsigned slot = 0; slot < job->daemon->node.self.slot_count; slot++) {
         const struct worker_process_options options = process_options(job, slot);
         struct error error = {0};
         int status = worker_process_adopt(&options, &job->processes[slot], &error);
@@ -688,8 +695,9 @@ static void adopt_workers(struct job *job)
 static void read_submission(struct job *job)
 {
     char key[KV_KEY_MAX];
-    const struct mirror_entry *entry = mirror_find(
-        &job->daemon->mirror, keys_job(key, job->daemon->config->cluster, job->name, "submission"));
+    const struct mirror_entry *entry =
+        mirror_find(&job->daemon->keys.mirror,
+                    keys_job(key, job->daemon->config->cluster, job->name, "submission"));
     struct submission_record record;
     AUTO_JSON json_t *tree = NULL;
     struct error error = {0};
@@ -728,7 +736,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     job->spec = *spec;
     job->created = created;
     snprintf(job->name, sizeof(job->name), "%s", name);
-    daemon_job_dir(daemon, name, job->dir);
+    daemon_job_dir(daemon->config, name, job->dir);
     snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
              job->dir);
     choose_checkpoint_dir(job);

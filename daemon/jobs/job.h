@@ -4,11 +4,21 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/name.h"
+#include "daemon/config/config.h"
 #include "daemon/jobs/slot_alarms.h"
 #include "daemon/jobs/worker_process.h"
 #include "elastic/agent/agent.h"
 #include "elastic/job/job_spec.h"
+#include "membership/kv/kv.h"
+
+struct daemon;
 
 /* Inputs of the last check for expired checkpoints (daemon/jobs/expiring.h). */
 struct expiring_seen {

@@ -8,7 +8,9 @@
 #include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/core/daemon.h"
 #include "daemon/jobs/neighbours_file.h"
+#include "membership/kv/keys.h"
 #include "membership/transport/http.h"
 
 #define REFRESH_NS (10 * NS_PER_SECOND)
@@ -119,7 +121,7 @@ static void on_found(void *context, const struct kv_result *result)
 
 uint64_t neighbours_refresh(struct neighbours *neighbours)
 {
-    const struct kv *kv = neighbours->daemon->kv;
+    const struct kv *kv = neighbours->daemon->keys.kv;
     char key[KV_KEY_MAX];
     uint64_t now = now_ns(neighbours);
 
@@ -285,7 +287,7 @@ void neighbours_free(struct neighbours *neighbours)
 {
     if (!neighbours)
         return;
-    neighbours->daemon->kv->cancel(neighbours->daemon->kv->context, neighbours->search);
+    neighbours->daemon->keys.kv->cancel(neighbours->daemon->keys.kv->context, neighbours->search);
     neighbours_forget(neighbours);
     http_client_free(neighbours->client);
     free(neighbours);

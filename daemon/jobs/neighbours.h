@@ -9,7 +9,12 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+struct daemon;
 
 #define NEIGHBOURS_PER_ROUND 4
 

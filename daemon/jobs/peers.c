@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/core/daemon.h"
+#include "membership/kv/keys.h"
 
 static void add(struct checkpoint_remote_options *options, struct checkpoint_remote_node *nodes,
                 const char *name, const char *http)
@@ -16,7 +18,7 @@ static void add(struct checkpoint_remote_options *options, struct checkpoint_rem
     options->node_count++;
 }
 
-static void add_registered(const struct daemon *daemon, const struct mirror_entry *entries,
+static void add_registered(const struct config *config, const struct mirror_entry *entries,
                            size_t count, struct checkpoint_remote_options *options,
                            struct checkpoint_remote_node *nodes)
 {
@@ -24,7 +26,7 @@ static void add_registered(const struct daemon *daemon, const struct mirror_entr
         char name[NAME_SIZE];
         struct node_record record;
         AUTO_JSON json_t *tree = NULL;
-        if (keys_match_node(entries[i].key, daemon->config->cluster, name) &&
+        if (keys_match_node(entries[i].key, config->cluster, name) &&
             !json_parse(entries[i].value, strlen(entries[i].value), entries[i].key, &tree, NULL) &&
             !node_record_decode(tree, &record, NULL))
             add(options, nodes, name, record.http);
@@ -38,7 +40,7 @@ int peers_reach(const struct job *job, struct checkpoint_remote_options *options
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count =
-        mirror_range(&daemon->mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
+        mirror_range(&daemon->keys.mirror, keys_cluster(prefix, daemon->config->cluster), &entries);
 
     if (!job->plan || !plan_key_bytes(job->plan->links.key, options->key))
         return -ENOKEY;
@@ -50,7 +52,7 @@ int peers_reach(const struct job *job, struct checkpoint_remote_options *options
     options->timeout_ns = daemon->config->failure_timeout_ns;
     options->nodes = nodes;
     options->node_count = 0;
-    add_registered(daemon, entries, count, options, nodes);
+    add_registered(daemon->config, entries, count, options, nodes);
     for (unsigned i = 0; i < job->plan->checkpoints.store_count; i++)
         add(options, nodes, job->plan->checkpoints.stores[i].node,
             job->plan->checkpoints.stores[i].http);

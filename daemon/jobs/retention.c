@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
+#include "daemon/core/daemon.h"
 #include "membership/kv/keys.h"
 
 struct sweeping {
@@ -50,7 +51,7 @@ static struct sweeping *look(const struct job *job)
     size_t count;
 
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    count = mirror_range(&job->daemon->mirror, prefix, &entries);
+    count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     if (sweeping)
         sweeping->steps = calloc(count + 1, sizeof(*sweeping->steps));
     for (size_t i = 0; sweeping && sweeping->steps && i < count; i++) {

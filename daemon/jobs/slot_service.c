@@ -9,6 +9,7 @@
 #include "daemon/jobs/job.h"
 #include "daemon/node/inventory.h"
 #include "elastic/agent/slot_backoff.h"
+#include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
 struct slot_service {
@@ -30,7 +31,7 @@ static void set_retry(struct slot_service *service)
 {
     uint64_t next_ns = UINT64_MAX;
 
-    for (unsigned slot = 0; slot < service->daemon->self.slot_count; slot++)
+    for (unsigned slot = 0; slot < service->daemon->node.self.slot_count; slot++)
         if (service->probations[slot].is_out)
             next_ns = MIN(next_ns, service->probations[slot].until_ns);
     if (next_ns == UINT64_MAX)
@@ -49,7 +50,7 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
                                bool crashed)
 {
     struct daemon *daemon = service->daemon;
-    struct node_record *self = &daemon->self;
+    struct node_record *self = &daemon->node.self;
     uint64_t now_ns = now_of(service), pause_ns = 0;
 
     snprintf(self->slots[slot].bad, sizeof(self->slots[slot].bad), "%.127s",
@@ -64,7 +65,7 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
     self->slots[slot].retry_unix_ns =
         crashed ? clock_real()->realtime_ns(clock_real()->context) + pause_ns : 0;
     set_retry(service);
-    daemon_publish_self(daemon);
+    daemon_node_publish(&daemon->node);
     return pause_ns;
 }
 
@@ -78,23 +79,23 @@ static void on_retry(void *context)
     struct slot_service *service = context;
     struct daemon *daemon = service->daemon;
 
-    for (unsigned slot = 0; slot < daemon->self.slot_count; slot++) {
+    for (unsigned slot = 0; slot < daemon->node.self.slot_count; slot++) {
         if (!slot_backoff_try(&service->probations[slot], now_of(service),
                               daemon->config->failure_timeout_ns))
             continue;
         log_info("slot %u is tried again; it was out of service: %s", slot,
-                 daemon->self.slots[slot].bad);
-        inventory_excuse_slot(daemon->inventory, slot);
+                 daemon->node.self.slots[slot].bad);
+        inventory_excuse_slot(daemon->node.inventory, slot);
         tell_jobs(service, slot);
     }
     set_retry(service);
-    daemon_publish_self(daemon);
+    daemon_node_publish(&daemon->node);
 }
 
 void slot_service_excuse(struct slot_service *service)
 {
-    inventory_excuse(service->daemon->inventory);
-    for (unsigned slot = 0; slot < service->daemon->self.slot_count; slot++) {
+    inventory_excuse(service->daemon->node.inventory);
+    for (unsigned slot = 0; slot < service->daemon->node.self.slot_count; slot++) {
         service->probations[slot] = (struct slot_backoff){0};
         tell_jobs(service, slot);
     }
@@ -109,13 +110,13 @@ void slot_service_sync(struct slot_service *service)
     struct daemon *daemon = service->daemon;
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry = mirror_find(
-        &daemon->mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
+        &daemon->keys.mirror, keys_excused(key, daemon->config->cluster, daemon->config->node));
     int64_t revision = entry ? entry->mod_revision : 0;
 
     if (service->excuses_known && revision > service->excused_revision) {
         log_info("an operator says that this node's slots are good again");
         slot_service_excuse(service);
-        daemon_publish_self(daemon);
+        daemon_node_publish(&daemon->node);
     }
     service->excuses_known = true;
     service->excused_revision = revision;

@@ -7,6 +7,8 @@
 #include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/core/daemon.h"
+#include "membership/kv/keys.h"
 #include "membership/transport/http.h"
 
 struct suspicion {
@@ -27,12 +29,12 @@ static void on_answer(void *context, const struct http_answer *answer)
         log_warning("the leader %s shows a certificate that this node does not take: %s; is "
                     "http_authorities of firnd.yaml the nodes' authority?",
                     suspicion->node, answer->text);
-    if (answer->status == 0 || answer->status == -EKEYREJECTED || !daemon->election ||
-        strcmp(election_leader(daemon->election), suspicion->node))
+    if (answer->status == 0 || answer->status == -EKEYREJECTED || !daemon->node.election ||
+        strcmp(election_leader(daemon->node.election), suspicion->node))
         return;
     log_warning("the leader %s lost its links and does not answer (%s): it is deposed",
                 suspicion->node, answer->text ? answer->text : "no answer");
-    election_depose(daemon->election);
+    election_depose(daemon->node.election);
 }
 
 static void put_question(struct suspicion *suspicion, const char *address)
@@ -65,11 +67,11 @@ static void on_found(void *context, const struct kv_result *result)
 void suspicion_raise(struct suspicion *suspicion, const char *node)
 {
     struct daemon *daemon = suspicion->daemon;
-    const struct kv *kv = daemon->kv;
+    const struct kv *kv = daemon->keys.kv;
     char key[KV_KEY_MAX];
 
-    if (suspicion->search || suspicion->question || !daemon->election ||
-        strcmp(election_leader(daemon->election), node))
+    if (suspicion->search || suspicion->question || !daemon->node.election ||
+        strcmp(election_leader(daemon->node.election), node))
         return;
     snprintf(suspicion->node, sizeof(suspicion->node), "%s", node);
     keys_node(key, daemon->config->cluster, node);
@@ -101,7 +103,7 @@ void suspicion_free(struct suspicion *suspicion)
 {
     if (!suspicion)
         return;
-    suspicion->daemon->kv->cancel(suspicion->daemon->kv->context, suspicion->search);
+    suspicion->daemon->keys.kv->cancel(suspicion->daemon->keys.kv->context, suspicion->search);
     http_cancel(suspicion->question);
     http_client_free(suspicion->client);
     free(suspicion);

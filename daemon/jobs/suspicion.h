@@ -6,8 +6,9 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
 
+struct daemon;
 struct suspicion;
 
 /** suspicion_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of http_client_new() */

@@ -12,10 +12,13 @@
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "daemon/checkpoint/download.h"
+#include "daemon/config/config.h"
 #include "daemon/core/checkpoint_entry.h"
+#include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/core/view.h"
 #include "daemon/leader/queueing.h"
+#include "membership/kv/keys.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
 #define OLD_GENERATIONS_MAX 4 /* generations whose reports are deleted with one plan */
@@ -84,7 +87,7 @@ static void tell(const struct led *led, const char *kind, const char *text)
                                 .generation = led->generation,
                                 .pause_seconds = -1};
 
-    daemon_job_dir(daemon, led->job, dir);
+    daemon_job_dir(daemon->config, led->job, dir);
     events_append(dir, &facts, kind, text);
 }
 
@@ -142,7 +145,7 @@ static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
     char prefix[KV_KEY_MAX];
     unsigned used = 0;
     size_t count =
-        mirror_range(&daemon->mirror,
+        mirror_range(&daemon->keys.mirror,
                      keys_said(prefix, daemon->config->cluster, led->job, "reports/"), &entries);
     size_t length = strlen(prefix);
     uint64_t last = 0; /* reports of one generation are adjacent */
@@ -170,7 +173,7 @@ static void write_plan(struct led *led, const struct view *view,
     keys_job(generation_key, daemon->config->cluster, led->job, "generation");
     keys_job(next_key, daemon->config->cluster, led->job, "next");
     const struct kv_compare compares[] = {
-        election_guard(daemon->election),
+        election_guard(daemon->node.election),
         {.key = generation_key, .target = KV_MOD_REVISION, .value = view->plan_revision},
         {.key = next_key, .target = KV_MOD_REVISION, .value = view->next_revision},
     };
@@ -194,8 +197,8 @@ static void write_plan(struct led *led, const struct view *view,
              decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
              decision->plan ? decision->plan->change.text : "");
     if ((decision->plan && !text) ||
-        daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations, count,
-                        on_written, led, &led->writing)) {
+        daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares), operations,
+                             count, on_written, led, &led->writing)) {
         log_error("job %s: a plan could not be sent; trying again", led->job);
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
         return;
@@ -220,7 +223,7 @@ static void write_state(struct led *led, const struct view *view, const char *st
         record.kept_until_unix_ns = record.unix_ns + daemon->config->keep_finished_ns;
     AUTO_JSON json_t *tree = state_record_encode(&record);
     AUTO_FREE char *words = tree ? json_text(tree) : NULL;
-    if (!words || outbox_put(daemon->outbox,
+    if (!words || outbox_put(daemon->keys.outbox,
                              keys_said(key, daemon->config->cluster, led->job, "state"), words))
         log_error("job %s: no memory to write its state", led->job);
     if (over && !led->told_over && strcmp(view->state.state, state))
@@ -247,19 +250,19 @@ static void mark_damaged(struct led *led)
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count =
-        mirror_range(&daemon->mirror,
+        mirror_range(&daemon->keys.mirror,
                      keys_job(prefix, daemon->config->cluster, led->job, "checkpoints/"), &entries);
 
     for (size_t i = 0; i < count && !led->marking; i++) {
         const char *why = refused_damage(&led->refused, entries[i].mod_revision);
         AUTO_FREE char *text = why ? checkpoint_entry_damaged(&entries[i], why) : NULL;
         const struct kv_compare compares[] = {
-            election_guard(daemon->election),
+            election_guard(daemon->node.election),
             {.key = entries[i].key, .target = KV_MOD_REVISION, .value = entries[i].mod_revision}};
         const struct kv_operation operation = {
             .type = KV_PUT, .key = entries[i].key, .value = text};
-        if (text && daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares),
-                                    &operation, 1, on_marked, led, &led->marking))
+        if (text && daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
+                                         &operation, 1, on_marked, led, &led->marking))
             log_error("job %s: no memory to note a damaged checkpoint", led->job);
     }
 }
@@ -452,7 +455,7 @@ static void decide_in_turn(struct led *led, struct view *view)
     const struct daemon *daemon = led->leading->daemon;
     struct queueing queueing = {0};
 
-    if (queueing_look(&daemon->mirror, daemon->config->cluster, led->job, view, need_of,
+    if (queueing_look(&daemon->keys.mirror, daemon->config->cluster, led->job, view, need_of,
                       led->leading, &queueing)) {
         log_error("job %s: no memory to look at the other jobs", led->job);
         wake_at(led, view->view.now_ns + RETRY_NS);
@@ -463,9 +466,9 @@ static void decide_in_turn(struct led *led, struct view *view)
 }
 
 /* Return false while deregistering, and before all keys have arrived. */
-static bool leads(const struct daemon *daemon)
+static bool leads(const struct cluster_keys *keys, const struct daemon_node *node)
 {
-    return daemon->election && election_leads(daemon->election) && !daemon->partial;
+    return node->election && election_leads(node->election) && !keys->partial;
 }
 
 static uint64_t rest_ns(uint64_t took_ns)
@@ -480,15 +483,15 @@ static void consider(struct led *led)
     struct error error = {0};
     uint64_t begun_ns = daemon->loop.loop.now_ns(&daemon->loop);
 
-    if (!leads(daemon) || daemon->store_away || led->leading->writer ||
-        daemon->mirror.revision < led->leading->written_revision ||
-        view_job_rests(&daemon->mirror, daemon->config->cluster, led->job))
+    if (!leads(&daemon->keys, &daemon->node) || daemon->keys.away || led->leading->writer ||
+        daemon->keys.mirror.revision < led->leading->written_revision ||
+        view_job_rests(&daemon->keys.mirror, daemon->config->cluster, led->job))
         return;
     if (begun_ns < led->rests_until_ns) {
         wake_at(led, led->rests_until_ns);
         return;
     }
-    int status = view_make(&daemon->mirror, daemon->config->cluster, led->job, begun_ns,
+    int status = view_make(&daemon->keys.mirror, daemon->config->cluster, led->job, begun_ns,
                            daemon->config->failure_timeout_ns, &led->refused, &view, &error);
     if (status) {
         if (status != -ENOENT)
@@ -518,8 +521,8 @@ static void led_free(struct led *led)
 
     if (led->leading->writer == led)
         led->leading->writer = NULL;
-    daemon->kv->cancel(daemon->kv->context, led->writing);
-    daemon->kv->cancel(daemon->kv->context, led->marking);
+    daemon->keys.kv->cancel(daemon->keys.kv->context, led->writing);
+    daemon->keys.kv->cancel(daemon->keys.kv->context, led->marking);
     daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
     free(led);
 }
@@ -554,7 +557,7 @@ static void forget_removed(struct leading *leading)
 
     while (*link) {
         struct led *led = *link;
-        if (mirror_find(&daemon->mirror,
+        if (mirror_find(&daemon->keys.mirror,
                         keys_job(key, daemon->config->cluster, led->job, "spec"))) {
             link = &led->next;
             continue;
@@ -572,12 +575,13 @@ void leading_run(struct leading *leading)
     size_t count;
 
     forget_removed(leading);
-    if (!leads(daemon)) {
+    if (!leads(&daemon->keys, &daemon->node)) {
         download_stop(leading->fetching);
         leading->written_revision = 0; /* from another term, perhaps another etcd cluster */
         return;
     }
-    count = mirror_range(&daemon->mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
+    count =
+        mirror_range(&daemon->keys.mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
     for (size_t i = 0; i < count; i++) {
         char job[NAME_SIZE], leaf[128];
         if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||

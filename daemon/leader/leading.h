@@ -5,7 +5,10 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
+
+struct daemon;
+struct leading;
 
 /** leading_new() - @daemon is borrowed. Return: 0, -ENOMEM */
 int leading_new(struct daemon *daemon, struct leading **ret_leading) CHECK_RESULT;

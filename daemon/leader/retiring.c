@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "daemon/core/daemon.h"
 #include "daemon/leader/retiring_choice.h"
+#include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
 #define LOOK_NS   (60 * NS_PER_SECOND)
@@ -46,7 +47,7 @@ static int remove_job(struct retiring *retiring)
     const char *cluster = daemon->config->cluster, *job = retiring->job.name;
     char spec[KV_KEY_MAX], state[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
     const struct kv_compare compares[] = {
-        election_guard(daemon->election),
+        election_guard(daemon->node.election),
         {.key = keys_job(spec, cluster, job, "spec"),
          .target = KV_MOD_REVISION,
          .value = retiring->job.spec_revision},
@@ -59,8 +60,9 @@ static int remove_job(struct retiring *retiring)
         {.type = KV_DELETE_PREFIX, .key = keys_said(said, cluster, job, "")},
     };
 
-    return daemon->kv->txn(daemon->kv->context, compares, ARRAY_COUNT(compares), operations,
-                           ARRAY_COUNT(operations), on_removed, retiring, &retiring->removal);
+    return daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
+                                operations, ARRAY_COUNT(operations), on_removed, retiring,
+                                &retiring->removal);
 }
 
 /* Return whether this node leads, has all keys, and has led for long enough. */
@@ -68,8 +70,8 @@ static bool may_look(struct retiring *retiring)
 {
     const struct daemon *daemon = retiring->daemon;
 
-    if (!daemon->election || !election_leads(daemon->election) || daemon->partial ||
-        daemon->store_away) {
+    if (!daemon->node.election || !election_leads(daemon->node.election) || daemon->keys.partial ||
+        daemon->keys.away) {
         retiring->leads_since_ns = 0;
         return false;
     }
@@ -84,7 +86,8 @@ static void look(void *context)
     const struct daemon *daemon = retiring->daemon;
 
     if (may_look(retiring) &&
-        retiring_choose(&daemon->mirror, daemon->config->cluster, daemon->config->keep_finished_ns,
+        retiring_choose(&daemon->keys.mirror, daemon->config->cluster,
+                        daemon->config->keep_finished_ns,
                         clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
         !remove_job(retiring))
         return; /* on_removed() continues */
@@ -113,7 +116,7 @@ void retiring_free(struct retiring *retiring)
 {
     if (!retiring)
         return;
-    retiring->daemon->kv->cancel(retiring->daemon->kv->context, retiring->removal);
+    retiring->daemon->keys.kv->cancel(retiring->daemon->keys.kv->context, retiring->removal);
     timer_done(&retiring->alarm);
     free(retiring);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "daemon/config/config.h"
 #include "daemon/node/kept_rates.h"
 #include "daemon/node/numerics_identity.h"
 

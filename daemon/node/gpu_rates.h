@@ -6,8 +6,13 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include <stdbool.h>
+
+#include "base/compiler.h"
 #include "daemon/node/gpu.h"
+#include "membership/kv/records.h"
+
+struct config;
 
 /**
  * gpu_rates_parse() - parse a line of `firn-worker rates cuda` (worker/device/slot_benchmark.h)

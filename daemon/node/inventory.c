@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "daemon/core/daemon.h"
 #include "daemon/node/cpu_rates.h"
@@ -51,17 +52,19 @@ static void take_cpu_rates(void *context, const struct record_rates *rates)
 {
     struct daemon *daemon = context;
 
-    daemon->self.rates = *rates;
+    daemon->node.self.rates = *rates;
     log_info("CPU slots: %.0f GFLOP/s in f32, %.0f GB/s of memory each", rates->f32_flops / 1e9,
              rates->memory_bytes / 1e9);
 }
 
 static void publish_cpu_rates(void *context, const struct record_rates *rates)
 {
+    struct daemon *daemon = context;
+
     if (!rates)
         return;
-    take_cpu_rates(context, rates);
-    daemon_publish_self(context);
+    take_cpu_rates(daemon, rates);
+    daemon_node_publish(&daemon->node);
 }
 
 static void describe_cpu_rates(struct inventory *inventory)
@@ -69,14 +72,14 @@ static void describe_cpu_rates(struct inventory *inventory)
     struct daemon *daemon = inventory->daemon;
     const struct cpu_rates_options options = {.loop = &daemon->loop.loop,
                                               .config = daemon->config,
-                                              .arithmetic = daemon->self.arithmetic,
+                                              .arithmetic = daemon->node.self.arithmetic,
                                               .measured = publish_cpu_rates,
                                               .context = daemon};
     struct record_rates rates;
 
-    if (!daemon->self.slot_count || !daemon->self.arithmetic[0])
+    if (!daemon->node.self.slot_count || !daemon->node.self.arithmetic[0])
         return;
-    if (!cpu_rates_recall(daemon->config, daemon->self.arithmetic, &rates)) {
+    if (!cpu_rates_recall(daemon->config, daemon->node.self.arithmetic, &rates)) {
         take_cpu_rates(daemon, &rates);
         return;
     }
@@ -93,11 +96,11 @@ static int ask_worker(const struct inventory *inventory, struct error *error)
     struct daemon *daemon = inventory->daemon;
     unsigned count = inventory->gpus.count;
 
-    numerics_identity_describe_gpus(daemon->config, &inventory->gpus, &daemon->self);
-    if (daemon->self.arithmetic[0])
+    numerics_identity_describe_gpus(daemon->config, &inventory->gpus, &daemon->node.self);
+    if (daemon->node.self.arithmetic[0])
         return 0;
-    memset(daemon->self.slots, 0, sizeof(daemon->self.slots));
-    daemon->self.slot_count = 0;
+    memset(daemon->node.self.slots, 0, sizeof(daemon->node.self.slots));
+    daemon->node.self.slot_count = 0;
     return error_set(error, -ENOTSUP, "%u GPU%s here, but %s drives none", count,
                      count == 1 ? " is" : "s are", daemon->config->worker);
 }
@@ -108,12 +111,12 @@ static void look(void *context)
     struct daemon *daemon = inventory->daemon;
 
     nvml_look(inventory->nvml, &inventory->gpus);
-    if (gpu_slots_update(&inventory->gpus, &daemon->self)) {
-        for (unsigned i = 0; i < daemon->self.slot_count; i++)
-            if (daemon->self.slots[i].bad[0])
-                log_warning("slot %u (%s) is out of service: %s", i, daemon->self.slots[i].device,
-                            daemon->self.slots[i].bad);
-        daemon_publish_self(daemon);
+    if (gpu_slots_update(&inventory->gpus, &daemon->node.self)) {
+        for (unsigned i = 0; i < daemon->node.self.slot_count; i++)
+            if (daemon->node.self.slots[i].bad[0])
+                log_warning("slot %u (%s) is out of service: %s", i,
+                            daemon->node.self.slots[i].device, daemon->node.self.slots[i].bad);
+        daemon_node_publish(&daemon->node);
     }
     if (daemon->loop.loop.timer_set(daemon->loop.loop.context, inventory->look,
                                     clock_monotonic_ns() + LOOK_NS))
@@ -130,7 +133,7 @@ static int offer_gpus(struct inventory *inventory, struct error *error)
     if (!status && inventory->gpus.count == 0)
         status = error_set(error, -ENODEV, "the driver sees no GPU");
     if (!status) {
-        gpu_slots(&inventory->gpus, 65536 - config->link_port, config->threads, &daemon->self);
+        gpu_slots(&inventory->gpus, 65536 - config->link_port, config->threads, &daemon->node.self);
         status = ask_worker(inventory, error);
     }
     if (!status)
@@ -138,10 +141,11 @@ static int offer_gpus(struct inventory *inventory, struct error *error)
                                  &inventory->look);
     if (status)
         return status;
-    for (unsigned i = 0; i < daemon->self.slot_count; i++)
-        log_info(
-            "slot %u: %s, %s%s%s", i, inventory->gpus.gpus[i].name, daemon->self.slots[i].device,
-            daemon->self.slots[i].bad[0] ? ", out of service: " : "", daemon->self.slots[i].bad);
+    for (unsigned i = 0; i < daemon->node.self.slot_count; i++)
+        log_info("slot %u: %s, %s%s%s", i, inventory->gpus.gpus[i].name,
+                 daemon->node.self.slots[i].device,
+                 daemon->node.self.slots[i].bad[0] ? ", out of service: " : "",
+                 daemon->node.self.slots[i].bad);
     return 0;
 }
 
@@ -166,7 +170,7 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory, stru
         return error_set(error, status, "device: cuda is asked for, but %s", why.text);
     }
     if (status)
-        offer_cpu(daemon->config, &daemon->self);
+        offer_cpu(daemon->config, &daemon->node.self);
     if (status && device == CONFIG_DEVICE_AUTO)
         log_info("CPU slots only: %s", why.text);
     *ret_inventory = inventory;
@@ -182,12 +186,12 @@ void inventory_describe(struct inventory *inventory)
 {
     struct daemon *daemon = inventory->daemon;
 
-    worker_version_describe(daemon->config, &daemon->self);
+    worker_version_describe(daemon->config, &daemon->node.self);
     if (inventory->nvml) {
-        gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->self);
+        gpu_rates_describe(daemon->config, &inventory->gpus, &daemon->node.self);
         return;
     }
-    numerics_identity_describe_cpu(daemon->config, &daemon->self);
+    numerics_identity_describe_cpu(daemon->config, &daemon->node.self);
     describe_cpu_rates(inventory);
 }
 
@@ -197,7 +201,7 @@ void inventory_excuse(struct inventory *inventory)
         return;
     for (unsigned i = 0; i < inventory->gpus.count; i++)
         inventory->gpus.gpus[i].xid = 0;
-    for (unsigned slot = 0; slot < inventory->daemon->self.slot_count; slot++)
+    for (unsigned slot = 0; slot < inventory->daemon->node.self.slot_count; slot++)
         inventory_excuse_slot(inventory, slot);
 }
 
@@ -205,7 +209,7 @@ void inventory_excuse_slot(struct inventory *inventory, unsigned slot)
 {
     if (!inventory)
         return;
-    struct node_record *self = &inventory->daemon->self;
+    struct node_record *self = &inventory->daemon->node.self;
     self->slots[slot].retry_unix_ns = 0;
     if (self->slots[slot].computes <= RECORD_OTHERS_MAX) /* else no room in the record */
         self->slots[slot].bad[0] = '\0';

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/config/config.h"
 
 /* Read until the line is complete, the worker ends, or time is up. */
 static size_t read_line(int descriptor, uint64_t patience_ns, char *line, size_t size)

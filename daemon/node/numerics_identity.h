@@ -5,11 +5,16 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "daemon/core/daemon.h"
+#include "base/compiler.h"
 #include "daemon/node/gpu.h"
+#include "membership/kv/records.h"
+
+struct config;
 
 #define NUMERICS_IDENTITY_SIZE                                                                     \
     96 /* of a worker's answer; a GPU's may have 44 letters of its name */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "daemon/config/config.h"
 #include "daemon/node/numerics_identity.h"
 #include "elastic/plan/plan.h"
 #include "elastic/plan/protocol.h"

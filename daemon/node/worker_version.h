@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "daemon/core/daemon.h"
+#include "membership/kv/records.h"
+
+struct config;
 
 /** worker_version_describe() - fill @self->links, asked from the installed firn-worker, and the
  * protocols of this firnd; an unknown version stays 0, with a warning */

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/config/config.h"
+#include "daemon/core/daemon.h"
 #include "daemon/http/http_server.h"
 
 #define TURNS_MAX  2000

@@ -322,11 +322,11 @@ static void tell_state(const struct sim *sim)
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
         if (firnd)
             sim_tell(sim, "%s: leader %s%s, %sregistered, etcd %s, revision %lld",
-                     sim->nodes[i].name, election_leader(firnd->daemon.election),
-                     election_leads(firnd->daemon.election) ? " (leads)" : "",
-                     firnd->daemon.registered ? "" : "not ",
-                     firnd->daemon.store_away ? "away" : "there",
-                     (long long)firnd->daemon.mirror.revision);
+                     sim->nodes[i].name, election_leader(firnd->daemon.node.election),
+                     election_leads(firnd->daemon.node.election) ? " (leads)" : "",
+                     firnd->daemon.node.registered ? "" : "not ",
+                     firnd->daemon.keys.away ? "away" : "there",
+                     (long long)firnd->daemon.keys.mirror.revision);
     }
     for (size_t i = 0; i < sim->store->key_count; i++)
         sim_tell(sim, "%lld %s = %.300s", (long long)sim->store->keys[i].mod_revision,

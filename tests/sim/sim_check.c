@@ -575,8 +575,8 @@ static unsigned slots_out(const struct sim *sim)
     unsigned count = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        for (unsigned slot = 0; firnd && slot < firnd->daemon.self.slot_count; slot++)
-            count += firnd->daemon.self.slots[slot].bad[0] != '\0';
+        for (unsigned slot = 0; firnd && slot < firnd->daemon.node.self.slot_count; slot++)
+            count += firnd->daemon.node.self.slots[slot].bad[0] != '\0';
     }
     return count;
 }
@@ -587,10 +587,10 @@ uint64_t sim_check_slots_back_ns(const struct sim *sim)
     uint64_t back_ns = sim->faults->slots_back_ns;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        for (unsigned slot = 0; firnd && slot < firnd->daemon.self.slot_count; slot++)
-            if (firnd->daemon.self.slots[slot].retry_unix_ns != 0)
+        for (unsigned slot = 0; firnd && slot < firnd->daemon.node.self.slot_count; slot++)
+            if (firnd->daemon.node.self.slots[slot].retry_unix_ns != 0)
                 back_ns =
-                    MAX(back_ns, firnd->daemon.self.slots[slot].retry_unix_ns + NS_PER_SECOND);
+                    MAX(back_ns, firnd->daemon.node.self.slots[slot].retry_unix_ns + NS_PER_SECOND);
     }
     return back_ns;
 }

@@ -21,8 +21,8 @@ static unsigned list_slots(const struct sim *sim, struct planner_slot slots[SLOT
     unsigned count = 0;
     for (unsigned i = 0; i < sim->node_count; i++) {
         const struct sim_firnd *firnd = sim->nodes[i].firnd;
-        for (unsigned slot = 0; firnd && slot < firnd->daemon.self.slot_count; slot++) {
-            if (firnd->daemon.self.slots[slot].bad[0] != '\0')
+        for (unsigned slot = 0; firnd && slot < firnd->daemon.node.self.slot_count; slot++) {
+            if (firnd->daemon.node.self.slots[slot].bad[0] != '\0')
                 continue;
             struct planner_slot *added = &slots[count++];
             *added =

@@ -201,8 +201,8 @@ static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
         if (is_pair && is_apart(sim, cut) && cut->began_ns + WAITED_NS <= sim->now_ns)
             return true;
     }
-    return !sim->nodes[a].firnd || sim->nodes[a].firnd->daemon.self.draining ||
-           !sim->nodes[b].firnd || sim->nodes[b].firnd->daemon.self.draining;
+    return !sim->nodes[a].firnd || sim->nodes[a].firnd->daemon.node.self.draining ||
+           !sim->nodes[b].firnd || sim->nodes[b].firnd->daemon.node.self.draining;
 }
 
 bool sim_cuts_excuse(const struct sim *sim, const struct plan *plan)

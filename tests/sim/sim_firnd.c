@@ -15,6 +15,7 @@
 #include "daemon/leader/leading.h"
 #include "daemon/node/inventory.h"
 #include "daemon/subscription.h"
+#include "membership/kv/keys.h"
 #include "sim/sim_node.h"
 #include "sim/sim_worker.h"
 
@@ -83,17 +84,17 @@ static struct sim_firnd *firnd_of_daemon(struct daemon *daemon)
     return firnd_of(&daemon->loop);
 }
 
-void daemon_job_dir(const struct daemon *daemon, const char *job, char ret_path[CONFIG_TEXT_SIZE])
+void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE])
 {
-    (void)daemon;
+    (void)config;
     snprintf(ret_path, CONFIG_TEXT_SIZE, "/data/%s", job);
 }
 
-void daemon_publish_self(struct daemon *daemon)
+void daemon_node_publish(struct daemon_node *node)
 {
-    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_JSON json_t *tree = node_record_encode(&node->self);
     AUTO_FREE char *text = json_text(tree);
-    int status = registry_update(daemon->registry, text);
+    int status = registry_update(node->registry, text);
     assert(status == 0);
 }
 
@@ -106,7 +107,7 @@ struct inventory {
 static struct inventory *inventory_new(struct daemon *daemon)
 {
     struct inventory *inventory = sim_allocate(1, sizeof(*inventory));
-    inventory->self = &daemon->self;
+    inventory->self = &daemon->node.self;
     return inventory;
 }
 
@@ -124,14 +125,14 @@ void inventory_excuse(struct inventory *inventory)
         inventory_excuse_slot(inventory, slot);
 }
 
-static void set_draining(struct daemon *daemon, bool draining)
+static void set_draining(struct daemon_node *node, bool draining)
 {
-    if (daemon->self.draining == draining)
+    if (node->self.draining == draining)
         return;
-    daemon->self.draining = draining;
+    node->self.draining = draining;
     if (!draining)
-        slot_service_excuse(daemon->slot_service);
-    daemon_publish_self(daemon);
+        slot_service_excuse(node->slot_service);
+    daemon_node_publish(node);
 }
 
 static void sync_drain(struct daemon *daemon)
@@ -139,14 +140,14 @@ static void sync_drain(struct daemon *daemon)
     char key[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(key, SIM_CLUSTER));
     snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
-    set_draining(daemon, mirror_find(&daemon->mirror, key));
+    set_draining(&daemon->node, mirror_find(&daemon->keys.mirror, key));
 }
 
 static void sync_job(struct daemon *daemon)
 {
     char key[KV_KEY_MAX];
     const struct mirror_entry *spec =
-        mirror_find(&daemon->mirror, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"));
+        mirror_find(&daemon->keys.mirror, keys_job(key, SIM_CLUSTER, SIM_JOB, "spec"));
     struct error error = {0};
     if (!spec)
         return;
@@ -173,10 +174,10 @@ static void reconcile(void *context)
 {
     struct sim_firnd *firnd = context;
     firnd->reconcile = NULL;
-    if (firnd->daemon.mirror.revision == 0)
+    if (firnd->daemon.keys.mirror.revision == 0)
         return;
     sync_drain(&firnd->daemon);
-    slot_service_sync(firnd->daemon.slot_service);
+    slot_service_sync(firnd->daemon.node.slot_service);
     sync_job(&firnd->daemon);
     fencing_look(firnd->daemon.fencing);
     leading_run(firnd->daemon.leading);
@@ -201,7 +202,7 @@ static void restart(void *context)
 static void on_registered(void *context, enum registry_state state, const struct error *error)
 {
     struct daemon *daemon = context;
-    daemon->registered = state == REGISTRY_REGISTERED;
+    daemon->node.registered = state == REGISTRY_REGISTERED;
     sim_trace(sim_now, "%s: registration %d %s", daemon->config->node, state,
               error ? error->text : "");
     if (state == REGISTRY_REFUSED) /* it ends, and systemd starts it again */
@@ -218,7 +219,7 @@ static void on_elected(void *context, bool leads, const char *leader)
     int status = partial ? 0 : subscription_set(daemon, leads);
     assert(status == 0);
     if (partial) /* planted bug: takes a partial read for the full one */
-        daemon->partial = false;
+        daemon->keys.partial = false;
     daemon_wake(daemon);
 }
 
@@ -226,12 +227,12 @@ static void on_elected(void *context, bool leads, const char *leader)
 
 static void describe_self(struct sim_firnd *firnd)
 {
-    struct node_record *self = &firnd->daemon.self;
+    struct node_record *self = &firnd->daemon.node.self;
     const struct config *config = &firnd->config;
     snprintf(self->host, sizeof(self->host), "%s", config->address);
     snprintf(self->http, sizeof(self->http), "%s", config->http);
     snprintf(self->version, sizeof(self->version), "sim");
-    self->incarnation = firnd->daemon.incarnation;
+    self->incarnation = firnd->daemon.node.incarnation;
     self->link_port = config->link_port;
     self->links = firnd->sim->nodes[firnd->node].links;
     self->slot_count = config->slots;
@@ -266,19 +267,19 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     const struct registry_options registry_options = {.cluster = SIM_CLUSTER,
                                                       .node = node,
                                                       .ttl_seconds = NODE_TTL_S,
-                                                      .incarnation = daemon->incarnation,
+                                                      .incarnation = daemon->node.incarnation,
                                                       .takeover = takeover};
     const struct election_options election_options = {
         .cluster = SIM_CLUSTER, .node = node, .ttl_seconds = LEADER_TTL_S};
-    AUTO_JSON json_t *tree = node_record_encode(&daemon->self);
+    AUTO_JSON json_t *tree = node_record_encode(&daemon->node.self);
     AUTO_FREE char *text = json_text(tree);
-    int status = outbox_new(loop, daemon->kv, daemon->config->node, &daemon->outbox);
+    int status = outbox_new(loop, daemon->keys.kv, daemon->config->node, &daemon->keys.outbox);
     if (status == 0)
-        status = registry_start(loop, daemon->kv, &registry_options, text, on_registered, daemon,
-                                &daemon->registry);
+        status = registry_start(loop, daemon->keys.kv, &registry_options, text, on_registered,
+                                daemon, &daemon->node.registry);
     if (status == 0)
-        status = election_start(loop, daemon->kv, &election_options, on_elected, daemon,
-                                &daemon->election);
+        status = election_start(loop, daemon->keys.kv, &election_options, on_elected, daemon,
+                                &daemon->node.election);
     if (status == 0)
         status = leading_new(daemon, &daemon->leading);
     if (status == 0)
@@ -288,7 +289,7 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (status == 0)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (status == 0)
-        status = slot_service_new(daemon, &daemon->slot_service);
+        status = slot_service_new(daemon, &daemon->node.slot_service);
     if (status == 0)
         status = subscription_set(daemon, false);
     return status;
@@ -309,15 +310,15 @@ void sim_firnd_start(struct sim_node *node)
     sim_client_init(&firnd->client, sim, node->index, &node->firnd_pause);
     struct daemon *daemon = &firnd->daemon;
     daemon->config = &firnd->config;
-    daemon->kv = &firnd->client.kv;
+    daemon->keys.kv = &firnd->client.kv;
     daemon->loop.loop = (struct loop){.context = &daemon->loop,
                                       .timer_add = timer_add,
                                       .timer_set = timer_set,
                                       .timer_remove = timer_remove,
                                       .now_ns = loop_now};
-    node->incarnation = daemon->incarnation =
+    node->incarnation = daemon->node.incarnation =
         1 + sim_random(sim, STREAM_SETUP, REGISTRY_INCARNATION_MAX - 1);
-    daemon->inventory = inventory_new(daemon);
+    daemon->node.inventory = inventory_new(daemon);
     describe_self(firnd);
     int status = start_membership(firnd, takeover);
     assert(status == 0);
@@ -339,14 +340,14 @@ void sim_firnd_end(struct sim_node *node, bool gently)
     earlier_report_free(daemon->earlier);
     job_close(daemon->jobs);
     fencing_free(daemon->fencing);
-    slot_service_free(daemon->slot_service);
-    election_stop(daemon->election);
-    registry_abandon(daemon->registry);
-    outbox_free(daemon->outbox);
+    slot_service_free(daemon->node.slot_service);
+    election_stop(daemon->node.election);
+    registry_abandon(daemon->node.registry);
+    outbox_free(daemon->keys.outbox);
     sim_client_done(&firnd->client);
-    mirror_done(&daemon->mirror);
+    mirror_done(&daemon->keys.mirror);
     sim_cancel(node->sim, firnd->reconcile);
-    free(daemon->inventory);
+    free(daemon->node.inventory);
     free(firnd);
     node->firnd = NULL;
 }

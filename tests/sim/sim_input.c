@@ -113,7 +113,7 @@ static bool serves(const struct sim *sim, unsigned node)
 {
     char key[KV_KEY_MAX];
     const struct sim_firnd *firnd = sim->nodes[node].firnd;
-    return firnd && !firnd->daemon.self.draining &&
+    return firnd && !firnd->daemon.node.self.draining &&
            sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[node].name));
 }
 

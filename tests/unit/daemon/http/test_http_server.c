@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/config/config.h"
+#include "daemon/core/daemon.h"
 #include "daemon/http/http_server.h"
 
 #define HALF_REQUESTS 420

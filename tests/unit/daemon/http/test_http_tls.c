@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/http_url.h"
 #include "checkpoint/remote/remote.h"
+#include "daemon/core/daemon.h"
 #include "daemon/http/http_server.h"
 #include "daemon/jobs/job.h"
 #include "membership/transport/http.h"

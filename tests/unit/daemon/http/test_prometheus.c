@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/core/daemon.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/jobs/job.h"
 #include "unit/elastic/sample_plan.h"
@@ -33,9 +34,9 @@ static int begin(void **state)
     strcpy(node->config.cluster, "c");
     strcpy(node->config.node, "node0");
     node->daemon.config = &node->config;
-    node->daemon.registered = true;
-    node->daemon.self.slot_count = 3;
-    strcpy(node->daemon.self.slots[2].bad, "dies at every start");
+    node->daemon.node.registered = true;
+    node->daemon.node.self.slot_count = 3;
+    strcpy(node->daemon.node.self.slots[2].bad, "dies at every start");
     strcpy(node->job.name, "demo");
     node->job.daemon = &node->daemon;
     node->job.statuses = node->statuses;
@@ -125,8 +126,8 @@ static void test_alarms_and_drains(void **state)
     assert_has(page_of(node), "\nfirn_node_draining 0\n");
     char event[RECORD_TEXT_SIZE];
     assert_true(slot_alarms_set(&node->job.alarms, 0, "no space left", event));
-    node->daemon.self.draining = true;
-    node->daemon.store_away = true;
+    node->daemon.node.self.draining = true;
+    node->daemon.keys.away = true;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 1\n");
     node->daemon.loop.turns =
         (struct loop_turns){.longest_ns = 125000000, .longest_busy_ns = 62500000, .slow_count = 3};

@@ -79,9 +79,9 @@ static int setup(void **state)
     if (!node)
         return -1;
     node->config = &config;
-    node->kv = &store.kv;
+    node->keys.kv = &store.kv;
     node->loop.loop = store.loop;
-    node->election = (struct election *)node; /* an election exists */
+    node->node.election = (struct election *)node; /* an election exists */
     leading = due = true;
     removals = 0;
     return retiring_new(node, &retiring);
@@ -140,12 +140,12 @@ static void who_does_not_lead_removes_nothing(void **state)
     leading = false;
     look_often(20);
     leading = true;
-    node->partial = true;
+    node->keys.partial = true;
     look_often(20);
-    node->partial = false;
-    node->store_away = true;
+    node->keys.partial = false;
+    node->keys.away = true;
     look_often(20);
-    node->store_away = false;
+    node->keys.away = false;
     look_often(10); /* from now on it counts */
     assert_int_equal(removals, 0);
     look();

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "daemon/config/config.h"
 #include "daemon/node/gpu_rates.h"
 
 #define LINE "bf16 6.9e+14 tf32 4.1e+14 f32 5.0e+13 memory 2.6e+12 host 5.3e+10 nccl "

@@ -15,6 +15,8 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/core/daemon.h"
 #include "daemon/node/inventory.h"
 #include "daemon/node/numerics_identity.h"
 #include "daemon/node/worker_version.h"
@@ -117,12 +119,14 @@ static void the_unknown_is_not_excused(void **state)
     config.slots = 2;
     daemon->config = &config;
     assert_int_equal(inventory_open(daemon, &inventory, &error), 0);
-    snprintf(daemon->self.slots[0].bad, sizeof(daemon->self.slots[0].bad), "died 5 times at start");
-    daemon->self.slots[1].computes = RECORD_OTHERS_MAX + 1;
-    snprintf(daemon->self.slots[1].bad, sizeof(daemon->self.slots[1].bad), "one kind too many");
+    snprintf(daemon->node.self.slots[0].bad, sizeof(daemon->node.self.slots[0].bad),
+             "died 5 times at start");
+    daemon->node.self.slots[1].computes = RECORD_OTHERS_MAX + 1;
+    snprintf(daemon->node.self.slots[1].bad, sizeof(daemon->node.self.slots[1].bad),
+             "one kind too many");
     inventory_excuse(inventory);
-    assert_string_equal(daemon->self.slots[0].bad, "");
-    assert_string_equal(daemon->self.slots[1].bad, "one kind too many");
+    assert_string_equal(daemon->node.self.slots[0].bad, "");
+    assert_string_equal(daemon->node.self.slots[1].bad, "one kind too many");
     inventory_close(inventory);
     free(daemon);
     unlink(program);
