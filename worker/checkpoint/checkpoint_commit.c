@@ -40,7 +40,7 @@ struct checkpoint_commit {
     bool *left_out;
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
-    struct replication *spread;
+    struct replication *replication;
     struct replication_receipt *receipts; /* per store that writes; NULL without copies */
     struct hash128 *part_digests;         /* per store: of the parts that rank 0 has merged */
     struct control_checkpoint result;
@@ -98,11 +98,11 @@ static int commit_manifest(struct checkpoint_commit *commit, const struct manife
 static unsigned places_of(const struct checkpoint_commit *commit, unsigned store,
                           char ret_nodes[MANIFEST_NODES_MAX][NAME_SIZE])
 {
-    const struct plan *plan = commit->spread->plan;
+    const struct plan *plan = commit->replication->plan;
     unsigned count = 0;
 
     memcpy(ret_nodes[count++], plan->checkpoints.stores[store].node, NAME_SIZE);
-    for (unsigned i = 0; i < commit->spread->writer_count && count < MANIFEST_NODES_MAX; i++)
+    for (unsigned i = 0; i < commit->replication->writer_count && count < MANIFEST_NODES_MAX; i++)
         if (commit->receipts[i].has[store])
             memcpy(ret_nodes[count++], plan->checkpoints.stores[i].node, NAME_SIZE);
     return count;
@@ -112,7 +112,7 @@ static int name_places(struct checkpoint_commit *commit, struct manifest *manife
                        size_t first_file, unsigned rank)
 {
     char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
-    unsigned count = places_of(commit, replication_store(commit->spread, rank), nodes);
+    unsigned count = places_of(commit, replication_store(commit->replication, rank), nodes);
     int status = 0;
 
     static_assert(MANIFEST_NODES_MAX >= COPIES_MAX, "every copy can be named");
@@ -130,24 +130,24 @@ static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
  * record without nodes would mean one folder for all nodes. */
 static int tell_places(struct checkpoint_commit *commit)
 {
-    int status =
-        copies_places(commit->spread->plan, has_copy, commit->receipts, &commit->result.shares);
+    int status = copies_places(commit->replication->plan, has_copy, commit->receipts,
+                               &commit->result.shares);
 
     if (status == -ENOSPC)
         return error_set(&commit->error, status,
                          "the record of a checkpoint has room for %u bytes of places of copies; "
                          "those of %u nodes are more: fewer copies or shorter names of nodes fit",
-                         COPIES_SHARES_SIZE, commit->spread->writer_count);
+                         COPIES_SHARES_SIZE, commit->replication->writer_count);
     return status ? error_set(&commit->error, status, "no memory for the places of copies") : 0;
 }
 
 static void warn_of_missing(struct checkpoint_commit *commit)
 {
-    const struct plan *plan = commit->spread->plan;
+    const struct plan *plan = commit->replication->plan;
     const char *problem = "";
     unsigned fewest = plan->checkpoints.copies;
 
-    for (unsigned store = 0; store < commit->spread->writer_count; store++) {
+    for (unsigned store = 0; store < commit->replication->writer_count; store++) {
         char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
         fewest = MIN(fewest, places_of(commit, store, nodes));
         if (!problem[0])
@@ -178,19 +178,19 @@ static uint64_t keepers_deadline(uint64_t size_bytes)
  * divided the state in another way. */
 static int check_receipts(struct checkpoint_commit *commit)
 {
-    const struct replication *spread = commit->spread;
+    const struct replication *replication = commit->replication;
 
-    for (unsigned keeper = 0; keeper < spread->writer_count; keeper++) {
+    for (unsigned keeper = 0; keeper < replication->writer_count; keeper++) {
         const struct replication_receipt *receipt = &commit->receipts[keeper];
         struct hash128 expected = {0};
-        for (unsigned store = 0; store < spread->writer_count; store++)
+        for (unsigned store = 0; store < replication->writer_count; store++)
             if (receipt->has[store])
                 replication_add_digest(&expected, commit->part_digests[store]);
         if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
             return error_set(&commit->error, -EBADMSG,
                              "node %s has copies of an earlier attempt at the checkpoint of step "
                              "%" PRIu64 ": look whether %s can be written there",
-                             spread->plan->checkpoints.stores[keeper].node, commit->step,
+                             replication->plan->checkpoints.stores[keeper].node, commit->step,
                              commit->folder);
     }
     return 0;
@@ -198,36 +198,38 @@ static int check_receipts(struct checkpoint_commit *commit)
 
 static int collect_receipts(struct checkpoint_commit *commit, uint64_t size_bytes)
 {
-    struct replication *spread = commit->spread;
-    int status = replication_receive(spread, &commit->receipts[spread->self], &commit->error);
+    struct replication *replication = commit->replication;
+    int status =
+        replication_receive(replication, &commit->receipts[replication->self], &commit->error);
     uint64_t deadline_ns = keepers_deadline(size_bytes);
 
-    for (unsigned store = 0; !status && store < spread->writer_count; store++)
-        if (store != spread->self)
-            status = replication_await_receipt(spread, store, deadline_ns, &commit->receipts[store],
-                                               &commit->error);
+    for (unsigned store = 0; !status && store < replication->writer_count; store++)
+        if (store != replication->self)
+            status = replication_await_receipt(replication, store, deadline_ns,
+                                               &commit->receipts[store], &commit->error);
     return status ? status : check_receipts(commit);
 }
 
 static int commit_copies(struct checkpoint_commit *commit, const struct manifest *manifest)
 {
-    struct replication *spread = commit->spread;
+    struct replication *replication = commit->replication;
     struct control_checkpoint *result = &commit->result;
     struct replication_seal seal = {.digest = manifest->state_digest};
     uint64_t deadline_ns;
     int status = tell_places(commit);
 
     if (!status)
-        status = folder_commit_copies(&spread->local, manifest, commit->config, seal.sha256,
+        status = folder_commit_copies(&replication->local, manifest, commit->config, seal.sha256,
                                       &commit->error);
     if (!status)
-        status = replication_write_seal(spread, &seal, &commit->error);
+        status = replication_write_seal(replication, &seal, &commit->error);
     deadline_ns = keepers_deadline(0);
-    for (unsigned store = 0; !status && store < spread->writer_count; store++)
-        if (store != spread->self)
-            status = replication_await_placed(spread, store, &seal, deadline_ns, &commit->error);
+    for (unsigned store = 0; !status && store < replication->writer_count; store++)
+        if (store != replication->self)
+            status =
+                replication_await_placed(replication, store, &seal, deadline_ns, &commit->error);
     if (!status)
-        status = replication_place(spread, &seal, result->path, &commit->error);
+        status = replication_place(replication, &seal, result->path, &commit->error);
     if (status)
         return status;
     memcpy(result->manifest_sha256, seal.sha256, sizeof(seal.sha256));
@@ -243,11 +245,11 @@ static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct ma
     struct hash128 digest;
     int status;
 
-    if (!commit->spread)
+    if (!commit->replication)
         return read_part(commit, rank, ret_part);
-    status = replication_part(commit->spread, rank, ret_part, &digest, &commit->error);
+    status = replication_part(commit->replication, rank, ret_part, &digest, &commit->error);
     if (!status && !commit->receipts)
-        replication_add_digest(&commit->part_digests[replication_store(commit->spread, rank)],
+        replication_add_digest(&commit->part_digests[replication_store(commit->replication, rank)],
                                digest);
     return status;
 }
@@ -264,7 +266,7 @@ static int merge_parts(struct checkpoint_commit *commit, struct manifest *into)
         status = fetch_part(commit, rank, &part);
         if (!status)
             status = manifest_merge(into, &part, &commit->error);
-        if (!status && commit->spread && commit->receipts)
+        if (!status && commit->replication && commit->receipts)
             status = name_places(commit, into, first_file, rank);
         manifest_done(&part);
     }
@@ -340,7 +342,7 @@ static int gather_copies(struct checkpoint_commit *commit)
     struct manifest all = {0};
 
     commit->part_digests =
-        calloc((size_t)commit->spread->writer_count + 1, sizeof(*commit->part_digests));
+        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->part_digests));
     if (!commit->part_digests)
         return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
     int status = merge_parts(commit, &all);
@@ -349,7 +351,8 @@ static int gather_copies(struct checkpoint_commit *commit)
     manifest_done(&all);
     if (status)
         return status;
-    commit->receipts = calloc((size_t)commit->spread->writer_count + 1, sizeof(*commit->receipts));
+    commit->receipts =
+        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->receipts));
     if (!commit->receipts)
         return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
     return collect_receipts(commit, size_bytes);
@@ -360,20 +363,20 @@ static void *run_commit(void *argument)
     struct checkpoint_commit *commit = argument;
     struct control_checkpoint *result = &commit->result;
     struct manifest manifest = {0};
-    int status = commit->spread ? gather_copies(commit) : 0;
+    int status = commit->replication ? gather_copies(commit) : 0;
 
     if (!status)
         status = assemble(commit, &manifest);
     if (!status)
-        status =
-            commit->spread ? commit_copies(commit, &manifest) : commit_manifest(commit, &manifest);
+        status = commit->replication ? commit_copies(commit, &manifest)
+                                     : commit_manifest(commit, &manifest);
     if (!status) {
         result->generation = commit->generation;
         result->step = commit->step;
         result->size_bytes = total_bytes(&manifest);
         result->stall_seconds = (double)commit->stall_ns / 1e9;
         result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
-    } else if (commit->spread) {
+    } else if (commit->replication) {
         drop_shares(commit);
     }
     manifest_done(&manifest);
@@ -411,7 +414,7 @@ struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit
         .config = json_incref(options->config),
         .began_ns = options->began_ns,
         .stall_ns = options->stall_ns,
-        .spread = options->spread,
+        .replication = options->replication,
     };
     snprintf(commit->folder, sizeof(commit->folder), "%s", options->folder);
     snprintf(commit->metrics_path, sizeof(commit->metrics_path), "%s", options->metrics_path);

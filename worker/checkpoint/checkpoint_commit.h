@@ -28,8 +28,8 @@ struct checkpoint_commit_options {
     const bool *left_out;   /* (world,): ranks that wrote no share; copied */
     json_t *state, *config; /* borrowed references */
     uint64_t began_ns, stall_ns;
-    struct replication
-        *spread; /* borrowed until checkpoint_commit_finish(); NULL: one folder for all nodes */
+    struct replication *
+        replication; /* borrowed until checkpoint_commit_finish(); NULL: one folder for all nodes */
 };
 
 /** checkpoint_commit_start() - start the thread; NULL when memory or threads are short */

@@ -10,7 +10,7 @@
 struct copy_keeper {
     pthread_t thread;
     bool done; /* written by the thread, with release */
-    struct replication *spread;
+    struct replication *replication;
     struct replication_receipt receipt;
     int status;
     struct error error;
@@ -24,22 +24,23 @@ static int of_another(int status)
 
 static int keep(struct copy_keeper *keeper)
 {
-    struct replication *spread = keeper->spread;
+    struct replication *replication = keeper->replication;
     struct replication_seal seal;
     char path[1024];
-    int status = replication_receive(spread, &keeper->receipt, &keeper->error);
+    int status = replication_receive(replication, &keeper->receipt, &keeper->error);
 
     if (!status && keeper->receipt.problem[0])
         log_warning("a copy of a checkpoint is missing here: %s", keeper->receipt.problem);
     if (!status)
-        status = replication_write_receipt(spread, &keeper->receipt, &keeper->error);
+        status = replication_write_receipt(replication, &keeper->receipt, &keeper->error);
     if (!status)
-        status = of_another(replication_await_seal(spread, &seal, &keeper->error));
+        status = of_another(replication_await_seal(replication, &seal, &keeper->error));
     if (!status)
-        status = of_another(checkpoint_take_manifest(
-            &spread->local, spread->plan->checkpoints.stores[0].node, seal.sha256, &keeper->error));
+        status = of_another(checkpoint_take_manifest(&replication->local,
+                                                     replication->plan->checkpoints.stores[0].node,
+                                                     seal.sha256, &keeper->error));
     if (!status)
-        status = replication_place(spread, &seal, path, &keeper->error);
+        status = replication_place(replication, &seal, path, &keeper->error);
     return status;
 }
 
@@ -52,13 +53,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-struct copy_keeper *copy_keeper_start(struct replication *spread)
+struct copy_keeper *copy_keeper_start(struct replication *replication)
 {
     struct copy_keeper *keeper = calloc(1, sizeof(*keeper));
 
     if (!keeper)
         return NULL;
-    keeper->spread = spread;
+    keeper->replication = replication;
     if (!pthread_create(&keeper->thread, NULL, run, keeper))
         return keeper;
     free(keeper);

@@ -10,9 +10,9 @@
 struct copy_keeper;
 
 /** copy_keeper_start() - start the thread; NULL when memory or threads are short
- * @spread: borrowed until copy_keeper_finish()
+ * @replication: borrowed until copy_keeper_finish()
  */
-struct copy_keeper *copy_keeper_start(struct replication *spread);
+struct copy_keeper *copy_keeper_start(struct replication *replication);
 bool copy_keeper_done(const struct copy_keeper *keeper);
 /** copy_keeper_finish() - wait for the end; frees @keeper
  *

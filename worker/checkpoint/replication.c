@@ -55,98 +55,101 @@ int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomi
 int replication_new(const struct replication_options *options, struct replication **ret_spread,
                     struct error *error)
 {
-    struct replication *spread = calloc(1, sizeof(*spread));
+    struct replication *replication = calloc(1, sizeof(*replication));
     int self, status;
 
-    if (spread)
-        spread->plan = plan_copy(options->plan);
-    if (!spread || !spread->plan) {
-        replication_free(spread);
+    if (replication)
+        replication->plan = plan_copy(options->plan);
+    if (!replication || !replication->plan) {
+        replication_free(replication);
         return error_set(error, -ENOMEM, "no memory for the copies of a checkpoint");
     }
-    copies_leave_out(spread->plan, options->left_out);
-    self = copies_find(&spread->plan->checkpoints, options->node);
+    copies_leave_out(replication->plan, options->left_out);
+    self = copies_find(&replication->plan->checkpoints, options->node);
     assert(self >= 0); /* plan_check(): the node of every worker is a store */
-    snprintf(spread->node, sizeof(spread->node), "%s", options->node);
-    snprintf(spread->folder, sizeof(spread->folder), "%s", options->folder);
-    spread->self = (unsigned)self;
-    spread->writer_count = copies_writer_count(spread->plan);
-    spread->step = options->step;
-    spread->timeout_ns = options->timeout_ns;
-    status = replication_remote(spread->plan, options->timeout_ns, &spread->stop, &spread->remote,
-                                error);
+    snprintf(replication->node, sizeof(replication->node), "%s", options->node);
+    snprintf(replication->folder, sizeof(replication->folder), "%s", options->folder);
+    replication->self = (unsigned)self;
+    replication->writer_count = copies_writer_count(replication->plan);
+    replication->step = options->step;
+    replication->timeout_ns = options->timeout_ns;
+    status = replication_remote(replication->plan, options->timeout_ns, &replication->stop,
+                                &replication->remote, error);
     if (status) {
-        replication_free(spread);
+        replication_free(replication);
         return status;
     }
-    spread->local = (struct checkpoint_local){.io = options->io,
-                                              .folder = spread->folder,
-                                              .node = spread->node,
-                                              .step = spread->step,
-                                              .generation = spread->plan->generation,
-                                              .remote = spread->remote};
-    *ret_spread = spread;
+    replication->local = (struct checkpoint_local){.io = options->io,
+                                                   .folder = replication->folder,
+                                                   .node = replication->node,
+                                                   .step = replication->step,
+                                                   .generation = replication->plan->generation,
+                                                   .remote = replication->remote};
+    *ret_spread = replication;
     return 0;
 }
 
-void replication_free(struct replication *spread)
+void replication_free(struct replication *replication)
 {
-    if (!spread)
+    if (!replication)
         return;
-    checkpoint_remote_free(spread->remote);
-    plan_free(spread->plan);
-    free(spread);
+    checkpoint_remote_free(replication->remote);
+    plan_free(replication->plan);
+    free(replication);
 }
 
 /* ---- files with one fact ---- */
 
-unsigned replication_store(const struct replication *spread, unsigned rank)
+unsigned replication_store(const struct replication *replication, unsigned rank)
 {
-    return (unsigned)copies_find(&spread->plan->checkpoints,
-                                 spread->plan->layout.workers[rank].node);
+    return (unsigned)copies_find(&replication->plan->checkpoints,
+                                 replication->plan->layout.workers[rank].node);
 }
 
-static void part_folder(const struct replication *spread, char ret_path[1024])
+static void part_folder(const struct replication *replication, char ret_path[1024])
 {
-    checkpoint_part_path(spread->folder, spread->step, spread->plan->generation, ret_path);
+    checkpoint_part_path(replication->folder, replication->step, replication->plan->generation,
+                         ret_path);
 }
 
-void replication_path(const struct replication *spread, const char *file,
+void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64])
 {
     char folder[1024];
 
-    part_folder(spread, folder);
+    part_folder(replication, folder);
     snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/%s", folder, file);
 }
 
 /* Read a file of @store's part folder, or of its finished folder. */
-static int read_note(struct replication *spread, unsigned store, bool finished, const char *file,
-                     size_t size_max, struct bytes *text, struct error *error)
+static int read_note(struct replication *replication, unsigned store, bool finished,
+                     const char *file, size_t size_max, struct bytes *text, struct error *error)
 {
     char folder[1024], path[JOB_PATH_SIZE + 64];
 
     if (finished)
-        checkpoint_path(spread->folder, spread->step, folder);
+        checkpoint_path(replication->folder, replication->step, folder);
     else
-        part_folder(spread, folder);
-    if (store != spread->self)
-        return checkpoint_remote_get(spread->remote, spread->plan->checkpoints.stores[store].node,
+        part_folder(replication, folder);
+    if (store != replication->self)
+        return checkpoint_remote_get(replication->remote,
+                                     replication->plan->checkpoints.stores[store].node,
                                      strrchr(folder, '/') + 1, file, size_max, text, error);
     snprintf(path, sizeof(path), "%s/%s", folder, file);
     return file_read(path, size_max, text, error);
 }
 
 /* Poll until the file exists: waiting costs the other node a request now and then. */
-static int await_note(struct replication *spread, unsigned store, bool finished, const char *file,
-                      uint64_t deadline_ns, json_t **ret_tree, struct error *error)
+static int await_note(struct replication *replication, unsigned store, bool finished,
+                      const char *file, uint64_t deadline_ns, json_t **ret_tree,
+                      struct error *error)
 {
     uint64_t pause_ns = LOOK_MIN_NS;
 
     for (;;) {
         struct bytes text = {0};
         struct error why = {0};
-        int status = read_note(spread, store, finished, file, NOTE_MAX, &text, &why);
+        int status = read_note(replication, store, finished, file, NOTE_MAX, &text, &why);
         if (!status)
             status = json_parse((const char *)text.data, text.size_bytes, file, ret_tree, error);
         else if (status != -ENOENT && status != -EHOSTUNREACH)
@@ -154,11 +157,11 @@ static int await_note(struct replication *spread, unsigned store, bool finished,
         bytes_done(&text);
         if (status != -ENOENT && status != -EHOSTUNREACH)
             return status;
-        if (atomic_load(&spread->stop))
+        if (atomic_load(&replication->stop))
             return error_set(error, -ECANCELED, "the checkpoint was given up");
         if (clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s does not finish its part: %s",
-                             spread->plan->checkpoints.stores[store].node, why.text);
+                             replication->plan->checkpoints.stores[store].node, why.text);
         const struct timespec pause = {0, (long)pause_ns};
         nanosleep(&pause, NULL);
         pause_ns = MIN(2 * pause_ns, (uint64_t)LOOK_MAX_NS);
@@ -180,7 +183,7 @@ void replication_add_digest(struct hash128 *sum, struct hash128 digest)
     sum->low ^= digest.low;
 }
 
-int replication_part(struct replication *spread, unsigned rank, struct manifest *ret_part,
+int replication_part(struct replication *replication, unsigned rank, struct manifest *ret_part,
                      struct hash128 *ret_digest, struct error *error)
 {
     struct bytes text = {0};
@@ -188,8 +191,8 @@ int replication_part(struct replication *spread, unsigned rank, struct manifest 
     int status;
 
     part_file_name(rank, name);
-    status = read_note(spread, replication_store(spread, rank), false, name, PART_FILE_MAX, &text,
-                       error);
+    status = read_note(replication, replication_store(replication, rank), false, name,
+                       PART_FILE_MAX, &text, error);
     if (!status)
         status = part_file_decode(&text, name, ret_part, error);
     if (!status)
@@ -201,44 +204,45 @@ int replication_part(struct replication *spread, unsigned rank, struct manifest 
 /* ---- copies ---- */
 
 /* With one folder for all nodes each node would rename the folder while the others use it. */
-static int check_own_folder(const struct replication *spread, unsigned rank, struct error *error)
+static int check_own_folder(const struct replication *replication, unsigned rank,
+                            struct error *error)
 {
     char name[PART_FILE_NAME_SIZE], path[JOB_PATH_SIZE + 64];
 
     part_file_name(rank, name);
-    replication_path(spread, name, path);
+    replication_path(replication, name, path);
     if (access(path, F_OK))
         return 0;
     return error_set(error, -EEXIST,
                      "%s is node %s's, too: with checkpoint.copies above 1 every node needs a "
                      "checkpoint folder of its own (another checkpoint.path, or copies: 1)",
-                     spread->folder, spread->plan->layout.workers[rank].node);
+                     replication->folder, replication->plan->layout.workers[rank].node);
 }
 
-static int receive_rank(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
+static int receive_rank(struct replication *replication, unsigned rank, struct hash128 *ret_digest,
                         struct error *error)
 {
     struct manifest part = {0};
-    int status = replication_part(spread, rank, &part, ret_digest, error);
+    int status = replication_part(replication, rank, &part, ret_digest, error);
 
     if (!status)
-        status = checkpoint_receive_share(&spread->local, spread->plan->layout.workers[rank].node,
-                                          &part, error);
+        status = checkpoint_receive_share(
+            &replication->local, replication->plan->layout.workers[rank].node, &part, error);
     manifest_done(&part);
     return status;
 }
 
 /* Retry: a firnd that is being replaced is away for a moment. */
-static int receive_patiently(struct replication *spread, unsigned rank, struct hash128 *ret_digest,
-                             struct error *error)
+static int receive_patiently(struct replication *replication, unsigned rank,
+                             struct hash128 *ret_digest, struct error *error)
 {
-    int status = check_own_folder(spread, rank, error);
+    int status = check_own_folder(replication, rank, error);
 
     for (unsigned i = 0; !status && i < TRIES_MAX; i++) {
-        const struct timespec pause = {(time_t)(spread->timeout_ns / NS_PER_SECOND),
-                                       (long)(spread->timeout_ns % NS_PER_SECOND)};
-        status = receive_rank(spread, rank, ret_digest, error);
-        if (status != -EHOSTUNREACH || i + 1 == TRIES_MAX || atomic_load(&spread->stop))
+        const struct timespec pause = {(time_t)(replication->timeout_ns / NS_PER_SECOND),
+                                       (long)(replication->timeout_ns % NS_PER_SECOND)};
+        status = receive_rank(replication, rank, ret_digest, error);
+        if (status != -EHOSTUNREACH || i + 1 == TRIES_MAX || atomic_load(&replication->stop))
             return status;
         status = 0;
         nanosleep(&pause, NULL);
@@ -246,16 +250,16 @@ static int receive_patiently(struct replication *spread, unsigned rank, struct h
     return status;
 }
 
-static int receive_store(struct replication *spread, unsigned store, struct hash128 *ret_digest,
-                         struct error *error)
+static int receive_store(struct replication *replication, unsigned store,
+                         struct hash128 *ret_digest, struct error *error)
 {
     struct hash128 digest, sum = {0};
     int status = 0;
 
-    for (unsigned rank = 0; !status && rank < spread->plan->layout.worker_count; rank++) {
-        if (replication_store(spread, rank) != store)
+    for (unsigned rank = 0; !status && rank < replication->plan->layout.worker_count; rank++) {
+        if (replication_store(replication, rank) != store)
             continue;
-        status = receive_patiently(spread, rank, &digest, error);
+        status = receive_patiently(replication, rank, &digest, error);
         if (!status)
             replication_add_digest(&sum, digest);
     }
@@ -263,29 +267,29 @@ static int receive_store(struct replication *spread, unsigned store, struct hash
     return status;
 }
 
-static bool is_target(const struct replication *spread, unsigned store)
+static bool is_target(const struct replication *replication, unsigned store)
 {
     unsigned targets[COPIES_MAX - 1];
-    unsigned count = copies_targets(spread->plan, store, targets);
+    unsigned count = copies_targets(replication->plan, store, targets);
 
     for (unsigned i = 0; i < count; i++)
-        if (targets[i] == spread->self)
+        if (targets[i] == replication->self)
             return true;
     return false;
 }
 
-int replication_receive(struct replication *spread, struct replication_receipt *ret_receipt,
+int replication_receive(struct replication *replication, struct replication_receipt *ret_receipt,
                         struct error *error)
 {
     memset(ret_receipt, 0, sizeof(*ret_receipt));
     ret_receipt->has_digest = true;
-    for (unsigned store = 0; store < spread->writer_count; store++) {
+    for (unsigned store = 0; store < replication->writer_count; store++) {
         struct hash128 digest;
         struct error why = {0};
-        if (!is_target(spread, store))
+        if (!is_target(replication, store))
             continue;
-        int status = receive_store(spread, store, &digest, &why);
-        if (atomic_load(&spread->stop))
+        int status = receive_store(replication, store, &digest, &why);
+        if (atomic_load(&replication->stop))
             status = -ECANCELED;
         if (status == -ECANCELED || status == -EEXIST || status == -ENOMEM)
             return error_set(error, status, "%s", why.text);
@@ -298,7 +302,7 @@ int replication_receive(struct replication *spread, struct replication_receipt *
     return 0;
 }
 
-int replication_write_receipt(const struct replication *spread,
+int replication_write_receipt(const struct replication *replication,
                               const struct replication_receipt *receipt, struct error *error)
 {
     char path[JOB_PATH_SIZE + 64], digest[HASH128_TEXT_SIZE];
@@ -308,20 +312,21 @@ int replication_write_receipt(const struct replication *spread,
     AUTO_JSON json_t *tree = json_pack("{s:o, s:s, s:s}", "shares_of", stores, "problem",
                                        receipt->problem, "parts_digest", digest);
 
-    for (unsigned i = 0; tree && i < spread->writer_count; i++)
+    for (unsigned i = 0; tree && i < replication->writer_count; i++)
         if (receipt->has[i] &&
-            json_array_append_new(stores, json_string(spread->plan->checkpoints.stores[i].node)))
+            json_array_append_new(stores,
+                                  json_string(replication->plan->checkpoints.stores[i].node)))
             return error_set(error, -ENOMEM, "no memory for " RECEIPT);
-    replication_path(spread, RECEIPT, path);
+    replication_path(replication, RECEIPT, path);
     return write_note(path, tree, error);
 }
 
-int replication_await_receipt(struct replication *spread, unsigned store, uint64_t deadline_ns,
+int replication_await_receipt(struct replication *replication, unsigned store, uint64_t deadline_ns,
                               struct replication_receipt *ret_receipt, struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
     json_t *stores;
-    int status = await_note(spread, store, false, RECEIPT, deadline_ns, &tree, error);
+    int status = await_note(replication, store, false, RECEIPT, deadline_ns, &tree, error);
 
     memset(ret_receipt, 0, sizeof(*ret_receipt));
     if (!status)
@@ -331,16 +336,16 @@ int replication_await_receipt(struct replication *spread, unsigned store, uint64
                                error);
     for (size_t i = 0; !status && i < json_array_size(stores); i++) {
         const char *name = json_string_value(json_array_get(stores, i));
-        int found = name ? copies_find(&spread->plan->checkpoints, name) : -1;
+        int found = name ? copies_find(&replication->plan->checkpoints, name) : -1;
         if (found < 0)
             return error_set(error, -EBADMSG, RECEIPT " of node %s names a node of no part here",
-                             spread->plan->checkpoints.stores[store].node);
+                             replication->plan->checkpoints.stores[store].node);
         ret_receipt->has[found] = true;
     }
     const char *digest = json_string_value(json_object_get(tree, "parts_digest"));
     if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
         return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
-                         spread->plan->checkpoints.stores[store].node, digest);
+                         replication->plan->checkpoints.stores[store].node, digest);
     ret_receipt->has_digest = digest;
     return status;
 }
@@ -368,56 +373,56 @@ static int decode_seal(const json_t *tree, struct replication_seal *ret_seal, st
     return status;
 }
 
-int replication_write_seal(const struct replication *spread, const struct replication_seal *seal,
-                           struct error *error)
+int replication_write_seal(const struct replication *replication,
+                           const struct replication_seal *seal, struct error *error)
 {
     AUTO_JSON json_t *tree = encode_seal(seal);
     char path[JOB_PATH_SIZE + 64];
 
-    replication_path(spread, SEAL, path);
+    replication_path(replication, SEAL, path);
     return write_note(path, tree, error);
 }
 
-int replication_await_seal(struct replication *spread, struct replication_seal *ret_seal,
+int replication_await_seal(struct replication *replication, struct replication_seal *ret_seal,
                            struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
-    int status = await_note(spread, 0, false, SEAL, UINT64_MAX, &tree, error);
+    int status = await_note(replication, 0, false, SEAL, UINT64_MAX, &tree, error);
 
     return status ? status : decode_seal(tree, ret_seal, error);
 }
 
-static void remove_notes(const struct replication *spread)
+static void remove_notes(const struct replication *replication)
 {
     char path[JOB_PATH_SIZE + 64], name[PART_FILE_NAME_SIZE];
 
-    for (unsigned rank = 0; rank < spread->plan->layout.worker_count; rank++) {
+    for (unsigned rank = 0; rank < replication->plan->layout.worker_count; rank++) {
         part_file_name(rank, name);
-        replication_path(spread, name, path);
+        replication_path(replication, name, path);
         unlink(path);
     }
-    replication_path(spread, RECEIPT, path);
+    replication_path(replication, RECEIPT, path);
     unlink(path);
-    replication_path(spread, SEAL, path);
+    replication_path(replication, SEAL, path);
     unlink(path);
 }
 
-int replication_place(struct replication *spread, const struct replication_seal *seal,
+int replication_place(struct replication *replication, const struct replication_seal *seal,
                       char ret_path[1024], struct error *error)
 {
     AUTO_JSON json_t *tree = encode_seal(seal);
     char path[JOB_PATH_SIZE + 64];
     int status;
 
-    remove_notes(spread);
-    status = checkpoint_place(&spread->local, seal->digest, ret_path, error);
+    remove_notes(replication);
+    status = checkpoint_place(&replication->local, seal->digest, ret_path, error);
     if (status)
         return status;
     snprintf(path, sizeof(path), "%s/" PLACED, ret_path);
     return write_note(path, tree, error);
 }
 
-int replication_await_placed(struct replication *spread, unsigned store,
+int replication_await_placed(struct replication *replication, unsigned store,
                              const struct replication_seal *seal, uint64_t deadline_ns,
                              struct error *error)
 {
@@ -426,7 +431,7 @@ int replication_await_placed(struct replication *spread, unsigned store,
     for (;;) {
         AUTO_JSON json_t *tree = NULL;
         struct replication_seal placed;
-        int status = await_note(spread, store, true, PLACED, deadline_ns, &tree, error);
+        int status = await_note(replication, store, true, PLACED, deadline_ns, &tree, error);
         if (!status)
             status = decode_seal(tree, &placed, error);
         if (status)
@@ -434,9 +439,9 @@ int replication_await_placed(struct replication *spread, unsigned store,
         if (!strcmp(placed.sha256, seal->sha256))
             return 0;
         /* The file is of an earlier attempt at this step. */
-        if (atomic_load(&spread->stop) || clock_monotonic_ns() > deadline_ns)
+        if (atomic_load(&replication->stop) || clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s has another checkpoint of step %" PRIu64,
-                             spread->plan->checkpoints.stores[store].node, spread->step);
+                             replication->plan->checkpoints.stores[store].node, replication->step);
         nanosleep(&pause, NULL);
     }
 }

@@ -46,20 +46,20 @@ struct replication {
  * -ENOMEM, -EINVAL (no key) */
 int replication_new(const struct replication_options *options, struct replication **ret_spread,
                     struct error *error) CHECK_RESULT;
-void replication_free(struct replication *spread); /* NULL allowed; its threads have ended */
+void replication_free(struct replication *replication); /* NULL allowed; its threads have ended */
 
 /** replication_remote() - convert the stores of @plan for a reader; @stop may be NULL */
 int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
                        struct checkpoint_remote **ret_remote, struct error *error) CHECK_RESULT;
 
 /** replication_store() - return the store that rank @rank, which is not left out, writes to */
-unsigned replication_store(const struct replication *spread, unsigned rank);
+unsigned replication_store(const struct replication *replication, unsigned rank);
 /** replication_path() - return the path of a file in this node's part folder */
-void replication_path(const struct replication *spread, const char *file,
+void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64]);
 /** replication_part() - read the part of @rank from its node; *ret_digest is XXH3-128 of its text,
  * which names every file with its checksums */
-int replication_part(struct replication *spread, unsigned rank, struct manifest *ret_part,
+int replication_part(struct replication *replication, unsigned rank, struct manifest *ret_part,
                      struct hash128 *ret_digest, struct error *error) CHECK_RESULT;
 /** replication_add_digest() - add a digest of a part to @sum; the order does not matter */
 void replication_add_digest(struct hash128 *sum, struct hash128 digest);
@@ -79,16 +79,16 @@ struct replication_receipt {
  *
  * Return: 0; -ECANCELED; -EEXIST: the folder is shared with another node; -ENOMEM
  */
-int replication_receive(struct replication *spread, struct replication_receipt *ret_receipt,
+int replication_receive(struct replication *replication, struct replication_receipt *ret_receipt,
                         struct error *error) CHECK_RESULT;
 /** replication_write_receipt() - write the receipt for rank 0's node, which waits for it; errors of
  * file_replace() */
-int replication_write_receipt(const struct replication *spread,
+int replication_write_receipt(const struct replication *replication,
                               const struct replication_receipt *receipt,
                               struct error *error) CHECK_RESULT;
 /** replication_await_receipt() - wait for the receipt of @store's keeper; -ETIMEDOUT, -ECANCELED,
  * -EBADMSG, -ENOMEM */
-int replication_await_receipt(struct replication *spread, unsigned store, uint64_t deadline_ns,
+int replication_await_receipt(struct replication *replication, unsigned store, uint64_t deadline_ns,
                               struct replication_receipt *ret_receipt,
                               struct error *error) CHECK_RESULT;
 
@@ -100,18 +100,18 @@ struct replication_seal {
 
 /** replication_write_seal() - publish a manifest that is durable beside the seal; errors of
  * file_replace() */
-int replication_write_seal(const struct replication *spread, const struct replication_seal *seal,
-                           struct error *error) CHECK_RESULT;
+int replication_write_seal(const struct replication *replication,
+                           const struct replication_seal *seal, struct error *error) CHECK_RESULT;
 /** replication_await_seal() - wait for the seal while the generation lasts; -ECANCELED, -EBADMSG,
  * -ENOMEM */
-int replication_await_seal(struct replication *spread, struct replication_seal *ret_seal,
+int replication_await_seal(struct replication *replication, struct replication_seal *ret_seal,
                            struct error *error) CHECK_RESULT;
 
 /** replication_place() - remove temporary files, and give the folder its final name */
-int replication_place(struct replication *spread, const struct replication_seal *seal,
+int replication_place(struct replication *replication, const struct replication_seal *seal,
                       char ret_path[1024], struct error *error) CHECK_RESULT;
 /** replication_await_placed() - wait until the keeper of @store has placed its folder; -ETIMEDOUT,
  * -ECANCELED */
-int replication_await_placed(struct replication *spread, unsigned store,
+int replication_await_placed(struct replication *replication, unsigned store,
                              const struct replication_seal *seal, uint64_t deadline_ns,
                              struct error *error) CHECK_RESULT;

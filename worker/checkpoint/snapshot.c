@@ -11,85 +11,64 @@
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/folder_home.h"
-#include "checkpoint/write/io_tuning.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writable.h"
-#include "checkpoint/write/writer.h"
-#include "elastic/job/huggingface.h"
 #include "elastic/job/job_spec.h"
-#include "elastic/planner/process_memory.h"
+#include "worker/checkpoint/boundary.h"
 #include "worker/checkpoint/checkpoint_commit.h"
 #include "worker/checkpoint/copy_keeper.h"
 #include "worker/checkpoint/part_file.h"
 #include "worker/checkpoint/retention.h"
 #include "worker/checkpoint/share_copy.h"
 #include "worker/checkpoint/share_tensors.h"
-#include "worker/state/canonical.h"
+#include "worker/checkpoint/state_writer.h"
 
-#define SMALL_BLOCK_BYTES                                                                          \
-    (PROCESS_SMALL_STAGING_BYTES / 16) /* as many blocks as the large arena has */
+/* The share of this rank on its way to disk. */
+struct snapshot_share {
+    struct checkpoint_writer *writer;
+    bool writing;                     /* the writer has a share of the step begun last */
+    bool staged;                      /* the share's memory is released */
+    uint64_t stall_ns;                /* time that the optimizer waited for that */
+    struct share_copy *copy;          /* NULL: the writer reads the state in place */
+    struct checkpoint_share *copying; /* begun, but not with the writer yet */
+    struct share_tensors copying_tensors;
+};
 
-_Static_assert(PROCESS_SMALL_STAGING_BYTES >= CHECKPOINT_ARENA_MIN, "plans count it as staging");
+/* The last step that reached each state; 0: none. */
+struct snapshot_steps {
+    uint64_t durable, failed, committed, abandoned;
+    uint64_t committed_generation; /* another one's commit of the same step was not recorded */
+    uint64_t unable;               /* failed because this node could not write its part */
+    uint64_t kept;                 /* its copies were begun on this node */
+};
 
-/* Return the bytes of all parameters, and of the moments of the trained ones. */
-static uint64_t state_bytes(const struct state *state)
-{
-    uint64_t elements = 0;
+/* With copies: the node's part in the step begun last. */
+struct snapshot_copies {
+    char node[NAME_SIZE];
+    uint64_t timeout_ns;
+    struct replication *replication; /* NULL: one folder for all nodes */
+    struct copy_keeper *keeper;      /* NULL on rank 0, whose commit does the same */
+};
 
-    for (unsigned unit = 0; unit < state->unit_count; unit++)
-        elements += 3 * (uint64_t)state->units[unit].layout.count;
-    return elements * sizeof(float);
-}
-
-/* True if the state fits into the least arena: more pages would be touched for nothing. */
-static bool is_small(const struct state *state)
-{
-    return state_bytes(state) <= PROCESS_SMALL_STAGING_BYTES;
-}
-
-/* Skip tuning for a small model: its writes end before a measurement of the disk would. */
-static struct io_tuning choose_tuning(const struct state *state, const struct io *io,
-                                      const char *folder)
-{
-    struct io_tuning tuning =
-        state_bytes(state) < IO_TUNING_FROM_BYTES ? io_tuning_usual() : io_tune(io, folder);
-
-    if (is_small(state))
-        tuning.block_bytes = SMALL_BLOCK_BYTES;
-    return tuning;
-}
+/* On rank 0: the commit in flight, and the outcome of the one before. */
+struct snapshot_outcome {
+    struct checkpoint_commit *commit;
+    struct control_checkpoint *unreported; /* a commit not reported in its own generation */
+    char warning[CONTROL_TEXT_SIZE];       /* of the last commit */
+};
 
 struct snapshot {
     const struct state *state; /* borrowed */
     const struct io *io;
-    struct checkpoint_writer *writer;
     char folder[JOB_PATH_SIZE];
     struct checkpoint_home home;      /* of `folder`; only for the writer once it has started */
     char metrics_path[JOB_PATH_SIZE]; /* rank 0: file of this node; else "" */
     char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker restored, or "" */
-    bool writing;                     /* the writer has a share of `begun_step` */
-    bool staged;                      /* the share's memory is released */
-    struct share_copy *copy;          /* NULL: the writer reads the state in place */
-    struct checkpoint_share *copying; /* begun, but not with the writer yet */
-    struct share_tensors copying_tensors;
-    uint64_t begun_step, begun_generation;
-    unsigned rank, world;
-    json_t *begun_state, *begun_config; /* for the manifest, as of the boundary */
-    unsigned begun_tensor_count;
-    bool *left_out;                /* (world,): ranks that write nothing of begun_step */
-    char left_out_node[NAME_SIZE]; /* node of one of them; "": none */
-    uint64_t unable_step;          /* failed because this node could not write its part */
-    uint64_t durable_step, failed_step, committed_step, abandoned_step;
-    uint64_t committed_generation; /* another one's commit of the same step was not recorded */
-    uint64_t began_ns, stall_ns;
-    struct checkpoint_commit *commit;
-    struct control_checkpoint *unsaid; /* a commit not reported in its own generation */
-    char warning[CONTROL_TEXT_SIZE];   /* of the last commit */
-    /* With copies: */
-    char node[NAME_SIZE];
-    uint64_t timeout_ns, kept_step;
-    struct replication *spread;  /* of begun_step; NULL: one folder for all nodes */
-    struct copy_keeper *keeper;  /* this node's part in begun_step, unless this is rank 0 */
+    struct boundary begun;
+    struct snapshot_share share;
+    struct snapshot_steps steps;
+    struct snapshot_copies copies;
+    struct snapshot_outcome outcome;
     struct retention *retention; /* the last one; NULL before the first */
 };
 
@@ -107,25 +86,17 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
     log_info("checkpoints are written with %s: %s", snapshot->io->name, why);
     snprintf(snapshot->folder, sizeof(snapshot->folder), "%s", options->folder);
     checkpoint_home_init(&snapshot->home, options->folder);
-    snprintf(snapshot->node, sizeof(snapshot->node), "%s", options->node);
-    snapshot->timeout_ns = options->timeout_ns;
-    const struct io_tuning tuning = choose_tuning(state, snapshot->io, options->folder);
-    const struct checkpoint_writer_options writing = {
-        .io = snapshot->io,
-        .arena_bytes = is_small(state) ? PROCESS_SMALL_STAGING_BYTES : PROCESS_STAGING_BYTES,
-        .depth = tuning.depth,
-        .block_bytes = tuning.block_bytes};
-    if (tuning.bytes_per_second > 0)
-        log_info("this disk takes %.2f GB/s in writes of %zu KiB, %u in flight",
-                 tuning.bytes_per_second / 1e9, tuning.block_bytes >> 10, tuning.depth);
+    snprintf(snapshot->copies.node, sizeof(snapshot->copies.node), "%s", options->node);
+    snapshot->copies.timeout_ns = options->timeout_ns;
     if (!state->kernel->host_memory &&
-        share_copy_new(state->kernel, state->device, &snapshot->copy)) {
+        share_copy_new(state->kernel, state->device, &snapshot->share.copy)) {
         free(snapshot);
         return error_set(error, -ENOMEM, "no memory for checkpoints");
     }
-    status = checkpoint_writer_start(&writing, &snapshot->writer, error);
+    status =
+        state_writer_start(state, snapshot->io, options->folder, &snapshot->share.writer, error);
     if (status) {
-        share_copy_free(snapshot->copy);
+        share_copy_free(snapshot->share.copy);
         free(snapshot);
         return status;
     }
@@ -137,84 +108,78 @@ int snapshot_try(const struct snapshot *snapshot, struct error *error)
 {
     bool shared = snapshot->state->spec->checkpoint.copies < 2; /* else a node writes only a part */
 
-    return checkpoint_writable(snapshot->folder, shared ? state_bytes(snapshot->state) : 0, error);
+    return checkpoint_writable(snapshot->folder, shared ? state_writer_bytes(snapshot->state) : 0,
+                               error);
 }
 
-static void forget_copying(struct snapshot *snapshot)
+static void forget_copying(struct snapshot_share *share)
 {
-    free(snapshot->copying);
-    snapshot->copying = NULL;
-    share_tensors_done(&snapshot->copying_tensors);
+    free(share->copying);
+    share->copying = NULL;
+    share_tensors_done(&share->copying_tensors);
 }
 
-static void forget_unsaid(struct snapshot *snapshot)
+static void forget_unreported(struct snapshot_outcome *outcome)
 {
-    if (snapshot->unsaid)
-        control_checkpoint_done(snapshot->unsaid);
-    free(snapshot->unsaid);
-    snapshot->unsaid = NULL;
+    if (outcome->unreported)
+        control_checkpoint_done(outcome->unreported);
+    free(outcome->unreported);
+    outcome->unreported = NULL;
 }
 
-static void forget_begun(struct snapshot *snapshot)
+static void warn_of_left_out(const struct boundary *boundary, struct snapshot_outcome *outcome)
 {
-    json_decref(snapshot->begun_state);
-    json_decref(snapshot->begun_config);
-    snapshot->begun_state = snapshot->begun_config = NULL;
-}
-
-static void warn_of_left_out(struct snapshot *snapshot)
-{
-    if (!snapshot->warning[0] && snapshot->left_out_node[0])
-        snprintf(snapshot->warning, sizeof(snapshot->warning),
+    if (!outcome->warning[0] && boundary->left_out_node[0])
+        snprintf(outcome->warning, sizeof(outcome->warning),
                  "node %s cannot write its part of checkpoints (firnctl job events says why): "
                  "others write it, and the node is tried again now and then",
-                 snapshot->left_out_node);
+                 boundary->left_out_node);
 }
 
 /* End a commit; a successful one is kept for the next report. */
 static int end_commit(struct snapshot *snapshot, struct error *error)
 {
-    uint64_t step = checkpoint_commit_step(snapshot->commit);
-    uint64_t generation = checkpoint_commit_generation(snapshot->commit);
+    uint64_t step = checkpoint_commit_step(snapshot->outcome.commit);
+    uint64_t generation = checkpoint_commit_generation(snapshot->outcome.commit);
     struct control_checkpoint *result = calloc(1, sizeof(*result)), lost;
-    int status = checkpoint_commit_finish(snapshot->commit, result ? result : &lost,
-                                          snapshot->warning, error);
+    int status = checkpoint_commit_finish(snapshot->outcome.commit, result ? result : &lost,
+                                          snapshot->outcome.warning, error);
 
-    snapshot->commit = NULL;
+    snapshot->outcome.commit = NULL;
     if (!status && !result) {
         control_checkpoint_done(&lost);
         status = error_set(error, -ENOMEM, "no memory to tell of a checkpoint");
     }
     if (!status) {
-        forget_unsaid(snapshot);
-        snapshot->unsaid = result;
-        snapshot->committed_step = step;
-        snapshot->committed_generation = generation;
-        warn_of_left_out(snapshot);
+        forget_unreported(&snapshot->outcome);
+        snapshot->outcome.unreported = result;
+        snapshot->steps.committed = step;
+        snapshot->steps.committed_generation = generation;
+        warn_of_left_out(&snapshot->begun, &snapshot->outcome);
         return 0;
     }
     free(result);
-    if (step == snapshot->begun_step)
-        snapshot->failed_step = step;
+    if (step == snapshot->begun.step)
+        snapshot->steps.failed = step;
     return status;
 }
 
 /* Abandon copies in flight: the next generation has another key and other nodes. */
-static void end_spread(struct snapshot *snapshot)
+static void end_replication(struct snapshot *snapshot)
 {
     struct error error = {0};
 
-    if (!snapshot->spread)
+    if (!snapshot->copies.replication)
         return;
-    atomic_store(&snapshot->spread->stop, true);
-    if (snapshot->commit && end_commit(snapshot, &error) && error.code != -ECANCELED)
+    atomic_store(&snapshot->copies.replication->stop, true);
+    if (snapshot->outcome.commit && end_commit(snapshot, &error) && error.code != -ECANCELED)
         log_warning("%s", error.text);
-    if (snapshot->keeper && copy_keeper_finish(snapshot->keeper, &error) &&
+    if (snapshot->copies.keeper && copy_keeper_finish(snapshot->copies.keeper, &error) &&
         error.code != -ECANCELED)
         log_warning("%s", error.text);
-    snapshot->keeper = NULL;
-    replication_free(snapshot->spread);
-    snapshot->spread = NULL;
+    snapshot->copies.keeper = NULL;
+    replication_free(snapshot->copies.replication);
+    snapshot->copies.replication = NULL;
 }
 
 void snapshot_free(struct snapshot *snapshot)
@@ -223,16 +188,15 @@ void snapshot_free(struct snapshot *snapshot)
 
     if (!snapshot)
         return;
-    end_spread(snapshot);
-    if (snapshot->commit && end_commit(snapshot, &error))
+    end_replication(snapshot);
+    if (snapshot->outcome.commit && end_commit(snapshot, &error))
         log_warning("%s", error.text);
-    forget_unsaid(snapshot);
+    forget_unreported(&snapshot->outcome);
     retention_free(snapshot->retention);
-    checkpoint_writer_stop(snapshot->writer);
-    forget_copying(snapshot);
-    share_copy_free(snapshot->copy);
-    forget_begun(snapshot);
-    free(snapshot->left_out);
+    checkpoint_writer_stop(snapshot->share.writer);
+    forget_copying(&snapshot->share);
+    share_copy_free(snapshot->share.copy);
+    boundary_done(&snapshot->begun);
     free(snapshot);
 }
 
@@ -249,36 +213,36 @@ void snapshot_keep_restored(struct snapshot *snapshot, const char *path)
 void snapshot_reset(struct snapshot *snapshot)
 {
     snapshot_release(snapshot);
-    if (snapshot->copying) {
-        forget_copying(snapshot);
-        snapshot->writing = false;
+    if (snapshot->share.copying) {
+        forget_copying(&snapshot->share);
+        snapshot->share.writing = false;
     }
-    end_spread(snapshot);
-    snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
-    snapshot->kept_step = snapshot->unable_step = 0;
-    forget_begun(snapshot);
+    end_replication(snapshot);
+    snapshot->begun.step = snapshot->steps.durable = snapshot->steps.failed = 0;
+    snapshot->steps.kept = snapshot->steps.unable = 0;
+    boundary_forget(&snapshot->begun);
 }
 
 /* Begin the copy to the host; the writer gets the share when the copy is complete. */
-static int begin_copying(struct snapshot *snapshot, const struct checkpoint_share *share,
-                         struct share_tensors *tensors)
+static int begin_copying(struct snapshot_share *snapshot_share,
+                         const struct checkpoint_share *share, struct share_tensors *tensors)
 {
-    int status = share_copy_reserve(snapshot->copy, tensors->size_bytes, tensors->count);
+    int status = share_copy_reserve(snapshot_share->copy, tensors->size_bytes, tensors->count);
 
     if (status)
         return status;
-    snapshot->copying = malloc(sizeof(*snapshot->copying));
-    if (!snapshot->copying)
+    snapshot_share->copying = malloc(sizeof(*snapshot_share->copying));
+    if (!snapshot_share->copying)
         return -ENOMEM;
-    share_copy_begin(snapshot->copy);
+    share_copy_begin(snapshot_share->copy);
     for (unsigned i = 0; i < tensors->count; i++) {
         struct checkpoint_tensor *tensor = &tensors->list[i];
-        tensor->data = share_copy_add(snapshot->copy, tensor->data, tensor->count);
+        tensor->data = share_copy_add(snapshot_share->copy, tensor->data, tensor->count);
         assert(tensor->data);
     }
-    share_copy_end(snapshot->copy);
-    *snapshot->copying = *share;
-    snapshot->copying_tensors = *tensors; /* with ownership of the list */
+    share_copy_end(snapshot_share->copy);
+    *snapshot_share->copying = *share;
+    snapshot_share->copying_tensors = *tensors; /* with ownership of the list */
     *tensors = (struct share_tensors){0};
     return 0;
 }
@@ -287,13 +251,13 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
 {
     CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
     struct checkpoint_share share = {
-        .step = snapshot->begun_step,
-        .generation = snapshot->begun_generation,
-        .rank = snapshot->rank,
-        .world = snapshot->world,
+        .step = snapshot->begun.step,
+        .generation = snapshot->begun.generation,
+        .rank = snapshot->begun.rank,
+        .world = snapshot->begun.world,
     };
-    int status = share_tensors_of(snapshot->state, &plan->layout, snapshot->rank,
-                                  snapshot->left_out, &tensors);
+    int status = share_tensors_of(snapshot->state, &plan->layout, snapshot->begun.rank,
+                                  snapshot->begun.left_out, &tensors);
 
     if (status)
         return status;
@@ -302,8 +266,8 @@ static int begin_share(struct snapshot *snapshot, const struct plan *plan)
     share.home = &snapshot->home;
     share.tensors = tensors.list;
     share.tensor_count = tensors.count;
-    return snapshot->copy ? begin_copying(snapshot, &share, &tensors)
-                          : checkpoint_writer_begin(snapshot->writer, &share);
+    return snapshot->share.copy ? begin_copying(&snapshot->share, &share, &tensors)
+                                : checkpoint_writer_begin(snapshot->share.writer, &share);
 }
 
 int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout, unsigned rank,
@@ -311,14 +275,15 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout
 {
     CLEANUP(share_tensors_done) struct share_tensors tensors = {0};
 
-    if (!snapshot->copy)
+    if (!snapshot->share.copy)
         return 0;
     if (share_tensors_of(snapshot->state, layout, rank, NULL, &tensors))
         return error_set(error, -ENOMEM, "no memory for checkpoints");
-    if (share_copy_fits(snapshot->copy, tensors.size_bytes, tensors.count))
+    if (share_copy_fits(snapshot->share.copy, tensors.size_bytes, tensors.count))
         return 0;
-    checkpoint_writer_release_wait(snapshot->writer); /* it may still be reading the last share */
-    if (share_copy_reserve(snapshot->copy, tensors.size_bytes, tensors.count))
+    checkpoint_writer_release_wait(
+        snapshot->share.writer); /* it may still be reading the last share */
+    if (share_copy_reserve(snapshot->share.copy, tensors.size_bytes, tensors.count))
         return error_set(error, -ENOMEM,
                          "checkpoints need %zu MiB of pinned memory on this node for the copy of "
                          "this worker's share, which cannot be had",
@@ -328,119 +293,91 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout
 
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step)
 {
-    if (snapshot->begun_step != step)
-        end_spread(snapshot);
+    if (snapshot->begun.step != step)
+        end_replication(snapshot);
 }
 
-static int begin_spread(struct snapshot *snapshot, const struct plan *plan, struct error *error)
+static int begin_replication(struct snapshot *snapshot, const struct plan *plan,
+                             struct error *error)
 {
     const struct replication_options options = {
         .plan = plan,
-        .left_out = snapshot->left_out,
-        .node = snapshot->node,
+        .left_out = snapshot->begun.left_out,
+        .node = snapshot->copies.node,
         .folder = snapshot->folder,
         .io = snapshot->io,
         .step = snapshot->state->applied_step,
-        .timeout_ns = snapshot->timeout_ns,
+        .timeout_ns = snapshot->copies.timeout_ns,
     };
 
-    end_spread(snapshot);
-    return plan->checkpoints.copies && !snapshot_sits_out(snapshot)
-               ? replication_new(&options, &snapshot->spread, error)
+    end_replication(snapshot);
+    return plan->checkpoints.copies && !boundary_sits_out(&snapshot->begun)
+               ? replication_new(&options, &snapshot->copies.replication, error)
                : 0;
-}
-
-static int note_left_out(struct snapshot *snapshot, const struct plan_layout *layout,
-                         const bool *left_out)
-{
-    bool *copy = calloc(layout->worker_count, sizeof(*copy));
-
-    free(snapshot->left_out);
-    snapshot->left_out = copy;
-    snapshot->left_out_node[0] = '\0';
-    for (unsigned rank = 0; copy && rank < layout->worker_count; rank++) {
-        copy[rank] = left_out && left_out[rank];
-        if (copy[rank])
-            memcpy(snapshot->left_out_node, layout->workers[rank].node, NAME_SIZE);
-    }
-    return copy ? 0 : -ENOMEM;
-}
-
-/* Record the manifest's data on the boundary, apart from its tensors. */
-static int describe_boundary(struct snapshot *snapshot, const struct plan *plan, unsigned rank)
-{
-    const struct state *state = snapshot->state;
-
-    forget_begun(snapshot);
-    snapshot->rank = rank;
-    snapshot->world = plan->layout.worker_count;
-    snapshot->begun_step = state->applied_step;
-    snapshot->begun_generation = plan->generation;
-    snapshot->begun_tensor_count = canonical_count(state);
-    snapshot->began_ns = clock_monotonic_ns();
-    snapshot->begun_state = state_encode(state);
-    snapshot->begun_config = huggingface_config(&state->spec->model, state_tied(state));
-    return snapshot->begun_state && snapshot->begun_config ? 0 : -ENOMEM;
 }
 
 static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                  const bool *left_out, struct error *error)
 {
-    if (describe_boundary(snapshot, plan, rank) || note_left_out(snapshot, &plan->layout, left_out))
+    if (boundary_describe(&snapshot->begun, snapshot->state, plan, rank) ||
+        boundary_leave_out(&snapshot->begun, &plan->layout, left_out))
         return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
-    int status = begin_spread(snapshot, plan, error);
+    int status = begin_replication(snapshot, plan, error);
     if (status)
         return status;
-    if (snapshot_sits_out(snapshot)) {
-        snapshot->durable_step = snapshot->begun_step;
+    if (boundary_sits_out(&snapshot->begun)) {
+        snapshot->steps.durable = snapshot->begun.step;
         return 0;
     }
     status = begin_share(snapshot, plan);
     return status ? error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
-                              snapshot->begun_step, strerror(-status))
+                              snapshot->begun.step, strerror(-status))
                   : 0;
 }
 
-static bool is_committed(const struct snapshot *snapshot)
+static bool is_committed(const struct boundary *boundary, const struct snapshot_steps *steps)
 {
-    return snapshot->begun_step == snapshot->committed_step &&
-           snapshot->begun_generation == snapshot->committed_generation;
+    return boundary->step == steps->committed &&
+           boundary->generation == steps->committed_generation;
 }
 
 bool snapshot_sits_out(const struct snapshot *snapshot)
 {
-    return snapshot->left_out && snapshot->left_out[snapshot->rank];
+    return boundary_sits_out(&snapshot->begun);
 }
 
 /* The files of an abandoned step are removed: do not report that they are missing. */
-static bool is_abandoned(const struct snapshot *snapshot)
+static bool is_abandoned(const struct boundary *boundary, const struct snapshot_steps *steps)
 {
-    return snapshot->begun_step && snapshot->begun_step == snapshot->abandoned_step;
+    return boundary->step && boundary->step == steps->abandoned;
 }
 
 /* True while a step was begun, and rank 0 does not know its outcome yet. */
-static bool is_open(const struct snapshot *snapshot)
+static bool is_open(const struct boundary *boundary, const struct snapshot_steps *steps)
 {
-    return snapshot->begun_step && !is_committed(snapshot) && !is_abandoned(snapshot) &&
-           snapshot->begun_step != snapshot->failed_step;
+    return boundary->step && !is_committed(boundary, steps) && !is_abandoned(boundary, steps) &&
+           boundary->step != steps->failed;
 }
 
 bool snapshot_busy(const struct snapshot *snapshot)
 {
-    return snapshot->writing || snapshot->keeper ||
-           (snapshot->spread && (snapshot->commit || (snapshot->rank == 0 && is_open(snapshot))));
+    return snapshot->share.writing || snapshot->copies.keeper ||
+           (snapshot->copies.replication &&
+            (snapshot->outcome.commit ||
+             (snapshot->begun.rank == 0 && is_open(&snapshot->begun, &snapshot->steps))));
 }
 
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    const bool *left_out, struct error *error)
 {
-    if (snapshot->writing || snapshot->keeper || (snapshot->spread && snapshot->commit))
+    if (snapshot->share.writing || snapshot->copies.keeper ||
+        (snapshot->copies.replication && snapshot->outcome.commit))
         return -EBUSY;
     int status = begin(snapshot, plan, rank, left_out, error);
-    snapshot->writing = !status && !snapshot_sits_out(snapshot);
-    snapshot->staged = false;
+    snapshot->share.writing = !status && !boundary_sits_out(&snapshot->begun);
+    snapshot->share.staged = false;
     if (status) /* the other ranks have begun theirs: the step fails like a share */
-        snapshot->failed_step = snapshot->begun_step;
+        snapshot->steps.failed = snapshot->begun.step;
     return status;
 }
 
@@ -448,14 +385,14 @@ void snapshot_release(struct snapshot *snapshot)
 {
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!snapshot->writing || snapshot->staged)
+    if (!snapshot->share.writing || snapshot->share.staged)
         return;
-    if (snapshot->copy)
-        share_copy_wait(snapshot->copy);
+    if (snapshot->share.copy)
+        share_copy_wait(snapshot->share.copy);
     else
-        checkpoint_writer_release_wait(snapshot->writer);
-    snapshot->stall_ns = clock_monotonic_ns() - began_ns;
-    snapshot->staged = true;
+        checkpoint_writer_release_wait(snapshot->share.writer);
+    snapshot->share.stall_ns = clock_monotonic_ns() - began_ns;
+    snapshot->share.staged = true;
 }
 
 static int write_part(const struct snapshot *snapshot, const struct manifest *part,
@@ -463,9 +400,9 @@ static int write_part(const struct snapshot *snapshot, const struct manifest *pa
 {
     char directory[JOB_PATH_SIZE];
 
-    checkpoint_part_path(snapshot->folder, snapshot->begun_step, snapshot->begun_generation,
+    checkpoint_part_path(snapshot->folder, snapshot->begun.step, snapshot->begun.generation,
                          directory);
-    return part_file_write(directory, snapshot->rank, part, error);
+    return part_file_write(directory, snapshot->begun.rank, part, error);
 }
 
 /* True for errors of this node's disk, which other writers do not have; not for errors of other
@@ -480,22 +417,22 @@ static bool is_of_the_disk(int code)
     return false;
 }
 
-static void note_failure(struct snapshot *snapshot, int code)
+static void note_failure(const struct boundary *boundary, struct snapshot_steps *steps, int code)
 {
-    snapshot->failed_step = snapshot->begun_step;
-    if (is_of_the_disk(code) && !is_abandoned(snapshot))
-        snapshot->unable_step = snapshot->begun_step;
+    steps->failed = boundary->step;
+    if (is_of_the_disk(code) && !is_abandoned(boundary, steps))
+        steps->unable = boundary->step;
 }
 
 /* End this node's part in a checkpoint with copies, if it is done. */
 static int poll_keeper(struct snapshot *snapshot, struct error *error)
 {
-    if (!snapshot->keeper || !copy_keeper_done(snapshot->keeper))
+    if (!snapshot->copies.keeper || !copy_keeper_done(snapshot->copies.keeper))
         return 0;
-    int status = copy_keeper_finish(snapshot->keeper, error);
-    snapshot->keeper = NULL;
+    int status = copy_keeper_finish(snapshot->copies.keeper, error);
+    snapshot->copies.keeper = NULL;
     if (status)
-        note_failure(snapshot, status);
+        note_failure(&snapshot->begun, &snapshot->steps, status);
     return status;
 }
 
@@ -504,41 +441,41 @@ static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *er
 {
     int status;
 
-    if (!wait && !share_copy_passed(snapshot->copy))
+    if (!wait && !share_copy_passed(snapshot->share.copy))
         return 0;
-    share_copy_wait(snapshot->copy);
-    status = checkpoint_writer_begin(snapshot->writer, snapshot->copying);
-    forget_copying(snapshot);
+    share_copy_wait(snapshot->share.copy);
+    status = checkpoint_writer_begin(snapshot->share.writer, snapshot->share.copying);
+    forget_copying(&snapshot->share);
     if (!status)
         return 0;
-    snapshot->writing = false;
-    snapshot->failed_step = snapshot->begun_step;
+    snapshot->share.writing = false;
+    snapshot->steps.failed = snapshot->begun.step;
     return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
-                     snapshot->begun_step, strerror(-status));
+                     snapshot->begun.step, strerror(-status));
 }
 
 static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
 {
     struct manifest part = {0};
-    int status = snapshot->copying ? hand_over_copy(snapshot, deadline_ns != 0, error) : 0;
+    int status = snapshot->share.copying ? hand_over_copy(snapshot, deadline_ns != 0, error) : 0;
 
-    if (status || snapshot->copying || !snapshot->writing)
+    if (status || snapshot->share.copying || !snapshot->share.writing)
         return status;
-    status = deadline_ns ? checkpoint_writer_wait(snapshot->writer, deadline_ns, &part, error)
-                         : checkpoint_writer_poll(snapshot->writer, &part, error);
+    status = deadline_ns ? checkpoint_writer_wait(snapshot->share.writer, deadline_ns, &part, error)
+                         : checkpoint_writer_poll(snapshot->share.writer, &part, error);
     if (status == 0 || status == -ETIMEDOUT)
         return 0;
     snapshot_release(snapshot);
-    snapshot->writing = false;
-    if (status == 1 && snapshot->begun_step) {
+    snapshot->share.writing = false;
+    if (status == 1 && snapshot->begun.step) {
         status = write_part(snapshot, &part, error);
         if (!status)
-            snapshot->durable_step = snapshot->begun_step;
+            snapshot->steps.durable = snapshot->begun.step;
     }
     manifest_done(&part);
     if (status < 0)
-        note_failure(snapshot, status);
-    return status < 0 && !is_abandoned(snapshot) ? status : 0;
+        note_failure(&snapshot->begun, &snapshot->steps, status);
+    return status < 0 && !is_abandoned(&snapshot->begun, &snapshot->steps) ? status : 0;
 }
 
 int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
@@ -550,36 +487,36 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error 
 
 uint64_t snapshot_durable_step(const struct snapshot *snapshot)
 {
-    return snapshot->durable_step;
+    return snapshot->steps.durable;
 }
 
 bool snapshot_settled(const struct snapshot *snapshot)
 {
-    return !snapshot->writing && !snapshot->keeper && !snapshot->commit;
+    return !snapshot->share.writing && !snapshot->copies.keeper && !snapshot->outcome.commit;
 }
 
 uint64_t snapshot_failed_step(const struct snapshot *snapshot)
 {
-    return snapshot->failed_step;
+    return snapshot->steps.failed;
 }
 
 bool snapshot_unable(const struct snapshot *snapshot)
 {
-    return snapshot->unable_step && snapshot->unable_step == snapshot->failed_step;
+    return snapshot->steps.unable && snapshot->steps.unable == snapshot->steps.failed;
 }
 
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 {
     struct error error = {0};
 
-    if (!failed_step || failed_step != snapshot->begun_step ||
-        failed_step == snapshot->abandoned_step)
+    if (!failed_step || failed_step != snapshot->begun.step ||
+        failed_step == snapshot->steps.abandoned)
         return false;
-    snapshot->abandoned_step = failed_step;
-    if (snapshot->rank != 0 && !snapshot->spread)
+    snapshot->steps.abandoned = failed_step;
+    if (snapshot->begun.rank != 0 && !snapshot->copies.replication)
         return false; /* there is one folder, and rank 0 cleans it up */
-    end_spread(snapshot);
-    if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun_generation, &error))
+    end_replication(snapshot);
+    if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun.generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
                     failed_step, error.text);
     return true;
@@ -587,16 +524,16 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 
 void snapshot_forget(struct snapshot *snapshot)
 {
-    end_spread(snapshot);
-    snapshot->begun_step = snapshot->durable_step = 0;
-    snapshot->failed_step = snapshot->abandoned_step = snapshot->kept_step = 0;
-    snapshot->unable_step = 0;
-    forget_begun(snapshot);
+    end_replication(snapshot);
+    snapshot->begun.step = snapshot->steps.durable = 0;
+    snapshot->steps.failed = snapshot->steps.abandoned = snapshot->steps.kept = 0;
+    snapshot->steps.unable = 0;
+    boundary_forget(&snapshot->begun);
 }
 
 void snapshot_forget_abandoned(struct snapshot *snapshot)
 {
-    if (is_abandoned(snapshot))
+    if (is_abandoned(&snapshot->begun, &snapshot->steps))
         snapshot_forget(snapshot);
 }
 
@@ -608,46 +545,48 @@ static bool start_commit(struct snapshot *snapshot)
         .metrics_path = snapshot->metrics_path,
         .restored = snapshot->restored,
         .spec = snapshot->state->spec,
-        .step = snapshot->begun_step,
-        .generation = snapshot->begun_generation,
-        .world = snapshot->world,
-        .tensor_count = snapshot->begun_tensor_count,
-        .left_out = snapshot->left_out,
-        .state = snapshot->begun_state,
-        .config = snapshot->begun_config,
-        .began_ns = snapshot->began_ns,
-        .stall_ns = snapshot->stall_ns,
-        .spread = snapshot->spread,
+        .step = snapshot->begun.step,
+        .generation = snapshot->begun.generation,
+        .world = snapshot->begun.world,
+        .tensor_count = snapshot->begun.tensor_count,
+        .left_out = snapshot->begun.left_out,
+        .state = snapshot->begun.state,
+        .config = snapshot->begun.config,
+        .began_ns = snapshot->begun.began_ns,
+        .stall_ns = snapshot->share.stall_ns,
+        .replication = snapshot->copies.replication,
     };
 
-    snapshot->commit = checkpoint_commit_start(&options);
-    return snapshot->commit;
+    snapshot->outcome.commit = checkpoint_commit_start(&options);
+    return snapshot->outcome.commit;
 }
 
 /* Not on rank 0, whose commit does the same for its node. */
 static bool start_keeper(struct snapshot *snapshot)
 {
-    const struct replication *spread = snapshot->spread;
+    const struct replication *replication = snapshot->copies.replication;
 
-    if (!spread || copies_keeper(spread->plan, spread->self) != snapshot->rank ||
-        snapshot->kept_step == snapshot->begun_step)
+    if (!replication ||
+        copies_keeper(replication->plan, replication->self) != snapshot->begun.rank ||
+        snapshot->steps.kept == snapshot->begun.step)
         return true;
-    snapshot->kept_step = snapshot->begun_step;
-    snapshot->keeper = copy_keeper_start(snapshot->spread);
-    return snapshot->keeper;
+    snapshot->steps.kept = snapshot->begun.step;
+    snapshot->copies.keeper = copy_keeper_start(snapshot->copies.replication);
+    return snapshot->copies.keeper;
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
 {
-    if (!durable_step || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->failed_step || snapshot->commit || is_committed(snapshot))
+    if (!durable_step || durable_step != snapshot->begun.step ||
+        durable_step == snapshot->steps.failed || snapshot->outcome.commit ||
+        is_committed(&snapshot->begun, &snapshot->steps))
         return;
-    if (snapshot->rank == 0 ? start_commit(snapshot) : start_keeper(snapshot))
+    if (snapshot->begun.rank == 0 ? start_commit(snapshot) : start_keeper(snapshot))
         return;
     log_error("the checkpoint of step %" PRIu64 " cannot be committed: no memory or no thread",
               durable_step);
-    if (snapshot->spread) /* other nodes wait for this one */
-        snapshot->failed_step = durable_step;
+    if (snapshot->copies.replication) /* other nodes wait for this one */
+        snapshot->steps.failed = durable_step;
 }
 
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
@@ -655,21 +594,21 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
 {
     int status = 0;
 
-    if (snapshot->commit && checkpoint_commit_done(snapshot->commit))
+    if (snapshot->outcome.commit && checkpoint_commit_done(snapshot->outcome.commit))
         status = end_commit(snapshot, error);
     if (status)
         return status;
-    if (!snapshot->unsaid)
+    if (!snapshot->outcome.unreported)
         return 0;
-    *ret_checkpoint = *snapshot->unsaid;
-    free(snapshot->unsaid);
-    snapshot->unsaid = NULL;
+    *ret_checkpoint = *snapshot->outcome.unreported;
+    free(snapshot->outcome.unreported);
+    snapshot->outcome.unreported = NULL;
     return 1;
 }
 
 const char *snapshot_warning(const struct snapshot *snapshot)
 {
-    return snapshot->warning;
+    return snapshot->outcome.warning;
 }
 
 void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded)
