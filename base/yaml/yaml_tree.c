@@ -508,6 +508,8 @@ static int read_all(struct reader *reader, json_t **ret_root)
     int status = read_once(reader, ret_root);
     if (status == -EINVAL && options->mistake && reader->bad_line > 0 && !is_utf16(reader))
         status = read_on(reader, ret_root);
+    if (!options->mistake)
+        return status;
     json_array_foreach(reader->mistakes, index, mistake)
         options->mistake(options->context, (unsigned)json_integer_value(json_array_get(mistake, 0)),
                          json_string_value(json_array_get(mistake, 1)));
