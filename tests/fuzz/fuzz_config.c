@@ -1,4 +1,5 @@
 /* firnd.yaml: accepted, or refused with a text that names the file. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

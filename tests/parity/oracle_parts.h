@@ -1,11 +1,7 @@
 /* The common parts of the oracles of all families; see model_oracle.h. */
 #pragma once
 
-#include <assert.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "model/net/unit.h"
 
@@ -14,42 +10,13 @@ struct oracle {
     double *const *parameters; /* flat, by unit */
 };
 
-static const double *oracle_tensor(const struct oracle *oracle, unsigned unit, const char *name)
-{
-    struct unit_layout layout;
-    model_unit_layout(&oracle->spec, unit, &layout);
-    for (unsigned i = 0; i < layout.tensor_count; i++) {
-        size_t length = strlen(layout.tensors[i].name), suffix = strlen(name);
-        if (length >= suffix && strcmp(layout.tensors[i].name + length - suffix, name) == 0)
-            return oracle->parameters[unit] + layout.tensors[i].offset;
-    }
-    assert(false && "no such tensor");
-    return NULL;
-}
+/** oracle_tensor() - return the tensor of @unit whose name ends with @name */
+const double *oracle_tensor(const struct oracle *oracle, unsigned unit, const char *name);
 
-/*
- * One query head of one sequence; @q, @k and @v are its columns in the first row, rows @stride
- * apart; the same columns of @output, whose rows are @width apart.
+/**
+ * oracle_attend() - compute one query head of one sequence
+ * @q, @k, @v: its columns in the first row, rows @stride apart
+ * @output: the same columns, rows @width apart
  */
-static void oracle_attend(double *output, size_t width, const double *q, const double *k,
-                          const double *v, size_t stride, size_t context, size_t size)
-{
-    double *scores = calloc(context, sizeof(double));
-
-    for (size_t t = 0; t < context; t++) {
-        double sum = 0.0;
-        for (size_t u = 0; u <= t; u++) {
-            scores[u] = 0.0;
-            for (size_t i = 0; i < size; i++)
-                scores[u] += q[t * stride + i] * k[u * stride + i];
-            scores[u] = exp(scores[u] / sqrt((double)size));
-            sum += scores[u];
-        }
-        for (size_t i = 0; i < size; i++) {
-            output[t * width + i] = 0.0;
-            for (size_t u = 0; u <= t; u++)
-                output[t * width + i] += scores[u] / sum * v[u * stride + i];
-        }
-    }
-    free(scores);
-}
+void oracle_attend(double *output, size_t width, const double *q, const double *k, const double *v,
+                   size_t stride, size_t context, size_t size);

@@ -2,14 +2,26 @@
  * The whole model: logits, loss and every gradient against an oracle of its own, and the bits of a
  * step on every way to cut it into stages.
  */
-#include <errno.h>
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
+#include "lib/model/tiny_model.h"
 #include "parity/backend.h"
 #include "parity/model_oracle.h"
 #include "parity/tensor.h"
-#include "parity/tiny_model.h"
 
 #define LOSS_SCALE (1.0f / (float)TINY_ROWS)
 

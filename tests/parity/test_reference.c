@@ -3,12 +3,22 @@
  * ...): names, shapes, logits, loss, gradients, where some tokens do not count in the loss. Skipped
  * where python3 (or the one named by FIRN_PYTHON) has no torch and transformers.
  */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include <ftw.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "parity/tiny_model.h"
+#include "lib/model/tiny_model.h"
 
 #define EXIT_SKIPPED 77
 

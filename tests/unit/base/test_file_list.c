@@ -1,9 +1,21 @@
 /* Which files paths name: folders, links and globs, sorted, none twice. */
-#include "unit/base/test_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/test_folder.h"
 
 #include "base/bytes.h"
+#include "base/compiler.h"
 #include "base/file.h"
 #include "base/file_list.h"
 
@@ -41,76 +53,77 @@ static void expect_failure(const char *path, int code, const char *text)
 static void test_a_folder_is_sorted_and_deep(void **state)
 {
     (void)state;
-    make_folder("d");
-    make_folder("d/b");
-    make_folder("d/b/c");
-    make_folder("d/.hidden");
-    write_text("d/z", "5");
-    write_text("d/b.x", "2"); /* '.' sorts before '/' */
-    write_text("d/b/c/f", "4");
-    write_text("d/b/A", "3");
-    write_text("d/.hidden/f", "1");
-    write_text("d/empty", "");
-    expect_text(at("d"), "12345");
-    expect_text(at("d///"), "12345");
+    test_folder_add("d");
+    test_folder_add("d/b");
+    test_folder_add("d/b/c");
+    test_folder_add("d/.hidden");
+    test_folder_write_text("d/z", "5");
+    test_folder_write_text("d/b.x", "2"); /* '.' sorts before '/' */
+    test_folder_write_text("d/b/c/f", "4");
+    test_folder_write_text("d/b/A", "3");
+    test_folder_write_text("d/.hidden/f", "1");
+    test_folder_write_text("d/empty", "");
+    expect_text(test_folder_at("d"), "12345");
+    expect_text(test_folder_at("d///"), "12345");
 }
 
 static void test_links(void **state)
 {
     (void)state;
-    make_folder("d");
-    make_folder("e");
-    write_text("e/file", "E");
-    write_text("d/file", "D");
-    assert_int_equal(symlink("../e/file", at("d/link")), 0);   /* a file: followed */
-    assert_int_equal(symlink("../e", at("d/folder")), 0);      /* a folder: not, in a folder */
-    assert_int_equal(symlink(".", at("d/loop")), 0);           /* would never end */
-    assert_int_equal(symlink("nowhere", at("d/dangling")), 0); /* no data */
-    assert_int_equal(symlink("itself", at("d/itself")), 0);    /* no data either */
-    assert_int_equal(mkfifo(at("d/pipe"), 0644), 0);           /* never opened */
-    expect_text(at("d"), "DE");
-    expect_text(at("d/folder"), "E"); /* named by the user: followed */
-    expect_text(at("d/**"), "DE");
-    expect_text(at("d/fold*/file"), "E"); /* named by a component: followed */
+    test_folder_add("d");
+    test_folder_add("e");
+    test_folder_write_text("e/file", "E");
+    test_folder_write_text("d/file", "D");
+    assert_int_equal(symlink("../e/file", test_folder_at("d/link")), 0); /* a file: followed */
+    assert_int_equal(symlink("../e", test_folder_at("d/folder")),
+                     0);                                         /* a folder: not, in a folder */
+    assert_int_equal(symlink(".", test_folder_at("d/loop")), 0); /* would never end */
+    assert_int_equal(symlink("nowhere", test_folder_at("d/dangling")), 0); /* no data */
+    assert_int_equal(symlink("itself", test_folder_at("d/itself")), 0);    /* no data either */
+    assert_int_equal(mkfifo(test_folder_at("d/pipe"), 0644), 0);           /* never opened */
+    expect_text(test_folder_at("d"), "DE");
+    expect_text(test_folder_at("d/folder"), "E"); /* named by the user: followed */
+    expect_text(test_folder_at("d/**"), "DE");
+    expect_text(test_folder_at("d/fold*/file"), "E"); /* named by a component: followed */
 
-    expect_failure(at("d/pipe"), -EINVAL, "neither a file nor a folder");
-    expect_failure(at("d/dangling"), -ENOENT, "dangling");
+    expect_failure(test_folder_at("d/pipe"), -EINVAL, "neither a file nor a folder");
+    expect_failure(test_folder_at("d/dangling"), -ENOENT, "dangling");
 }
 
 static void test_globs(void **state)
 {
     (void)state;
-    make_folder("g");
-    make_folder("g/one");
-    make_folder("g/one/two");
-    make_folder("g/.git");
-    write_text("g/a.c", "a");
-    write_text("g/b.h", "b");
-    write_text("g/.c.c", "h");
-    write_text("g/.git/d.c", "g");
-    write_text("g/one/c.c", "c");
-    write_text("g/one/two/d.c", "d");
-    write_text("g/one/two/e.h", "e");
+    test_folder_add("g");
+    test_folder_add("g/one");
+    test_folder_add("g/one/two");
+    test_folder_add("g/.git");
+    test_folder_write_text("g/a.c", "a");
+    test_folder_write_text("g/b.h", "b");
+    test_folder_write_text("g/.c.c", "h");
+    test_folder_write_text("g/.git/d.c", "g");
+    test_folder_write_text("g/one/c.c", "c");
+    test_folder_write_text("g/one/two/d.c", "d");
+    test_folder_write_text("g/one/two/e.h", "e");
 
-    expect_text(at("g/*.c"), "a");
-    expect_text(at("g/*"), "ab"); /* files, not folders */
-    expect_text(at("g/?.[ch]"), "ab");
-    expect_text(at("g/*/*.c"), "c");
-    expect_text(at("g/**/*.c"), "acd");
-    expect_text(at("g/**/**/*.c"), "acd");
-    expect_text(at("g/**"), "abcde");
-    expect_text(at("g/**/two/*"), "de");
-    expect_text(at("g/**/one/**/*.h"), "e");
-    expect_text(at("g/**/e.h"), "e");
-    expect_text(at("g/.*.c"), "h");
-    expect_text(at("g/one/../*.h"), "b");
-    expect_text(at("/g//one/*.c"), "c");
+    expect_text(test_folder_at("g/*.c"), "a");
+    expect_text(test_folder_at("g/*"), "ab"); /* files, not folders */
+    expect_text(test_folder_at("g/?.[ch]"), "ab");
+    expect_text(test_folder_at("g/*/*.c"), "c");
+    expect_text(test_folder_at("g/**/*.c"), "acd");
+    expect_text(test_folder_at("g/**/**/*.c"), "acd");
+    expect_text(test_folder_at("g/**"), "abcde");
+    expect_text(test_folder_at("g/**/two/*"), "de");
+    expect_text(test_folder_at("g/**/one/**/*.h"), "e");
+    expect_text(test_folder_at("g/**/e.h"), "e");
+    expect_text(test_folder_at("g/.*.c"), "h");
+    expect_text(test_folder_at("g/one/../*.h"), "b");
+    expect_text(test_folder_at("/g//one/*.c"), "c");
 
-    write_text("g/[x].c", "literal"); /* what exists is no pattern */
-    expect_text(at("g/[x].c"), "literal");
+    test_folder_write_text("g/[x].c", "literal"); /* what exists is no pattern */
+    expect_text(test_folder_at("g/[x].c"), "literal");
 
-    expect_failure(at("g/*.none"), -ENOENT, "no file matches");
-    expect_failure(at("absent/**/*.c"), -ENOENT, "no file matches");
+    expect_failure(test_folder_at("g/*.none"), -ENOENT, "no file matches");
+    expect_failure(test_folder_at("absent/**/*.c"), -ENOENT, "no file matches");
 }
 
 static void test_relative_globs(void **state)
@@ -118,10 +131,10 @@ static void test_relative_globs(void **state)
     (void)state;
     char before[4096];
     assert_non_null(getcwd(before, sizeof(before)));
-    make_folder("r");
-    write_text("r/x.c", "x");
-    write_text("y.c", "y");
-    assert_int_equal(chdir(root), 0);
+    test_folder_add("r");
+    test_folder_write_text("r/x.c", "x");
+    test_folder_write_text("y.c", "y");
+    assert_int_equal(chdir(test_folder_root), 0);
     expect_text("*.c", "y");
     expect_text("**/*.c", "xy");
     expect_text("./r/*", "x");
@@ -141,13 +154,13 @@ static void test_too_many_components(void **state)
 static void test_a_file_named_twice_counts_once(void **state)
 {
     (void)state;
-    make_folder("d");
-    write_text("d/a", "abc");
-    write_text("d/b", "def");
+    test_folder_add("d");
+    test_folder_write_text("d/a", "abc");
+    test_folder_write_text("d/b", "def");
     char names[3][256];
-    snprintf(names[0], sizeof(names[0]), "%s", at("d/b"));
-    snprintf(names[1], sizeof(names[1]), "%s", at("d"));
-    snprintf(names[2], sizeof(names[2]), "%s", at("d/*"));
+    snprintf(names[0], sizeof(names[0]), "%s", test_folder_at("d/b"));
+    snprintf(names[1], sizeof(names[1]), "%s", test_folder_at("d"));
+    snprintf(names[2], sizeof(names[2]), "%s", test_folder_at("d/*"));
     const char *paths[] = {names[0], names[1], names[2]};
     CLEANUP(file_list_done) struct file_list files = {0};
     struct error error = {0};
@@ -157,24 +170,24 @@ static void test_a_file_named_twice_counts_once(void **state)
 
 static void expect_unreadable(const char *path, const char *text)
 {
-    become_nobody();
+    test_folder_become_nobody();
     expect_failure(path, -EACCES, text);
-    become_oneself();
+    test_folder_become_oneself();
 }
 
 static void test_unreadable_entries(void **state)
 {
     (void)state;
-    make_folder("d");
-    make_folder("d/locked");
-    write_text("d/open", "abcdefgh");
-    write_text("d/locked/inside", "x");
-    assert_int_equal(chmod(at("d/locked"), 0), 0);
-    expect_unreadable(at("d"), "d/locked: Permission denied");
-    expect_unreadable(at("d/**/inside"), "d/locked: Permission denied");
-    expect_unreadable(at("d/locked/inside"), "inside: Permission denied");
-    expect_unreadable(at("d/locked/*"), "d/locked/*: Permission denied");
-    assert_int_equal(chmod(at("d/locked"), 0755), 0);
+    test_folder_add("d");
+    test_folder_add("d/locked");
+    test_folder_write_text("d/open", "abcdefgh");
+    test_folder_write_text("d/locked/inside", "x");
+    assert_int_equal(chmod(test_folder_at("d/locked"), 0), 0);
+    expect_unreadable(test_folder_at("d"), "d/locked: Permission denied");
+    expect_unreadable(test_folder_at("d/**/inside"), "d/locked: Permission denied");
+    expect_unreadable(test_folder_at("d/locked/inside"), "inside: Permission denied");
+    expect_unreadable(test_folder_at("d/locked/*"), "d/locked/*: Permission denied");
+    assert_int_equal(chmod(test_folder_at("d/locked"), 0755), 0);
 }
 
 int main(void)

@@ -10,10 +10,15 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/load.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 #define STEP   12
 #define END    24 /* bytes at each end of a file */

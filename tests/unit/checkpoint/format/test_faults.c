@@ -11,12 +11,14 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/sample.h"
 
 #define OLD   1
 #define NEW   2

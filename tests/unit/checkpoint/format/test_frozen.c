@@ -9,15 +9,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/sample.h"
 
 #define FROZEN 5
 

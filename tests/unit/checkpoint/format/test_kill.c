@@ -13,16 +13,19 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 #define KILLS  200
 #define KEEP   2

@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "checkpoint/format/manifest.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 /* A part with tensors at the given positions, all in one file. */
 static struct manifest make_part(const char *file, const unsigned *orders, size_t count)

@@ -8,12 +8,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/sample.h"
 
 static char folder[64];
 static struct checkpoint_writer *writer;

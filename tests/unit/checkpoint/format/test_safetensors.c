@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "checkpoint/format/safetensors.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 static void set_entry(struct safetensors_entry *entry, const char *name,
                       enum safetensors_dtype dtype, unsigned rank, size_t first, size_t second)

@@ -10,13 +10,22 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/object/object_fetch.h"
 #include "checkpoint/object/object_send.h"
 #include "checkpoint/object/object_sender.h"
-#include "unit/checkpoint/fake_store.h"
-#include "unit/checkpoint/two_nodes.h"
+#include "lib/checkpoint/fake_store.h"
+#include "lib/checkpoint/two_nodes.h"
 
 #define STEP 3
 
@@ -27,7 +36,7 @@ static int set_up(void **state)
 {
     struct error error = {0};
     (void)state;
-    fake_reset();
+    fake_store_reset();
     pauses = 0;
     two_nodes_start(&nodes);
     return two_nodes_save(&nodes, io_threads_table(), STEP, &error);
@@ -36,7 +45,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    fake_reset();
+    fake_store_reset();
     two_nodes_stop(&nodes);
     return 0;
 }
@@ -82,7 +91,7 @@ static void assert_comes_back(void)
     char to[FOLDER_PATH_SIZE];
     struct object_checkpoint found;
     struct error error = {0};
-    assert_int_equal(fake_check(), 1);
+    assert_int_equal(fake_store_check(), 1);
     snprintf(to, sizeof(to), "%s/back/step-%010d", nodes.folders[0], STEP);
     const struct object_fetch_options options = {
         .prefix = "", .job = "sample", .step = STEP, .manifest_sha256 = nodes.sha256, .to = to};
@@ -127,18 +136,18 @@ static void each_node_sends_its_share_once(void **state)
 {
     (void)state;
     assert_sent("b", true, nodes.remote);
-    uint64_t sent = fake.sent_bytes;
+    uint64_t sent = fake_objects.sent_bytes;
     assert_true(sent > 0);
-    assert_int_equal(fake_check(), 0); /* a helper never makes it complete */
+    assert_int_equal(fake_store_check(), 0); /* a helper never makes it complete */
     unsigned long long read = atomic_load(&nodes.servers[1].bytes);
     assert_sent("a", false, nodes.remote);
     assert_int_equal(pauses, 0);
-    assert_int_equal(fake.sent_bytes, total_bytes());
+    assert_int_equal(fake_objects.sent_bytes, total_bytes());
     assert_int_equal(atomic_load(&nodes.servers[1].bytes), read); /* nothing went by way of a */
     assert_comes_back();
-    sent = fake.sent_bytes;
+    sent = fake_objects.sent_bytes;
     assert_sent("b", true, nodes.remote); /* again, after a restart: nothing is left to do */
-    assert_int_equal(fake.sent_bytes, sent);
+    assert_int_equal(fake_objects.sent_bytes, sent);
 }
 
 static void a_silent_node_is_made_up_for(void **state)
@@ -191,7 +200,7 @@ static void damage_everywhere_is_not_sent(void **state)
     damage(1, "model-00001-of-00002.safetensors");
     assert_int_equal(send_from("a", false, nodes.remote, &error), -EIO);
     assert_non_null(strstr(error.text, "model-00001-of-00002.safetensors"));
-    assert_int_equal(fake_check(), 0);
+    assert_int_equal(fake_store_check(), 0);
 }
 
 int main(void)

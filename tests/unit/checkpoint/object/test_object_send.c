@@ -9,13 +9,19 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/object/object_fetch.h"
 #include "checkpoint/object/object_send.h"
-#include "unit/checkpoint/fake_store.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fake_store.h"
+#include "lib/checkpoint/sample.h"
 
 #define PREFIX     "team/a"
 #define PART_BYTES MANIFEST_CHUNK_BYTES
@@ -81,7 +87,7 @@ static int set_up_group(void **state)
 static int tear_down_group(void **state)
 {
     (void)state;
-    fake_reset();
+    fake_store_reset();
     sample_remove(folder);
     sample_frozen = 0;
     return 0;
@@ -90,7 +96,7 @@ static int tear_down_group(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    fake_reset();
+    fake_store_reset();
     pauses = 0;
     return 0;
 }
@@ -165,18 +171,18 @@ static void test_goes_and_comes_back(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(send_step(1, &error), 0);
-    assert_int_equal(fake_check(), 1);
-    assert_true(fake.sent_bytes > total_bytes); /* and the manifest */
+    assert_int_equal(fake_store_check(), 1);
+    assert_true(fake_objects.sent_bytes > total_bytes); /* and the manifest */
     assert_comes_back(1);
-    uint64_t sent = fake.sent_bytes;
+    uint64_t sent = fake_objects.sent_bytes;
     assert_int_equal(send_step(1, &error), 0); /* nothing is left to do */
-    assert_int_equal(fake.sent_bytes, sent);
+    assert_int_equal(fake_objects.sent_bytes, sent);
 }
 
 static void test_store_without_checksums(void **state)
 {
     (void)state;
-    fake.checksums = false;
+    fake_objects.checksums = false;
     assert_int_equal(send_step(1, NULL), 0);
     assert_comes_back(1);
 }
@@ -184,7 +190,7 @@ static void test_store_without_checksums(void **state)
 static uint64_t count_operations(void)
 {
     assert_int_equal(send_step(1, NULL), 0);
-    uint64_t operations = fake.operations;
+    uint64_t operations = fake_objects.operations;
     assert_true(operations > 10);
     return operations;
 }
@@ -196,13 +202,13 @@ static void test_each_operation_fails_once(void **state)
     for (uint64_t k = 0; k < operations; k++)
         for (enum fake_fault fault = FAKE_REFUSED; fault <= FAKE_ANSWER_LOST; fault++) {
             struct error error = {0};
-            fake_reset();
-            fake.fail_from = k;
-            fake.fail_count = 1;
-            fake.fault = fault;
+            fake_store_reset();
+            fake_objects.fail_from = k;
+            fake_objects.fail_count = 1;
+            fake_objects.fault = fault;
             if (send_step(1, &error) != 0)
                 fail_msg("operation %d: %s", (int)k, error.text);
-            assert_int_equal(fake_check(), 1);
+            assert_int_equal(fake_store_check(), 1);
         }
     assert_comes_back(1);
 }
@@ -211,20 +217,20 @@ static void test_goes_on_after_a_crash_anywhere(void **state)
 {
     (void)state;
     uint64_t operations = count_operations();
-    uint64_t whole = fake.sent_bytes;
+    uint64_t whole = fake_objects.sent_bytes;
     for (uint64_t k = 0; k < operations; k++) {
-        fake_reset();
-        fake.fail_from = k;
-        fake.fail_count = FAKE_NEVER;
-        fake.fault = FAKE_ANSWER_LOST;
-        fake.status = -ECANCELED;
+        fake_store_reset();
+        fake_objects.fail_from = k;
+        fake_objects.fail_count = FAKE_NEVER;
+        fake_objects.fault = FAKE_ANSWER_LOST;
+        fake_objects.status = -ECANCELED;
         assert_int_equal(send_step(1, NULL), -ECANCELED);
-        fake.fail_from = FAKE_NEVER;
+        fake_objects.fail_from = FAKE_NEVER;
         assert_int_equal(send_step(1, NULL), 0);
-        assert_int_equal(fake_check(), 1);
+        assert_int_equal(fake_store_check(), 1);
         /* Data that had arrived were not sent again, but for a part that the crash itself may have
          * hidden. */
-        assert_true(fake.sent_bytes <= whole + PART_BYTES);
+        assert_true(fake_objects.sent_bytes <= whole + PART_BYTES);
     }
     assert_comes_back(1);
 }
@@ -233,17 +239,17 @@ static void test_outage(void **state)
 {
     (void)state;
     struct error error = {0};
-    fake.fail_from = 9;
-    fake.fail_count = OBJECT_TRIES_MAX - 1;
+    fake_objects.fail_from = 9;
+    fake_objects.fail_count = OBJECT_TRIES_MAX - 1;
     assert_int_equal(send_step(1, &error), 0); /* short enough to be waited for */
     assert_int_equal(pauses, OBJECT_TRIES_MAX - 1);
-    fake_reset();
-    fake.fail_from = 9;
-    fake.fail_count = FAKE_NEVER;
+    fake_store_reset();
+    fake_objects.fail_from = 9;
+    fake_objects.fail_count = FAKE_NEVER;
     assert_int_equal(send_step(1, &error), -EAGAIN);
     assert_non_null(strstr(error.text, "told to fail"));
-    assert_int_equal(fake_check(), 0);
-    fake.fail_from = FAKE_NEVER;
+    assert_int_equal(fake_store_check(), 0);
+    fake_objects.fail_from = FAKE_NEVER;
     assert_int_equal(send_step(1, &error), 0);
     assert_comes_back(1);
 }
@@ -251,9 +257,9 @@ static void test_outage(void **state)
 static void test_refusal_is_final(void **state)
 {
     (void)state;
-    fake.fail_from = 4;
-    fake.fail_count = 1;
-    fake.status = -EACCES;
+    fake_objects.fail_from = 4;
+    fake_objects.fail_count = 1;
+    fake_objects.status = -EACCES;
     assert_int_equal(send_step(1, NULL), -EACCES);
     assert_int_equal(pauses, 0);
 }
@@ -264,20 +270,20 @@ static void test_swept_uploads(void **state)
     (void)state;
     uint64_t operations = count_operations();
     for (uint64_t k = 0; k < operations; k++) {
-        fake_reset();
-        fake.fail_from = k;
-        fake.fail_count = FAKE_NEVER;
-        fake.status = -ECANCELED;
+        fake_store_reset();
+        fake_objects.fail_from = k;
+        fake_objects.fail_count = FAKE_NEVER;
+        fake_objects.status = -ECANCELED;
         assert_int_equal(send_step(1, NULL), -ECANCELED);
-        fake.fail_from = FAKE_NEVER;
+        fake_objects.fail_from = FAKE_NEVER;
         for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++)
-            fake_drop(&fake.uploads[i]);
+            fake_store_drop_upload(&fake_objects.uploads[i]);
         assert_int_equal(send_step(1, NULL), 0);
     }
-    fake_reset();
-    fake.fail_from = 6;
-    fake.fail_count = FAKE_NEVER;
-    fake.status = -ENOENT;
+    fake_store_reset();
+    fake_objects.fail_from = 6;
+    fake_objects.fail_count = FAKE_NEVER;
+    fake_objects.status = -ENOENT;
     assert_int_equal(send_step(1, NULL), -ENOENT);
 }
 
@@ -301,7 +307,7 @@ static void test_damage_on_disk_is_not_sent(void **state)
     assert_int_equal(pwrite(file, &byte, 1, at), 1);
     assert_int_equal(send_step(1, &error), -EIO);
     assert_non_null(strstr(error.text, "optimizer-00001-of-00002.safetensors: chunk 1"));
-    assert_int_equal(fake_check(), 0);
+    assert_int_equal(fake_store_check(), 0);
     flip(&byte, 0);
     assert_int_equal(pwrite(file, &byte, 1, at), 1);
     close(file);
@@ -318,7 +324,7 @@ static void test_damage_in_the_store_is_found(void **state)
     struct error error = {0};
     assert_int_equal(send_step(1, &error), 0);
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++) {
-        struct fake_object *object = &fake.objects[i];
+        struct fake_object *object = &fake_objects.objects[i];
         for (size_t at = 0; at < object->size; at += object->size / 3 + 1) {
             flip(object->data, at);
             error_clear(&error);
@@ -328,9 +334,9 @@ static void test_damage_in_the_store_is_found(void **state)
             flip(object->data, at);
         }
     }
-    fake.got_bytes = 0;
+    fake_objects.got_bytes = 0;
     assert_comes_back(1); /* resumes from the files that are there already */
-    assert_true(fake.got_bytes < total_bytes);
+    assert_true(fake_objects.got_bytes < total_bytes);
 }
 
 static void test_fetch_with_each_operation_failing(void **state)
@@ -338,22 +344,22 @@ static void test_fetch_with_each_operation_failing(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(send_step(1, &error), 0);
-    fake.operations = 0;
+    fake_objects.operations = 0;
     assert_comes_back(1);
-    uint64_t operations = fake.operations;
+    uint64_t operations = fake_objects.operations;
     for (uint64_t k = 1; k < operations; k++) { /* 0 looks for it, and says when it cannot */
-        fake.operations = 0;
-        fake.fail_from = k;
-        fake.fail_count = 1;
+        fake_objects.operations = 0;
+        fake_objects.fail_from = k;
+        fake_objects.fail_count = 1;
         assert_comes_back(1);
-        fake.operations = 0;
-        fake.fail_count = FAKE_NEVER;
-        fake.status = -ECANCELED;
+        fake_objects.operations = 0;
+        fake_objects.fail_count = FAKE_NEVER;
+        fake_objects.status = -ECANCELED;
         assert_int_equal(fetch_step(1, false, &error), -ECANCELED);
         assert_int_not_equal(access(to, F_OK), 0);
-        fake.status = -EAGAIN;
+        fake_objects.status = -EAGAIN;
     }
-    fake.fail_from = FAKE_NEVER;
+    fake_objects.fail_from = FAKE_NEVER;
     assert_comes_back(1);
 }
 
@@ -364,11 +370,11 @@ static void test_newest_is_fetched(void **state)
     assert_int_equal(fetch_step(9, true, &error), -ENOENT);
     assert_int_equal(send_step(1, &error), 0);
     assert_int_equal(send_step(2, &error), 0);
-    fake.fail_from = fake.operations + 8;
-    fake.fail_count = FAKE_NEVER;
-    fake.status = -EACCES;
+    fake_objects.fail_from = fake_objects.operations + 8;
+    fake_objects.fail_count = FAKE_NEVER;
+    fake_objects.status = -EACCES;
     assert_int_equal(send_step(3, &error), -EACCES); /* incomplete */
-    fake.fail_from = FAKE_NEVER;
+    fake_objects.fail_from = FAKE_NEVER;
     assert_int_equal(fetch_step(9, true, &error), 0);
     char path[FOLDER_PATH_SIZE];
     checkpoint_path(folder, 2, path);
@@ -383,25 +389,25 @@ static void test_frozen_units_are_copied(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(send_step(1, &error), 0);
-    assert_int_equal(fake.copies, 0);
+    assert_int_equal(fake_objects.copies, 0);
     assert_int_equal(send_step(2, &error), 0);
-    assert_int_equal(fake.copies, 2);
+    assert_int_equal(fake_objects.copies, 2);
     assert_comes_back(2);
     /* Where the store refuses, they are sent. */
-    uint64_t operations = fake.operations;
+    uint64_t operations = fake_objects.operations;
     assert_int_equal(send_step(3, &error), 0);
-    operations = fake.operations - operations;
+    operations = fake_objects.operations - operations;
     for (uint64_t k = 0; k < operations; k++) {
-        fake_reset();
+        fake_store_reset();
         assert_int_equal(send_step(2, &error), 0);
-        fake.fail_from = fake.operations + k;
-        fake.fail_count = 1;
-        fake.status = -EINVAL;
+        fake_objects.fail_from = fake_objects.operations + k;
+        fake_objects.fail_count = 1;
+        fake_objects.status = -EINVAL;
         int status = send_step(3, &error);
         assert_true(status == 0 || status == -EINVAL);
-        fake.fail_from = FAKE_NEVER;
+        fake_objects.fail_from = FAKE_NEVER;
         assert_int_equal(send_step(3, &error), 0);
-        assert_int_equal(fake_check(), 2);
+        assert_int_equal(fake_store_check(), 2);
     }
 }
 
@@ -420,17 +426,17 @@ static void test_retention(void **state)
         assert_int_equal(send_step(step, &error), 0);
     assert_int_equal(expire(3, 2, &oldest, &error), 0);
     assert_int_equal(oldest, 2);
-    assert_int_equal(fake_check(), 2);
+    assert_int_equal(fake_store_check(), 2);
     assert_int_equal(fetch_step(1, false, &error), -ENOENT);
     /* A run that went back leaves later steps alone, and needs the step that it has just made. */
     assert_int_equal(send_step(1, &error), 0);
     assert_int_equal(expire(1, 1, &oldest, &error), 0);
-    assert_int_equal(fake_check(), 3);
+    assert_int_equal(fake_store_check(), 3);
     assert_int_equal(expire(3, 1, &oldest, &error), 0);
-    assert_int_equal(fake_check(), 1);
+    assert_int_equal(fake_store_check(), 1);
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++)
-        assert_true(fake.objects[i].key[0] == '\0' ||
-                    strstr(fake.objects[i].key, "step-0000000003-"));
+        assert_true(fake_objects.objects[i].key[0] == '\0' ||
+                    strstr(fake_objects.objects[i].key, "step-0000000003-"));
 }
 
 static void test_retention_cut_off_anywhere(void **state)
@@ -439,15 +445,15 @@ static void test_retention_cut_off_anywhere(void **state)
     struct error error = {0};
     uint64_t oldest, k = 0;
     for (int status = -1; status != 0; k++) {
-        fake_reset();
+        fake_store_reset();
         for (uint64_t step = 1; step <= 2; step++)
             assert_int_equal(send_step(step, &error), 0);
-        fake.fail_from = fake.operations + k;
-        fake.fail_count = FAKE_NEVER;
+        fake_objects.fail_from = fake_objects.operations + k;
+        fake_objects.fail_count = FAKE_NEVER;
         status = expire(2, 1, &oldest, &error); /* the store checks itself after each removal */
-        fake.fail_from = FAKE_NEVER;
+        fake_objects.fail_from = FAKE_NEVER;
         assert_int_equal(expire(2, 1, &oldest, &error), 0);
-        assert_int_equal(fake_check(), 1);
+        assert_int_equal(fake_store_check(), 1);
     }
     assert_true(k > 5);
 }
@@ -457,17 +463,17 @@ static void test_leftovers_go(void **state)
     (void)state;
     struct error error = {0};
     uint64_t oldest;
-    fake.fail_from = 8;
-    fake.fail_count = FAKE_NEVER;
-    fake.status = -ECANCELED;
+    fake_objects.fail_from = 8;
+    fake_objects.fail_count = FAKE_NEVER;
+    fake_objects.status = -ECANCELED;
     assert_int_equal(send_step(1, &error), -ECANCELED); /* never to be gone on with */
-    fake.fail_from = FAKE_NEVER;
+    fake_objects.fail_from = FAKE_NEVER;
     assert_int_equal(send_step(2, &error), 0);
     assert_int_equal(expire(2, 3, &oldest, &error), 0);
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++) {
-        assert_string_equal(fake.uploads[i].name, "");
-        assert_true(fake.objects[i].key[0] == '\0' ||
-                    strstr(fake.objects[i].key, "step-0000000002-"));
+        assert_string_equal(fake_objects.uploads[i].name, "");
+        assert_true(fake_objects.objects[i].key[0] == '\0' ||
+                    strstr(fake_objects.objects[i].key, "step-0000000002-"));
     }
 }
 

@@ -5,32 +5,34 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <string.h>
 
 #include "checkpoint/object/object_try.h"
-#include "unit/checkpoint/fake_store.h"
+#include "lib/checkpoint/fake_store.h"
 
 enum { LIST, PUT, REMOVE }; /* the operations, in order */
 
 static int set_up(void **state)
 {
     (void)state;
-    fake_reset();
+    fake_store_reset();
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    fake_reset();
+    fake_store_reset();
     return 0;
 }
 
 static int try_with(uint64_t failing, int status, struct error *error)
 {
-    fake_reset();
-    fake.fail_from = failing;
-    fake.fail_count = 1;
-    fake.status = status;
+    fake_store_reset();
+    fake_objects.fail_from = failing;
+    fake_objects.fail_count = 1;
+    fake_objects.status = status;
     return object_try(&fake_store, "team", "job", error);
 }
 
@@ -38,7 +40,7 @@ static unsigned objects(void)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < FAKE_OBJECTS_MAX; i++)
-        count += fake.objects[i].data != NULL;
+        count += fake_objects.objects[i].data != NULL;
     return count;
 }
 
@@ -47,7 +49,7 @@ static void a_store_that_serves_is_left_as_it_was(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(try_with(FAKE_NEVER, 0, &error), 0);
-    assert_int_equal(fake.operations, 3);
+    assert_int_equal(fake_objects.operations, 3);
     assert_int_equal(objects(), 0);
 }
 
@@ -57,7 +59,7 @@ static void a_store_that_cannot_be_read_or_written_says_why(void **state)
     struct error error = {0};
     assert_int_equal(try_with(LIST, -EACCES, &error), -EACCES);
     assert_non_null(strstr(error.text, "list"));
-    assert_int_equal(fake.operations, 1); /* nothing is written where nothing can be read */
+    assert_int_equal(fake_objects.operations, 1); /* nothing is written where nothing can be read */
     assert_int_equal(try_with(PUT, -EACCES, &error), -EACCES);
     assert_non_null(strstr(error.text, "put"));
 }
@@ -69,7 +71,7 @@ static void a_store_that_keeps_everything_serves(void **state)
     struct error error = {0};
     assert_int_equal(try_with(REMOVE, -EACCES, &error), 0);
     assert_int_equal(objects(), 1);
-    assert_non_null(fake_find("team/job/step-try"));
+    assert_non_null(fake_store_find("team/job/step-try"));
 }
 
 static void a_prefix_that_is_too_long_is_refused(void **state)
@@ -80,7 +82,7 @@ static void a_prefix_that_is_too_long_is_refused(void **state)
     memset(prefix, 'p', sizeof(prefix));
     prefix[sizeof(prefix) - 1] = '\0';
     assert_int_equal(object_try(&fake_store, prefix, "job", &error), -ENAMETOOLONG);
-    assert_int_equal(fake.operations, 0);
+    assert_int_equal(fake_objects.operations, 0);
 }
 
 int main(void)

@@ -10,15 +10,20 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/crash_disk.h"
-#include "unit/checkpoint/file_calls.h"
-#include "unit/checkpoint/store_trip.h"
+#include "lib/calls/file_calls.h"
+#include "lib/checkpoint/crash_disk.h"
+#include "lib/checkpoint/store_trip.h"
 
 #define STEP 3
 
@@ -42,7 +47,7 @@ static int tear_down(void **state)
 {
     (void)state;
     record_done();
-    fake_reset();
+    fake_store_reset();
     sample_remove(source);
     sample_remove(crash.recorded);
     sample_remove(crash.replay);

@@ -10,6 +10,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
@@ -17,9 +23,9 @@
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/load.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/file_calls.h"
-#include "unit/checkpoint/sample.h"
-#include "unit/checkpoint/store_trip.h"
+#include "lib/calls/file_calls.h"
+#include "lib/checkpoint/sample.h"
+#include "lib/checkpoint/store_trip.h"
 
 #define OLD 1
 #define NEW 2
@@ -247,8 +253,8 @@ static int send_it(void)
 
 static void check_store(int result)
 {
-    assert_int_equal(fake_check(), result == 0);
-    fake_reset();
+    assert_int_equal(fake_store_check(), result == 0);
+    fake_store_reset();
 }
 
 static void sending_to_a_store(void **state)

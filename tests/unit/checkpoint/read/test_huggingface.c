@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #include "checkpoint/format/folder.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 #define EXIT_SKIPPED 77
 

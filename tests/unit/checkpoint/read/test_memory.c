@@ -10,16 +10,20 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/load.h"
 #include "checkpoint/write/folder_commit.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/fault_memory.h"
-#include "unit/checkpoint/sample.h"
-#include "unit/checkpoint/store_trip.h"
+#include "lib/checkpoint/sample.h"
+#include "lib/checkpoint/store_trip.h"
+#include "lib/memory/fault_memory.h"
 
 #define OLD 1
 #define NEW 2
@@ -201,8 +205,8 @@ static struct store_trip trip; /* of OLD */
 static void open_store(void)
 {
     store_trip_init(&trip, folder, OLD);
-    fake.begins = fault_memory_suspend;
-    fake.ends = fault_memory_resume;
+    fake_objects.begins = fault_memory_suspend;
+    fake_objects.ends = fault_memory_resume;
 }
 
 static int send_it(void)
@@ -212,7 +216,7 @@ static int send_it(void)
 
 static void check_store(int result)
 {
-    assert_int_equal(fake_check(), result == 0);
+    assert_int_equal(fake_store_check(), result == 0);
     open_store();
 }
 
@@ -221,7 +225,7 @@ static void sending_to_a_store(void **state)
     (void)state;
     open_store();
     fault_memory_each(&failure, send_it, check_store);
-    fake_reset();
+    fake_store_reset();
 }
 
 static int fetch_it(void)
@@ -245,7 +249,7 @@ static void fetching_from_a_store(void **state)
     open_store();
     assert_int_equal(send_it(), 0);
     fault_memory_each(&failure, fetch_it, check_fetched);
-    fake_reset();
+    fake_store_reset();
 }
 
 static int retain(void)

@@ -9,14 +9,21 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/export.h"
 #include "checkpoint/read/verify_copies.h"
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
-#include "unit/checkpoint/fault_memory.h"
-#include "unit/checkpoint/two_nodes.h"
+#include "lib/checkpoint/two_nodes.h"
+#include "lib/memory/fault_memory.h"
 
 #define STEP 3
 

@@ -1,11 +1,21 @@
 /* Folders that other programs wrote: types, several files, and refusals. */
-#include "checkpoint/read/model_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "unit/checkpoint/foreign_folder.h"
+#include "checkpoint/read/model_folder.h"
+
+#include "lib/checkpoint/foreign_folder.h"
 
 static char folder[64];
 static const float numbers[6] = {1, -2, 0.5f, 3, 1e-20f, -0.0f};

@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "checkpoint/read/source_text.h"
-#include "unit/checkpoint/file_server.h"
+#include "lib/checkpoint/file_server.h"
 
 static const char sha256[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 

@@ -6,10 +6,14 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "unit/checkpoint/file_server.h"
+#include "lib/checkpoint/file_server.h"
 
 #define TIMEOUT_NS (100 * NS_PER_MS)
 #define CALLERS    8

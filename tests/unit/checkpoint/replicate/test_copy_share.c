@@ -5,12 +5,19 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/two_nodes.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/two_nodes.h"
 
 #define STEP 3
 

@@ -10,10 +10,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/format/folder.h"
-#include "unit/checkpoint/crash_disk.h"
-#include "unit/checkpoint/two_nodes.h"
+#include "lib/checkpoint/crash_disk.h"
+#include "lib/checkpoint/two_nodes.h"
 
 #define OLDER 1
 #define OLD   2

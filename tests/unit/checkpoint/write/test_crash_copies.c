@@ -10,13 +10,17 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
-#include "unit/checkpoint/crash_disk.h"
-#include "unit/checkpoint/two_nodes.h"
+#include "lib/checkpoint/crash_disk.h"
+#include "lib/checkpoint/two_nodes.h"
 
 #define STEP 3
 

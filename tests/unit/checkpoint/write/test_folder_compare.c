@@ -6,12 +6,17 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/write/folder_compare.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 #define STEP 7
 

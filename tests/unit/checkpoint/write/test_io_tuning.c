@@ -6,12 +6,16 @@
 
 #include <cmocka.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/write/io_tuning.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/sample.h"
 
 static char folder[64], remembered[128];
 

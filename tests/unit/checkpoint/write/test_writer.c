@@ -8,8 +8,11 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -17,8 +20,8 @@
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/write/folder_commit.h"
 #include "checkpoint/write/retain.h"
-#include "unit/checkpoint/fault_io.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/fault_io.h"
+#include "lib/checkpoint/sample.h"
 
 #define FOREVER (UINT64_MAX / 2)
 

@@ -3,10 +3,22 @@
  * are those of the mesh (test_reduce.c), and every way in which a member can fail the others. Ranks
  * are threads, each with a mesh and a clique of its own.
  */
-#include "unit/comm/reduce_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/comm/reduce_harness.h"
 
 #include "comm/carrier/carrier_nccl.h"
-#include "unit/comm/fake_nccl_fixture.h"
+#include "lib/comm/fake_nccl_fixture.h"
 
 #define RANKS        6
 #define LONG_NS      (60 * NS_PER_SECOND) /* for expected events, on a busy machine, too */
@@ -155,8 +167,8 @@ static void play_end(struct play *play)
     world_close(&play->world);
     world_done(&play->world);
     pthread_barrier_destroy(&play->barrier);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->aborts_outside, 0);
+    assert_int_equal(fake_nccl->alive, 0);
+    assert_int_equal(fake_nccl->aborts_outside, 0);
     assert_int_equal(hopeless_count, 0);
 }
 
@@ -172,7 +184,7 @@ static int reduce_once(struct rank *rank, bool combine)
         .self = rank->member.rank,
         .ranks = ranks,
         .lane_ranges = ranges,
-        .add = add,
+        .add = reduce_add,
     };
     struct reduce_bucket *bucket;
     float *values[] = {calloc(COUNT_MAX, sizeof(float)), calloc(COUNT_MAX, sizeof(float))};
@@ -211,7 +223,7 @@ static void *run_layouts(void *context)
     for (unsigned lanes = 6; lanes <= LANES_MAX; lanes++) {
         for (unsigned i = 0; i < ARRAY_COUNT(member_counts); i++) {
             struct job job;
-            job_make(&job, ++number, lanes, member_counts[i], RANKS);
+            reduce_make_job(&job, ++number, lanes, member_counts[i], RANKS);
             bool mine = false;
             for (unsigned k = 0; k < job.members; k++)
                 mine |= job.ranks[k] == rank->member.rank;
@@ -219,7 +231,7 @@ static void *run_layouts(void *context)
                 continue;
             rank->code = rank_open(rank, job.ranks, job.members);
             if (rank->code == 0)
-                rank->code = run_job(&rank->member, &job);
+                rank->code = reduce_run_job(&rank->member, &job);
             rank_close(rank);
             if (rank->code < 0)
                 return NULL;
@@ -239,8 +251,8 @@ static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
         assert_int_equal(ranks.ranks[i].member.wrong, 0);
         assert_true(ranks.ranks[i].device.followed > 0);
     }
-    assert_true(fake->moved > 0);
-    assert_int_equal(fake->wrong, 0);
+    assert_true(fake_nccl->moved > 0);
+    assert_int_equal(fake_nccl->wrong, 0);
     play_end(&ranks);
 }
 
@@ -330,7 +342,7 @@ static void *run_fault(void *context)
     rank->code = rank_open(rank, three, 3);
     pthread_barrier_wait(rank->barrier);
     if (rank->member.rank == 1)
-        fake->fault = 6;
+        fake_nccl->fault = 6;
     else if (rank->code == 0)
         rank->code = reduce_once(rank, true);
     rank_close(rank);
@@ -361,7 +373,7 @@ static void without_an_identity_nothing_has_failed(void **state)
     (void)state;
     struct play ranks;
     struct mesh_fault fault;
-    fake->no_id = true;
+    fake_nccl->no_id = true;
     play(&ranks, 3, run_without_identity);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(ranks.ranks[i].code, -ENOTSUP);
@@ -436,11 +448,11 @@ static int setup(void **state)
 {
     struct error error = {0};
     (void)state;
-    memset(fake, 0, sizeof(*fake));
-    fake->version = 22809;
-    fake->together = true;
-    fake->polls_to_join = 2;
-    fake->polls_to_post = 1;
+    memset(fake_nccl, 0, sizeof(*fake_nccl));
+    fake_nccl->version = 22809;
+    fake_nccl->together = true;
+    fake_nccl->polls_to_join = 2;
+    fake_nccl->polls_to_post = 1;
     hopeless_count = 0;
     return nccl_library_open(FAKE_NCCL, &library, &error);
 }

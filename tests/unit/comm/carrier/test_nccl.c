@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "comm/carrier/nccl.h"
-#include "unit/comm/fake_nccl_fixture.h"
+#include "lib/comm/fake_nccl_fixture.h"
 
 #define SHORT_NS (20 * NS_PER_MS)     /* for events that must not happen, and for a hanging abort */
 #define LONG_NS  (60 * NS_PER_SECOND) /* for expected events, on a busy machine, too */
@@ -25,10 +25,10 @@ static int setup(void **state)
 {
     struct error error = {0};
     (void)state;
-    memset(fake, 0, sizeof(*fake));
-    fake->version = 22809;
-    fake->polls_to_join = 3;
-    fake->polls_to_post = 2;
+    memset(fake_nccl, 0, sizeof(*fake_nccl));
+    fake_nccl->version = 22809;
+    fake_nccl->polls_to_join = 3;
+    fake_nccl->polls_to_post = 2;
     hopeless_count = 0;
     peer_lost = false;
     if (nccl_library_open(FAKE_NCCL, &library, &error))
@@ -106,7 +106,7 @@ static void test_libraries_that_will_not_do(void **state)
     struct error error = {0};
     (void)state;
     assert_int_equal(nccl_library_open("libno-such-library.so", &other, &error), -ENOENT);
-    fake->version = 21000;
+    fake_nccl->version = 21000;
     assert_int_equal(nccl_library_open(FAKE_NCCL, &other, &error), -EIO);
     assert_non_null(strstr(error.text, "2.14"));
 }
@@ -130,7 +130,7 @@ static void test_exchange(void **state)
     assert_string_equal(at_b, "from a");
     nccl_clique_free(a);
     nccl_clique_free(b);
-    assert_int_equal(fake->alive, 0);
+    assert_int_equal(fake_nccl->alive, 0);
 }
 
 static void test_a_peer_that_never_joins(void **state)
@@ -139,12 +139,12 @@ static void test_a_peer_that_never_joins(void **state)
     struct error error = {0};
     unsigned number;
     (void)state;
-    fake->polls_to_join = -1;
+    fake_nccl->polls_to_join = -1;
     assert_int_equal(nccl_join(clique, id, 0, 2, clock_monotonic_ns() + SHORT_NS, &number, &error),
                      -ECONNRESET);
     assert_non_null(strstr(error.text, "no answer in time while joining"));
     nccl_clique_free(clique);
-    assert_int_equal(fake->alive, 0);
+    assert_int_equal(fake_nccl->alive, 0);
 }
 
 /* An error of one communicator aborts all communicators in one group, and every waiter gets it. */
@@ -155,14 +155,14 @@ static void test_all_are_aborted_as_a_group(void **state)
     (void)state;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(join(clique, 0, 2), i);
-    fake->fault = 6;
+    fake_nccl->fault = 6;
     assert_int_equal(nccl_wait(clique, never, NULL, clock_monotonic_ns() + LONG_NS, &error),
                      -ECONNRESET);
     assert_string_equal(error.text, "NCCL: remote process exited");
     nccl_clique_free(clique);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->aborts_outside, 0);
-    assert_int_equal(fake->largest_abort, 3);
+    assert_int_equal(fake_nccl->alive, 0);
+    assert_int_equal(fake_nccl->aborts_outside, 0);
+    assert_int_equal(fake_nccl->largest_abort, 3);
 }
 
 static void test_told_from_outside(void **state)
@@ -190,7 +190,7 @@ static void test_a_peer_that_is_known_to_be_lost(void **state)
     peer_lost = true;
     assert_int_equal(nccl_wait(clique, never, NULL, UINT64_MAX, &error), -ECONNRESET);
     assert_string_equal(error.text, "worker c/0 closed its link");
-    assert_int_equal(fake->alive, 0); /* waiters return only after the abort */
+    assert_int_equal(fake_nccl->alive, 0); /* waiters return only after the abort */
     nccl_clique_free(clique);
 }
 
@@ -228,7 +228,7 @@ static void test_a_device_that_waits_for_a_peer(void **state)
     wait_for_device(&stream);
     assert_int_equal(nccl_unguard(clique, &error), -ECONNRESET);
     assert_string_equal(error.text, "NCCL: no answer in time while the device waits for a peer");
-    assert_int_equal(fake->alive, 0);
+    assert_int_equal(fake_nccl->alive, 0);
     nccl_clique_free(clique);
 }
 
@@ -255,16 +255,16 @@ static void test_refused_calls(void **state)
     unsigned number;
     (void)state;
     join(clique, 0, 2);
-    fake->post_result = 2;
+    fake_nccl->post_result = 2;
     assert_int_equal(nccl_exchange(clique, 0, &move, 1, NULL, UINT64_MAX, &error), -ECONNRESET);
     assert_string_equal(error.text, "NCCL: system error while sending and receiving");
     nccl_clique_free(clique);
     clique = new_clique();
-    fake->init_result = 2;
+    fake_nccl->init_result = 2;
     assert_int_equal(nccl_join(clique, id, 0, 2, UINT64_MAX, &number, &error), -ECONNRESET);
     assert_non_null(strstr(error.text, "system error"));
     nccl_clique_free(clique);
-    assert_int_equal(fake->alive, 0);
+    assert_int_equal(fake_nccl->alive, 0);
 }
 
 static void test_an_abort_that_hangs_is_told(void **state)
@@ -272,12 +272,12 @@ static void test_an_abort_that_hangs_is_told(void **state)
     struct nccl_clique *clique = new_clique_for(SHORT_NS);
     (void)state;
     join(clique, 0, 2);
-    fake->abort_hangs = true;
+    fake_nccl->abort_hangs = true;
     nccl_abort(clique, "worker b/1 is lost");
     nccl_clique_free(clique); /* leaves it to the one that hangs */
     assert_int_equal(hopeless_count, 1);
-    fake->abort_hangs = false;
-    while (fake->alive > 0)
+    fake_nccl->abort_hangs = false;
+    while (fake_nccl->alive > 0)
         sched_yield();
 }
 

@@ -1,7 +1,23 @@
 /* Messages between ranks in good health: order, matching, credit, offers, opening and leaving. */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/comm/mesh_harness.h"
 
 static void fill(uint8_t *data, size_t size, unsigned seed)
 {
@@ -250,14 +266,14 @@ static void a_newer_connector_waits_in_the_backlog(void **state)
     world_open(&now);
     pair.generation = 8;
     struct opener ahead, behind;
-    opener_start(&ahead, &pair, 1);
+    world_opener_start(&ahead, &pair, 1);
     uint32_t word = 3;
     send_now(now.meshes[0], 1, 1, &word, sizeof(word)); /* generation 7 is not disturbed */
     receive_equal(now.meshes[1], 0, 1, &word, sizeof(word));
     world_close(&now);
-    opener_start(&behind, &pair, 0);
-    assert_int_equal(opener_join(&ahead), 0);
-    assert_int_equal(opener_join(&behind), 0);
+    world_opener_start(&behind, &pair, 0);
+    assert_int_equal(world_opener_join(&ahead), 0);
+    assert_int_equal(world_opener_join(&behind), 0);
     pair.meshes[0] = behind.mesh;
     pair.meshes[1] = ahead.mesh;
     world_close(&pair);
@@ -293,9 +309,9 @@ static void opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
     world.open_ns = 300 * NS_PER_MS;
     struct opener openers[2];
     for (unsigned i = 0; i < 2; i++)
-        opener_start(&openers[i], &world, i); /* rank 2 never comes */
+        world_opener_start(&openers[i], &world, i); /* rank 2 never comes */
     for (unsigned i = 0; i < 2; i++) {
-        int status = opener_join(&openers[i]);
+        int status = world_opener_join(&openers[i]);
         assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
         assert_non_null(strstr(openers[i].error.text, "c/0 (rank 2)"));
         assert_null(strstr(openers[i].error.text, "b/0 (rank 1) does not"));
@@ -345,9 +361,9 @@ static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
     black_hole_init(&hole, world.addresses[1]);
     struct opener openers[2]; /* of ranks 2 and 3 */
     for (unsigned i = 0; i < 2; i++)
-        opener_start(&openers[i], &world, 2 + i);
+        world_opener_start(&openers[i], &world, 2 + i);
     for (unsigned i = 0; i < 2; i++) {
-        int status = opener_join(&openers[i]);
+        int status = world_opener_join(&openers[i]);
         assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
         assert_int_equal(openers[i].unreached.count, 1);
         assert_int_equal(openers[i].unreached.ranks[0], 1);
@@ -363,8 +379,8 @@ static void let_time_pass(uint64_t duration_ns)
     struct opener lone;
     world_init(&world, 2);
     world.open_ns = duration_ns;
-    opener_start(&lone, &world, 0);
-    assert_int_equal(opener_join(&lone), -ETIMEDOUT);
+    world_opener_start(&lone, &world, 0);
+    assert_int_equal(world_opener_join(&lone), -ETIMEDOUT);
     world_done(&world);
 }
 
@@ -377,14 +393,14 @@ static void those_who_join_later_are_waited_for(void **state)
     world_init(&world, 4);
     world.open_ns = 100 * NS_PER_MS;
     world.late[1] = world.late[3] = true;
-    opener_start(&openers[0], &world, 0);
-    opener_start(&openers[2], &world, 2);
+    world_opener_start(&openers[0], &world, 0);
+    world_opener_start(&openers[2], &world, 2);
     let_time_pass(3 * world.open_ns);
     world.open_ns = WORLD_OPEN_NS;
-    opener_start(&openers[1], &world, 1);
-    opener_start(&openers[3], &world, 3);
+    world_opener_start(&openers[1], &world, 1);
+    world_opener_start(&openers[3], &world, 3);
     for (unsigned i = 0; i < 4; i++) {
-        if (opener_join(&openers[i]) < 0)
+        if (world_opener_join(&openers[i]) < 0)
             fail_msg("rank %u: %s", i, openers[i].error.text);
         world.meshes[i] = openers[i].mesh;
     }
@@ -402,9 +418,9 @@ static void one_that_does_not_join_with_the_others_is_missed(void **state)
     world.open_ns = 200 * NS_PER_MS;
     world.late[1] = world.late[3] = true;
     for (unsigned i = 0; i < 3; i++)
-        opener_start(&openers[i], &world, i);
+        world_opener_start(&openers[i], &world, i);
     for (unsigned i = 0; i < 3; i++) {
-        int status = opener_join(&openers[i]);
+        int status = world_opener_join(&openers[i]);
         assert_true(status == -ETIMEDOUT || status == -ECONNRESET); /* or got the fault */
         if (status == -ETIMEDOUT)
             assert_non_null(strstr(openers[i].error.text, "(rank 3)"));
@@ -423,9 +439,9 @@ static void opening_can_be_cancelled(void **state)
     memset(&opener, 0, sizeof(opener));
     opener.world = &world;
     opener.cancel = cancel;
-    assert_int_equal(pthread_create(&opener.thread, NULL, opener_run, &opener), 0);
+    assert_int_equal(pthread_create(&opener.thread, NULL, world_opener_run, &opener), 0);
     assert_int_equal(write(cancel, &one, sizeof(one)), sizeof(one));
-    assert_int_equal(opener_join(&opener), -ECANCELED);
+    assert_int_equal(world_opener_join(&opener), -ECANCELED);
     close(cancel);
     world_done(&world);
 }

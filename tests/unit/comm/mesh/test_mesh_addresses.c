@@ -1,5 +1,18 @@
 /* A mesh accepts only connections from addresses of its peers, which bind their own addresses. */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/comm/mesh_harness.h"
 
 #include "base/log.h"
 #include "comm/mesh/tcp.h"
@@ -43,7 +56,7 @@ static void an_address_that_no_peer_has_is_turned_away(void **state)
     memset(&warnings, 0, sizeof(warnings));
     log_set_sink(take_warning, NULL);
     world_init(&world, 2);
-    opener_start(&opener, &world, 0);
+    world_opener_start(&opener, &world, 0);
     for (unsigned i = 0; i < KNOCKS; i++) {
         raw = raw_connect_from("127.0.0.9", world.addresses[0]);
         assert_false(raw_read(raw, &byte, 1)); /* closed, without a byte on either side */
@@ -52,7 +65,7 @@ static void an_address_that_no_peer_has_is_turned_away(void **state)
     int from_elsewhere = raw_join_from("127.0.0.9", &world, 1, 0, &raw);
     if (from_elsewhere < 0)
         assert_int_equal(raw_join(&world, 1, 0, &raw), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     mesh_statistics(opener.mesh, &statistics);
     finish(&world, opener.mesh, raw);
     log_set_sink(NULL, NULL);
@@ -71,12 +84,12 @@ static void a_translated_address_gets_in_where_that_is_set(void **state)
     int raw;
     world_init(&world, 2);
     world.any_address = true;
-    opener_start(&opener, &world, 0);
+    world_opener_start(&opener, &world, 0);
     wrong = world;
     wrong.key[5] ^= 1;
     assert_int_equal(raw_join_from("127.0.0.9", &wrong, 1, 0, &raw), -EBUSY);
     assert_int_equal(raw_join_from("127.0.0.9", &world, 1, 0, &raw), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     finish(&world, opener.mesh, raw);
 }
 

@@ -2,14 +2,26 @@
  * Every way in which a link ends badly. Rank 0 is a real mesh; the peers that misbehave are plain
  * sockets which have gone through the handshake. Detection is waited for, never timed.
  */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/comm/mesh_harness.h"
 
 #include "comm/mesh/tcp.h"
-
-#include <sched.h>
-#include <time.h>
 
 #define SHORT_TIMEOUT_NS (400 * NS_PER_MS)
 
@@ -25,9 +37,9 @@ static void pair_open(struct pair *pair, uint64_t failure_timeout_ns)
     struct opener opener;
     world_init(&pair->world, 2);
     pair->world.failure_timeout_ns = failure_timeout_ns;
-    opener_start(&opener, &pair->world, 0);
+    world_opener_start(&opener, &pair->world, 0);
     assert_int_equal(raw_join(&pair->world, 1, 0, &pair->raw), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     pair->mesh = opener.mesh;
 }
 
@@ -181,10 +193,10 @@ static void a_fault_is_passed_on_along_a_chain(void **state)
     world_init(&world, 3);
     world.chain = true; /* 0 - 1 - 2, and 2 is the raw one */
     for (unsigned i = 0; i < 2; i++)
-        opener_start(&openers[i], &world, i);
+        world_opener_start(&openers[i], &world, i);
     assert_int_equal(raw_join(&world, 2, 1, &raw), 0);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(opener_join(&openers[i]), 0);
+        assert_int_equal(world_opener_join(&openers[i]), 0);
     struct mesh_request *request;
     uint8_t byte;
     assert_int_equal(mesh_receive(openers[0].mesh, 1, 1, &byte, 1, &request), 0);
@@ -507,9 +519,9 @@ static void a_peer_that_overdraws_its_credit_ends_the_link(void **state)
     uint8_t data[600] = {0};
     world_init(&pair.world, 2);
     pair.world.unexpected_max_bytes = 1000;
-    opener_start(&opener, &pair.world, 0);
+    world_opener_start(&opener, &pair.world, 0);
     assert_int_equal(raw_join(&pair.world, 1, 0, &pair.raw), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     pair.mesh = opener.mesh;
     struct frame frame = frame_of(&pair, FRAME_DATA);
     frame.tag = 5;
@@ -554,7 +566,7 @@ static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
     struct pair pair;
     struct opener opener;
     world_init(&pair.world, 2);
-    opener_start(&opener, &pair.world, 0);
+    world_opener_start(&opener, &pair.world, 0);
 
     int raw;
     struct world wrong = pair.world;
@@ -600,7 +612,7 @@ static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(half); i++)
         close(half[i]);
     assert_int_equal(raw_join(&pair.world, 1, 0, &pair.raw), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     for (size_t i = 0; i < ARRAY_COUNT(silent); i++)
         close(silent[i]);
     pair.mesh = opener.mesh;
@@ -620,10 +632,10 @@ static void a_wrong_key_is_a_missing_permission_at_the_deadline(void **state)
     world.open_ns = 300 * NS_PER_MS;
     other = world;
     other.key[31] ^= 0x80;
-    opener_start(&openers[0], &world, 0);
-    opener_start(&openers[1], &other, 1);
-    assert_int_equal(opener_join(&openers[0]), -EPERM);
-    assert_int_equal(opener_join(&openers[1]), -ETIMEDOUT);
+    world_opener_start(&openers[0], &world, 0);
+    world_opener_start(&openers[1], &other, 1);
+    assert_int_equal(world_opener_join(&openers[0]), -EPERM);
+    assert_int_equal(world_opener_join(&openers[1]), -ETIMEDOUT);
     assert_non_null(strstr(openers[0].error.text, "b/0 (rank 1) has another key"));
     assert_non_null(strstr(openers[1].error.text, "a/0 (rank 0) refuses: "));
     world_done(&world);
@@ -638,13 +650,13 @@ static void a_connector_of_an_older_generation_is_refused(void **state)
     older = world;
     older.generation--;
     older.open_ns = 300 * NS_PER_MS;
-    opener_start(&openers[0], &world, 0);
-    opener_start(&openers[1], &older, 1);
-    assert_int_equal(opener_join(&openers[1]), -ETIMEDOUT);
+    world_opener_start(&openers[0], &world, 0);
+    world_opener_start(&openers[1], &older, 1);
+    assert_int_equal(world_opener_join(&openers[1]), -ETIMEDOUT);
     assert_non_null(strstr(openers[1].error.text, "a/0 (rank 0) refuses: "));
-    opener_start(&openers[1], &world, 1); /* it comes again, in the right one */
-    assert_int_equal(opener_join(&openers[1]), 0);
-    assert_int_equal(opener_join(&openers[0]), 0);
+    world_opener_start(&openers[1], &world, 1); /* it comes again, in the right one */
+    assert_int_equal(world_opener_join(&openers[1]), 0);
+    assert_int_equal(world_opener_join(&openers[0]), 0);
     world.meshes[0] = openers[0].mesh;
     world.meshes[1] = openers[1].mesh;
     world_close(&world);
@@ -681,12 +693,12 @@ static void a_link_that_breaks_while_opening_is_made_again(void **state)
     struct opener opener;
     int first, second, other;
     world_init(&world, 3);
-    opener_start(&opener, &world, 0);
+    world_opener_start(&opener, &world, 0);
     assert_int_equal(raw_join(&world, 1, 0, &first), 0);
     close(first);
     assert_int_equal(raw_join(&world, 1, 0, &second), 0);
     assert_int_equal(raw_join(&world, 2, 0, &other), 0);
-    assert_int_equal(opener_join(&opener), 0);
+    assert_int_equal(world_opener_join(&opener), 0);
     struct frame frame = {
         .type = FRAME_DATA, .source = 1, .generation = 7, .tag = 3, .size = 4, .length = 4};
     uint32_t word = 42, got = 0;

@@ -2,7 +2,19 @@
  * Reductions against the sequential tree over all lanes, to the bit, for every number of replicas.
  * One mesh of twelve ranks serves all cases; each rank is a thread.
  */
-#include "unit/comm/reduce_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/comm/reduce_harness.h"
 
 #define RANKS 12
 
@@ -13,8 +25,8 @@ static void *member_run(void *context)
     for (unsigned lanes = 1; lanes <= LANES_MAX; lanes++) {
         for (unsigned members = 1; members <= MIN(lanes, (unsigned)RANKS); members++) {
             struct job job;
-            job_make(&job, ++number, lanes, members, RANKS);
-            member->code = run_job(member, &job);
+            reduce_make_job(&job, ++number, lanes, members, RANKS);
+            member->code = reduce_run_job(member, &job);
             if (member->code < 0)
                 return NULL;
         }
@@ -69,11 +81,11 @@ static void another_order_gives_other_bits(void **state)
     float tree[COUNT_MAX], naive[COUNT_MAX] = {0}, lane_values[COUNT_MAX];
     for (unsigned lanes = 4; lanes <= LANES_MAX; lanes++) {
         struct lane_tree_span root = {.first = 0, .count = lanes};
-        sum_subtree(tree, lanes, 0, root, COUNT_MAX);
+        reduce_sum_subtree(tree, lanes, 0, root, COUNT_MAX);
         memset(naive, 0, sizeof(naive));
         for (unsigned lane = 0; lane < lanes; lane++) {
-            make_lane(lane_values, lanes, 0, lane, COUNT_MAX);
-            add(NULL, naive, naive, lane_values, COUNT_MAX);
+            reduce_make_lane(lane_values, lanes, 0, lane, COUNT_MAX);
+            reduce_add(NULL, naive, naive, lane_values, COUNT_MAX);
         }
         assert_memory_not_equal(tree, naive, sizeof(tree));
         for (size_t i = 0; i < COUNT_MAX; i++) /* the sum is the same all the same */
@@ -101,7 +113,7 @@ static void groups_that_do_not_cover_the_lanes_are_refused(void **state)
             .self = cases[i].self,
             .ranks = ranks,
             .lane_ranges = cases[i].ranges,
-            .add = add,
+            .add = reduce_add,
         };
         assert_int_equal(reduce_bucket_new(&group, 100, &bucket), -EINVAL);
     }
@@ -113,7 +125,7 @@ static void one_replica_needs_no_mesh(void **state)
     const unsigned rank = 0;
     const struct lane_tree_span range = {.first = 0, .count = 5};
     struct reduce_group group = {
-        .lanes = 5, .member_count = 1, .ranks = &rank, .lane_ranges = &range, .add = add};
+        .lanes = 5, .member_count = 1, .ranks = &rank, .lane_ranges = &range, .add = reduce_add};
     struct reduce_bucket *bucket;
     float values[3] = {1, 2, 3}, result[3];
     float *subtrees[] = {values};
@@ -168,7 +180,7 @@ static struct reduce_bucket *counted_bucket(struct counting *counting)
                                  .self = 1,
                                  .ranks = ranks,
                                  .lane_ranges = ranges,
-                                 .add = add};
+                                 .add = reduce_add};
     struct reduce_bucket *bucket;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     assert_int_equal(
@@ -239,7 +251,7 @@ static void *member_give_up(void *context)
         .self = member->rank,
         .ranks = ranks,
         .lane_ranges = ranges,
-        .add = add,
+        .add = reduce_add,
     };
     struct reduce_bucket *bucket;
     float *values = calloc(COUNT_MAX, sizeof(float));

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "ctl/cluster/cluster_client.h"
-#include "unit/membership/listener.h"
+#include "lib/membership/listener.h"
 
 #define TIMEOUT_NS (300 * NS_PER_MS)
 #define LATE_NS    (6 * NS_PER_SECOND) /* etcd's own times are longer */

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "ctl/cluster/event_list.h"
 #include "ctl/report/report_facts.h"
-#include "unit/ctl/metrics_lines.h"
+#include "lib/ctl/metrics_lines.h"
 
 static struct event_list list;
 static struct history history;

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
 #include "ctl/cluster/history.h"
-#include "unit/ctl/metrics_lines.h"
+#include "lib/ctl/metrics_lines.h"
 
 static struct history history;
 static struct error error;

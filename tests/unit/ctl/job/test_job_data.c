@@ -1,8 +1,18 @@
 /* The amount of a job's data, in every format, and the remarks about it. */
-#include "unit/base/test_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "lib/base/test_folder.h"
+
+#include "base/compiler.h"
 #include "ctl/job/job_data.h"
 
 static struct job_spec spec; /* too large for the stack of a test */
@@ -15,13 +25,13 @@ static struct job_data_extent look(enum job_format format, size_t size_bytes,
     struct job_data_extent data;
 
     assert_true(size_bytes <= sizeof(zeros));
-    write_file("data", zeros, size_bytes);
+    test_folder_write("data", zeros, size_bytes);
     memset(&spec, 0, sizeof(spec));
     spec.model.context = 8;
     spec.model.vocab = 50257;
     spec.data.format = format;
     spec.data.path.count = 1;
-    snprintf(spec.data.path.paths[0], JOB_PATH_SIZE, "%s", at("data"));
+    snprintf(spec.data.path.paths[0], JOB_PATH_SIZE, "%s", test_folder_at("data"));
     spec.data.validation_share = validation_share;
     spec.train.steps = 10;
     spec.train.lanes = 2;
@@ -43,12 +53,12 @@ static void test_another_width_is_hinted_at(void **state)
     assert_false(job_data_hint(&spec.data, words)); /* nothing but zeros */
     for (uint32_t i = 0; i < ARRAY_COUNT(wide); i++)
         wide[i] = i * 7919 % 50257;
-    write_file("data", wide, sizeof(wide));
+    test_folder_write("data", wide, sizeof(wide));
     assert_true(job_data_hint(&spec.data, words));
     assert_non_null(strstr(words, "is its data.format uint32?"));
     for (uint32_t i = 0; i < ARRAY_COUNT(narrow); i++)
         narrow[i] = (uint16_t)(i * 7919 % 50257);
-    write_file("data", narrow, sizeof(narrow));
+    test_folder_write("data", narrow, sizeof(narrow));
     assert_false(job_data_hint(&spec.data, words));
     spec.data.format = JOB_FORMAT_UINT32;
     assert_false(job_data_hint(&spec.data, words));

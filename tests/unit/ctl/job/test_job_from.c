@@ -20,7 +20,7 @@
 #include "checkpoint/write/folder_commit.h"
 #include "ctl/job/job_from.h"
 #include "ctl/job/job_risk.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/sample.h"
 
 static struct job_spec spec, origin;
 

@@ -1,8 +1,18 @@
 /* The folder of model.from, looked at before a job is submitted: every mistake at once. */
-#include "unit/checkpoint/foreign_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "lib/checkpoint/foreign_folder.h"
 
 #include "ctl/job/job_model.h"
 

@@ -10,7 +10,7 @@
 
 #include "ctl/report/curve.h"
 #include "ctl/view/terminal.h"
-#include "unit/ctl/metrics_lines.h"
+#include "lib/ctl/metrics_lines.h"
 
 static struct history history;
 static struct curve curve;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "daemon/checkpoint/download_choice.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define JOB "demo"
 #define NOW 1000
@@ -60,8 +60,8 @@ static void nothing_there_is_nothing_to_wait_for(void **state)
 {
     (void)state;
     assert_int_equal(choose(0, ""), FETCHING_GO_ON);
-    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
-    put_object(&mirror, JOB, 120, RECORD_FAILED, "a", 120);
+    keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    keys_put_object(&mirror, JOB, 120, RECORD_FAILED, "a", 120);
     assert_int_equal(choose(0, ""), FETCHING_GO_ON);
     assert_int_equal(choose(0, "other"), FETCHING_GO_ON);
 }
@@ -69,9 +69,9 @@ static void nothing_there_is_nothing_to_wait_for(void **state)
 static void the_newest_complete_one_is_taken(void **state)
 {
     (void)state;
-    put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
-    put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
+    keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 80);
     assert_int_equal(revision, 2);
@@ -82,7 +82,7 @@ static void the_newest_complete_one_is_taken(void **state)
 static void what_the_nodes_have_must_be_older(void **state)
 {
     (void)state;
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     assert_int_equal(choose(120, ""), FETCHING_GO_ON);
     assert_int_equal(choose(80, ""), FETCHING_GO_ON);
     assert_int_equal(choose(79, ""), FETCHING_BEGIN);
@@ -91,15 +91,15 @@ static void what_the_nodes_have_must_be_older(void **state)
 static void a_bad_one_is_passed_over(void **state)
 {
     (void)state;
-    put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     refused_add(&memory.refused, 2, "");
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 40);
     assert_int_equal(choose(60, ""), FETCHING_GO_ON); /* now the nodes' checkpoint is newer */
     refused_add(&memory.refused, 1, "");
     assert_int_equal(choose(0, ""), FETCHING_GO_ON);
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* uploaded again */
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* uploaded again */
     assert_int_equal(choose(0, ""), FETCHING_BEGIN);
     assert_int_equal(object.step, 80);
 }
@@ -108,7 +108,7 @@ static void a_bad_one_is_passed_over(void **state)
 static void an_older_one_of_its_own_is_better_than_waiting(void **state)
 {
     (void)state;
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     has_failed(JOB, NOW + 1);
     assert_int_equal(choose(40, ""), FETCHING_GO_ON);
     assert_int_equal(choose(0, ""), FETCHING_WAIT);

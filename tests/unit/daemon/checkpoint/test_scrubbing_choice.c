@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "daemon/checkpoint/scrubbing_choice.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define JOB  "demo"
 #define NOW  (1000 * NS_PER_SECOND)
@@ -32,8 +32,8 @@ static int set_up(void **state)
     memset(&memory, 0, sizeof(memory));
     now_ns = NOW;
     oldest_first = false;
-    put_registered(&mirror, "a");
-    put_registered(&mirror, "b");
+    keys_put_registered(&mirror, "a");
+    keys_put_registered(&mirror, "b");
     return 0;
 }
 
@@ -69,7 +69,7 @@ static void expect(enum scrubbing_urgency urgency, uint64_t step)
 static void learn(uint64_t step, uint64_t verified_ns, uint64_t retry_at_ns)
 {
     char digest[RECORD_DIGEST_SIZE];
-    digest_of(step, digest);
+    keys_digest(step, digest);
     scrubbing_learned(&memory, digest, verified_ns, retry_at_ns);
 }
 
@@ -77,8 +77,8 @@ static void the_newest_comes_first(void **state)
 {
     (void)state;
     expect(SCRUBBING_NOTHING, 0);
-    put_checkpoint(&mirror, JOB, 40, "a", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     expect(SCRUBBING_NEW, 80);
     learn(80, now_ns, 0);
     expect(SCRUBBING_NEW, 40);
@@ -92,8 +92,8 @@ static void the_newest_comes_first(void **state)
 static void in_turns_the_oldest(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "a", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     oldest_first = true;
     expect(SCRUBBING_NEW, 40);
     learn(40, now_ns, 0);
@@ -103,21 +103,21 @@ static void in_turns_the_oldest(void **state)
 static void every_week_again_and_new_ones_before(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "a", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     learn(40, now_ns, 0);
     learn(80, now_ns + 1, 0);
     now_ns += TERM;
     expect(SCRUBBING_AGAIN, 40);
-    put_checkpoint(&mirror, JOB, 20, "a", ""); /* older, and never scrubbed */
+    keys_put_checkpoint(&mirror, JOB, 20, "a", ""); /* older, and never scrubbed */
     expect(SCRUBBING_NEW, 20);
 }
 
 static void one_that_could_not_be_read_rests(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "a", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     learn(80, 0, now_ns + 5);
     expect(SCRUBBING_NEW, 40);
     now_ns += 5;
@@ -127,10 +127,10 @@ static void one_that_could_not_be_read_rests(void **state)
 static void each_node_reads_what_is_its_own(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "b", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "b", "");
     assert_int_equal(choose("a", true), SCRUBBING_NOTHING);
     assert_int_equal(choose("b", false), SCRUBBING_NEW);
-    put_checkpoint(&mirror, JOB, 80, "gone", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "gone", "");
     assert_int_equal(choose("a", false), SCRUBBING_NOTHING);
     assert_int_equal(choose("a", true), SCRUBBING_NEW); /* the leader, if it reaches the folder */
     assert_int_equal(task.record.step, 80);
@@ -139,7 +139,7 @@ static void each_node_reads_what_is_its_own(void **state)
 static void with_copies_every_node_reads_its_part(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "b", "a+b b+a");
+    keys_put_checkpoint(&mirror, JOB, 40, "b", "a+b b+a");
     expect(SCRUBBING_NEW, 40);
     assert_string_equal(task.record.shares, "a+b b+a");
     assert_int_equal(choose("b", false), SCRUBBING_NEW);
@@ -150,8 +150,8 @@ static void with_copies_every_node_reads_its_part(void **state)
 static void damage_makes_the_others_doubtful(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 40, "a", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     learn(40, now_ns, 0);
     learn(80, 0, now_ns + 5);
     scrubbing_doubt(&memory, &mirror, CLUSTER, JOB);
@@ -167,14 +167,15 @@ static void damage_in_a_record_is_noticed_once(void **state)
     (void)state;
     struct checkpoint_record record = {.step = 80, .path = "/ck"};
     char key[KV_KEY_MAX];
-    put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
     learn(40, now_ns, 0);
     scrubbing_notice(&memory, &mirror, CLUSTER, JOB);
     expect(SCRUBBING_NOTHING, 0);
     snprintf(record.node, sizeof(record.node), "a");
     snprintf(record.damaged, sizeof(record.damaged), "chunk 3");
-    digest_of(80, record.manifest_sha256);
-    put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, 80), checkpoint_record_encode(&record));
+    keys_digest(80, record.manifest_sha256);
+    keys_put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, 80),
+                  checkpoint_record_encode(&record));
     scrubbing_notice(&memory, &mirror, CLUSTER, JOB);
     expect(SCRUBBING_NEW, 40);
     learn(40, now_ns, 0);
@@ -185,7 +186,7 @@ static void damage_in_a_record_is_noticed_once(void **state)
 static void more_than_it_remembers_are_looked_at_again(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 1, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 1, "a", "");
     learn(1, now_ns, 0);
     expect(SCRUBBING_NOTHING, 0);
     for (uint64_t step = 2; step < 2 + SCRUBBING_KNOWN_MAX; step++)
@@ -201,9 +202,9 @@ static void reading_takes_half_of_the_time_between_two(void **state)
     char key[KV_KEY_MAX];
     snprintf(record.node, sizeof(record.node), "a");
     for (unsigned i = 0; i < 2; i++) {
-        digest_of(record.step, record.manifest_sha256);
-        put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, record.step),
-                 checkpoint_record_encode(&record));
+        keys_digest(record.step, record.manifest_sha256);
+        keys_put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, record.step),
+                      checkpoint_record_encode(&record));
         record.step += 40;
         record.unix_ns += 20 * NS_PER_SECOND;
     }
@@ -212,7 +213,7 @@ static void reading_takes_half_of_the_time_between_two(void **state)
     learn(80, now_ns, 0);
     expect(SCRUBBING_NEW, 40); /* its time is unknown */
     assert_true(task.seconds == 30);
-    put_checkpoint(&mirror, JOB, 120, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 120, "a", "");
     expect(SCRUBBING_NEW, 120);
     assert_true(task.seconds == 0); /* its size is nearly zero */
 }
@@ -222,14 +223,14 @@ static void a_record_is_decoded_once_until_it_changes(void **state)
 {
     (void)state;
     char key[KV_KEY_MAX];
-    put_checkpoint(&mirror, JOB, 40, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "");
     expect(SCRUBBING_NEW, 40);
     const struct mirror_entry *entry = mirror_find(&mirror, keys_checkpoint(key, CLUSTER, JOB, 40));
     const void *meaning = entry->meaning;
     assert_non_null(meaning);
     expect(SCRUBBING_NEW, 40);
     assert_ptr_equal(entry->meaning, meaning);
-    put_checkpoint(&mirror, JOB, 40, "b", ""); /* recorded by another node */
+    keys_put_checkpoint(&mirror, JOB, 40, "b", ""); /* recorded by another node */
     expect(SCRUBBING_NOTHING, 0);
 }
 

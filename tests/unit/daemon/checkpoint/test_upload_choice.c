@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/checkpoint/upload_choice.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define JOB "demo"
 #define NOW 1000
@@ -26,9 +26,9 @@ static int set_up(void **state)
 {
     (void)state;
     memset(&memory, 0, sizeof(memory));
-    put_leaf(&mirror, JOB, "spec", "{}");
-    put_registered(&mirror, "a");
-    put_registered(&mirror, "b");
+    keys_put_leaf(&mirror, JOB, "spec", "{}");
+    keys_put_registered(&mirror, "a");
+    keys_put_registered(&mirror, "b");
     return 0;
 }
 
@@ -62,8 +62,8 @@ static void the_one_who_recorded_the_newest_sends_it(void **state)
 {
     (void)state;
     assert_int_equal(choose("a", true), STORING_NOTHING);
-    put_checkpoint(&mirror, JOB, 40, "b", "");
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 40, "b", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
     assert_int_equal(choose("b", false), STORING_NOTHING); /* 40 is superseded */
     assert_int_equal(choose("b", true), STORING_NOTHING);  /* leading or not */
@@ -72,7 +72,7 @@ static void the_one_who_recorded_the_newest_sends_it(void **state)
 static void the_leader_sends_for_one_who_is_gone(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "gone", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "gone", "");
     assert_int_equal(choose("a", false), STORING_NOTHING);
     assert_sends("a", true, 80);
 }
@@ -80,12 +80,12 @@ static void the_leader_sends_for_one_who_is_gone(void **state)
 static void what_is_there_is_not_sent_again(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "");
-    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_sends("a", false, 80); /* of an earlier run */
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     assert_int_equal(choose("a", false), STORING_NOTHING);
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 81); /* another manifest of that step */
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 81); /* another manifest of that step */
     assert_sends("a", false, 80);
 }
 
@@ -93,12 +93,12 @@ static void what_is_there_is_not_sent_again(void **state)
 static void what_has_just_been_sent_is_not_sent_again(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
-    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
+    keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_sends("a", false, 80);
     storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
     assert_int_equal(choose("a", false), STORING_NOTHING);
-    put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
+    keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
     assert_sends("a", false, 120);
 }
 
@@ -106,22 +106,22 @@ static void a_removed_job_is_left_alone(void **state)
 {
     char key[KV_KEY_MAX];
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "");
-    remove_key(&mirror, keys_job(key, CLUSTER, JOB, "spec"));
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_remove(&mirror, keys_job(key, CLUSTER, JOB, "spec"));
     assert_int_equal(choose("a", true), STORING_NOTHING);
 }
 
 static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
     assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
     assert_int_equal(choose("a", false), STORING_NOTHING);
     assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* already reported */
     assert_sends("a", false, 80);
     assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
-    put_checkpoint(&mirror, JOB, 120, "a", "");
+    keys_put_checkpoint(&mirror, JOB, 120, "a", "");
     assert_sends("a", false, 120);
     storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
     assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
@@ -130,20 +130,20 @@ static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
 static void others_help_when_it_is_on_its_way(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
     assert_sends("a", false, 80);
     assert_int_equal(choose("b", false), STORING_NOTHING); /* a has not begun */
-    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_int_equal(choose("b", false), STORING_HELPS);
     assert_int_equal(chosen.step, 80);
     assert_int_equal(choose("c", false), STORING_NOTHING); /* c has no part */
-    put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
+    keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
     assert_int_equal(choose("b", false), STORING_HELPS); /* with the upload in progress */
     assert_int_equal(chosen.step, 80);
     storing_succeeded(&memory, STORING_HELPS, JOB, chosen.manifest_sha256);
     assert_int_equal(choose("b", false), STORING_NOTHING); /* each node helps once */
-    put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
-    put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
+    keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
+    keys_put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
     assert_int_equal(choose("b", false), STORING_HELPS);
     assert_int_equal(chosen.step, 120);
     storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1);
@@ -153,8 +153,8 @@ static void others_help_when_it_is_on_its_way(void **state)
 static void without_copies_nobody_helps(void **state)
 {
     (void)state;
-    put_checkpoint(&mirror, JOB, 80, "a", "");
-    put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "");
+    keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_int_equal(choose("b", false), STORING_NOTHING);
 }
 

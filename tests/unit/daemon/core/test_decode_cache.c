@@ -12,16 +12,16 @@
 
 #include "base/json.h"
 #include "daemon/core/decode_cache.h"
+#include "lib/daemon/keys.h"
+#include "lib/elastic/sample_plan.h"
 #include "membership/kv/keys.h"
-#include "unit/daemon/keys.h"
-#include "unit/elastic/sample_plan.h"
 
 static void put_plan(struct mirror *mirror, const char *key, uint64_t generation)
 {
     struct plan *plan = sample_plan();
 
     plan->generation = generation;
-    put_tree(mirror, key, plan_encode(plan));
+    keys_put_tree(mirror, key, plan_encode(plan));
     plan_free(plan);
 }
 
@@ -34,7 +34,7 @@ static void put_report(struct mirror *mirror, const char *key, uint64_t instance
     report->generation = 7;
     report->worker_count = 1;
     report->workers[0].instance = instance;
-    put_tree(mirror, key, node_report_encode(report));
+    keys_put_tree(mirror, key, node_report_encode(report));
 }
 
 static void test_plans(void **state)
@@ -45,7 +45,7 @@ static void test_plans(void **state)
 
     (void)state;
     put_plan(&mirror, "plan", 7);
-    put(&mirror, "broken", "{}");
+    keys_put(&mirror, "broken", "{}");
     assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "plan"), &first, &error), 0);
     assert_int_equal(decode_cache_plan(&mirror, mirror_find(&mirror, "plan"), &second, &error), 0);
     assert_ptr_equal(first, second);
@@ -69,7 +69,7 @@ static void test_reports(void **state)
 
     (void)state;
     put_report(&mirror, "report", 11);
-    put(&mirror, "broken", "{}");
+    keys_put(&mirror, "broken", "{}");
     first = decode_cache_report(&mirror, mirror_find(&mirror, "report"));
     assert_non_null(first);
     assert_int_equal(first->workers[0].instance, 11);
@@ -87,7 +87,7 @@ static void put_state(struct mirror *mirror, const char *key, const char *word)
     struct state_record record = {0};
 
     snprintf(record.state, sizeof(record.state), "%s", word);
-    put_tree(mirror, key, state_record_encode(&record));
+    keys_put_tree(mirror, key, state_record_encode(&record));
 }
 
 static void test_states(void **state)
@@ -96,7 +96,7 @@ static void test_states(void **state)
 
     (void)state;
     put_state(&mirror, "state", "running");
-    put(&mirror, "broken", "{");
+    keys_put(&mirror, "broken", "{");
     const struct state_record *first = decode_cache_state(&mirror, mirror_find(&mirror, "state"));
     assert_non_null(first);
     assert_string_equal(first->state, "running");

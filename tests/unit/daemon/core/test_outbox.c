@@ -2,9 +2,16 @@
  * Tests of the outbox's guarantee: the newest value of every key gets written, once, however long
  * it takes.
  */
-#include "unit/daemon/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+
+#include "lib/daemon/store.h"
 
 #include "daemon/core/outbox.h"
 
@@ -44,9 +51,9 @@ static void test_one_at_a_time_in_order(void **state)
     put("a", "1");
     put("b", "2");
     expect_flight("a", "1");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     expect_flight("b", "2");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_false(store.in_flight);
     assert_int_equal(store.started, 2);
 }
@@ -57,9 +64,9 @@ static void test_newest_value_wins_while_waiting(void **state)
     put("a", "1");
     put("b", "old");
     put("b", "new");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     expect_flight("b", "new");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_int_equal(store.started, 2);
 }
 
@@ -70,9 +77,9 @@ static void test_replaced_in_flight_is_written_again(void **state)
     put("a", "2");
     put("a", "3");
     expect_flight("a", "1");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     expect_flight("a", "3");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_false(store.in_flight);
     assert_int_equal(store.started, 2);
 }
@@ -84,16 +91,16 @@ static void test_tried_again_until_written(void **state)
     (void)state;
     put("a", "1");
     for (size_t i = 0; i < ARRAY_COUNT(failures); i++) {
-        fake_answer(&store, failures[i]);
+        fake_store_answer(&store, failures[i]);
         assert_false(store.in_flight); /* not at once: that would flood an etcd that is away */
         put("b", "2");
         assert_false(store.in_flight);
-        fake_wait(&store);
+        fake_store_wait(&store);
         expect_flight("a", "1");
     }
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     expect_flight("b", "2");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_int_equal(store.started, ARRAY_COUNT(failures) + 2);
 }
 
@@ -103,10 +110,10 @@ static void test_replaced_then_failed(void **state)
     (void)state;
     put("a", "1");
     put("a", "2");
-    fake_answer(&store, -ETIMEDOUT);
-    fake_wait(&store);
+    fake_store_answer(&store, -ETIMEDOUT);
+    fake_store_wait(&store);
     expect_flight("a", "2");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_false(store.in_flight);
     assert_int_equal(store.started, 2);
 }
@@ -121,18 +128,18 @@ static void test_puts_are_guarded(void **state)
     store.revision = 40;
     put("a", "1");
     assert_int_equal(store.guard, 0);
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     put("a", "2");
     assert_int_equal(store.guard, 41);
-    fake_answer(&store, -ETIMEDOUT);
-    fake_wait(&store);
+    fake_store_answer(&store, -ETIMEDOUT);
+    fake_store_wait(&store);
     assert_int_equal(store.guard, 41);
-    fake_answer_changed(&store); /* the put that was given up succeeded after all */
+    fake_store_answer_changed(&store); /* the put that was given up succeeded after all */
     put("a", "3");
-    fake_answer_read(&store, 42);
+    fake_store_answer_read(&store, 42);
     expect_flight("a", "3");
     assert_int_equal(store.guard, 42);
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
     assert_false(store.in_flight);
 }
 
@@ -142,9 +149,9 @@ static void test_a_put_that_cannot_start(void **state)
     store.refuse = -ENOMEM;
     put("a", "1");
     assert_false(store.in_flight);
-    fake_wait(&store);
+    fake_store_wait(&store);
     expect_flight("a", "1");
-    fake_answer(&store, 0);
+    fake_store_answer(&store, 0);
 }
 
 static void test_free_with_mail(void **state)

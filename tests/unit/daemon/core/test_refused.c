@@ -8,10 +8,11 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/refused.h"
-#include "unit/elastic/sample_plan.h"
+#include "lib/elastic/sample_plan.h"
 
 static void test_a_record_is_refused_by_its_revision(void **state)
 {

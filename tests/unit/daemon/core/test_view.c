@@ -17,9 +17,9 @@
 #include "base/json.h"
 #include "daemon/core/view.h"
 #include "elastic/job/job_spec.h"
+#include "lib/daemon/keys.h"
+#include "lib/elastic/sample_plan.h"
 #include "membership/kv/keys.h"
-#include "unit/daemon/keys.h"
-#include "unit/elastic/sample_plan.h"
 
 #define STEPS 500
 
@@ -30,7 +30,7 @@ static void put_spec(struct mirror *mirror, const char *job)
              "{\"name\": \"%s\", \"model\": {\"layers\": 2, \"width\": 16, \"heads\": 2, "
              "\"context\": 8}, \"data\": {\"path\": [\"/data\"]}, \"train\": {\"steps\": %d}}",
              job, STEPS);
-    put_leaf(mirror, job, "spec", text);
+    keys_put_leaf(mirror, job, "spec", text);
 }
 
 static void put_node(struct mirror *mirror, const char *name, bool draining)
@@ -58,7 +58,7 @@ static void put_node(struct mirror *mirror, const char *name, bool draining)
         snprintf(record.slots[slot].bad, sizeof(record.slots[slot].bad), "%s",
                  draining ? "broken" : "");
     record.slots[1].retry_unix_ns = draining ? 5 : 0;
-    put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
+    keys_put_tree(mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
 
 static void put_plan(struct mirror *mirror, const char *job, const char *leaf, uint64_t generation)
@@ -68,7 +68,7 @@ static void put_plan(struct mirror *mirror, const char *job, const char *leaf, u
 
     plan->generation = generation;
     snprintf(plan->job, sizeof(plan->job), "%s", job);
-    put_tree(mirror, keys_job(key, CLUSTER, job, leaf), plan_encode(plan));
+    keys_put_tree(mirror, keys_job(key, CLUSTER, job, leaf), plan_encode(plan));
     plan_free(plan);
 }
 
@@ -84,7 +84,7 @@ static void put_restoring_plan(struct mirror *mirror, const char *job, uint64_t 
     plan->start.move_count = plan->layout.donor_count = 0;
     snprintf(plan->start.restore_path, sizeof(plan->start.restore_path), "/ck");
     snprintf(plan->job, sizeof(plan->job), "%s", job);
-    put_tree(mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
+    keys_put_tree(mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
     plan_free(plan);
 }
 
@@ -99,7 +99,8 @@ static void put_report(struct mirror *mirror, const char *job, uint64_t generati
     report->worker_count = 1;
     report->workers[0].phase = WORKER_RUNNING;
     report->workers[0].generation = generation;
-    put_tree(mirror, keys_report(key, CLUSTER, job, generation, node), node_report_encode(report));
+    keys_put_tree(mirror, keys_report(key, CLUSTER, job, generation, node),
+                  node_report_encode(report));
 }
 
 static void put_state(struct mirror *mirror, const char *job, const char *word)
@@ -108,7 +109,7 @@ static void put_state(struct mirror *mirror, const char *job, const char *word)
     char key[KV_KEY_MAX];
 
     snprintf(record.state, sizeof(record.state), "%s", word);
-    put_tree(mirror, keys_said(key, CLUSTER, job, "state"), state_record_encode(&record));
+    keys_put_tree(mirror, keys_said(key, CLUSTER, job, "state"), state_record_encode(&record));
 }
 
 static struct view *make_view(const struct mirror *mirror, const char *job, uint64_t bad_step)
@@ -134,7 +135,7 @@ static void test_no_spec(void **state)
     struct error error = {0};
 
     (void)state;
-    put_leaf(&mirror, "demo", "desired", "{\"state\": \"running\"}");
+    keys_put_leaf(&mirror, "demo", "desired", "{\"state\": \"running\"}");
     assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -ENOENT);
     assert_null(view);
     mirror_done(&mirror);
@@ -172,8 +173,8 @@ static void test_nodes(void **state)
     put_spec(&mirror, "demo");
     put_node(&mirror, "b", true);
     put_node(&mirror, "a", false);
-    put(&mirror, keys_node(key, CLUSTER, "torn"), "{\"slots\": ");
-    put(&mirror, keys_node(key, "other", "z"), "{}");
+    keys_put(&mirror, keys_node(key, CLUSTER, "torn"), "{\"slots\": ");
+    keys_put(&mirror, keys_node(key, "other", "z"), "{}");
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.node_count, 2);
     const struct member *nodes = view->view.nodes;
@@ -218,8 +219,8 @@ static void test_plans_and_reports(void **state)
     put_report(&mirror, "demo", 6, "a");  /* of the generation before */
     put_report(&mirror, "demo", 70, "a"); /* not of 7 */
     put_report(&mirror, "demox", 7, "a"); /* of another job */
-    put(&mirror, keys_said(key, CLUSTER, "demo", "reports/7/c"),
-        "{}"); /* damaged: treated as if it were absent */
+    keys_put(&mirror, keys_said(key, CLUSTER, "demo", "reports/7/c"),
+             "{}"); /* damaged: treated as if it were absent */
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.plan->generation, 7);
     assert_int_equal(view->view.next->generation, 8);
@@ -254,9 +255,10 @@ static void test_wishes_and_words(void **state)
     progress.stragglers[0].speed = 0.25;
     put_spec(&mirror, "demo");
     put_plan(&mirror, "demo", "generation", 7);
-    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "desired"), desired_record_encode(&desired));
-    put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
-             progress_record_encode(&progress));
+    keys_put_tree(&mirror, keys_job(key, CLUSTER, "demo", "desired"),
+                  desired_record_encode(&desired));
+    keys_put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
+                  progress_record_encode(&progress));
     put_state(&mirror, "demo", "pausing");
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.desired, JOB_DESIRED_PAUSED);
@@ -283,8 +285,8 @@ static void test_wishes_and_words(void **state)
     view_free(view);
 
     /* Messages for operators may be damaged; inputs of decisions may not. */
-    put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
-    put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
+    keys_put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
+    keys_put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.progress_step, view->plan->start.resume_step);
     assert_string_equal(view->state.state, "");
@@ -324,9 +326,9 @@ static void check_progress(const struct said *said)
         snprintf(plan->start.restore_path, sizeof(plan->start.restore_path),
                  "/checkpoints/demo/30");
     }
-    put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
-    put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
-             progress_record_encode(&progress));
+    keys_put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
+    keys_put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
+                  progress_record_encode(&progress));
     struct view *view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.progress_step, said->counts ? said->step : plan->start.resume_step);
     assert_int_equal(view->view.frozen_layers, said->counts ? 5 : 2);
@@ -363,10 +365,10 @@ static void test_damaged_keys_are_refused(void **state)
         struct view *view = NULL;
         struct error error = {0};
         put_spec(&mirror, "demo");
-        put_leaf(&mirror, "demo", leaves[i], "{\"what\": 1}");
+        keys_put_leaf(&mirror, "demo", leaves[i], "{\"what\": 1}");
         assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -EINVAL);
         assert_true(error.text[0] != '\0');
-        put_leaf(&mirror, "demo", leaves[i], "{\"what\": ");
+        keys_put_leaf(&mirror, "demo", leaves[i], "{\"what\": ");
         error = (struct error){0};
         assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, &error), -EINVAL);
         assert_non_null(strstr(error.text, leaves[i]));
@@ -382,10 +384,11 @@ static void test_checkpoints(void **state)
 
     (void)state;
     put_spec(&mirror, "demo");
-    put_checkpoint(&mirror, "demo", 5, "a", "");
-    put_checkpoint(&mirror, "demo", 50, "a", "");
-    put_checkpoint(&mirror, "demo", 400, "a", ""); /* after 50 as a number, before it as text */
-    put_checkpoint(&mirror, "other", 450, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 5, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 50, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 400, "a",
+                        ""); /* after 50 as a number, before it as text */
+    keys_put_checkpoint(&mirror, "other", 450, "a", "");
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 400);
     assert_string_equal(view->view.checkpoint.path, "/ck/demo/400");
@@ -399,12 +402,12 @@ static void test_checkpoints(void **state)
     assert_int_equal(view->view.checkpoint.step, 400);
     view_free(view);
 
-    put_leaf(&mirror, "demo", "checkpoints/0000000450", "{}"); /* damaged: the one before */
+    keys_put_leaf(&mirror, "demo", "checkpoints/0000000450", "{}"); /* damaged: the one before */
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 400);
     view_free(view);
 
-    put_checkpoint(&mirror, "demo", STEPS, "a", "");
+    keys_put_checkpoint(&mirror, "demo", STEPS, "a", "");
     view = make_view(&mirror, "demo", 0);
     assert_true(view->view.finished);
     view_free(view);
@@ -425,8 +428,8 @@ static void test_a_checkpoint_that_some_were_not_asked_for(void **state)
     (void)state;
     put_spec(&mirror, "demo");
     put_node(&mirror, "a", false);
-    put_checkpoint(&mirror, "demo", 50, "a", "");
-    put_checkpoint(&mirror, "demo", 400, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 50, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 400, "a", "");
     refused_add(&refused,
                 mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 400))->mod_revision,
                 "b+c");
@@ -453,7 +456,7 @@ static void mark(struct mirror *mirror, uint64_t step, const char *damaged)
     assert_int_equal(checkpoint_record_decode(tree, &record, NULL), 0);
     assert_string_equal(record.damaged, "");
     snprintf(record.damaged, sizeof(record.damaged), "%s", damaged);
-    put_tree(mirror, key, checkpoint_record_encode(&record));
+    keys_put_tree(mirror, key, checkpoint_record_encode(&record));
     checkpoint_record_done(&record);
 }
 
@@ -468,8 +471,8 @@ static void test_damaged_checkpoints_are_passed_over_and_counted(void **state)
     (void)state;
     put_spec(&mirror, "demo");
     put_node(&mirror, "a", false);
-    put_checkpoint(&mirror, "demo", 50, "a", "");
-    put_checkpoint(&mirror, "demo", 400, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 50, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 400, "a", "");
     mark(&mirror, 400, "chunk 3 is bad");
     assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, &refused, &view, NULL), 0);
     assert_int_equal(view->view.checkpoint.step, 50);
@@ -507,12 +510,12 @@ static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
     (void)state;
     put_spec(&mirror, "demo");
     for (unsigned i = 0; i < MANY; i++) {
-        put_registered(&mirror, name_of(i, name));
+        keys_put_registered(&mirror, name_of(i, name));
         assert_int_equal(
             bytes_append_format(&text, "%s%s+%s", i ? " " : "", name, name_of(i + 1, next)), 0);
     }
     assert_int_equal(bytes_append(&text, "", 1), 0);
-    put_checkpoint(&mirror, "demo", 50, name, (const char *)text.data);
+    keys_put_checkpoint(&mirror, "demo", 50, name, (const char *)text.data);
     assert_true(strlen(mirror_find(&mirror, keys_checkpoint(key, CLUSTER, "demo", 50))->value) <
                 KV_VALUE_MAX);
     view = make_view(&mirror, "demo", 0);
@@ -520,11 +523,11 @@ static void test_copies_on_a_thousand_nodes_of_long_names(void **state)
     assert_string_equal(view->view.checkpoint.shares, (const char *)text.data);
     view_free(view);
 
-    remove_key(&mirror, keys_node(key, CLUSTER, name_of(7, name)));
+    keys_remove(&mirror, keys_node(key, CLUSTER, name_of(7, name)));
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 50); /* 8 has a copy of 7's share */
     view_free(view);
-    remove_key(&mirror, keys_node(key, CLUSTER, name_of(8, name)));
+    keys_remove(&mirror, keys_node(key, CLUSTER, name_of(8, name)));
     view = make_view(&mirror, "demo", 0);
     assert_int_equal(view->view.checkpoint.step, 0);
     assert_non_null(strstr(view->view.checkpoint.missing, "it has a part of the checkpoint"));
@@ -547,9 +550,9 @@ static void test_the_checkpoint_before_the_one_that_is_read(void **state)
     (void)state;
     put_spec(&mirror, "demo");
     put_node(&mirror, "a", false);
-    put_checkpoint(&mirror, "demo", 5, "a", "");
-    put_checkpoint(&mirror, "demo", 50, "a", "");
-    put_checkpoint(&mirror, "demo", 400, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 5, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 50, "a", "");
+    keys_put_checkpoint(&mirror, "demo", 400, "a", "");
     put_restoring_plan(&mirror, "demo", 400);
     assert_int_equal(view_make(&mirror, CLUSTER, "demo", 1, 1, NULL, &view, NULL), 0);
     assert_int_equal(view->view.checkpoint.step, 400);
@@ -622,7 +625,7 @@ static void put_phase(struct mirror *mirror, const char *node, enum worker_phase
     snprintf(report->node, sizeof(report->node), "%s", node);
     report->worker_count = 1;
     report->workers[0].phase = phase;
-    put_tree(mirror, keys_report(key, CLUSTER, "other", 3, node), node_report_encode(report));
+    keys_put_tree(mirror, keys_report(key, CLUSTER, "other", 3, node), node_report_encode(report));
 }
 
 /* Slot 0 of node3 has a worker that the plan releases, like all workers when a job pauses. */
@@ -672,7 +675,7 @@ static void put_wish(struct mirror *mirror, const char *job, enum record_wish wi
     struct desired_record desired = {.wish = wish};
     char key[KV_KEY_MAX];
 
-    put_tree(mirror, keys_job(key, CLUSTER, job, "desired"), desired_record_encode(&desired));
+    keys_put_tree(mirror, keys_job(key, CLUSTER, job, "desired"), desired_record_encode(&desired));
 }
 
 static void test_jobs_at_rest(void **state)

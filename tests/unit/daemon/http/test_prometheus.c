@@ -10,12 +10,13 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/core/daemon.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/jobs/job.h"
-#include "unit/elastic/sample_plan.h"
+#include "lib/elastic/sample_plan.h"
 
 struct node {
     struct config config;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "daemon/jobs/copying_choice.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define JOB "demo"
 
@@ -37,10 +37,11 @@ static void put_pinned(uint64_t step, const char *shares)
         .step = step, .generation = 1, .pinned = true, .shares = strdup(shares)};
     char key[KV_KEY_MAX];
 
-    digest_of(step, record.manifest_sha256);
+    keys_digest(step, record.manifest_sha256);
     snprintf(record.path, sizeof(record.path), "/ck");
     snprintf(record.node, sizeof(record.node), "a");
-    put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, step), checkpoint_record_encode(&record));
+    keys_put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, step),
+                  checkpoint_record_encode(&record));
     checkpoint_record_done(&record);
 }
 
@@ -61,8 +62,8 @@ static void the_newest_comes_first(void **state)
 {
     (void)state;
     assert_false(choose("a", 2));
-    put_checkpoint(&mirror, JOB, 40, "a", "a+lost lost+a");
-    put_checkpoint(&mirror, JOB, 80, "a", "a+lost lost+b");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "a+lost lost+a");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "a+lost lost+b");
     assert_copies("a", 80, "lost");
     assert_copies("b", 80, "a");
     assert_false(choose("a", 1)); /* the job wants no copies */
@@ -73,9 +74,9 @@ static void of_older_ones_the_pinned(void **state)
 {
     (void)state;
     put_pinned(20, "a+lost");
-    put_checkpoint(&mirror, JOB, 40, "a", "a+lost");
+    keys_put_checkpoint(&mirror, JOB, 40, "a", "a+lost");
     put_pinned(60, "lost+a");
-    put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
+    keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
     assert_copies("b", 60, "lost");
     put_pinned(60, "lost+a+b");
     assert_copies("b", 20, "a");

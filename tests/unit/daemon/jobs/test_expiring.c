@@ -7,12 +7,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/jobs/expiring.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define JOB  "demo"
 #define MOST 8
@@ -45,8 +47,9 @@ static void put_record(uint64_t step, bool pinned, const char *damaged)
     snprintf(record.path, sizeof(record.path), "%s", path);
     snprintf(record.damaged, sizeof(record.damaged), "%s", damaged);
     snprintf(record.node, sizeof(record.node), "a");
-    digest_of(step, record.manifest_sha256);
-    put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, step), checkpoint_record_encode(&record));
+    keys_digest(step, record.manifest_sha256);
+    keys_put_tree(&mirror, keys_checkpoint(key, CLUSTER, JOB, step),
+                  checkpoint_record_encode(&record));
     checkpoint_record_done(&record);
 }
 
@@ -71,7 +74,7 @@ static int set_up(void **state)
     (void)state;
     snprintf(folder, sizeof(folder), "/tmp/firn-expiring-XXXXXX");
     assert_non_null(mkdtemp(folder));
-    put_registered(&mirror, "a");
+    keys_put_registered(&mirror, "a");
     return 0;
 }
 

@@ -2,7 +2,14 @@
  * Tests of slots that go out of service and come back: by themselves if their workers died,
  * otherwise by hand.
  */
-#include "unit/daemon/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/daemon/store.h"
 
 #include "base/clock.h"
 #include "base/timeouts.h"
@@ -11,7 +18,7 @@
 #include "daemon/jobs/slot_service.h"
 #include "daemon/node/inventory.h"
 #include "elastic/agent/slot_backoff.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define TIMEOUT_NS (1500 * NS_PER_MS)
 #define PAUSE_NS   (TIMEOUTS_SLOT_BACKOFF_MIN * TIMEOUT_NS)

@@ -14,9 +14,9 @@
 
 #include "base/json.h"
 #include "daemon/leader/queueing.h"
+#include "lib/daemon/keys.h"
+#include "lib/elastic/sample_plan.h"
 #include "membership/kv/keys.h"
-#include "unit/daemon/keys.h"
-#include "unit/elastic/sample_plan.h"
 
 #define NOW_NS 1000
 
@@ -46,7 +46,7 @@ static void put_job(const char *job, unsigned least)
              "\"context\": 8}, \"data\": {\"path\": [\"/data\"]}, \"train\": {\"steps\": 10}, "
              "\"elastic\": {\"devices\": {\"min\": %u, \"max\": 64}}}",
              job, least);
-    put_leaf(&mirror, job, "spec", text);
+    keys_put_leaf(&mirror, job, "spec", text);
 }
 
 static void put_slots(const char *name, unsigned count)
@@ -60,7 +60,7 @@ static void put_slots(const char *name, unsigned count)
         record.slots[slot].thread_count = 1;
         record.slots[slot].speed = 1;
     }
-    put_tree(&mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
+    keys_put_tree(&mirror, keys_node(key, CLUSTER, name), node_record_encode(&record));
 }
 
 /*
@@ -73,7 +73,7 @@ static void put_running(const char *job)
     char key[KV_KEY_MAX];
 
     snprintf(plan->job, sizeof(plan->job), "%s", job);
-    put_tree(&mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
+    keys_put_tree(&mirror, keys_job(key, CLUSTER, job, "generation"), plan_encode(plan));
     plan_free(plan);
 }
 
@@ -115,11 +115,11 @@ static void jobs_and_slots_are_counted(void **state)
     put_job("runs", 2);
     put_running("runs");
     put_job("late", 3);
-    put_leaf(&mirror, "late", "desired",
-             "{\"state\": \"running\", \"devices\": 2, \"stages\": 0, \"replicas\": 0}");
+    keys_put_leaf(&mirror, "late", "desired",
+                  "{\"state\": \"running\", \"devices\": 2, \"stages\": 0, \"replicas\": 0}");
     put_job("rests", 1);
-    put_leaf(&mirror, "rests", "desired",
-             "{\"state\": \"paused\", \"devices\": 0, \"stages\": 0, \"replicas\": 0}");
+    keys_put_leaf(&mirror, "rests", "desired",
+                  "{\"state\": \"paused\", \"devices\": 0, \"stages\": 0, \"replicas\": 0}");
     struct queueing queueing = look("late");
     assert_int_equal(queueing.count, 3);
     expect_job(&queueing, 0, "late", 2, 0, true);

@@ -2,7 +2,14 @@
  * Tests that only the leader removes a job that is over, as a whole, and only if it is still as it
  * was chosen.
  */
-#include "unit/daemon/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/daemon/store.h"
 
 #include "base/clock.h"
 #include "daemon/core/daemon.h"

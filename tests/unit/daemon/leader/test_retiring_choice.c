@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "daemon/leader/retiring_choice.h"
-#include "unit/daemon/keys.h"
+#include "lib/daemon/keys.h"
 
 #define ENDED_NS (1000 * NS_PER_SECOND)
 #define HOUR_NS  (3600 * NS_PER_SECOND)
@@ -38,8 +38,8 @@ static void put_job(const char *job, const char *word, uint64_t unix_ns, uint64_
     char key[KV_KEY_MAX];
 
     snprintf(state.state, sizeof(state.state), "%s", word);
-    put_leaf(&mirror, job, "spec", "{}");
-    put_tree(&mirror, keys_said(key, CLUSTER, job, "state"), state_record_encode(&state));
+    keys_put_leaf(&mirror, job, "spec", "{}");
+    keys_put_tree(&mirror, keys_said(key, CLUSTER, job, "state"), state_record_encode(&state));
 }
 
 static bool choose(uint64_t unix_ns)
@@ -55,20 +55,20 @@ static void jobs_go_when_their_time_is_over(void **state)
     put_job("c", "completed", ENDED_NS, 0); /* an older firnd did not write a deadline */
     put_job("d", "running", ENDED_NS, 0);
     put_job("e", "paused", ENDED_NS, 0);
-    put_leaf(&mirror, "f", "spec", "{}"); /* no leader has seen it yet */
+    keys_put_leaf(&mirror, "f", "spec", "{}"); /* no leader has seen it yet */
     assert_false(choose(ENDED_NS + 2 * DAY_NS - 1));
     assert_true(choose(ENDED_NS + 2 * DAY_NS));
     assert_string_equal(chosen.name, "b");
     assert_true(choose(ENDED_NS + 3 * DAY_NS)); /* b first, as long as it exists */
     assert_string_equal(chosen.name, "b");
-    remove_key(&mirror, "/firn/v1/c/jobs/b/spec");
+    keys_remove(&mirror, "/firn/v1/c/jobs/b/spec");
     assert_true(choose(ENDED_NS + 3 * DAY_NS));
     assert_string_equal(chosen.name, "a");
-    remove_key(&mirror, "/firn/v1/c/jobs/a/spec");
+    keys_remove(&mirror, "/firn/v1/c/jobs/a/spec");
     assert_false(choose(ENDED_NS + KEEP_NS - 1));
     assert_true(choose(ENDED_NS + KEEP_NS));
     assert_string_equal(chosen.name, "c");
-    remove_key(&mirror, "/firn/v1/c/jobs/c/spec");
+    keys_remove(&mirror, "/firn/v1/c/jobs/c/spec");
     assert_false(choose(UINT64_MAX / 2));
 }
 
@@ -104,7 +104,7 @@ static void of_too_many_the_oldest_go_but_none_in_its_first_hour(void **state)
     assert_false(choose(ENDED_NS + HOUR_NS)); /* the others are not counted yet */
     assert_true(choose(ENDED_NS + HOUR_NS + 1000));
     assert_string_equal(chosen.name, "job77");
-    remove_key(&mirror, "/firn/v1/c/jobs/job77/spec");
+    keys_remove(&mirror, "/firn/v1/c/jobs/job77/spec");
     assert_false(choose(ENDED_NS + HOUR_NS + 1000));
 }
 
@@ -113,14 +113,14 @@ static void the_last_checkpoint_is_sent_first(void **state)
 {
     (void)state;
     put_job("a", "completed", ENDED_NS, ENDED_NS + DAY_NS);
-    put_checkpoint(&mirror, "a", 40, "n", "");
-    put_object(&mirror, "a", 40, RECORD_COMPLETE, "n", 40);
+    keys_put_checkpoint(&mirror, "a", 40, "n", "");
+    keys_put_object(&mirror, "a", 40, RECORD_COMPLETE, "n", 40);
     assert_true(choose(ENDED_NS + DAY_NS));
-    put_checkpoint(&mirror, "a", 80, "n", "");
+    keys_put_checkpoint(&mirror, "a", 80, "n", "");
     assert_false(choose(ENDED_NS + DAY_NS));
-    put_object(&mirror, "a", 80, RECORD_UPLOADING, "n", 80);
+    keys_put_object(&mirror, "a", 80, RECORD_UPLOADING, "n", 80);
     assert_false(choose(ENDED_NS + DAY_NS));
-    put_object(&mirror, "a", 80, RECORD_COMPLETE, "n", 80);
+    keys_put_object(&mirror, "a", 80, RECORD_COMPLETE, "n", 80);
     assert_true(choose(ENDED_NS + DAY_NS));
 }
 

@@ -2,105 +2,116 @@
  * Tests of slots out of service: when the agent takes a slot out, how it reports it, and its
  * return.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
 #include "base/timeouts.h"
-#include "unit/elastic/agent_rig.h"
+#include "lib/elastic/agent_rig.h"
 
 static void deaths_at_start_back_off_and_end_the_slot(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
     for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
-        feed_exit(0, 1);
-        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+        rig_feed_exit(0, 1);
+        assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
         assert_reported(0, WORKER_STARTING);
-        assert_true(actions.wake_at_ns == now_ns + (TIMEOUT_NS / 4 << (death - 1)));
-        feed_tick(actions.wake_at_ns - 1);
-        assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-        feed_tick(now_ns + 1);
-        assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+        assert_true(rig_actions.wake_at_ns == rig_now_ns + (TIMEOUT_NS / 4 << (death - 1)));
+        rig_feed_tick(rig_actions.wake_at_ns - 1);
+        assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
+        rig_feed_tick(rig_now_ns + 1);
+        assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
     }
-    feed_exit(0, 1);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    rig_feed_exit(0, 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
     assert_reported(0, WORKER_BAD);
-    assert_non_null(strstr(entry_of(0)->text, "the last words"));
-    feed_tick(now_ns + 1000 * TIMEOUT_NS);
-    assert_int_equal(actions.count, 0);
+    assert_non_null(strstr(rig_entry(0)->text, "the last words"));
+    rig_feed_tick(rig_now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(rig_actions.count, 0);
 }
 
 /* Run a worker that the plan of @generation wants, until it dies after @runs_ns in RUNNING. */
 static void live(unsigned generation, uint64_t runs_ns)
 {
-    feed_plan(AGENT_PLAN, make_plan(generation, false, 1, (unsigned[]){0}, NULL));
-    if (count_of(AGENT_SPAWN, 0) == 0)
-        feed_tick(actions.wake_at_ns);
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
-    feed_up(0);
-    feed_status(0, 100 + generation, WORKER_STARTING, 0);
-    feed_status(0, 100 + generation, WORKER_PREPARED, generation);
-    feed_status(0, 100 + generation, WORKER_RUNNING, generation);
-    now_ns += runs_ns;
-    feed_exit(0, -11);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(generation, false, 1, (unsigned[]){0}, NULL));
+    if (rig_count(AGENT_SPAWN, 0) == 0)
+        rig_feed_tick(rig_actions.wake_at_ns);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
+    rig_feed_up(0);
+    rig_feed_status(0, 100 + generation, WORKER_STARTING, 0);
+    rig_feed_status(0, 100 + generation, WORKER_PREPARED, generation);
+    rig_feed_status(0, 100 + generation, WORKER_RUNNING, generation);
+    rig_now_ns += runs_ns;
+    rig_feed_exit(0, -11);
 }
 
 static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
 {
     (void)state;
     for (unsigned life = 1; life < AGENT_CRASHES_MAX; life++) {
-        uint64_t begun_ns = now_ns;
+        uint64_t begun_ns = rig_now_ns;
         live(life, TIMEOUT_NS);
         /* The agent replaces the first worker at once; each later pause is twice the one before. */
         uint64_t pause_ns = life > 2 ? TIMEOUT_NS / 4 << (life - 3) : 0;
-        assert_true(now_ns == begun_ns + pause_ns + TIMEOUT_NS);
-        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+        assert_true(rig_now_ns == begun_ns + pause_ns + TIMEOUT_NS);
+        assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
         assert_reported(0, WORKER_DEAD);
     }
     live(AGENT_CRASHES_MAX, TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
     assert_reported(0, WORKER_BAD);
-    assert_non_null(strstr(entry_of(0)->text, "soon after it had joined: the last words"));
-    feed_plan(AGENT_PLAN, make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
-    feed_tick(now_ns + 1000 * TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    assert_non_null(strstr(rig_entry(0)->text, "soon after it had joined: the last words"));
+    rig_feed_plan(AGENT_PLAN,
+                  rig_make_plan(AGENT_CRASHES_MAX + 1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_tick(rig_now_ns + 1000 * TIMEOUT_NS);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
     /* The slot stays out until an operator has mended it. */
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
 /* The first death after the pause counts if it comes soon or at start; a later death does not. */
 static void on_probation_one_death_is_enough(void **state)
 {
     (void)state;
-    on_probation = true;
+    rig_on_probation = true;
     live(1, TIMEOUTS_WORKER_JOINED * TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
     live(2, TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
     assert_reported(0, WORKER_BAD);
-    assert_string_equal(entry_of(0)->text, "died again soon after it had joined: the last words");
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    feed_plan(AGENT_PLAN, make_plan(3, false, 1, (unsigned[]){0}, NULL));
-    feed_exit(0, 1);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
-    assert_string_equal(entry_of(0)->text, "died again at start: the last words");
+    assert_string_equal(rig_entry(0)->text, "died again soon after it had joined: the last words");
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(3, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_exit(0, 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
+    assert_string_equal(rig_entry(0)->text, "died again at start: the last words");
 }
 
 static void only_deaths_are_said_to_pass(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
     for (unsigned death = 1; death <= AGENT_STARTS_MAX; death++) {
         if (death > 1)
-            feed_tick(actions.wake_at_ns);
-        feed_exit(0, 1);
+            rig_feed_tick(rig_actions.wake_at_ns);
+        rig_feed_exit(0, 1);
     }
-    assert_true(find(AGENT_SLOT_BAD)->crashed);
-    assert_int_equal(entry_of(0)->cause, CAUSE_CRASHED);
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    feed_up(0);
-    feed_status(0, 7, WORKER_BAD, 1);
-    assert_false(find(AGENT_SLOT_BAD)->crashed);
+    assert_true(rig_find(AGENT_SLOT_BAD)->crashed);
+    assert_int_equal(rig_entry(0)->cause, CAUSE_CRASHED);
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    rig_feed_up(0);
+    rig_feed_status(0, 7, WORKER_BAD, 1);
+    assert_false(rig_find(AGENT_SLOT_BAD)->crashed);
     assert_reported(0, WORKER_BAD);
-    assert_int_equal(entry_of(0)->cause, CAUSE_NONE);
+    assert_int_equal(rig_entry(0)->cause, CAUSE_NONE);
 }
 
 static void a_worker_that_ran_for_long_is_forgiven(void **state)
@@ -108,7 +119,7 @@ static void a_worker_that_ran_for_long_is_forgiven(void **state)
     (void)state;
     for (unsigned life = 1; life <= 3 * AGENT_CRASHES_MAX; life++) {
         live(life, TIMEOUTS_WORKER_JOINED * TIMEOUT_NS);
-        assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+        assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
     }
 }
 
@@ -128,18 +139,18 @@ static void a_new_daemon_knows_who_accused_itself(void **state)
         (struct worker_report){.slot = 1, .phase = WORKER_BAD, .text = "restart firnd"};
     before.workers[2] = (struct worker_report){
         .slot = 2, .instance = 12, .phase = WORKER_BAD, .generation = 4, .cause = CAUSE_CRASHED};
-    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 1), 0);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 2), 0);
-    feed_plan(AGENT_PLAN, make_plan(5, false, 3, (unsigned[]){0, 1, 2}, NULL));
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-    assert_int_equal(count_of(AGENT_SPAWN, 1), 1);
-    assert_int_equal(count_of(AGENT_SPAWN, 2), 0); /* no process enters generation 5 twice */
+    rig_step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 1), 0);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 2), 0);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(5, false, 3, (unsigned[]){0, 1, 2}, NULL));
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
+    assert_int_equal(rig_count(AGENT_SPAWN, 1), 1);
+    assert_int_equal(rig_count(AGENT_SPAWN, 2), 0); /* no process enters generation 5 twice */
     assert_reported(2, WORKER_DEAD);
     assert_reported(0, WORKER_BAD);
-    assert_string_equal(entry_of(0)->text, "wrong");
-    assert_int_equal(entry_of(0)->generation, 4); /* for the generation after this */
+    assert_string_equal(rig_entry(0)->text, "wrong");
+    assert_int_equal(rig_entry(0)->generation, 4); /* for the generation after this */
 }
 
 /* The operator may have excused the slot while no firnd was running. */
@@ -151,10 +162,10 @@ static void an_operator_has_excused_since_who_accused_itself(void **state)
     before.worker_count = 1;
     before.workers[0] = (struct worker_report){
         .slot = 0, .instance = 10, .phase = WORKER_BAD, .generation = 4, .text = "wrong"};
-    step((struct agent_event){.type = AGENT_REPORTED, .report = &before, .excused = true});
-    assert_int_equal(actions.count, 0);
-    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, NULL));
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    rig_step((struct agent_event){.type = AGENT_REPORTED, .report = &before, .excused = true});
+    assert_int_equal(rig_actions.count, 0);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(5, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
 /* Without the withdrawal the leader would use the old report as long as the plan is in force. */
@@ -166,43 +177,44 @@ static void what_a_daemon_before_said_is_taken_back(void **state)
     before.worker_count = 1;
     before.workers[0] =
         (struct worker_report){.slot = 0, .phase = WORKER_BAD, .cause = CAUSE_CRASHED};
-    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
-    struct plan *elsewhere = make_plan(5, false, 1, (unsigned[]){0}, NULL);
+    rig_step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    struct plan *elsewhere = rig_make_plan(5, false, 1, (unsigned[]){0}, NULL);
     snprintf(elsewhere->layout.workers[0].node, NAME_SIZE, "b");
-    feed_plan(AGENT_PLAN, elsewhere);
-    assert_int_equal(count_of(AGENT_REPORT, 0), 1);
-    assert_int_equal(last_report.generation, 5);
-    assert_int_equal(last_report.worker_count, 0);
-    feed_tick(now_ns);
-    assert_int_equal(count_of(AGENT_REPORT, 0), 0);
+    rig_feed_plan(AGENT_PLAN, elsewhere);
+    assert_int_equal(rig_count(AGENT_REPORT, 0), 1);
+    assert_int_equal(rig_last_report.generation, 5);
+    assert_int_equal(rig_last_report.worker_count, 0);
+    rig_feed_tick(rig_now_ns);
+    assert_int_equal(rig_count(AGENT_REPORT, 0), 0);
 }
 
 static void a_worker_takes_its_slot_out_of_service(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
-    feed_up(0);
-    feed_status(0, 7, WORKER_RUNNING, 1);
-    memset(&said, 0, sizeof(said));
-    said.instance = 7;
-    said.phase = WORKER_BAD;
-    said.generation = 1;
-    said.held_unit_count = 4;
-    snprintf(said.text, sizeof(said.text), "other gradients");
-    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said});
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
-    assert_int_equal(count_of(AGENT_SEND_STOP, 0), 1);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    rig_feed_status(0, 7, WORKER_RUNNING, 1);
+    memset(&rig_said, 0, sizeof(rig_said));
+    rig_said.instance = 7;
+    rig_said.phase = WORKER_BAD;
+    rig_said.generation = 1;
+    rig_said.held_unit_count = 4;
+    snprintf(rig_said.text, sizeof(rig_said.text), "other gradients");
+    rig_step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &rig_said});
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(rig_count(AGENT_SEND_STOP, 0), 1);
     assert_reported(0, WORKER_BAD);
-    assert_string_equal(entry_of(0)->text, "other gradients");
-    assert_int_equal(entry_of(0)->held_unit_count, 0); /* no worker may take it */
-    step((struct agent_event){.type = AGENT_WORKER_STATUS, .status = &said}); /* once more */
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
-    feed_exit(0, 0);
-    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
-    feed_tick(now_ns + 100 * TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    assert_string_equal(rig_entry(0)->text, "other gradients");
+    assert_int_equal(rig_entry(0)->held_unit_count, 0); /* no worker may take it */
+    rig_step(
+        (struct agent_event){.type = AGENT_WORKER_STATUS, .status = &rig_said}); /* once more */
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
+    rig_feed_exit(0, 0);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_tick(rig_now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
 /*
@@ -212,33 +224,33 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
 static void a_mended_slot_waits_for_another_plan(void **state)
 {
     (void)state;
-    run_two();
-    feed_status(0, 10, WORKER_BAD, 1);
-    feed_exit(0, 0);
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    feed_tick(now_ns + 100 * TIMEOUT_NS);
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    rig_run_two();
+    rig_feed_status(0, 10, WORKER_BAD, 1);
+    rig_feed_exit(0, 0);
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    rig_feed_tick(rig_now_ns + 100 * TIMEOUT_NS);
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
     assert_reported(0, WORKER_LEFT);
-    feed_plan(AGENT_PLAN, make_plan(2, false, 2, (unsigned[]){0, 1}, NULL));
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(2, false, 2, (unsigned[]){0, 1}, NULL));
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
 static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 {
     (void)state;
-    run_two();
-    feed_exit(0, 1); /* soon after the worker had joined */
-    struct plan *elsewhere = make_plan(2, false, 1, (unsigned[]){0}, NULL);
+    rig_run_two();
+    rig_feed_exit(0, 1); /* soon after the worker had joined */
+    struct plan *elsewhere = rig_make_plan(2, false, 1, (unsigned[]){0}, NULL);
     snprintf(elsewhere->layout.workers[0].node, NAME_SIZE, "b");
-    feed_plan(AGENT_PLAN, elsewhere);
-    feed_status(1, 11, WORKER_BAD, 2);
-    feed_exit(1, 0);
-    assert_false(agent_rests(agent));
-    feed_plan(AGENT_PLAN, make_plan(3, false, 0, NULL, NULL));
-    assert_false(agent_rests(agent)); /* slot 1 is still wanted, for every later plan */
-    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
-    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 1});
-    assert_true(agent_rests(agent));
+    rig_feed_plan(AGENT_PLAN, elsewhere);
+    rig_feed_status(1, 11, WORKER_BAD, 2);
+    rig_feed_exit(1, 0);
+    assert_false(agent_rests(rig_agent));
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(3, false, 0, NULL, NULL));
+    assert_false(agent_rests(rig_agent)); /* slot 1 is still wanted, for every later plan */
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 1});
+    assert_true(agent_rests(rig_agent));
 }
 
 /*
@@ -248,90 +260,90 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
     for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
-        feed_up(0);
-        feed_status(0, death, WORKER_STARTING, 0);
-        feed_exit(0, 1);
-        feed_tick(actions.wake_at_ns);
+        rig_feed_up(0);
+        rig_feed_status(0, death, WORKER_STARTING, 0);
+        rig_feed_exit(0, 1);
+        rig_feed_tick(rig_actions.wake_at_ns);
     }
-    feed_up(0);
-    feed_status(0, AGENT_STARTS_MAX, WORKER_STARTING, 0);
-    feed_status(0, AGENT_STARTS_MAX, WORKER_PREPARED, 1);
-    feed_exit(0, 1);
-    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
-    feed_up(0);
-    feed_status(0, 99, WORKER_STARTING, 0);
-    feed_exit(0, 1);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    rig_feed_up(0);
+    rig_feed_status(0, AGENT_STARTS_MAX, WORKER_STARTING, 0);
+    rig_feed_status(0, AGENT_STARTS_MAX, WORKER_PREPARED, 1);
+    rig_feed_exit(0, 1);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    rig_feed_status(0, 99, WORKER_STARTING, 0);
+    rig_feed_exit(0, 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
     for (unsigned death = 2; death <= AGENT_STARTS_MAX; death++) {
-        feed_tick(actions.wake_at_ns);
-        feed_up(0);
-        feed_status(0, 100 + death, WORKER_STARTING, 0);
-        feed_exit(0, 1);
+        rig_feed_tick(rig_actions.wake_at_ns);
+        rig_feed_up(0);
+        rig_feed_status(0, 100 + death, WORKER_STARTING, 0);
+        rig_feed_exit(0, 1);
     }
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
 }
 
 /* The worker waits for a plan to come into force without a limit. */
 static void one_that_never_joined_did_not_run_for_long(void **state)
 {
     (void)state;
-    on_probation = true;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
-    feed_up(0);
-    feed_status(0, 7, WORKER_STARTING, 0);
-    feed_status(0, 7, WORKER_PREPARED, 1);
-    now_ns += 10 * TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
-    feed_exit(0, -11);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 1);
+    rig_on_probation = true;
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    rig_feed_status(0, 7, WORKER_STARTING, 0);
+    rig_feed_status(0, 7, WORKER_PREPARED, 1);
+    rig_now_ns += 10 * TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
+    rig_feed_exit(0, -11);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 1);
 }
 
 /* A repeated RUNNING does not begin the run again. */
 static void a_good_life_begins_when_it_joins(void **state)
 {
     (void)state;
-    on_probation = true;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
-    feed_up(0);
-    feed_status(0, 7, WORKER_STARTING, 0);
-    feed_status(0, 7, WORKER_PREPARED, 1);
-    feed_status(0, 7, WORKER_RUNNING, 1);
-    now_ns += TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
-    feed_status(0, 7, WORKER_RUNNING, 1);
-    feed_exit(0, -11);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
+    rig_on_probation = true;
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    rig_feed_status(0, 7, WORKER_STARTING, 0);
+    rig_feed_status(0, 7, WORKER_PREPARED, 1);
+    rig_feed_status(0, 7, WORKER_RUNNING, 1);
+    rig_now_ns += TIMEOUTS_WORKER_JOINED * TIMEOUT_NS;
+    rig_feed_status(0, 7, WORKER_RUNNING, 1);
+    rig_feed_exit(0, -11);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
 }
 
 static void a_mended_slot_has_all_its_lives_again(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
     for (unsigned death = 1; death < AGENT_STARTS_MAX; death++) {
         if (death > 1)
-            feed_tick(actions.wake_at_ns);
-        feed_exit(0, 1);
+            rig_feed_tick(rig_actions.wake_at_ns);
+        rig_feed_exit(0, 1);
     }
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0); /* the agent waits for the pause */
-    step((struct agent_event){.type = AGENT_SLOT_MENDED});
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
-    feed_exit(0, 1);
-    assert_int_equal(count_of(AGENT_SLOT_BAD, 0), 0);
-    assert_true(actions.wake_at_ns == now_ns + TIMEOUT_NS / 4); /* the first pause */
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0); /* the agent waits for the pause */
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED});
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
+    rig_feed_exit(0, 1);
+    assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
+    assert_true(rig_actions.wake_at_ns == rig_now_ns + TIMEOUT_NS / 4); /* the first pause */
 }
 
 static void a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **state)
 {
     (void)state;
-    feed_plan(AGENT_PLAN, make_plan(1, false, 1, (unsigned[]){0}, NULL));
-    feed_up(0);
-    feed_status(0, 10, WORKER_REFUSED, 0);
-    feed_exit(0, 1);
-    feed_plan(AGENT_PLAN, make_plan(2, false, 1, (unsigned[]){0}, NULL));
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 0);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
+    rig_feed_up(0);
+    rig_feed_status(0, 10, WORKER_REFUSED, 0);
+    rig_feed_exit(0, 1);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(2, false, 1, (unsigned[]){0}, NULL));
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
     assert_reported(0, WORKER_REFUSED);
-    step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
-    assert_int_equal(count_of(AGENT_SPAWN, 0), 1);
+    rig_step((struct agent_event){.type = AGENT_SLOT_MENDED, .slot = 0});
+    assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
     assert_reported(0, WORKER_STARTING);
 }
 
@@ -344,11 +356,11 @@ static void what_a_daemon_before_said_is_not_said_again(void **state)
     before.worker_count = 1;
     before.workers[0] =
         (struct worker_report){.slot = 0, .instance = 10, .phase = WORKER_DEAD, .generation = 5};
-    step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
-    feed_plan(AGENT_PLAN, make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
-    assert_int_equal(count_of(AGENT_REPORT, 0), 0);
-    feed_plan(AGENT_PLAN, make_plan(6, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
-    assert_int_equal(count_of(AGENT_REPORT, 0), 1);
+    rig_step((struct agent_event){.type = AGENT_REPORTED, .report = &before});
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(5, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(rig_count(AGENT_REPORT, 0), 0);
+    rig_feed_plan(AGENT_PLAN, rig_make_plan(6, false, 1, (unsigned[]){0}, (uint64_t[]){10}));
+    assert_int_equal(rig_count(AGENT_REPORT, 0), 1);
 }
 
 int main(void)

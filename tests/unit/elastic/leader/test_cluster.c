@@ -2,7 +2,17 @@
  * Random faults against leader and agents together. A seed is a whole history. The last printed
  * seed is the failed one (FIRN_SEED=n FIRN_VERBOSE=1 replays it, FIRN_SEEDS=n tries more).
  */
-#include "unit/elastic/cluster.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/elastic/cluster.h"
 
 #define SEEDS 40
 

@@ -2,7 +2,17 @@
  * Tests of the leader in each event of a job, on the miniature cluster: real leader, real agents,
  * and fake workers whose state shows every lost or doubled step.
  */
-#include "unit/elastic/cluster.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/elastic/cluster.h"
 
 #define LESS_THAN_A_WAIT 1.0 /* seconds: the leader collects events for CLUSTER_TIMEOUT_NS */
 
@@ -143,7 +153,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
     struct error error;
     cluster->quiet_leader = true;
     cluster_run(cluster, 1);
-    build_view(cluster, &view, nodes, reports);
+    cluster_build_view(cluster, &view, nodes, reports);
     snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node x or y");
     struct leader_memory memory = {0};
     assert_int_equal(leader_decide(&view, &memory, &decision, &error), 0);
@@ -606,7 +616,7 @@ static void the_same_view_gives_the_same_decision(void **state)
     cluster->nodes[0].draining = true;
     cluster->stages_wanted = cluster->replicas_wanted = 0;
     struct leader_view view;
-    build_view(cluster, &view, nodes, reports);
+    cluster_build_view(cluster, &view, nodes, reports);
     struct leader_decision decisions[3];
     struct error error;
     for (unsigned i = 0; i < 3; i++) {

@@ -2,8 +2,18 @@
  * Tests of nodes of different kinds in one cluster, mainly during an upgrade node by node: the
  * nodes that may share a job, the time when a job moves over, and that the move loses no step.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
 #include "elastic/leader/leader_internal.h"
-#include "unit/elastic/cluster.h"
+#include "lib/elastic/cluster.h"
 
 static struct cluster *start(unsigned nodes, unsigned slots)
 {

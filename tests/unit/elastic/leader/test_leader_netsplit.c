@@ -2,9 +2,18 @@
  * Tests of netsplits between pairs of nodes, from hand-made reports: one stage and three replicas
  * on nodes a, b and c.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
-#include "unit/elastic/three_nodes.h"
+#include "lib/elastic/three_nodes.h"
 
 #include "elastic/copies/copies.h"
 #include "elastic/leader/leader_netsplit.h"
@@ -17,38 +26,38 @@
 static void break_links(unsigned node, unsigned missed)
 {
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, plan->generation, 9);
-        reports[i].workers[0].unreached_count = 0;
+        three_say(i, WORKER_STUCK, three_plan->generation, 9);
+        three_reports[i].workers[0].unreached_count = 0;
     }
-    reports[node].workers[0].unreached_count = 1;
-    reports[node].workers[0].unreached[0] =
-        (unsigned)plan_layout_find(&plan->layout, nodes[missed].name, 0);
+    three_reports[node].workers[0].unreached_count = 1;
+    three_reports[node].workers[0].unreached[0] =
+        (unsigned)plan_layout_find(&three_plan->layout, three_nodes[missed].name, 0);
 }
 
 /* Put the last decision in force, with a report from every worker under it. */
 static void follow(void)
 {
-    struct plan *next = plan_copy(decision.plan);
+    struct plan *next = plan_copy(three_decision.plan);
     assert_non_null(next);
-    plan_free(plan);
-    plan = next;
-    view.plan = plan;
-    view.now_ns += 4 * TIMEOUT_NS;
+    plan_free(three_plan);
+    three_plan = next;
+    three_view.plan = three_plan;
+    three_view.now_ns += 4 * TIMEOUT_NS;
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].generation = plan->generation;
+        three_reports[i].generation = three_plan->generation;
 }
 
 static bool uses(const char *node)
 {
-    return plan_layout_find(&decision.plan->layout, node, 0) >= 0;
+    return plan_layout_find(&three_decision.plan->layout, node, 0) >= 0;
 }
 
 /* Break the links twice in a row, which is needed to find a netsplit. */
 static void break_links_again(unsigned node, unsigned missed)
 {
     break_links(node, missed);
-    decide();
-    assert_int_equal(decision.plan->layout.worker_count, NODES);
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES);
     follow();
     break_links(node, missed);
 }
@@ -57,22 +66,22 @@ static void once_the_same_nodes_are_tried_again(void **state)
 {
     (void)state;
     break_links(2, 0);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 3);
-    decide(); /* the same reports do not count as a second time */
-    assert_int_equal(decision.plan->layout.worker_count, 3);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 3);
+    three_decide(); /* the same reports do not count as a second time */
+    assert_int_equal(three_decision.plan->layout.worker_count, 3);
 }
 
 static void missed_twice_one_end_is_left_out(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
     assert_true(uses("a") && uses("b"));
-    assert_non_null(strstr(decision.plan->change.text,
+    assert_non_null(strstr(three_decision.plan->change.text,
                            "a and c do not reach each other: without c: 3 slots -> 2"));
 }
 
@@ -80,10 +89,11 @@ static void a_host_that_says_nothing_itself_is_no_cut(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    reports[0].worker_count = 0;
-    decide(); /* the leader waits for it, then the job continues without it, for it may be dead */
-    view.now_ns += TIMEOUT_NS;
-    decide();
+    three_reports[0].worker_count = 0;
+    three_decide(); /* the leader waits for it, then the job continues without it, for it may be
+                       dead */
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
     assert_true(uses("c"));
 }
 
@@ -91,20 +101,20 @@ static void whoever_alone_has_state_stays(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    reports[0].workers[0].held_unit_count = 0;
-    reports[1].workers[0].held_unit_count = 0;
-    decide();
-    expect_published(9, 0);
+    three_reports[0].workers[0].held_unit_count = 0;
+    three_reports[1].workers[0].held_unit_count = 0;
+    three_decide();
+    three_expect_published(9, 0);
     assert_true(uses("c") && !uses("a"));
 }
 
 /* Give the first unit to node a alone, and the other units to node c alone. */
 static void share_units(void)
 {
-    reports[1].workers[0].held_unit_count = 0;
-    reports[0].workers[0].held_unit_count = 1;
-    reports[2].workers[0].held_first_unit = 1;
-    reports[2].workers[0].held_unit_count = job_model_unit_count(&spec.model) - 1;
+    three_reports[1].workers[0].held_unit_count = 0;
+    three_reports[0].workers[0].held_unit_count = 1;
+    three_reports[2].workers[0].held_first_unit = 1;
+    three_reports[2].workers[0].held_unit_count = job_model_unit_count(&three_spec.model) - 1;
 }
 
 /* Put a patient plan in force for a and c, which are both needed. */
@@ -112,13 +122,13 @@ static void wait_for_both(double step_seconds)
 {
     break_links_again(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
     assert_true(uses("a") && uses("c"));
-    decision.plan->layout.predicted_step_seconds = step_seconds;
+    three_decision.plan->layout.predicted_step_seconds = step_seconds;
     follow();
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
 static void where_both_ends_are_needed_they_are_waited_for(void **state)
@@ -126,17 +136,18 @@ static void where_both_ends_are_needed_they_are_waited_for(void **state)
     (void)state;
     break_links_again(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
-    assert_true(uses("a") && uses("c") && decision.plan->links.patient);
-    assert_non_null(strstr(decision.plan->change.text,
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(uses("a") && uses("c") && three_decision.plan->links.patient);
+    assert_non_null(strstr(three_decision.plan->change.text,
                            "a and c do not reach each other, and neither can be done without"));
     follow();
-    decide();
-    assert_non_null(strstr(decision.text, "the network between them is waited for: after 40 s, or "
-                                          "when one of them is drained, the job goes back to step "
-                                          "4"));
-    assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
+    three_decide();
+    assert_non_null(strstr(three_decision.text,
+                           "the network between them is waited for: after 40 s, or "
+                           "when one of them is drained, the job goes back to step "
+                           "4"));
+    assert_true(three_decision.wake_at_ns <= three_view.now_ns + TERM_NS);
 }
 
 /* The checkpoint is five steps of one second back: less than the minimal wait. */
@@ -144,69 +155,70 @@ static void after_a_while_the_job_goes_back_without_one(void **state)
 {
     (void)state;
     wait_for_both(1.0);
-    view.now_ns += TERM_NS - 5 * TIMEOUT_NS;
+    three_view.now_ns += TERM_NS - 5 * TIMEOUT_NS;
     break_links(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
     follow();
-    assert_true(plan->links.patient);
+    assert_true(three_plan->links.patient);
     break_links(2, 0);
     share_units();
-    view.now_ns += 5 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->start.resume_step, 4);
-    assert_true(uses("b") && uses("a") != uses("c") && !decision.plan->links.patient);
-    assert_non_null(strstr(decision.plan->change.text, "a and c do not reach each other"));
+    three_view.now_ns += 5 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->start.resume_step, 4);
+    assert_true(uses("b") && uses("a") != uses("c") && !three_decision.plan->links.patient);
+    assert_non_null(strstr(three_decision.plan->change.text, "a and c do not reach each other"));
 }
 
 static void no_sooner_than_its_steps_would_be_made_again(void **state)
 {
     (void)state;
-    memory.cuts[0].generation = 0;
+    three_memory.cuts[0].generation = 0;
     break_links_again(2, 0);
     share_units();
-    view.checkpoint.step = 0;
-    view.last_step_seconds = 20;
-    decide();
+    three_view.checkpoint.step = 0;
+    three_view.last_step_seconds = 20;
+    three_decide();
     follow();
-    assert_int_equal(memory.standoff_until_ns - memory.standoff_seen_ns, 9 * 20 * NS_PER_SECOND);
-    memory.standoff_until_ns += TERM_NS;
-    view.now_ns += TERM_NS;
+    assert_int_equal(three_memory.standoff_until_ns - three_memory.standoff_seen_ns,
+                     9 * 20 * NS_PER_SECOND);
+    three_memory.standoff_until_ns += TERM_NS;
+    three_view.now_ns += TERM_NS;
     break_links(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 static void a_drain_of_one_end_gives_it_up(void **state)
 {
     (void)state;
     wait_for_both(1.0);
-    nodes[2].draining = true;
-    decide(); /* the patient plan's workers get time to report */
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    three_nodes[2].draining = true;
+    three_decide(); /* the patient plan's workers get time to report */
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
     assert_false(uses("c"));
 }
 
 static void without_slots_enough_they_are_waited_for(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     break_links_again(2, 0);
     for (unsigned turn = 0; turn < 4; turn++) { /* and no checkpoint is made meanwhile */
-        decide();
-        expect_published(9, 0);
-        assert_int_equal(decision.plan->layout.worker_count, 3);
-        assert_true(decision.plan->links.patient);
-        assert_null(strstr(decision.plan->change.text, ": without"));
+        three_decide();
+        three_expect_published(9, 0);
+        assert_int_equal(three_decision.plan->layout.worker_count, 3);
+        assert_true(three_decision.plan->links.patient);
+        assert_null(strstr(three_decision.plan->change.text, ": without"));
         follow();
-        view.now_ns += TERM_NS;
+        three_view.now_ns += TERM_NS;
         break_links(2, 0);
     }
 }
@@ -218,25 +230,25 @@ static void without_slots_enough_they_are_waited_for(void **state)
 static void where_going_back_takes_both_they_are_waited_for_again(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     wait_for_both(1.0);
-    view.now_ns += TERM_NS;
+    three_view.now_ns += TERM_NS;
     break_links(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 3);
-    assert_true(decision.plan->links.patient);
-    assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
-    uint64_t refused_ns = memory.standoff_refused_ns;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 3);
+    assert_true(three_decision.plan->links.patient);
+    assert_int_equal(three_memory.standoff_refused_ns, three_view.now_ns + TERM_NS);
+    uint64_t refused_ns = three_memory.standoff_refused_ns;
     follow();
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
     break_links(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(memory.standoff_refused_ns, refused_ns);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_memory.standoff_refused_ns, refused_ns);
 }
 
 /* No worker has state, and the job begins anew on all slots: two slots are not enough. */
@@ -244,16 +256,16 @@ static void a_fall_back_that_takes_both_has_both(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].workers[0].held_unit_count = 0;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->layout.worker_count, 3);
-    spec.elastic.devices_min = 2;
-    decide();
-    assert_int_equal(decision.plan->layout.worker_count, 2);
+        three_reports[i].workers[0].held_unit_count = 0;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->layout.worker_count, 3);
+    three_spec.elastic.devices_min = 2;
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
     assert_true(uses("a") != uses("c"));
 }
 
@@ -262,27 +274,27 @@ static void those_who_only_leave_are_not_waited_for(void **state)
     (void)state;
     break_links_again(2, 0);
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].workers[0].held_unit_count = 0;
-    view.desired = JOB_DESIRED_PAUSED;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->layout.worker_count, 0);
-    assert_int_equal(decision.plan->layout.donor_count, 3);
-    assert_false(decision.plan->links.patient);
-    assert_int_equal(memory.standoff_seen_ns, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
+    three_view.desired = JOB_DESIRED_PAUSED;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0);
+    assert_int_equal(three_decision.plan->layout.donor_count, 3);
+    assert_false(three_decision.plan->links.patient);
+    assert_int_equal(three_memory.standoff_seen_ns, 0);
 }
 
 static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
 {
     (void)state;
     wait_for_both(1.0);
-    memset(&memory, 0, sizeof(memory));
-    view.now_ns += 20 * TIMEOUT_NS;
+    memset(&three_memory, 0, sizeof(three_memory));
+    three_view.now_ns += 20 * TIMEOUT_NS;
     break_links(2, 0);
     share_units();
-    decide();
-    expect_published(9, 0);
-    assert_true(decision.plan->links.patient);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(three_decision.plan->links.patient);
 }
 
 /*
@@ -292,25 +304,27 @@ static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
 static void read_in_vain(const char *readers)
 {
     for (unsigned i = 0; i < NODES; i++) {
-        struct worker_report *report = &reports[i].workers[0];
-        say(i, WORKER_STUCK, plan->generation, 9);
+        struct worker_report *report = &three_reports[i].workers[0];
+        three_say(i, WORKER_STUCK, three_plan->generation, 9);
         report->held_unit_count = 0;
         report->unreached_count = 0;
-        report->cause = strchr(readers, nodes[i].name[0]) ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
-        reports[i].worker_count = plan_layout_find(&plan->layout, nodes[i].name, 0) >= 0;
+        report->cause =
+            strchr(readers, three_nodes[i].name[0]) ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
+        three_reports[i].worker_count =
+            plan_layout_find(&three_plan->layout, three_nodes[i].name, 0) >= 0;
     }
-    view.now_ns += 10 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    three_view.now_ns += 10 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 static void begin_with_copies(void)
 {
-    spec.checkpoint.copies = 2;
-    view.checkpoint.shares = "a+b c+x"; /* x is not present */
+    three_spec.checkpoint.copies = 2;
+    three_view.checkpoint.shares = "a+b c+x"; /* x is not present */
     read_in_vain("");
-    assert_int_equal(decision.plan->layout.worker_count, NODES);
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES);
     follow();
 }
 
@@ -322,7 +336,7 @@ static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
     read_in_vain("a");
     assert_true(!uses("a") && uses("b") && uses("c"));
     /* The node stays a store: other nodes read its files. */
-    assert_true(copies_find(&decision.plan->checkpoints, "a") >= 0);
+    assert_true(copies_find(&three_decision.plan->checkpoints, "a") >= 0);
 }
 
 /*
@@ -344,7 +358,7 @@ static void where_nobody_can_read_it_all_try_again(void **state)
     (void)state;
     begin_with_copies();
     read_in_vain("abc");
-    assert_int_equal(decision.plan->layout.worker_count, NODES);
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES);
 }
 
 /* Nobody trains, so nothing would show that a reads the checkpoint by now. */
@@ -354,33 +368,34 @@ static void a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state
     begin_with_copies();
     read_in_vain("a");
     follow();
-    plan->layout.worker_count = plan->layout.stage_count = plan->layout.replica_count = 0;
+    three_plan->layout.worker_count = three_plan->layout.stage_count =
+        three_plan->layout.replica_count = 0;
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].worker_count = 0;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->layout.worker_count, NODES - 1);
-    spec.elastic.devices_min = NODES;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->layout.worker_count, NODES);
+        three_reports[i].worker_count = 0;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES - 1);
+    three_spec.elastic.devices_min = NODES;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, NODES);
 }
 
 /* Report a netsplit of a and c twice, with no state left; finally a reports @cause. */
 static void part_twice(const char *shares, enum worker_cause cause)
 {
-    spec.checkpoint.copies = 2;
-    view.checkpoint.shares = shares;
+    three_spec.checkpoint.copies = 2;
+    three_view.checkpoint.shares = shares;
     for (unsigned turn = 0; turn < 2; turn++) {
         break_links(0, 2);
         for (unsigned i = 0; i < NODES; i++)
-            reports[i].workers[0].held_unit_count = 0;
+            three_reports[i].workers[0].held_unit_count = 0;
         if (turn == 1)
-            reports[0].workers[0].cause = cause;
-        view.now_ns += 10 * TIMEOUT_NS;
-        decide();
-        assert_int_equal(decision.action, LEADER_PUBLISH);
-        assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+            three_reports[0].workers[0].cause = cause;
+        three_view.now_ns += 10 * TIMEOUT_NS;
+        three_decide();
+        assert_int_equal(three_decision.action, LEADER_PUBLISH);
+        assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
         if (turn == 0)
             follow();
     }
@@ -434,35 +449,35 @@ static void run(void)
 {
     follow();
     for (unsigned i = 0; i < NODES; i++) {
-        int rank = plan_layout_find(&plan->layout, nodes[i].name, 0);
-        say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
-        reports[i].workers[0].unreached_count = 0;
+        int rank = plan_layout_find(&three_plan->layout, three_nodes[i].name, 0);
+        three_say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, three_plan->generation, 9);
+        three_reports[i].workers[0].unreached_count = 0;
         if (rank >= 0)
-            reports[i].workers[0].instance = plan->layout.workers[rank].instance;
+            three_reports[i].workers[0].instance = three_plan->layout.workers[rank].instance;
     }
 }
 
 /* Decide until the leader waits for nothing more. */
 static void settle(void)
 {
-    decide();
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
+    three_decide();
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
 }
 
 static void the_left_out_is_tried_again_after_a_while(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    decide();
+    three_decide();
     run();
     settle();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_non_null(strstr(decision.text, "a and c do not reach each other: without c"));
-    assert_true(decision.wake_at_ns <= view.now_ns + TERM_NS);
-    view.now_ns += TERM_NS;
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_non_null(strstr(three_decision.text, "a and c do not reach each other: without c"));
+    assert_true(three_decision.wake_at_ns <= three_view.now_ns + TERM_NS);
+    three_view.now_ns += TERM_NS;
     settle();
-    assert_int_equal(decision.action, LEADER_PREPARE);
+    assert_int_equal(three_decision.action, LEADER_PREPARE);
     assert_true(uses("c"));
 }
 
@@ -470,11 +485,11 @@ static void a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
 {
     (void)state;
     break_links_again(2, 0);
-    decide();
+    three_decide();
     run();
-    nodes[2].incarnation++;
+    three_nodes[2].incarnation++;
     settle();
-    assert_int_equal(decision.action, LEADER_PREPARE);
+    assert_int_equal(three_decision.action, LEADER_PREPARE);
     assert_true(uses("c"));
 }
 
@@ -483,52 +498,67 @@ static void a_pair_that_runs_together_is_mended(void **state)
     (void)state;
     wait_for_both(1.0);
     for (unsigned i = 0; i < NODES; i++) {
-        int rank = plan_layout_find(&plan->layout, nodes[i].name, 0);
-        say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, plan->generation, 9);
-        reports[i].workers[0].held_first_unit = 0;
+        int rank = plan_layout_find(&three_plan->layout, three_nodes[i].name, 0);
+        three_say(i, rank >= 0 ? WORKER_RUNNING : WORKER_LEFT, three_plan->generation, 9);
+        three_reports[i].workers[0].held_first_unit = 0;
     }
-    decide();
-    assert_int_equal(memory.standoff_seen_ns, 0);
-    assert_true(memory.cuts[0].until_ns <= view.now_ns);
+    three_decide();
+    assert_int_equal(three_memory.standoff_seen_ns, 0);
+    assert_true(three_memory.cuts[0].until_ns <= three_view.now_ns);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(once_the_same_nodes_are_tried_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(missed_twice_one_end_is_left_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_host_that_says_nothing_itself_is_no_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_alone_has_state_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_waited_for, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(after_a_while_the_job_goes_back_without_one, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(no_sooner_than_its_steps_would_be_made_again, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_drain_of_one_end_gives_it_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_new_leader_takes_the_word_of_a_patient_plan, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(once_the_same_nodes_are_tried_again, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(missed_twice_one_end_is_left_out, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(a_host_that_says_nothing_itself_is_no_cut, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(whoever_alone_has_state_stays, three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_waited_for, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(after_a_while_the_job_goes_back_without_one, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(no_sooner_than_its_steps_would_be_made_again, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(a_drain_of_one_end_gives_it_up, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(a_new_leader_takes_the_word_of_a_patient_plan, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, three_setup,
+                                        three_teardown),
         cmocka_unit_test_setup_teardown(where_going_back_takes_both_they_are_waited_for_again,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_fall_back_that_takes_both_has_both, setup, teardown),
-        cmocka_unit_test_setup_teardown(those_who_only_leave_are_not_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_cannot_read_a_checkpoint_is_left_out, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(one_after_the_other_until_it_can_be_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(where_nobody_can_read_it_all_try_again, setup, teardown),
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(a_fall_back_that_takes_both_has_both, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(those_who_only_leave_are_not_waited_for, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(whoever_cannot_read_a_checkpoint_is_left_out, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(one_after_the_other_until_it_can_be_read, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(where_nobody_can_read_it_all_try_again, three_setup,
+                                        three_teardown),
         cmocka_unit_test_setup_teardown(a_job_that_starts_uses_the_left_out_where_it_needs_them,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(ends_that_cannot_read_are_not_tried_together, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, setup,
-                                        teardown),
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(ends_that_cannot_read_are_not_tried_together, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, three_setup,
+                                        three_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

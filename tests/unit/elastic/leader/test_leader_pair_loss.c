@@ -3,8 +3,15 @@
  * needed, rule by rule; test_leader_netsplit.c has the consequences. The patient plan of a, b and c
  * is in force; a and c do not reach each other, and no worker runs.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "base/timeouts.h"
-#include "unit/elastic/three_nodes.h"
+#include "lib/elastic/three_nodes.h"
 
 #include "elastic/leader/leader_netsplit.h"
 #include "elastic/leader/leader_pair_loss.h"
@@ -16,19 +23,20 @@ static struct leader_context context;
 static void look(void)
 {
     roster_done(&context.roster);
-    decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
-    context = (struct leader_context){.view = &view, .memory = &memory, .decision = &decision};
-    assert_int_equal(roster_init(&context.roster, &view), 0);
+    three_decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
+    context = (struct leader_context){
+        .view = &three_view, .memory = &three_memory, .decision = &three_decision};
+    assert_int_equal(roster_init(&context.roster, &three_view), 0);
 }
 
 static int begin(void **state)
 {
-    setup(state);
-    plan->links.patient = true;
-    memory.cuts[0] =
-        (struct leader_cut){.nodes = {"a", "c"}, .until_ns = view.now_ns + 10 * TERM_NS};
-    memory.standoff_seen_ns = view.now_ns - TERM_NS;
-    memory.standoff_until_ns = view.now_ns;
+    three_setup(state);
+    three_plan->links.patient = true;
+    three_memory.cuts[0] =
+        (struct leader_cut){.nodes = {"a", "c"}, .until_ns = three_view.now_ns + 10 * TERM_NS};
+    three_memory.standoff_seen_ns = three_view.now_ns - TERM_NS;
+    three_memory.standoff_until_ns = three_view.now_ns;
     look();
     return 0;
 }
@@ -36,7 +44,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     roster_done(&context.roster);
-    return teardown(state);
+    return three_teardown(state);
 }
 
 static bool is_over(void)
@@ -49,7 +57,7 @@ static void it_is_over_when_its_time_is(void **state)
 {
     (void)state;
     assert_true(is_over());
-    memory.standoff_until_ns++;
+    three_memory.standoff_until_ns++;
     assert_false(is_over());
 }
 
@@ -57,42 +65,42 @@ static void it_is_not_asked_again_at_once(void **state)
 {
     (void)state;
     leader_pair_loss_goes_on(&context);
-    assert_int_equal(memory.standoff_refused_ns, view.now_ns + TERM_NS);
+    assert_int_equal(three_memory.standoff_refused_ns, three_view.now_ns + TERM_NS);
     assert_false(is_over());
-    view.now_ns += TERM_NS - 1;
+    three_view.now_ns += TERM_NS - 1;
     assert_false(is_over());
-    view.now_ns++;
+    three_view.now_ns++;
     assert_true(is_over());
 }
 
 static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
 {
     (void)state;
-    plan->links.patient = false;
+    three_plan->links.patient = false;
     assert_false(is_over());
-    plan->links.patient = true;
-    say(1, WORKER_RUNNING, 6, 9);
+    three_plan->links.patient = true;
+    three_say(1, WORKER_RUNNING, 6, 9);
     assert_false(is_over());
-    say(1, WORKER_STUCK, 5, 9);
+    three_say(1, WORKER_STUCK, 5, 9);
     assert_true(is_over());
-    memory.standoff_seen_ns = 0;
+    three_memory.standoff_seen_ns = 0;
     assert_false(is_over());
-    memory.standoff_seen_ns = 1;
-    view.plan = NULL;
+    three_memory.standoff_seen_ns = 1;
+    three_view.plan = NULL;
     assert_false(is_over());
 }
 
 static void a_drain_of_either_end_ends_it(void **state)
 {
     (void)state;
-    memory.standoff_until_ns++;
-    nodes[1].draining = true; /* b reaches both */
+    three_memory.standoff_until_ns++;
+    three_nodes[1].draining = true; /* b reaches both */
     assert_false(is_over());
-    nodes[1].draining = false;
-    nodes[0].draining = true;
+    three_nodes[1].draining = false;
+    three_nodes[0].draining = true;
     assert_true(is_over());
-    nodes[0].draining = false;
-    nodes[2].draining = true;
+    three_nodes[0].draining = false;
+    three_nodes[2].draining = true;
     assert_true(is_over());
 }
 
@@ -100,58 +108,58 @@ static void a_drain_of_either_end_ends_it(void **state)
 static void it_begins_with_the_first_patient_plan(void **state)
 {
     (void)state;
-    struct plan *next = plan_copy(plan);
+    struct plan *next = plan_copy(three_plan);
     assert_non_null(next);
     next->links.patient = false;
-    memory.standoff_seen_ns = 0;
-    memory.standoff_refused_ns = 77;
+    three_memory.standoff_seen_ns = 0;
+    three_memory.standoff_refused_ns = 77;
     leader_pair_loss_enter(&context, next, 9);
     assert_true(next->links.patient);
-    assert_int_equal(memory.standoff_seen_ns, view.now_ns);
-    assert_int_equal(memory.standoff_until_ns, view.now_ns + TERM_NS);
-    assert_int_equal(memory.standoff_refused_ns, 0);
-    uint64_t seen_ns = view.now_ns;
-    view.now_ns += 5;
-    memory.standoff_refused_ns = 77;
+    assert_int_equal(three_memory.standoff_seen_ns, three_view.now_ns);
+    assert_int_equal(three_memory.standoff_until_ns, three_view.now_ns + TERM_NS);
+    assert_int_equal(three_memory.standoff_refused_ns, 0);
+    uint64_t seen_ns = three_view.now_ns;
+    three_view.now_ns += 5;
+    three_memory.standoff_refused_ns = 77;
     look();
     leader_pair_loss_enter(&context, next, 9);
-    assert_int_equal(memory.standoff_seen_ns, seen_ns);
-    assert_int_equal(memory.standoff_refused_ns, 77);
+    assert_int_equal(three_memory.standoff_seen_ns, seen_ns);
+    assert_int_equal(three_memory.standoff_refused_ns, 77);
     next->layout.worker_count = next->layout.replica_count = 2; /* without c */
     leader_pair_loss_enter(&context, next, 9);
     assert_false(next->links.patient);
-    assert_int_equal(memory.standoff_seen_ns, 0);
+    assert_int_equal(three_memory.standoff_seen_ns, 0);
     plan_free(next);
 }
 
 static void words_say_for_how_long(void **state)
 {
     (void)state;
-    memory.standoff_refused_ns = view.now_ns + TERM_NS;
+    three_memory.standoff_refused_ns = three_view.now_ns + TERM_NS;
     leader_pair_loss_say(&context);
-    assert_string_equal(decision.text,
+    assert_string_equal(three_decision.text,
                         "; the network between them is waited for: after 40 s, or when one of "
                         "them is drained, the job goes back to step 4 without it, if there are "
                         "slots enough");
-    assert_int_equal(decision.wake_at_ns, memory.standoff_refused_ns);
-    memory.standoff_until_ns = memory.standoff_refused_ns + 1;
+    assert_int_equal(three_decision.wake_at_ns, three_memory.standoff_refused_ns);
+    three_memory.standoff_until_ns = three_memory.standoff_refused_ns + 1;
     look();
     leader_pair_loss_say(&context);
-    assert_int_equal(decision.wake_at_ns, memory.standoff_until_ns);
+    assert_int_equal(three_decision.wake_at_ns, three_memory.standoff_until_ns);
 }
 
 static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
 {
     (void)state;
-    memory.standoff_seen_ns = 0;
+    three_memory.standoff_seen_ns = 0;
     look();
     leader_pair_loss_say(&context);
-    assert_string_equal(decision.text, "; the network between them is waited for");
-    assert_true(decision.wake_at_ns == UINT64_MAX);
-    plan->links.patient = false;
+    assert_string_equal(three_decision.text, "; the network between them is waited for");
+    assert_true(three_decision.wake_at_ns == UINT64_MAX);
+    three_plan->links.patient = false;
     look();
     leader_pair_loss_say(&context);
-    assert_string_equal(decision.text, "");
+    assert_string_equal(three_decision.text, "");
 }
 
 int main(void)

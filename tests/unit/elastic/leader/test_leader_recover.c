@@ -3,8 +3,19 @@
  * (test_cluster.c) rarely produce. One stage and three replicas on nodes a, b and c, generation 6
  * in force.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
 #include "elastic/job/job_spec.h"
-#include "unit/elastic/three_nodes.h"
+#include "elastic/planner/start_time.h"
+#include "lib/elastic/three_nodes.h"
 
 static void gradients_that_were_thrown_away_do_not_count(void **state)
 {
@@ -13,20 +24,20 @@ static void gradients_that_were_thrown_away_do_not_count(void **state)
      * Generation 6 replays step 10. Together a and b could complete step 10 if they still had its
      * gradients.
      */
-    say(0, WORKER_STUCK, 5, 9);
-    hold(0, 0, 3);
-    say(1, WORKER_STUCK, 5, 9);
-    hold(1, 3, LANES);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    expect_published(9, 0);
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_hold(0, 0, 3);
+    three_say(1, WORKER_STUCK, 5, 9);
+    three_hold(1, 3, LANES);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 static void expect_checkpoint(void)
 {
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->start.resume_step, 4);
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->start.resume_step, 4);
 }
 
 /*
@@ -37,19 +48,20 @@ static void expect_checkpoint(void)
 static void state_that_the_plan_lets_go_does_not_count(void **state)
 {
     (void)state;
-    plan->start.resume_step = 10;
-    plan->layout.workers[0].instance = 0;
-    say(0, WORKER_STUCK, 5, 9);
-    say(1, WORKER_DEAD, 5, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* a may have the plan, and step 10 from b */
-    view.now_ns += TIMEOUT_NS;
-    decide();
+    three_plan->start.resume_step = 10;
+    three_plan->layout.workers[0].instance = 0;
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_say(1, WORKER_DEAD, 5, 0);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_decide();
+    assert_int_equal(three_decision.action,
+                     LEADER_NOTHING); /* a may have the plan, and step 10 from b */
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
     expect_checkpoint();
-    plan->start.resume_step = 9; /* state at the plan's own step is kept */
-    decide();
-    expect_published(9, 0);
+    three_plan->start.resume_step = 9; /* state at the plan's own step is kept */
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /*
@@ -59,19 +71,19 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
 static void state_of_one_that_is_sent_away_does_not_count(void **state)
 {
     (void)state;
-    memcpy(plan->layout.workers[0].node, "z", 2);
-    plan->follows = 5;
-    plan->start.resume_step = 10;
-    say(0, WORKER_STUCK, 5, 9);
-    say(1, WORKER_DEAD, 5, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
+    memcpy(three_plan->layout.workers[0].node, "z", 2);
+    three_plan->follows = 5;
+    three_plan->start.resume_step = 10;
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_say(1, WORKER_DEAD, 5, 0);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
     expect_checkpoint();
-    plan->start.resume_step = 9;
-    say(0, WORKER_STUCK, 4, 9);
-    decide();
+    three_plan->start.resume_step = 9;
+    three_say(0, WORKER_STUCK, 4, 9);
+    three_decide();
     expect_checkpoint();
 }
 
@@ -82,22 +94,22 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
 static void state_of_one_that_steps_aside_counts(void **state)
 {
     (void)state;
-    memcpy(plan->layout.workers[0].node, "z", 2);
-    plan->follows = 5;
-    plan->start.resume_step = 9;
-    say(0, WORKER_STUCK, 5, 9); /* ordered, but has not reported it yet */
-    say(1, WORKER_DEAD, 5, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
-    say(0, WORKER_STUCK, 6, 9);
-    reports[0].workers[0].cause = CAUSE_LEFT_OUT;
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.workers[0].instance, 10);
+    memcpy(three_plan->layout.workers[0].node, "z", 2);
+    three_plan->follows = 5;
+    three_plan->start.resume_step = 9;
+    three_say(0, WORKER_STUCK, 5, 9); /* ordered, but has not reported it yet */
+    three_say(1, WORKER_DEAD, 5, 0);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_reports[0].workers[0].cause = CAUSE_LEFT_OUT;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.workers[0].instance, 10);
 }
 
 /*
@@ -107,103 +119,90 @@ static void state_of_one_that_steps_aside_counts(void **state)
 static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
 {
     (void)state;
-    plan->follows = 5;
-    say(0, WORKER_RUNNING, 6, 9);
-    say(1, WORKER_STUCK, 5, 0); /* its last report from before the order to join */
-    reports[1].workers[0].held_unit_count = 0;
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    view.now_ns += 12 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_STUCK, 6, 0);
-    reports[1].workers[0].held_unit_count = 0;
-    decide();
-    expect_published(9, 0);
+    three_plan->follows = 5;
+    three_say(0, WORKER_RUNNING, 6, 9);
+    three_say(1, WORKER_STUCK, 5, 0); /* its last report from before the order to join */
+    three_reports[1].workers[0].held_unit_count = 0;
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_view.now_ns += 12 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 0);
+    three_reports[1].workers[0].held_unit_count = 0;
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /* No rank of generation 6 is missing, and none has failed. */
 static void one_that_stands_aside_is_no_failure(void **state)
 {
     (void)state;
-    snprintf(plan->layout.workers[0].node, NAME_SIZE, "b");
-    plan->layout.workers[0].slot = 1;
-    plan->layout.workers[0].instance = 20;
-    nodes[1].slot_count = 2;
-    nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
-    reports[1].worker_count = 2;
-    reports[1].workers[1] = (struct worker_report){
+    snprintf(three_plan->layout.workers[0].node, NAME_SIZE, "b");
+    three_plan->layout.workers[0].slot = 1;
+    three_plan->layout.workers[0].instance = 20;
+    three_nodes[1].slot_count = 2;
+    three_nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
+    three_reports[1].worker_count = 2;
+    three_reports[1].workers[1] = (struct worker_report){
         .slot = 1, .instance = 20, .phase = WORKER_PREPARED, .generation = 6};
-    say(0, WORKER_STUCK, 6, 9);
-    reports[0].workers[0].cause = CAUSE_LEFT_OUT;
-    say(1, WORKER_STUCK, 5, 9); /* on its way into 6, as c is */
-    say(2, WORKER_STUCK, 5, 9);
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(memory.failure_seen_ns, 0);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_reports[0].workers[0].cause = CAUSE_LEFT_OUT;
+    three_say(1, WORKER_STUCK, 5, 9); /* on its way into 6, as c is */
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_memory.failure_seen_ns, 0);
 }
 
 /* The user asks for fewer devices just when c dies: b's state may be needed if a dies, too. */
 static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
 {
     (void)state;
-    view.devices_wanted = 1;
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_STUCK, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
-    say(1, WORKER_STUCK, 5, 7); /* its state is useless */
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 1);
-}
-
-/* Under generation 6 itself the same reports are valid: the step stands. */
-static void gradients_of_the_generation_that_broke_do_count(void **state)
-{
-    (void)state;
-    say(0, WORKER_STUCK, 6, 9);
-    hold(0, 0, 3);
-    say(1, WORKER_STUCK, 6, 9);
-    hold(1, 3, LANES);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    expect_published(10, 10);
+    three_view.devices_wanted = 1;
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    three_say(1, WORKER_STUCK, 5, 7); /* its state is useless */
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 1);
 }
 
 static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->layout.replica_count = plan->layout.worker_count = 2;
-    plan->layout.replica_first_lane[2] = LANES;
-    plan->layout.donor_count = 1;
-    say(0, WORKER_STUCK, 6, 10);
-    say(1, WORKER_DEAD, 6, 0);
-    say(2, WORKER_STUCK, 6, 9);
-    decide();
-    expect_published(10, 0);
+    three_plan->change.planned = true;
+    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
+    three_plan->layout.replica_first_lane[2] = LANES;
+    three_plan->layout.donor_count = 1;
+    three_say(0, WORKER_STUCK, 6, 10);
+    three_say(1, WORKER_DEAD, 6, 0);
+    three_say(2, WORKER_STUCK, 6, 9);
+    three_decide();
+    three_expect_published(10, 0);
 }
 
 /* c was a donor of 5 when 6 was planned; 6 has no rank for it. Then 5 broke. */
 static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.replica_count = plan->layout.worker_count = 2;
-    plan->layout.replica_first_lane[2] = LANES;
-    say(0, WORKER_STUCK, 5, 10);
-    say(1, WORKER_STUCK, 5, 10);
-    say(2, WORKER_STUCK, 5, 8);
-    decide();
-    expect_published(10, 0);
-    say(1, WORKER_STUCK, 5, 8); /* it has a rank, so it ran there: a contradiction */
-    decide();
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
+    three_plan->layout.replica_first_lane[2] = LANES;
+    three_say(0, WORKER_STUCK, 5, 10);
+    three_say(1, WORKER_STUCK, 5, 10);
+    three_say(2, WORKER_STUCK, 5, 8);
+    three_decide();
+    three_expect_published(10, 0);
+    three_say(1, WORKER_STUCK, 5, 8); /* it has a rank, so it ran there: a contradiction */
+    three_decide();
     expect_checkpoint();
 }
 
@@ -211,82 +210,84 @@ static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 static void one_that_never_came_in_contradicts_nobody(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    say(0, WORKER_STUCK, 6, 12);
-    say(1, WORKER_STUCK, 6, 12);
-    say(2, WORKER_PREPARED, 6, 9);
-    decide();
-    view.now_ns += 30 * TIMEOUT_NS;
-    decide();
-    expect_published(12, 0);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_say(0, WORKER_STUCK, 6, 12);
+    three_say(1, WORKER_STUCK, 6, 12);
+    three_say(2, WORKER_PREPARED, 6, 9);
+    three_decide();
+    three_view.now_ns += 30 * TIMEOUT_NS;
+    three_decide();
+    three_expect_published(12, 0);
 }
 
 static void one_that_runs_on_is_waited_for(void **state)
 {
     (void)state;
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_RUNNING, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    uint64_t seen = view.now_ns;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_true(decision.wake_at_ns == seen + TIMEOUT_NS);
-    view.now_ns = seen + TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns++;
-    decide();
-    expect_published(9, 0);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_RUNNING, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_true(three_decision.wake_at_ns == seen + TIMEOUT_NS);
+    three_view.now_ns = seen + TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns++;
+    three_decide();
+    three_expect_published(9, 0);
     /* No report of b came in time: b gets no rank and no move, though it may be alive. */
-    assert_int_equal(plan_layout_find(&decision.plan->layout, "b", 0), -1);
+    assert_int_equal(plan_layout_find(&three_decision.plan->layout, "b", 0), -1);
 }
 
 static void one_that_is_accused_gets_a_short_grace(void **state)
 {
     (void)state;
-    say(0, WORKER_STUCK, 6, 9);
-    reports[0].workers[0].lost_count = 1;
-    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
-    view.report_count = 1; /* no report of b and c under this generation */
-    view.node_count = 2;   /* and c has no lease */
-    uint64_t seen = view.now_ns;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_true(decision.wake_at_ns == seen + TIMEOUT_NS / 8);
-    view.now_ns = seen + TIMEOUT_NS / 8;
-    decide();
-    expect_published(9, 0);
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_reports[0].workers[0].lost_count = 1;
+    snprintf(three_reports[0].workers[0].lost[0], sizeof(three_reports[0].workers[0].lost[0]),
+             "b/0");
+    three_view.report_count = 1; /* no report of b and c under this generation */
+    three_view.node_count = 2;   /* and c has no lease */
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_true(three_decision.wake_at_ns == seen + TIMEOUT_NS / 8);
+    three_view.now_ns = seen + TIMEOUT_NS / 8;
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /* Peers lost a worker of b, but b's daemon reports: the other worker of b is only late. */
 static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 {
     (void)state;
-    memcpy(plan->layout.workers[2].node, "b", 2);
-    plan->layout.workers[2].slot = 1;
-    nodes[1].slot_count = 2;
-    nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
-    say(0, WORKER_STUCK, 6, 9);
-    reports[0].workers[0].lost_count = 1;
-    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
-    say(1, WORKER_DEAD, 6, 0);
-    reports[1].worker_count = 2;
-    reports[1].workers[1] = reports[0].workers[0];
-    reports[1].workers[1].slot = 1;
-    reports[1].workers[1].instance = 12;
-    reports[1].workers[1].lost_count = 0;
-    reports[1].workers[1].phase = WORKER_RUNNING;
-    view.report_count = 2;
-    uint64_t seen = view.now_ns;
-    decide();
-    view.now_ns = seen + TIMEOUT_NS / 8;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[1].workers[1].phase = WORKER_STUCK;
-    decide();
-    expect_published(9, 0);
-    assert_true(plan_layout_find(&decision.plan->layout, "b", 1) >= 0);
+    memcpy(three_plan->layout.workers[2].node, "b", 2);
+    three_plan->layout.workers[2].slot = 1;
+    three_nodes[1].slot_count = 2;
+    three_nodes[1].slots[1] = (struct member_slot){.index = 1, .speed = 1};
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_reports[0].workers[0].lost_count = 1;
+    snprintf(three_reports[0].workers[0].lost[0], sizeof(three_reports[0].workers[0].lost[0]),
+             "b/0");
+    three_say(1, WORKER_DEAD, 6, 0);
+    three_reports[1].worker_count = 2;
+    three_reports[1].workers[1] = three_reports[0].workers[0];
+    three_reports[1].workers[1].slot = 1;
+    three_reports[1].workers[1].instance = 12;
+    three_reports[1].workers[1].lost_count = 0;
+    three_reports[1].workers[1].phase = WORKER_RUNNING;
+    three_view.report_count = 2;
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    three_view.now_ns = seen + TIMEOUT_NS / 8;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[1].workers[1].phase = WORKER_STUCK;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(plan_layout_find(&three_decision.plan->layout, "b", 1) >= 0);
 }
 
 /*
@@ -295,50 +296,52 @@ static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 static void patience_grows_with_what_would_be_lost(void **state)
 {
     (void)state;
-    say(0, WORKER_DEAD, 6, 0);
-    say(1, WORKER_RUNNING, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    reports[0].workers[0].lost_count = 1;
-    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "b/0");
-    uint64_t seen = view.now_ns;
-    decide();
-    view.now_ns = seen + TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns = seen + TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    three_say(0, WORKER_DEAD, 6, 0);
+    three_say(1, WORKER_RUNNING, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_reports[0].workers[0].lost_count = 1;
+    snprintf(three_reports[0].workers[0].lost[0], sizeof(three_reports[0].workers[0].lost[0]),
+             "b/0");
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    three_view.now_ns = seen + TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns = seen + TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 
-    reports[0].workers[0].lost_count = 0;
-    memset(&memory, 0, sizeof(memory));
-    seen = view.now_ns;
-    decide();
-    view.now_ns = seen + 8 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns = seen + 8 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->start.resume_step, 4);
+    three_reports[0].workers[0].lost_count = 0;
+    memset(&three_memory, 0, sizeof(three_memory));
+    seen = three_view.now_ns;
+    three_decide();
+    three_view.now_ns = seen + 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns = seen + 8 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->start.resume_step, 4);
 }
 
 /* Make two stages of one replica on a and b, each with its copy on the other node. */
 static void share_copies(void)
 {
-    unsigned units = job_model_unit_count(&spec.model);
+    unsigned units = job_model_unit_count(&three_spec.model);
     unsigned *first_unit = calloc(3, sizeof(unsigned));
-    plan->layout.shadows = calloc(2, sizeof(*plan->layout.shadows));
-    assert_true(first_unit && plan->layout.shadows);
+    three_plan->layout.shadows = calloc(2, sizeof(*three_plan->layout.shadows));
+    assert_true(first_unit && three_plan->layout.shadows);
     first_unit[1] = units / 2;
     first_unit[2] = units;
-    free(plan->layout.stage_first_unit);
-    plan->layout.stage_first_unit = first_unit;
-    plan->layout.stage_count = plan->layout.worker_count = plan->layout.shadow_count = 2;
-    plan->layout.replica_count = 1;
-    plan->layout.replica_first_lane[1] = LANES;
-    plan->layout.shadows[0] = (struct plan_shadow){.stage = 0, .rank = 1};
-    plan->layout.shadows[1] = (struct plan_shadow){.stage = 1, .rank = 0};
-    view.node_count = view.report_count = 2;
+    free(three_plan->layout.stage_first_unit);
+    three_plan->layout.stage_first_unit = first_unit;
+    three_plan->layout.stage_count = three_plan->layout.worker_count =
+        three_plan->layout.shadow_count = 2;
+    three_plan->layout.replica_count = 1;
+    three_plan->layout.replica_first_lane[1] = LANES;
+    three_plan->layout.shadows[0] = (struct plan_shadow){.stage = 0, .rank = 1};
+    three_plan->layout.shadows[1] = (struct plan_shadow){.stage = 1, .rank = 0};
+    three_view.node_count = three_view.report_count = 2;
 }
 
 /* a is dead, and b, which has a copy of a's stage, has not reported yet. */
@@ -346,21 +349,21 @@ static void a_copy_is_waited_for_as_a_replica_is(void **state)
 {
     (void)state;
     share_copies();
-    say(0, WORKER_DEAD, 6, 0);
-    say(1, WORKER_RUNNING, 6, 9);
-    struct worker_report *report = &reports[1].workers[0];
-    report->held_first_unit = plan->layout.stage_first_unit[1];
+    three_say(0, WORKER_DEAD, 6, 0);
+    three_say(1, WORKER_RUNNING, 6, 9);
+    struct worker_report *report = &three_reports[1].workers[0];
+    report->held_first_unit = three_plan->layout.stage_first_unit[1];
     report->held_unit_count -= report->held_first_unit;
-    uint64_t seen = view.now_ns;
-    decide();
-    view.now_ns = seen + 8 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    three_view.now_ns = seen + 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
     report->phase = WORKER_STUCK;
     report->extra_count = 1;
     report->extras[0] = (struct report_extra){0, report->held_first_unit, true};
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /*
@@ -369,75 +372,75 @@ static void a_copy_is_waited_for_as_a_replica_is(void **state)
  */
 static void split_in_two(void)
 {
-    unsigned units = job_model_unit_count(&spec.model);
+    unsigned units = job_model_unit_count(&three_spec.model);
     unsigned *first_unit = calloc(3, sizeof(unsigned));
     assert_non_null(first_unit);
     first_unit[1] = units / 2;
     first_unit[2] = units;
-    free(plan->layout.stage_first_unit);
-    plan->layout.stage_first_unit = first_unit;
-    plan->layout.stage_count = 2;
-    plan->layout.replica_count = 1;
-    plan->layout.replica_first_lane[1] = LANES;
-    plan->layout.worker_count = 2; /* b and c; a died before it handed over */
-    plan->layout.donor_count = 1;
-    memcpy(plan->layout.workers[0].node, "b", 2);
-    memcpy(plan->layout.workers[1].node, "c", 2);
-    memcpy(plan->layout.workers[2].node, "a", 2);
-    plan->layout.workers[0].instance = 11;
-    plan->layout.workers[1].instance = 12;
-    plan->layout.workers[2].instance = 10;
-    say(0, WORKER_DEAD, 6, 0);
-    say(1, WORKER_STUCK, 5, 9);
-    say(2, WORKER_RUNNING, 6, 9);
-    reports[1].workers[0].held_unit_count = units / 2;
-    reports[2].workers[0].held_first_unit = units / 2;
-    reports[2].workers[0].held_unit_count = units - units / 2;
+    free(three_plan->layout.stage_first_unit);
+    three_plan->layout.stage_first_unit = first_unit;
+    three_plan->layout.stage_count = 2;
+    three_plan->layout.replica_count = 1;
+    three_plan->layout.replica_first_lane[1] = LANES;
+    three_plan->layout.worker_count = 2; /* b and c; a died before it handed over */
+    three_plan->layout.donor_count = 1;
+    memcpy(three_plan->layout.workers[0].node, "b", 2);
+    memcpy(three_plan->layout.workers[1].node, "c", 2);
+    memcpy(three_plan->layout.workers[2].node, "a", 2);
+    three_plan->layout.workers[0].instance = 11;
+    three_plan->layout.workers[1].instance = 12;
+    three_plan->layout.workers[2].instance = 10;
+    three_say(0, WORKER_DEAD, 6, 0);
+    three_say(1, WORKER_STUCK, 5, 9);
+    three_say(2, WORKER_RUNNING, 6, 9);
+    three_reports[1].workers[0].held_unit_count = units / 2;
+    three_reports[2].workers[0].held_first_unit = units / 2;
+    three_reports[2].workers[0].held_unit_count = units - units / 2;
 }
 
 static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **state)
 {
     (void)state;
     split_in_two();
-    uint64_t seen = view.now_ns;
-    decide();
-    view.now_ns = seen + 21 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    say(1, WORKER_STUCK, 6, 9); /* c detects it a little later */
-    reports[1].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    say(2, WORKER_STUCK, 6, 9);
-    decide();
-    expect_published(9, 0);
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    three_view.now_ns = seen + 21 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(1, WORKER_STUCK, 6, 9); /* c detects it a little later */
+    three_reports[1].workers[0].held_unit_count = three_plan->layout.stage_first_unit[1];
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(2, WORKER_STUCK, 6, 9);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 static void so_they_are_in_a_planned_switch(void **state)
 {
     (void)state;
     split_in_two();
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->start.resume_step = 7; /* at least: the boundary was two steps later */
-    say(1, WORKER_PREPARED, 6, 9);
-    reports[1].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
-    decide();
-    view.now_ns += 21 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    say(1, WORKER_STUCK, 6, 9);
-    reports[1].workers[0].held_unit_count = 0; /* the units from a have not arrived */
-    say(0, WORKER_STUCK, 6, 9);                /* a is alive, and was never in it */
-    reports[0].workers[0].held_unit_count = plan->layout.stage_first_unit[1];
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* c detects it a little later */
-    say(2, WORKER_STUCK, 6, 9);
-    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
-    reports[2].workers[0].held_unit_count =
-        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
-    decide();
-    expect_published(9, 0);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->start.resume_step = 7; /* at least: the boundary was two steps later */
+    three_say(1, WORKER_PREPARED, 6, 9);
+    three_reports[1].workers[0].held_unit_count = three_plan->layout.stage_first_unit[1];
+    three_decide();
+    three_view.now_ns += 21 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_reports[1].workers[0].held_unit_count = 0; /* the units from a have not arrived */
+    three_say(0, WORKER_STUCK, 6, 9);                /* a is alive, and was never in it */
+    three_reports[0].workers[0].held_unit_count = three_plan->layout.stage_first_unit[1];
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING); /* c detects it a little later */
+    three_say(2, WORKER_STUCK, 6, 9);
+    three_reports[2].workers[0].held_first_unit = three_plan->layout.stage_first_unit[1];
+    three_reports[2].workers[0].held_unit_count =
+        three_plan->layout.stage_first_unit[2] - three_plan->layout.stage_first_unit[1];
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /*
@@ -447,21 +450,21 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
 {
     (void)state;
     split_in_two();
-    plan->change.planned = true;
-    plan->follows = 5;
-    say(2, WORKER_STUCK, 5, 9);
-    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
-    reports[2].workers[0].held_unit_count =
-        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
-    struct node_report b = reports[1];
-    reports[1].generation = 5; /* its last report is older */
-    decide();
-    view.now_ns += 8 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[1] = b;
-    decide();
-    expect_published(9, 0);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_reports[2].workers[0].held_first_unit = three_plan->layout.stage_first_unit[1];
+    three_reports[2].workers[0].held_unit_count =
+        three_plan->layout.stage_first_unit[2] - three_plan->layout.stage_first_unit[1];
+    struct node_report b = three_reports[1];
+    three_reports[1].generation = 5; /* its last report is older */
+    three_decide();
+    three_view.now_ns += 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[1] = b;
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /* b has not received the plan after a failure, either, and that plan broke without it. */
@@ -469,19 +472,19 @@ static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
-    say(2, WORKER_STUCK, 5, 9);
-    reports[2].workers[0].held_first_unit = plan->layout.stage_first_unit[1];
-    reports[2].workers[0].held_unit_count =
-        plan->layout.stage_first_unit[2] - plan->layout.stage_first_unit[1];
-    struct node_report b = reports[1];
-    reports[1].generation = 5;
-    decide();
-    view.now_ns += 8 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[1] = b;
-    decide();
-    expect_published(9, 0);
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_reports[2].workers[0].held_first_unit = three_plan->layout.stage_first_unit[1];
+    three_reports[2].workers[0].held_unit_count =
+        three_plan->layout.stage_first_unit[2] - three_plan->layout.stage_first_unit[1];
+    struct node_report b = three_reports[1];
+    three_reports[1].generation = 5;
+    three_decide();
+    three_view.now_ns += 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[1] = b;
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /* b is also the donor of a unit in that change: no other worker has the unit. */
@@ -489,25 +492,25 @@ static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
-    unsigned unit = plan->layout.stage_first_unit[1];
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->start.moves = calloc(1, sizeof(*plan->start.moves));
-    assert_non_null(plan->start.moves);
-    plan->start.moves[plan->start.move_count++] = (struct plan_move){unit, 0, 1};
-    say(2, WORKER_STUCK, 5, 9);
-    reports[2].workers[0].held_first_unit = unit + 1;
-    reports[2].workers[0].held_unit_count = plan->layout.stage_first_unit[2] - unit - 1;
-    struct node_report b = reports[1];
-    reports[1].generation = 5;
-    decide();
-    view.now_ns += 8 * TIMEOUT_NS - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[1] = b;
-    reports[1].workers[0].held_unit_count = unit + 1;
-    decide();
-    expect_published(9, 0);
+    unsigned unit = three_plan->layout.stage_first_unit[1];
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->start.moves = calloc(1, sizeof(*three_plan->start.moves));
+    assert_non_null(three_plan->start.moves);
+    three_plan->start.moves[three_plan->start.move_count++] = (struct plan_move){unit, 0, 1};
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_reports[2].workers[0].held_first_unit = unit + 1;
+    three_reports[2].workers[0].held_unit_count = three_plan->layout.stage_first_unit[2] - unit - 1;
+    struct node_report b = three_reports[1];
+    three_reports[1].generation = 5;
+    three_decide();
+    three_view.now_ns += 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[1] = b;
+    three_reports[1].workers[0].held_unit_count = unit + 1;
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /* No worker ever had the missing units: the leader does not wait for them. */
@@ -515,62 +518,63 @@ static void waiting_in_vain_is_short(void **state)
 {
     (void)state;
     split_in_two();
-    reports[2].workers[0].phase = WORKER_DEAD;
-    reports[2].workers[0].held_unit_count = 0;
-    uint64_t seen = view.now_ns;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns = seen + TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    three_reports[2].workers[0].phase = WORKER_DEAD;
+    three_reports[2].workers[0].held_unit_count = 0;
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns = seen + TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 /* a is left from the generation before the last: the paused job does not need it. */
 static void one_that_was_left_behind_breaks_nothing(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.replica_count = plan->layout.stage_count = plan->layout.worker_count = 0;
-    plan->layout.donor_count = NODES;
-    plan->layout.frozen_layers = 0;
-    say(0, WORKER_STUCK, 4, 7);
-    say(1, WORKER_RUNNING, 5, 9);
-    say(2, WORKER_RUNNING, 5, 9);
-    view.desired = JOB_DESIRED_PAUSED;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.state, JOB_PAUSING);
-    say(0, WORKER_STUCK, 5, 9); /* but that worker would break it */
-    decide();
-    assert_int_equal(decision.state, JOB_RECOVERING);
-    view.now_ns += 8 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.replica_count = three_plan->layout.stage_count =
+        three_plan->layout.worker_count = 0;
+    three_plan->layout.donor_count = NODES;
+    three_plan->layout.frozen_layers = 0;
+    three_say(0, WORKER_STUCK, 4, 7);
+    three_say(1, WORKER_RUNNING, 5, 9);
+    three_say(2, WORKER_RUNNING, 5, 9);
+    three_view.desired = JOB_DESIRED_PAUSED;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.state, JOB_PAUSING);
+    three_say(0, WORKER_STUCK, 5, 9); /* but that worker would break it */
+    three_decide();
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
+    three_view.now_ns += 8 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
 /* The leader uses avoided slots again when their time is over. */
 static void avoided_slots_are_looked_at_again(void **state)
 {
     (void)state;
-    plan_free(plan);
-    plan = NULL;
-    view.plan = NULL;
-    view.report_count = 0;
-    view.checkpoint.step = 0;
-    view.node_count = 1;
-    memory.avoided[0].timeouts = 1;
-    memory.avoided[0].until_ns = view.now_ns + TIMEOUT_NS;
-    snprintf(memory.avoided[0].node, NAME_SIZE, "a");
+    plan_free(three_plan);
+    three_plan = NULL;
+    three_view.plan = NULL;
+    three_view.report_count = 0;
+    three_view.checkpoint.step = 0;
+    three_view.node_count = 1;
+    three_memory.avoided[0].timeouts = 1;
+    three_memory.avoided[0].until_ns = three_view.now_ns + TIMEOUT_NS;
+    snprintf(three_memory.avoided[0].node, NAME_SIZE, "a");
     for (unsigned again = 0; again < 2; again++) {
-        decide();
-        assert_int_equal(decision.action, LEADER_NOTHING);
-        assert_true(decision.wake_at_ns == view.now_ns + TIMEOUT_NS);
+        three_decide();
+        assert_int_equal(three_decision.action, LEADER_NOTHING);
+        assert_true(three_decision.wake_at_ns == three_view.now_ns + TIMEOUT_NS);
     }
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
 /* Every node of the plan has lost its registration, perhaps only for a moment. */
@@ -578,78 +582,78 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
-        say(i, WORKER_RUNNING, 6, 9);
-    view.node_count = 0;
-    uint64_t seen = view.now_ns;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.state, JOB_RECOVERING);
-    view.node_count = NODES; /* they are back: no failure */
-    decide();
-    assert_int_equal(decision.state, JOB_RUNNING);
-    view.node_count = 1; /* the last one died with its workers, and a new one came */
-    plan->layout.workers[0].instance = plan->layout.workers[1].instance =
-        plan->layout.workers[2].instance = 77;
+        three_say(i, WORKER_RUNNING, 6, 9);
+    three_view.node_count = 0;
+    uint64_t seen = three_view.now_ns;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
+    three_view.node_count = NODES; /* they are back: no failure */
+    three_decide();
+    assert_int_equal(three_decision.state, JOB_RUNNING);
+    three_view.node_count = 1; /* the last one died with its workers, and a new one came */
+    three_plan->layout.workers[0].instance = three_plan->layout.workers[1].instance =
+        three_plan->layout.workers[2].instance = 77;
     for (unsigned i = 0; i < NODES; i++)
-        memcpy(plan->layout.workers[i].node, "z", 2);
-    view.report_count = 0;
-    view.now_ns = seen + 20 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+        memcpy(three_plan->layout.workers[i].node, "z", 2);
+    three_view.report_count = 0;
+    three_view.now_ns = seen + 20 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
 }
 
 /* A start that hangs is given up; 1.5 GB of state get more time than links alone. */
 static void a_large_state_is_given_the_time_to_come(void **state)
 {
     (void)state;
-    spec.model.width = 1024;
-    spec.model.vocab = 50000;
-    plan->start.source = PLAN_SOURCE_FRESH;
-    plan->start.resume_step = 0;
+    three_spec.model.width = 1024;
+    three_spec.model.vocab = 50000;
+    three_plan->start.source = PLAN_SOURCE_FRESH;
+    three_plan->start.resume_step = 0;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_PREPARED, 6, 0);
-        reports[i].workers[0].held_unit_count = 0;
+        three_say(i, WORKER_PREPARED, 6, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
     }
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    uint64_t start_ns = start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    uint64_t start_ns = start_time_ns(&three_plan->layout, &three_spec.model, TIMEOUT_NS);
     assert_true(start_ns > 20 * TIMEOUT_NS + 60 * NS_PER_SECOND);
-    assert_int_equal(decision.wake_at_ns, view.now_ns + start_ns);
-    view.now_ns += start_ns - 1;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + start_ns);
+    three_view.now_ns += start_ns - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
 /* b and c do not reach etcd when the leader publishes a plan that needs only them; a trains on. */
 static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.replica_count = plan->layout.worker_count = 2;
-    plan->layout.replica_first_lane[2] = LANES;
-    plan->layout.donor_count = 1;
-    memcpy(plan->layout.workers[0].node, "b", 2);
-    memcpy(plan->layout.workers[1].node, "c", 2);
-    memcpy(plan->layout.workers[2].node, "a", 2);
-    plan->layout.workers[0].instance = 11;
-    plan->layout.workers[1].instance = 12;
-    plan->layout.workers[2].instance = 10;
-    say(0, WORKER_RUNNING, 5, 9);
-    reports[0].workers[0].held_unit_count = 1; /* so that it cannot continue without them */
-    view.report_count = view.node_count = 1;
-    decide();
-    view.now_ns += 15 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_not_equal(decision.state, JOB_RECOVERING);
-    say(0, WORKER_STUCK, 5, 9); /* until it reports a failure */
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
+    three_plan->layout.replica_first_lane[2] = LANES;
+    three_plan->layout.donor_count = 1;
+    memcpy(three_plan->layout.workers[0].node, "b", 2);
+    memcpy(three_plan->layout.workers[1].node, "c", 2);
+    memcpy(three_plan->layout.workers[2].node, "a", 2);
+    three_plan->layout.workers[0].instance = 11;
+    three_plan->layout.workers[1].instance = 12;
+    three_plan->layout.workers[2].instance = 10;
+    three_say(0, WORKER_RUNNING, 5, 9);
+    three_reports[0].workers[0].held_unit_count = 1; /* so that it cannot continue without them */
+    three_view.report_count = three_view.node_count = 1;
+    three_decide();
+    three_view.now_ns += 15 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_not_equal(three_decision.state, JOB_RECOVERING);
+    three_say(0, WORKER_STUCK, 5, 9); /* until it reports a failure */
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
 }
 
 /*
@@ -659,15 +663,15 @@ static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
 {
     (void)state;
-    view.checkpoint.step = 20;
-    view.checkpoint.generation = 4;
-    view.progress_generation = 6;
-    view.progress_step = 9;
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_STUCK, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    expect_published(9, 0);
+    three_view.checkpoint.step = 20;
+    three_view.checkpoint.generation = 4;
+    three_view.progress_generation = 6;
+    three_view.progress_step = 9;
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /*
@@ -677,79 +681,79 @@ static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
 static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
 {
     (void)state;
-    view.checkpoint.step = 20;
-    view.checkpoint.generation = 6;
-    view.progress_generation = 6;
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_STUCK, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(decision.plan->start.resume_step, 20);
+    three_view.checkpoint.step = 20;
+    three_view.checkpoint.generation = 6;
+    three_view.progress_generation = 6;
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(three_decision.plan->start.resume_step, 20);
 }
 
 static void contradictions_go_back_to_the_checkpoint(void **state)
 {
     (void)state;
-    say(0, WORKER_STUCK, 6, 12);
-    say(1, WORKER_STUCK, 6, 9);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_non_null(strstr(decision.plan->change.text, "contradict"));
+    three_say(0, WORKER_STUCK, 6, 12);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_non_null(strstr(three_decision.plan->change.text, "contradict"));
 }
 
 /* A generation number is never used twice, even if its plan was dropped. */
 static void all_are_lost(void)
 {
     for (unsigned i = 0; i < NODES; i++)
-        say(i, WORKER_DEAD, 6, 0);
+        three_say(i, WORKER_DEAD, 6, 0);
 }
 
 static void nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
 {
     (void)state;
     all_are_lost();
-    snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node x: it has a part");
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_string_equal(decision.text, "waits for node x: it has a part");
-    assert_int_equal(decision.wake_at_ns, view.now_ns + 8 * TIMEOUT_NS);
-    view.now_ns += 8 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.resume_step, 4);
+    snprintf(three_view.checkpoint.missing, sizeof(three_view.checkpoint.missing),
+             "node x: it has a part");
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_string_equal(three_decision.text, "waits for node x: it has a part");
+    assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + 8 * TIMEOUT_NS);
+    three_view.now_ns += 8 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.resume_step, 4);
 }
 
 static void numbers_are_not_used_twice(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
-        say(i, WORKER_RUNNING, 6, 9);
-    spec.elastic.devices_max = 2;
-    struct plan *next = plan_copy(plan);
+        three_say(i, WORKER_RUNNING, 6, 9);
+    three_spec.elastic.devices_max = 2;
+    struct plan *next = plan_copy(three_plan);
     assert_non_null(next);
     next->generation = 7;
     next->layout.workers[2].instance = 99; /* gone */
-    view.next = next;
-    decide();
-    assert_int_equal(decision.action, LEADER_DROP_NEXT);
-    view.next = NULL;
-    decide();
-    assert_non_null(decision.plan);
-    assert_int_equal(decision.plan->generation, 8);
+    three_view.next = next;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_DROP_NEXT);
+    three_view.next = NULL;
+    three_decide();
+    assert_non_null(three_decision.plan);
+    assert_int_equal(three_decision.plan->generation, 8);
     plan_free(next);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_large_state_is_given_the_time_to_come),
         TEST(gradients_that_were_thrown_away_do_not_count),
-        TEST(gradients_of_the_generation_that_broke_do_count),
         TEST(state_that_the_plan_lets_go_does_not_count),
         TEST(state_of_one_that_is_sent_away_does_not_count),
         TEST(state_of_one_that_steps_aside_counts),

@@ -2,8 +2,15 @@
  * Tests of a plan that orders a commit and breaks, too: the workers that may still have to apply
  * the step.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "elastic/job/job_spec.h"
-#include "unit/elastic/three_nodes.h"
+#include "lib/elastic/three_nodes.h"
 
 /*
  * c died before it joined, so generation 6 never began: a and b have not reported since they
@@ -12,26 +19,26 @@
 static void a_commit_that_was_ordered_is_never_taken_back(void **state)
 {
     (void)state;
-    plan->start.resume_step = 10;
-    plan->start.has_commit = true;
-    say(0, WORKER_STUCK, 5, 9);
-    hold(0, 0, LANES);
-    plan->start.commit = reports[0].workers[0].record;
+    three_plan->start.resume_step = 10;
+    three_plan->start.has_commit = true;
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_hold(0, 0, LANES);
+    three_plan->start.commit = three_reports[0].workers[0].record;
     /* The remaining reports alone are no longer enough to commit step 10. */
-    hold(0, 0, 2);
-    say(1, WORKER_STUCK, 5, 9);
-    hold(1, 2, 4);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    expect_published(10, 10); /* at once, and again for workers that have not applied it */
+    three_hold(0, 0, 2);
+    three_say(1, WORKER_STUCK, 5, 9);
+    three_hold(1, 2, 4);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_decide();
+    three_expect_published(10, 10); /* at once, and again for workers that have not applied it */
 }
 
 /* Make plan 6 order the commit of step 10. */
 static void order_commit(void)
 {
-    plan->start.resume_step = 10;
-    plan->start.has_commit = true;
-    step_record_init(&plan->start.commit, 10, job_model_unit_count(&spec.model), LANES);
+    three_plan->start.resume_step = 10;
+    three_plan->start.has_commit = true;
+    step_record_init(&three_plan->start.commit, 10, job_model_unit_count(&three_spec.model), LANES);
 }
 
 /* All remaining workers have applied the step: the next plan does not repeat the order. */
@@ -39,11 +46,11 @@ static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
 {
     (void)state;
     order_commit();
-    say(0, WORKER_STUCK, 6, 10);
-    say(1, WORKER_STUCK, 6, 10);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    expect_published(10, 0);
+    three_say(0, WORKER_STUCK, 6, 10);
+    three_say(1, WORKER_STUCK, 6, 10);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_expect_published(10, 0);
 }
 
 /*
@@ -54,15 +61,15 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
 {
     (void)state;
     order_commit();
-    view.progress_step = 12;
-    say(0, WORKER_STUCK, 5, 9);
-    hold(0, 0, LANES);
-    say(1, WORKER_STUCK, 6, 12);
-    say(2, WORKER_DEAD, 6, 0);
-    decide();
-    view.now_ns += 10 * TIMEOUT_NS;
-    decide();
-    expect_published(12, 0);
+    three_view.progress_step = 12;
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_hold(0, 0, LANES);
+    three_say(1, WORKER_STUCK, 6, 12);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_view.now_ns += 10 * TIMEOUT_NS;
+    three_decide();
+    three_expect_published(12, 0);
 }
 
 /*
@@ -72,28 +79,41 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
 static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.replica_count = plan->layout.worker_count = 2;
-    plan->layout.replica_first_lane[2] = LANES;
-    plan->layout.donor_count = 1;
-    say(0, WORKER_RUNNING, 6, 9);
-    say(1, WORKER_RUNNING, 5, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    view.node_count = 3;
-    view.progress_generation = 6;
-    decide();
-    assert_int_not_equal(decision.state, JOB_RECOVERING);
-    view.progress_generation = 5;
-    view.checkpoint.generation = 6;
-    decide();
-    assert_int_not_equal(decision.state, JOB_RECOVERING);
-    view.checkpoint.generation = 5; /* no sign of a commit: the donor may be needed */
-    decide();
-    assert_int_equal(decision.state, JOB_RECOVERING);
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
+    three_plan->layout.replica_first_lane[2] = LANES;
+    three_plan->layout.donor_count = 1;
+    three_say(0, WORKER_RUNNING, 6, 9);
+    three_say(1, WORKER_RUNNING, 5, 0);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_view.node_count = 3;
+    three_view.progress_generation = 6;
+    three_decide();
+    assert_int_not_equal(three_decision.state, JOB_RECOVERING);
+    three_view.progress_generation = 5;
+    three_view.checkpoint.generation = 6;
+    three_decide();
+    assert_int_not_equal(three_decision.state, JOB_RECOVERING);
+    three_view.checkpoint.generation = 5; /* no sign of a commit: the donor may be needed */
+    three_decide();
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* All reports of the generation that broke are valid: the step stands. */
+static void gradients_of_the_generation_that_broke_do_count(void **state)
+{
+    (void)state;
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_hold(0, 0, 3);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_hold(1, 3, LANES);
+    three_say(2, WORKER_DEAD, 6, 0);
+    three_decide();
+    three_expect_published(10, 10);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
 
 int main(void)
 {
@@ -102,6 +122,7 @@ int main(void)
         TEST(a_commit_that_all_have_obeyed_is_not_ordered_again),
         TEST(a_commit_that_the_others_have_left_behind_is_not_ordered_again),
         TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
+        TEST(gradients_of_the_generation_that_broke_do_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,54 +3,66 @@
  * metrics, and the reason. One stage and three replicas on nodes a, b and c, generation 6 in force;
  * test_leader_recover.c tests which state counts.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
 #include "elastic/job/job_spec.h"
-#include "unit/elastic/three_nodes.h"
+#include "elastic/planner/start_time.h"
+#include "lib/elastic/three_nodes.h"
 
 /* Break the links: all remaining workers hold step 10, or none of them has computed it. */
 static void break_links(bool holds)
 {
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 9);
+        three_say(i, WORKER_STUCK, 6, 9);
         if (holds)
-            hold(i, 0, LANES);
+            three_hold(i, 0, LANES);
     }
 }
 
 static void lose(unsigned node)
 {
-    say(node, WORKER_DEAD, 6, 0);
-    reports[node].workers[0].holds = false;
+    three_say(node, WORKER_DEAD, 6, 0);
+    three_reports[node].workers[0].holds = false;
 }
 
 static void expect_words(const char *words)
 {
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_string_equal(decision.plan->change.text, words);
-    assert_string_equal(decision.text, words);
-    assert_int_equal(decision.state, JOB_RECOVERING);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_string_equal(three_decision.plan->change.text, words);
+    assert_string_equal(three_decision.text, words);
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
 /* Give node c @count of the six slots and a lane for each, as a and b have. */
 static void widen(unsigned count)
 {
     unsigned total = 2 + count;
-    plan->layout.workers = realloc(plan->layout.workers, total * sizeof(*plan->layout.workers));
-    plan->layout.replica_first_lane =
-        realloc(plan->layout.replica_first_lane, (total + 1) * sizeof(unsigned));
-    assert_true(plan->layout.workers && plan->layout.replica_first_lane);
-    plan->layout.replica_count = plan->layout.worker_count = total;
-    nodes[2].slot_count = reports[2].worker_count = count;
+    three_plan->layout.workers =
+        realloc(three_plan->layout.workers, total * sizeof(*three_plan->layout.workers));
+    three_plan->layout.replica_first_lane =
+        realloc(three_plan->layout.replica_first_lane, (total + 1) * sizeof(unsigned));
+    assert_true(three_plan->layout.workers && three_plan->layout.replica_first_lane);
+    three_plan->layout.replica_count = three_plan->layout.worker_count = total;
+    three_nodes[2].slot_count = three_reports[2].worker_count = count;
     for (unsigned i = 0; i <= total; i++)
-        plan->layout.replica_first_lane[i] = i * LANES / total;
+        three_plan->layout.replica_first_lane[i] = i * LANES / total;
     for (unsigned slot = 0; slot < count; slot++) {
-        nodes[2].slots[slot] = (struct member_slot){.index = slot, .speed = 1};
-        plan->layout.workers[2 + slot] = plan->layout.workers[2];
-        plan->layout.workers[2 + slot].slot = slot;
-        plan->layout.workers[2 + slot].instance = 12 + slot;
-        reports[2].workers[slot] = reports[2].workers[0];
-        reports[2].workers[slot].slot = slot;
-        reports[2].workers[slot].instance = 12 + slot;
+        three_nodes[2].slots[slot] = (struct member_slot){.index = slot, .speed = 1};
+        three_plan->layout.workers[2 + slot] = three_plan->layout.workers[2];
+        three_plan->layout.workers[2 + slot].slot = slot;
+        three_plan->layout.workers[2 + slot].instance = 12 + slot;
+        three_reports[2].workers[slot] = three_reports[2].workers[0];
+        three_reports[2].workers[slot].slot = slot;
+        three_reports[2].workers[slot].instance = 12 + slot;
     }
 }
 
@@ -64,7 +76,7 @@ static void words_name_who_is_lost_and_what_becomes_of_the_step(void **state)
     lose(1);
     expect_words("lost b/0, c/0: 3 slots -> 1, step 10 stands");
     break_links(false);
-    reports[0].workers[0].holds = reports[1].workers[0].holds = false;
+    three_reports[0].workers[0].holds = three_reports[1].workers[0].holds = false;
     lose(2);
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
@@ -85,7 +97,7 @@ static void words_name_whose_node_is_gone(void **state)
 {
     (void)state;
     break_links(false);
-    view.node_count = 2;
+    three_view.node_count = 2;
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
@@ -94,10 +106,10 @@ static void words_do_not_name_who_is_on_the_way(void **state)
 {
     (void)state;
     break_links(false);
-    say(2, WORKER_STARTING, 6, 0);
-    reports[2].workers[0].held_unit_count = 0;
+    three_say(2, WORKER_STARTING, 6, 0);
+    three_reports[2].workers[0].held_unit_count = 0;
     expect_words("links broke: 3 slots -> 2, step 10 is replayed");
-    view.node_count = 2;
+    three_view.node_count = 2;
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
@@ -108,12 +120,12 @@ static void words_do_not_name_who_is_on_the_way(void **state)
 static void words_name_ranks_that_had_not_left(void **state)
 {
     (void)state;
-    plan->layout.worker_count = plan->layout.replica_count = 2;
-    plan->layout.donor_count = 1;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_plan->layout.donor_count = 1;
     break_links(false);
-    say(2, WORKER_LEFT, 6, 0);
-    reports[0].worker_count = 2;
-    reports[0].workers[1] =
+    three_say(2, WORKER_LEFT, 6, 0);
+    three_reports[0].worker_count = 2;
+    three_reports[0].workers[1] =
         (struct worker_report){.slot = 1, .phase = WORKER_DEAD, .generation = 6, .instance = 99};
     expect_words("links broke: 2 slots -> 2, step 10 is replayed");
     lose(1);
@@ -124,12 +136,12 @@ static void words_name_ranks_that_had_not_left(void **state)
 static void words_count_those_who_were_leaving(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.worker_count = plan->layout.replica_count = 0;
-    plan->layout.donor_count = NODES;
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 0;
+    three_plan->layout.donor_count = NODES;
     for (unsigned i = 0; i < NODES; i++)
-        say(i, WORKER_STUCK, 5, 9);
+        three_say(i, WORKER_STUCK, 5, 9);
     lose(2);
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
@@ -138,31 +150,31 @@ static void words_count_those_who_were_leaving(void **state)
 static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 2;
+    three_spec.elastic.devices_min = 2;
     break_links(false);
     lose(2);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
 static void free_slots_are_taken_where_the_living_are_too_few(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     break_links(false);
     lose(2);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->layout.worker_count, 3);
-    int rank = plan_layout_find(&decision.plan->layout, "c", 0);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 3);
+    int rank = plan_layout_find(&three_decision.plan->layout, "c", 0);
     assert_true(rank >= 0);
-    assert_int_equal(decision.plan->layout.workers[rank].instance, 0); /* a new process */
-    nodes[2].draining = true;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.state, JOB_RECOVERING);
-    assert_string_equal(decision.text,
+    assert_int_equal(three_decision.plan->layout.workers[rank].instance, 0); /* a new process */
+    three_nodes[2].draining = true;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
+    assert_string_equal(three_decision.text,
                         "waits for slots: wants at least 3, 2 are free (node c is draining)");
 }
 
@@ -173,34 +185,35 @@ static void where_no_layout_fits_it_says_why(void **state)
     break_links(false);
     lose(2);
     for (unsigned i = 0; i < NODES; i++)
-        nodes[i].slots[0].memory_bytes = 4096;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.state, JOB_RECOVERING);
-    assert_non_null(strstr(decision.text, "waits for slots: no layout fits: "));
+        three_nodes[i].slots[0].memory_bytes = 4096;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
+    assert_non_null(strstr(three_decision.text, "waits for slots: no layout fits: "));
 }
 
 static void say_units(unsigned node, unsigned first)
 {
-    reports[node].workers[0].held_first_unit = first;
-    reports[node].workers[0].held_unit_count = job_model_unit_count(&spec.model) / 2;
+    three_reports[node].workers[0].held_first_unit = first;
+    three_reports[node].workers[0].held_unit_count = job_model_unit_count(&three_spec.model) / 2;
 }
 
 /* Two stages on two nodes: each node gets the half that it has, and no unit moves. */
 static void whoever_has_units_keeps_them(void **state)
 {
     (void)state;
-    view.stages_wanted = 2;
-    view.replicas_wanted = 1;
+    three_view.stages_wanted = 2;
+    three_view.replicas_wanted = 1;
     for (unsigned first = 0; first < 2; first++) {
         break_links(false);
         lose(2);
         say_units(first, 0);
-        say_units(1 - first, job_model_unit_count(&spec.model) / 2);
-        decide();
-        expect_published(9, 0);
-        assert_string_equal(decision.plan->layout.workers[0].node, nodes[first].name);
-        assert_string_equal(decision.plan->layout.workers[1].node, nodes[1 - first].name);
+        say_units(1 - first, job_model_unit_count(&three_spec.model) / 2);
+        three_decide();
+        three_expect_published(9, 0);
+        assert_string_equal(three_decision.plan->layout.workers[0].node, three_nodes[first].name);
+        assert_string_equal(three_decision.plan->layout.workers[1].node,
+                            three_nodes[1 - first].name);
     }
 }
 
@@ -208,19 +221,20 @@ static void whoever_has_units_keeps_them(void **state)
 static void a_process_with_worthless_state_may_be_another_one(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 2;
+    three_spec.elastic.devices_min = 2;
     break_links(false);
-    say(1, WORKER_STUCK, 5, 7);
+    three_say(1, WORKER_STUCK, 5, 7);
     lose(2);
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
     assert_int_equal(
-        decision.plan->layout.workers[plan_layout_find(&decision.plan->layout, "a", 0)].instance,
+        three_decision.plan->layout.workers[plan_layout_find(&three_decision.plan->layout, "a", 0)]
+            .instance,
         10);
-    int rank = plan_layout_find(&decision.plan->layout, "b", 0);
-    assert_true(rank < 0 || decision.plan->layout.workers[rank].instance == 0);
+    int rank = plan_layout_find(&three_decision.plan->layout, "b", 0);
+    assert_true(rank < 0 || three_decision.plan->layout.workers[rank].instance == 0);
 }
 
 /*
@@ -231,41 +245,41 @@ static void layers_that_were_frozen_stay_so(void **state)
     (void)state;
     break_links(false);
     lose(2);
-    reports[0].workers[0].frozen_layers = 1;
-    decide();
-    assert_int_equal(decision.plan->layout.frozen_layers, 1);
-    reports[0].workers[0].frozen_layers = 0;
-    reports[1].workers[0].frozen_layers = 1;
-    decide();
-    assert_int_equal(decision.plan->layout.frozen_layers, 1);
+    three_reports[0].workers[0].frozen_layers = 1;
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.frozen_layers, 1);
+    three_reports[0].workers[0].frozen_layers = 0;
+    three_reports[1].workers[0].frozen_layers = 1;
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.frozen_layers, 1);
 }
 
 /* The process on c is dead, but its metrics file stays, unless it never came to this generation. */
 static void a_node_keeps_the_history_of_its_dead_worker(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     break_links(false);
     lose(2);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->start.history_count, 0);
-    say(2, WORKER_DEAD, 5, 0);
-    decide();
-    expect_published(9, 0);
-    assert_int_equal(decision.plan->start.history_count, 1);
-    assert_int_equal(decision.plan->start.histories[0].to_rank,
-                     plan_layout_find(&decision.plan->layout, "c", 0));
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->start.history_count, 0);
+    three_say(2, WORKER_DEAD, 5, 0);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->start.history_count, 1);
+    assert_int_equal(three_decision.plan->start.histories[0].to_rank,
+                     plan_layout_find(&three_decision.plan->layout, "c", 0));
 }
 
 /* ---- avoided slots ---- */
 
 static void expect_avoided(const char *node)
 {
-    assert_string_equal(memory.avoided[0].node, node);
-    assert_int_equal(memory.avoided[0].until_ns,
-                     node[0] != '\0' ? view.now_ns + 2 * TIMEOUT_NS : 0);
-    assert_int_equal(memory.avoided[1].timeouts, 0);
+    assert_string_equal(three_memory.avoided[0].node, node);
+    assert_int_equal(three_memory.avoided[0].until_ns,
+                     node[0] != '\0' ? three_view.now_ns + 2 * TIMEOUT_NS : 0);
+    assert_int_equal(three_memory.avoided[1].timeouts, 0);
 }
 
 static void whoever_was_heard_of_is_not_avoided(void **state)
@@ -273,8 +287,8 @@ static void whoever_was_heard_of_is_not_avoided(void **state)
     (void)state;
     break_links(false);
     lose(2);
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
     expect_avoided("");
 }
 
@@ -282,11 +296,11 @@ static void whoever_does_not_answer_is_avoided(void **state)
 {
     (void)state;
     break_links(false);
-    say(2, WORKER_RUNNING, 6, 9);
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
+    three_say(2, WORKER_RUNNING, 6, 9);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
     expect_avoided("c");
 }
 
@@ -295,12 +309,12 @@ static void whoever_has_state_is_not_avoided(void **state)
 {
     (void)state;
     break_links(false);
-    say(2, WORKER_STUCK, 5, 9);
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
-    assert_true(plan_layout_find(&decision.plan->layout, "c", 0) >= 0);
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(plan_layout_find(&three_decision.plan->layout, "c", 0) >= 0);
     expect_avoided("");
 }
 
@@ -309,18 +323,18 @@ static void whoever_never_comes_up_is_avoided(void **state)
 {
     (void)state;
     break_links(false);
-    say(0, WORKER_STUCK, 5, 9);
-    say(1, WORKER_STUCK, 5, 9);
-    say(2, WORKER_STARTING, 6, 0);
-    reports[2].workers[0].held_unit_count = 0;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += start_time_ns(&plan->layout, &spec.model, TIMEOUT_NS);
-    decide();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    expect_published(9, 0);
-    assert_true(plan_layout_find(&decision.plan->layout, "c", 0) < 0);
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_say(1, WORKER_STUCK, 5, 9);
+    three_say(2, WORKER_STARTING, 6, 0);
+    three_reports[2].workers[0].held_unit_count = 0;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += start_time_ns(&three_plan->layout, &three_spec.model, TIMEOUT_NS);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    three_expect_published(9, 0);
+    assert_true(plan_layout_find(&three_decision.plan->layout, "c", 0) < 0);
     expect_avoided("c");
 }
 
@@ -329,7 +343,7 @@ static void whoever_never_comes_up_is_avoided(void **state)
 static void lose_all_but(unsigned survivors)
 {
     for (unsigned i = 0; i < NODES; i++)
-        say(i, i < survivors ? WORKER_STUCK : WORKER_DEAD, 6, 9);
+        three_say(i, i < survivors ? WORKER_STUCK : WORKER_DEAD, 6, 9);
 }
 
 static void words_say_why_it_goes_back(void **state)
@@ -339,12 +353,12 @@ static void words_say_why_it_goes_back(void **state)
     expect_words("lost a/0, b/0, c/0, unit 0 has no survivor: 1 stage x 3 replicas from the "
                  "checkpoint of step 4");
     lose_all_but(1);
-    reports[0].workers[0].held_unit_count--;
-    view.now_ns += 100 * TIMEOUT_NS;
+    three_reports[0].workers[0].held_unit_count--;
+    three_view.now_ns += 100 * TIMEOUT_NS;
     expect_words("lost b/0, c/0, unit 5 has no survivor: 1 stage x 3 replicas from the checkpoint "
                  "of step 4");
     lose_all_but(1);
-    view.checkpoint.step = 12; /* by other ranks, in earlier generations */
+    three_view.checkpoint.step = 12; /* by other ranks, in earlier generations */
     expect_words("lost b/0, c/0, only step 9 survives: 1 stage x 3 replicas from the checkpoint of "
                  "step 12");
 }
@@ -353,25 +367,25 @@ static void words_say_why_it_goes_back(void **state)
 static void nobodys_state_counts_once_it_was_disputed(void **state)
 {
     (void)state;
-    struct worker_report *told = &reports[1].workers[0];
-    say(0, WORKER_STUCK, 6, 9);
-    say(1, WORKER_STUCK, 6, 0);
-    say(2, WORKER_DEAD, 6, 0);
+    struct worker_report *told = &three_reports[1].workers[0];
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_STUCK, 6, 0);
+    three_say(2, WORKER_DEAD, 6, 0);
     told->held_unit_count = 0;
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
     told->cause = CAUSE_STATE_DISPUTED;
     for (unsigned all = 0; all <= 1; all++) { /* or a has received it, too: no rank was lost */
-        reports[0].workers[0].held_unit_count *= 1 - all;
+        three_reports[0].workers[0].held_unit_count *= 1 - all;
         expect_words("reports contradict each other (replicas held different parameters or "
                      "moments): 1 stage x 3 replicas from the checkpoint of step 4");
     }
-    say(0, WORKER_STUCK, 6, 9);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(decision.plan->start.disputed);
+    three_say(0, WORKER_STUCK, 6, 9);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(three_decision.plan->start.disputed);
     told->generation = 5; /* an earlier generation saw it; this one began without it */
-    decide();
-    expect_published(9, 0);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 /*
@@ -382,55 +396,55 @@ static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
 {
     (void)state;
     lose_all_but(0);
-    decide();
-    assert_false(decision.plan->start.disputed);
-    plan->start.disputed = true;
-    plan->start.resume_step = view.checkpoint.step;
-    decide();
-    assert_true(decision.plan->start.disputed);
-    view.checkpoint.step++;
-    decide();
-    assert_false(decision.plan->start.disputed);
+    three_decide();
+    assert_false(three_decision.plan->start.disputed);
+    three_plan->start.disputed = true;
+    three_plan->start.resume_step = three_view.checkpoint.step;
+    three_decide();
+    assert_true(three_decision.plan->start.disputed);
+    three_view.checkpoint.step++;
+    three_decide();
+    assert_false(three_decision.plan->start.disputed);
 }
 
 static void words_of_a_job_without_a_checkpoint(void **state)
 {
     (void)state;
     lose_all_but(0);
-    view.checkpoint.step = 0;
+    three_view.checkpoint.step = 0;
     expect_words("lost a/0, b/0, c/0, unit 0 has no survivor: 1 stage x 3 replicas from step 0 "
                  "(exact: nothing but time is lost)");
-    view.progress_step = 0;
+    three_view.progress_step = 0;
     expect_words("lost a/0, b/0, c/0 at the start: 1 stage x 3 replicas from step 0");
 }
 
 static void expect_pause(void)
 {
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->layout.worker_count, 0);
-    assert_false(decision.plan->change.planned); /* no worker has anything to save */
-    assert_int_equal(decision.plan->change.reason, PLAN_REASON_PAUSE);
-    assert_string_equal(decision.text, "state is incomplete: the newest checkpoint counts");
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0);
+    assert_false(three_decision.plan->change.planned); /* no worker has anything to save */
+    assert_int_equal(three_decision.plan->change.reason, PLAN_REASON_PAUSE);
+    assert_string_equal(three_decision.text, "state is incomplete: the newest checkpoint counts");
 }
 
 static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
 {
     (void)state;
     lose_all_but(0);
-    view.desired = JOB_DESIRED_PAUSED;
+    three_view.desired = JOB_DESIRED_PAUSED;
     expect_pause();
 }
 
 static void a_pause_that_broke_ends_all_the_same(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
-    plan->layout.worker_count = plan->layout.replica_count = 0;
-    plan->layout.donor_count = NODES;
-    say(0, WORKER_STUCK, 5, 9);
-    reports[0].workers[0].held_unit_count--;
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 0;
+    three_plan->layout.donor_count = NODES;
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_reports[0].workers[0].held_unit_count--;
     lose(1);
     lose(2);
     expect_pause();
@@ -441,25 +455,26 @@ static void a_pause_that_broke_ends_all_the_same(void **state)
 static void one_that_has_joined_since_it_was_accused_gets_all_the_time(void **state)
 {
     (void)state;
-    say(0, WORKER_STUCK, 5, 9);
-    reports[0].workers[0].held_unit_count = 0;
-    reports[0].workers[0].lost_count = 1;
-    snprintf(reports[0].workers[0].lost[0], sizeof(reports[0].workers[0].lost[0]), "c/0");
-    say(1, WORKER_DEAD, 6, 0);
-    say(2, WORKER_RUNNING, 6, 9);
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    say(2, WORKER_STUCK, 6, 9);
-    decide();
-    expect_published(9, 0);
+    three_say(0, WORKER_STUCK, 5, 9);
+    three_reports[0].workers[0].held_unit_count = 0;
+    three_reports[0].workers[0].lost_count = 1;
+    snprintf(three_reports[0].workers[0].lost[0], sizeof(three_reports[0].workers[0].lost[0]),
+             "c/0");
+    three_say(1, WORKER_DEAD, 6, 0);
+    three_say(2, WORKER_RUNNING, 6, 9);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(2, WORKER_STUCK, 6, 9);
+    three_decide();
+    three_expect_published(9, 0);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(words_name_who_is_lost_and_what_becomes_of_the_step),
         TEST(words_name_three_and_count_the_rest),

@@ -1,5 +1,14 @@
 /* Tests of workers that refuse a job, and of jobs that fail for a cause of their own. */
-#include "unit/elastic/cluster.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "lib/elastic/cluster.h"
 
 static struct cluster *start(unsigned nodes, unsigned slots)
 {

@@ -2,72 +2,82 @@
  * Tests of generations that fail before they begin: the backoff, and when the leader gives up a
  * checkpoint.
  */
-#include "unit/elastic/three_nodes.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/elastic/three_nodes.h"
 
 /* Publish the next generation, with reports of its workers, in vain. */
 static void publish_in_vain(void)
 {
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    plan->generation++;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    three_plan->generation++;
     for (unsigned i = 0; i < NODES; i++) {
-        reports[i].generation = plan->generation;
-        reports[i].workers[0].generation = plan->generation;
+        three_reports[i].generation = three_plan->generation;
+        three_reports[i].workers[0].generation = three_plan->generation;
     }
 }
 
 static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 {
     (void)state;
-    plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->start.resume_step = 4;
+    three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    three_view.progress_step = three_plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 0);
-        reports[i].workers[0].held_unit_count = 0;
-        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
+        three_say(i, WORKER_STUCK, 6, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
+        snprintf(three_reports[i].workers[0].text, REPORT_TEXT_SIZE, "node b does not answer");
     }
     publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
-        decide();
-        assert_int_equal(decision.action, LEADER_NOTHING);
-        assert_non_null(strstr(decision.text, "out of reach (node b does not answer)"));
-        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
-        view.now_ns += pause;
+        three_decide();
+        assert_int_equal(three_decision.action, LEADER_NOTHING);
+        assert_non_null(strstr(three_decision.text, "out of reach (node b does not answer)"));
+        assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + pause);
+        three_view.now_ns += pause;
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
-    view.progress_step = 5; /* it did begin */
+    three_view.progress_step = 5; /* it did begin */
     publish_in_vain();
 }
 
 static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
 {
     (void)state;
-    plan->start.source = PLAN_SOURCE_FRESH;
-    view.checkpoint.step = view.progress_step = plan->start.resume_step = 0;
+    three_plan->start.source = PLAN_SOURCE_FRESH;
+    three_view.checkpoint.step = three_view.progress_step = three_plan->start.resume_step = 0;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 0);
-        reports[i].workers[0].held_unit_count = 0;
-        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "no memory for unit 3");
+        three_say(i, WORKER_STUCK, 6, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
+        snprintf(three_reports[i].workers[0].text, REPORT_TEXT_SIZE, "no memory for unit 3");
     }
     publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
         char words[96];
-        decide();
-        assert_int_equal(decision.action, LEADER_NOTHING);
+        three_decide();
+        assert_int_equal(three_decision.action, LEADER_NOTHING);
         snprintf(words, sizeof(words),
                  "cannot begin (no memory for unit 3): tried again in %.1f s "
                  "(attempt %u)",
                  (double)pause / 1e9, attempt + 3);
-        assert_non_null(strstr(decision.text, words));
-        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
-        view.now_ns += pause;
+        assert_non_null(strstr(three_decision.text, words));
+        assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + pause);
+        three_view.now_ns += pause;
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
-    view.progress_step = 1; /* it did begin */
+    three_view.progress_step = 1; /* it did begin */
     publish_in_vain();
 }
 
@@ -75,43 +85,44 @@ static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **s
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 9);
-        snprintf(reports[i].workers[0].text, REPORT_TEXT_SIZE, "the link was refused");
+        three_say(i, WORKER_STUCK, 6, 9);
+        snprintf(three_reports[i].workers[0].text, REPORT_TEXT_SIZE, "the link was refused");
     }
     publish_in_vain(); /* the first retry is immediate */
     uint64_t pause = TIMEOUT_NS / 4;
     for (unsigned attempt = 0; attempt < 8; attempt++) {
-        decide();
-        assert_int_equal(decision.action, LEADER_NOTHING);
-        assert_non_null(strstr(decision.text, "step 9 does not go on (the link was refused)"));
-        assert_int_equal(decision.wake_at_ns, view.now_ns + pause);
-        view.now_ns += pause;
+        three_decide();
+        assert_int_equal(three_decision.action, LEADER_NOTHING);
+        assert_non_null(
+            strstr(three_decision.text, "step 9 does not go on (the link was refused)"));
+        assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + pause);
+        three_view.now_ns += pause;
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
     for (unsigned i = 0; i < NODES; i++) /* it did continue */
-        reports[i].workers[0].applied_step = 10;
+        three_reports[i].workers[0].applied_step = 10;
     publish_in_vain();
 }
 
 /* Retry until the leader gives the checkpoint up; return the time since the first attempt. */
 static uint64_t try_until_given_up(void)
 {
-    uint64_t since_ns = view.now_ns;
-    plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->start.resume_step = view.checkpoint.step;
+    uint64_t since_ns = three_view.now_ns;
+    three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    three_view.progress_step = three_plan->start.resume_step = three_view.checkpoint.step;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 0);
-        reports[i].workers[0].held_unit_count = 0;
-        reports[i].workers[0].cause = i == 0 ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
+        three_say(i, WORKER_STUCK, 6, 0);
+        three_reports[i].workers[0].held_unit_count = 0;
+        three_reports[i].workers[0].cause = i == 0 ? CAUSE_CHECKPOINT_AWAY : CAUSE_NONE;
     }
     for (;;) {
-        decide();
-        if (decision.gives_up_checkpoint || view.now_ns > since_ns + 100 * TIMEOUT_NS)
-            return view.now_ns - since_ns;
-        if (decision.action == LEADER_PUBLISH)
+        three_decide();
+        if (three_decision.gives_up_checkpoint || three_view.now_ns > since_ns + 100 * TIMEOUT_NS)
+            return three_view.now_ns - since_ns;
+        if (three_decision.action == LEADER_PUBLISH)
             publish_in_vain();
-        view.now_ns = MIN(decision.wake_at_ns, view.now_ns + TIMEOUT_NS / 4);
+        three_view.now_ns = MIN(three_decision.wake_at_ns, three_view.now_ns + TIMEOUT_NS / 4);
     }
 }
 
@@ -119,83 +130,83 @@ static void one_that_nobody_can_read_is_given_up(void **state)
 {
     (void)state;
     uint64_t tried_ns = try_until_given_up();
-    assert_true(decision.gives_up_checkpoint);
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_true(three_decision.gives_up_checkpoint);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
     assert_int_equal(tried_ns, 8 * TIMEOUT_NS);
-    view.checkpoint.step = 2; /* the caller refused it: the job begins from the one before */
-    decide();
-    assert_false(decision.gives_up_checkpoint);
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.resume_step, 2);
+    three_view.checkpoint.step = 2; /* the caller refused it: the job begins from the one before */
+    three_decide();
+    assert_false(three_decision.gives_up_checkpoint);
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.resume_step, 2);
 }
 
 /* Ten steps of two seconds each would be computed again. */
 static void not_sooner_than_what_follows_would_be_computed_again(void **state)
 {
     (void)state;
-    view.checkpoint.step = 14;
-    view.checkpoint.before_step = 4;
-    view.last_step_seconds = 2;
+    three_view.checkpoint.step = 14;
+    three_view.checkpoint.before_step = 4;
+    three_view.last_step_seconds = 2;
     assert_int_equal(try_until_given_up(), 20 * NS_PER_SECOND);
-    assert_true(decision.gives_up_checkpoint);
+    assert_true(three_decision.gives_up_checkpoint);
 }
 
 static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
 {
     (void)state;
-    view.checkpoint.before_is_away = true;
+    three_view.checkpoint.before_is_away = true;
     try_until_given_up();
-    assert_false(decision.gives_up_checkpoint);
+    assert_false(three_decision.gives_up_checkpoint);
 }
 
 /* Without it the job would wait for the operator, and then begin at step 0. */
 static void nor_where_all_others_are_damaged(void **state)
 {
     (void)state;
-    view.checkpoint.damaged_count = 1;
+    three_view.checkpoint.damaged_count = 1;
     try_until_given_up();
-    assert_false(decision.gives_up_checkpoint);
+    assert_false(three_decision.gives_up_checkpoint);
 }
 
 static void unless_another_that_was_given_up_has_its_turn_again(void **state)
 {
     (void)state;
-    view.checkpoint.damaged_count = view.checkpoint.given_up_count = 1;
+    three_view.checkpoint.damaged_count = three_view.checkpoint.given_up_count = 1;
     try_until_given_up();
-    assert_true(decision.gives_up_checkpoint);
+    assert_true(three_decision.gives_up_checkpoint);
 }
 
 /* The leader decides only when etcd is back. */
 static void nor_for_what_was_found_out_long_ago(void **state)
 {
     (void)state;
-    view.last_step_seconds = 100; /* not yet */
+    three_view.last_step_seconds = 100; /* not yet */
     try_until_given_up();
-    assert_false(decision.gives_up_checkpoint);
-    view.last_step_seconds = 0;
-    view.now_ns += 300 * TIMEOUT_NS;
-    decide();
-    assert_false(decision.gives_up_checkpoint);
+    assert_false(three_decision.gives_up_checkpoint);
+    three_view.last_step_seconds = 0;
+    three_view.now_ns += 300 * TIMEOUT_NS;
+    three_decide();
+    assert_false(three_decision.gives_up_checkpoint);
     publish_in_vain();
-    decide();
-    assert_true(decision.gives_up_checkpoint);
+    three_decide();
+    assert_true(three_decision.gives_up_checkpoint);
 }
 
 static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
 {
     (void)state;
-    plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    view.progress_step = plan->start.resume_step = 4;
+    three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
+    three_view.progress_step = three_plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
-        say(i, WORKER_STUCK, 6, 4);
-        reports[i].workers[0].held_unit_count = 0;
+        three_say(i, WORKER_STUCK, 6, 4);
+        three_reports[i].workers[0].held_unit_count = 0;
     }
     for (unsigned i = 0; i < 20; i++) {
-        decide();
-        assert_false(decision.gives_up_checkpoint);
-        if (decision.action == LEADER_PUBLISH)
+        three_decide();
+        assert_false(three_decision.gives_up_checkpoint);
+        if (three_decision.action == LEADER_PUBLISH)
             publish_in_vain();
-        view.now_ns += TIMEOUT_NS;
+        three_view.now_ns += TIMEOUT_NS;
     }
 }
 
@@ -207,52 +218,55 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].worker_count = 0;
-    view.plan = NULL;
-    view.checkpoint = (struct leader_checkpoint){.damaged_count = 2};
-    snprintf(view.checkpoint.damaged, sizeof(view.checkpoint.damaged), "step 14: chunk 3 is bad");
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_null(decision.plan);
-    assert_int_equal(decision.state, JOB_WAITING);
-    assert_true(decision.misses_checkpoint);
-    assert_non_null(strstr(decision.text, "2 damaged; step 14: chunk 3 is bad"));
-    assert_non_null(strstr(decision.text, "firnctl checkpoint remove job --damaged"));
+        three_reports[i].worker_count = 0;
+    three_view.plan = NULL;
+    three_view.checkpoint = (struct leader_checkpoint){.damaged_count = 2};
+    snprintf(three_view.checkpoint.damaged, sizeof(three_view.checkpoint.damaged),
+             "step 14: chunk 3 is bad");
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_null(three_decision.plan);
+    assert_int_equal(three_decision.state, JOB_WAITING);
+    assert_true(three_decision.misses_checkpoint);
+    assert_non_null(strstr(three_decision.text, "2 damaged; step 14: chunk 3 is bad"));
+    assert_non_null(strstr(three_decision.text, "firnctl checkpoint remove job --damaged"));
 
-    view.checkpoint = (struct leader_checkpoint){0}; /* the operator removed them */
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_FRESH);
+    three_view.checkpoint = (struct leader_checkpoint){0}; /* the operator removed them */
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
 static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
-        reports[i].worker_count = 0;
-    view.plan = NULL;
-    view.checkpoint = (struct leader_checkpoint){.damaged_count = 2, .given_up_count = 1};
-    snprintf(view.checkpoint.damaged, sizeof(view.checkpoint.damaged), "step 14: chunk 3 is bad");
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_true(decision.takes_back_checkpoints);
-    assert_false(decision.misses_checkpoint);
-    assert_non_null(strstr(decision.text, "are tried again (step 14: chunk 3 is bad)"));
+        three_reports[i].worker_count = 0;
+    three_view.plan = NULL;
+    three_view.checkpoint = (struct leader_checkpoint){.damaged_count = 2, .given_up_count = 1};
+    snprintf(three_view.checkpoint.damaged, sizeof(three_view.checkpoint.damaged),
+             "step 14: chunk 3 is bad");
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_true(three_decision.takes_back_checkpoints);
+    assert_false(three_decision.misses_checkpoint);
+    assert_non_null(strstr(three_decision.text, "are tried again (step 14: chunk 3 is bad)"));
 
-    view.checkpoint = (struct leader_checkpoint){.given_up_count = 1};
-    snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node b: it has a part");
-    decide();
-    assert_true(decision.takes_back_checkpoints);
-    assert_non_null(strstr(decision.text, "are tried again (node b: it has a part)"));
+    three_view.checkpoint = (struct leader_checkpoint){.given_up_count = 1};
+    snprintf(three_view.checkpoint.missing, sizeof(three_view.checkpoint.missing),
+             "node b: it has a part");
+    three_decide();
+    assert_true(three_decision.takes_back_checkpoints);
+    assert_non_null(strstr(three_decision.text, "are tried again (node b: it has a part)"));
 
-    view.checkpoint = (struct leader_checkpoint){.given_up_count = 1}; /* for step 0 */
-    decide();
-    assert_false(decision.takes_back_checkpoints);
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_FRESH);
+    three_view.checkpoint = (struct leader_checkpoint){.given_up_count = 1}; /* for step 0 */
+    three_decide();
+    assert_false(three_decision.takes_back_checkpoints);
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
 
 int main(void)
 {

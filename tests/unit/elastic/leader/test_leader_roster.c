@@ -2,7 +2,16 @@
  * Tests of the leader's roster: the meaning of each report under the plan in force. One stage and
  * three replicas on nodes a, b and c; generation 6, an unplanned one, is in force.
  */
-#include "unit/elastic/three_nodes.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "lib/elastic/three_nodes.h"
 
 #include "elastic/leader/leader_roster.h"
 
@@ -11,19 +20,19 @@ static struct roster roster;
 static const struct roster_member *look(const char *node)
 {
     roster_done(&roster);
-    assert_int_equal(roster_init(&roster, &view), 0);
+    assert_int_equal(roster_init(&roster, &three_view), 0);
     return roster_find(&roster, node, 0);
 }
 
 static int forget(void **state)
 {
     roster_done(&roster);
-    return teardown(state);
+    return three_teardown(state);
 }
 
 static void expect_seat(enum worker_phase phase, uint64_t generation, enum seat seat)
 {
-    say(2, phase, generation, 9);
+    three_say(2, phase, generation, 9);
     const struct roster_member *member = look("c");
     if (member->seat != seat)
         fail_msg("phase %d in generation %d: seat %d, not %d", (int)phase, (int)generation,
@@ -51,8 +60,8 @@ static void a_worker_of_an_unplanned_plan(void **state)
 static void a_worker_of_a_planned_plan(void **state)
 {
     (void)state;
-    plan->change.planned = true;
-    plan->follows = 5;
+    three_plan->change.planned = true;
+    three_plan->follows = 5;
     expect_seat(WORKER_STUCK, 6, SEAT_BROKEN);
     expect_seat(WORKER_STUCK, 5, SEAT_BROKEN);  /* the boundary for its switch is lost */
     expect_seat(WORKER_STUCK, 4, SEAT_JOINING); /* it was left behind before that */
@@ -62,8 +71,8 @@ static void a_worker_of_a_planned_plan(void **state)
 static void a_donor_may_leave(void **state)
 {
     (void)state;
-    plan->layout.worker_count = plan->layout.replica_count = 2;
-    plan->layout.donor_count = 1;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_plan->layout.donor_count = 1;
     expect_seat(WORKER_LEFT, 6, SEAT_LEFT);
     assert_false(roster_is_worker(&roster, look("c")));
     assert_true(roster_is_worker(&roster, look("b")));
@@ -76,30 +85,30 @@ static void a_donor_may_leave(void **state)
 static void another_process(void **state)
 {
     (void)state;
-    reports[2].workers[0].instance = 99;
+    three_reports[2].workers[0].instance = 99;
     expect_seat(WORKER_RUNNING, 6, SEAT_LOST);
     expect_seat(WORKER_STARTING, 6, SEAT_LOST);
-    plan->layout.worker_count = plan->layout.replica_count = 2;
-    plan->layout.donor_count = 1;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_plan->layout.donor_count = 1;
     expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
     expect_seat(WORKER_PREPARED, 6, SEAT_LOST); /* with state: an old process */
-    reports[2].workers[0].held_unit_count = 0;
+    three_reports[2].workers[0].held_unit_count = 0;
     assert_int_equal(look("c")->seat, SEAT_SPARE);
-    plan->layout.worker_count = plan->layout.replica_count = 3;
-    plan->layout.donor_count = 0;
-    plan->layout.workers[2].instance = 0; /* any process on the slot */
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 3;
+    three_plan->layout.donor_count = 0;
+    three_plan->layout.workers[2].instance = 0; /* any process on the slot */
     expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
 }
 
 static void a_process_without_a_rank(void **state)
 {
     (void)state;
-    plan->layout.worker_count = plan->layout.replica_count = 2;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
     expect_seat(WORKER_STARTING, 6, SEAT_SPARE);
     assert_int_equal(look("c")->rank, -1);
     assert_false(roster_is_worker(&roster, look("c")));
     expect_seat(WORKER_PREPARED, 6, SEAT_JOINING);
-    reports[2].workers[0].held_unit_count = 0;
+    three_reports[2].workers[0].held_unit_count = 0;
     assert_int_equal(look("c")->seat, SEAT_SPARE);
     expect_seat(WORKER_STUCK, 5, SEAT_JOINING);
     expect_seat(WORKER_LEFT, 5, SEAT_LEFT);
@@ -108,8 +117,8 @@ static void a_process_without_a_rank(void **state)
 static void who_has_said_nothing_of_this_generation_is_silent(void **state)
 {
     (void)state;
-    say(2, WORKER_RUNNING, 6, 9);
-    reports[2].generation = 5;
+    three_say(2, WORKER_RUNNING, 6, 9);
+    three_reports[2].generation = 5;
     assert_int_equal(look("c")->seat, SEAT_SILENT);
     assert_null(look("c")->report);
     assert_true(roster_alive(look("c")));
@@ -118,8 +127,8 @@ static void who_has_said_nothing_of_this_generation_is_silent(void **state)
 static void whoever_has_no_node_is_not_alive(void **state)
 {
     (void)state;
-    say(2, WORKER_RUNNING, 6, 9);
-    view.node_count = 2;
+    three_say(2, WORKER_RUNNING, 6, 9);
+    three_view.node_count = 2;
     assert_int_equal(look("c")->seat, SEAT_RUNNING);
     assert_null(look("c")->node);
     assert_false(roster_alive(look("c")));
@@ -128,15 +137,15 @@ static void whoever_has_no_node_is_not_alive(void **state)
 static void nodes_are_found_whatever_their_order(void **state)
 {
     (void)state;
-    struct member first = nodes[0];
-    nodes[0] = nodes[2];
-    nodes[2] = first;
+    struct member first = three_nodes[0];
+    three_nodes[0] = three_nodes[2];
+    three_nodes[2] = first;
     for (unsigned i = 0; i < NODES; i++) {
         char name[2] = {(char)('a' + i), '\0'};
         const struct roster_member *member = look(name);
         assert_non_null(member);
         assert_int_equal(member->rank, i);
-        assert_ptr_equal(member->node, &nodes[NODES - 1 - i]);
+        assert_ptr_equal(member->node, &three_nodes[NODES - 1 - i]);
     }
     assert_null(roster_node(&roster, "d"));
 }
@@ -144,7 +153,7 @@ static void nodes_are_found_whatever_their_order(void **state)
 static void say_all(enum worker_phase phase)
 {
     for (unsigned i = 0; i < NODES; i++)
-        say(i, phase, 6, 9);
+        three_say(i, phase, 6, 9);
 }
 
 static void all_run_when_every_worker_does(void **state)
@@ -153,14 +162,14 @@ static void all_run_when_every_worker_does(void **state)
     say_all(WORKER_RUNNING);
     look("a");
     assert_true(roster.all_running && roster.any_running);
-    say(1, WORKER_STARTING, 6, 9);
+    three_say(1, WORKER_STARTING, 6, 9);
     look("a");
     assert_true(!roster.all_running && roster.any_running);
     say_all(WORKER_STARTING);
     look("a");
     assert_true(!roster.all_running && !roster.any_running);
-    plan->layout.worker_count = plan->layout.replica_count = 0;
-    plan->layout.donor_count = NODES;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 0;
+    three_plan->layout.donor_count = NODES;
     look("a");
     assert_false(roster.all_running);
 }
@@ -168,9 +177,9 @@ static void all_run_when_every_worker_does(void **state)
 /* c is dead, and was last in @generation as process @instance; the plan names process @planned. */
 static bool never_started(uint64_t generation, uint64_t instance, uint64_t planned)
 {
-    say(2, WORKER_DEAD, generation, 0);
-    reports[2].workers[0].instance = instance;
-    plan->layout.workers[2].instance = planned;
+    three_say(2, WORKER_DEAD, generation, 0);
+    three_reports[2].workers[0].instance = instance;
+    three_plan->layout.workers[2].instance = planned;
     look("c");
     return roster.never_started;
 }
@@ -183,23 +192,24 @@ static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state
     assert_false(never_started(5, 11, 12)); /* an earlier process of that slot */
     assert_true(never_started(5, 11, 0));
     assert_true(never_started(5, 12, 12));
-    plan->layout.worker_count = plan->layout.replica_count = 2; /* a donor does not matter */
-    plan->layout.donor_count = 1;
+    three_plan->layout.worker_count = three_plan->layout.replica_count =
+        2; /* a donor does not matter */
+    three_plan->layout.donor_count = 1;
     assert_false(never_started(5, 12, 12));
 }
 
 static void state_is_units_of_either_step(void **state)
 {
     (void)state;
-    say(2, WORKER_STUCK, 6, 9);
-    struct worker_report *report = &reports[2].workers[0];
+    three_say(2, WORKER_STUCK, 6, 9);
+    struct worker_report *report = &three_reports[2].workers[0];
     report->held_unit_count = 1;
     assert_true(roster_has_state(look("c")));
     report->held_unit_count = 0;
     assert_false(roster_has_state(look("c")));
     report->old_unit_count = 1;
     assert_true(roster_has_state(look("c")));
-    reports[2].generation = 5;
+    three_reports[2].generation = 5;
     assert_false(roster_has_state(look("c")));
 }
 
@@ -207,8 +217,8 @@ static void a_refusal_is_its_nodes(void **state)
 {
     (void)state;
     say_all(WORKER_RUNNING);
-    say(1, WORKER_REFUSED, 6, 0);
-    snprintf(reports[1].workers[0].text, sizeof(reports[1].workers[0].text), "no data");
+    three_say(1, WORKER_REFUSED, 6, 0);
+    snprintf(three_reports[1].workers[0].text, sizeof(three_reports[1].workers[0].text), "no data");
     look("b");
     assert_null(roster_refused(&roster, "a"));
     assert_string_equal(roster_refused(&roster, "b"), "no data");
@@ -220,7 +230,7 @@ static void an_accusation_is_of_a_whole_node(void **state)
 {
     (void)state;
     say_all(WORKER_STUCK);
-    struct worker_report *report = &reports[0].workers[0];
+    struct worker_report *report = &three_reports[0].workers[0];
     report->lost_count = 1;
     snprintf(report->lost[0], sizeof(report->lost[0]), "c/3");
     assert_true(roster_accused(&roster, look("c")));
@@ -237,34 +247,34 @@ static void an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **s
 {
     (void)state;
     say_all(WORKER_RUNNING);
-    say(0, WORKER_STUCK, 5, 9);
-    struct worker_report *report = &reports[0].workers[0];
+    three_say(0, WORKER_STUCK, 5, 9);
+    struct worker_report *report = &three_reports[0].workers[0];
     report->lost_count = 1;
     snprintf(report->lost[0], sizeof(report->lost[0]), "c/0");
     assert_false(roster_accused(&roster, look("c")));
-    view.report_count = 2; /* nothing has come from c since */
+    three_view.report_count = 2; /* nothing has come from c since */
     assert_true(roster_accused(&roster, look("c")));
-    view.report_count = NODES;
-    plan->change.planned = true; /* the switch will never come */
-    plan->follows = 5;
+    three_view.report_count = NODES;
+    three_plan->change.planned = true; /* the switch will never come */
+    three_plan->follows = 5;
     assert_true(roster_accused(&roster, look("c")));
-    plan->follows = 6;
+    three_plan->follows = 6;
     assert_false(roster_accused(&roster, look("c")));
 }
 
 static void without_a_plan_there_is_nobody(void **state)
 {
     (void)state;
-    view.plan = NULL;
+    three_view.plan = NULL;
     assert_null(look("a"));
     assert_int_equal(roster.count, 0);
     assert_non_null(roster_node(&roster, "a"));
-    view.plan = plan;
+    three_view.plan = three_plan;
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, forget)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, forget)
     const struct CMUnitTest tests[] = {
         TEST(a_worker_of_an_unplanned_plan),
         TEST(a_worker_of_a_planned_plan),

@@ -3,7 +3,16 @@
  * takes over, or the job continues without the slot; the slot returns on probation, and must not
  * flap.
  */
-#include "unit/elastic/cluster.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "lib/elastic/cluster.h"
 
 #include "elastic/leader/leader_slow.h"
 

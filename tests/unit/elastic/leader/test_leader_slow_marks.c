@@ -3,8 +3,18 @@
  * a cluster. One stage and three replicas on nodes a, b and c; the plan in force has a mark on c/0,
  * found slow once, a quarter as fast as its peers.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
 #include "base/timeouts.h"
-#include "unit/elastic/three_nodes.h"
+#include "lib/elastic/three_nodes.h"
 
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_slow.h"
@@ -19,20 +29,21 @@ static uint64_t seen_ns;  /* when the leader first saw the mark */
 static void look(void)
 {
     roster_done(&context.roster);
-    decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
-    context = (struct leader_context){.view = &view, .memory = &memory, .decision = &decision};
-    assert_int_equal(roster_init(&context.roster, &view), 0);
-    leader_slow_refresh(&view, &memory);
+    three_decision = (struct leader_decision){.wake_at_ns = UINT64_MAX};
+    context = (struct leader_context){
+        .view = &three_view, .memory = &three_memory, .decision = &three_decision};
+    assert_int_equal(roster_init(&context.roster, &three_view), 0);
+    leader_slow_refresh(&three_view, &three_memory);
 }
 
 static int begin(void **state)
 {
-    setup(state);
-    plan->slow_count = 1;
-    plan->slow[0] = (struct plan_slow){.node = "c", .speed = 0.25, .times = 1};
-    made = plan_copy(plan);
+    three_setup(state);
+    three_plan->slow_count = 1;
+    three_plan->slow[0] = (struct plan_slow){.node = "c", .speed = 0.25, .times = 1};
+    made = plan_copy(three_plan);
     assert_non_null(made);
-    seen_ns = view.now_ns;
+    seen_ns = three_view.now_ns;
     look();
     return 0;
 }
@@ -41,32 +52,32 @@ static int end(void **state)
 {
     roster_done(&context.roster);
     plan_free(made);
-    return teardown(state);
+    return three_teardown(state);
 }
 
 /* Make c a donor of the plan in force, or leave it out. */
 static void leave_out_c(bool donor)
 {
-    plan->layout.worker_count = plan->layout.replica_count = 2;
-    plan->layout.donor_count = donor;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
+    three_plan->layout.donor_count = donor;
     look();
 }
 
 static void judge(unsigned rank, double speed)
 {
-    view.verdict_count = 1;
-    view.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
+    three_view.verdict_count = 1;
+    three_view.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
 }
 
 static void at(uint64_t now_ns)
 {
-    view.now_ns = now_ns;
+    three_view.now_ns = now_ns;
     look();
 }
 
 static double speed_of(unsigned node)
 {
-    return leader_slow_speed(&context, &nodes[node], 0);
+    return leader_slow_speed(&context, &three_nodes[node], 0);
 }
 
 static void expect_mark(double speed, unsigned times)
@@ -93,28 +104,28 @@ static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
     assert_true(speed_of(0) == 1);
     at(seen_ns + TERM_NS); /* only a verdict can clear it */
     assert_true(speed_of(2) == 0.25);
-    nodes[2].incarnation++;
+    three_nodes[2].incarnation++;
     assert_true(speed_of(2) == 1);
 }
 
 static void a_mark_is_of_one_slot(void **state)
 {
     (void)state;
-    nodes[2].slot_count = 2;
-    nodes[2].slots[1] = (struct member_slot){.index = 1, .speed = 1};
-    assert_true(leader_slow_speed(&context, &nodes[2], 1) == 1);
+    three_nodes[2].slot_count = 2;
+    three_nodes[2].slots[1] = (struct member_slot){.index = 1, .speed = 1};
+    assert_true(leader_slow_speed(&context, &three_nodes[2], 1) == 1);
 }
 
 static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **state)
 {
     (void)state;
     for (unsigned donor = 0; donor < 2; donor++) {
-        view.now_ns = seen_ns;
-        memory.slow_seen_count = 0;
+        three_view.now_ns = seen_ns;
+        three_memory.slow_seen_count = 0;
         leave_out_c(donor);
         at(seen_ns + TERM_NS - 1);
         assert_true(speed_of(2) == 0.25);
-        assert_int_equal(decision.wake_at_ns, seen_ns + TERM_NS);
+        assert_int_equal(three_decision.wake_at_ns, seen_ns + TERM_NS);
         at(seen_ns + TERM_NS);
         assert_true(speed_of(2) == 1);
     }
@@ -123,7 +134,7 @@ static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **sta
 static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
 {
     (void)state;
-    plan->layout.worker_count = plan->layout.replica_count = 1;
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 1;
     look();
     at(seen_ns + TERM_NS);
     assert_true(speed_of(2) == 0.25);
@@ -134,19 +145,19 @@ static void times_are_about_the_mark_as_it_is(void **state)
     (void)state;
     leave_out_c(false); /* from now on */
     at(seen_ns + 5);
-    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns);
-    plan->slow[0].times = 2;
+    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns);
+    three_plan->slow[0].times = 2;
     at(seen_ns + 10);
-    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 10);
-    plan->layout.worker_count = plan->layout.replica_count = 3;
+    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 10);
+    three_plan->layout.worker_count = three_plan->layout.replica_count = 3;
     at(seen_ns + 20);
-    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 20);
-    plan->slow[0].slot = 1; /* another slot of the node */
+    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 20);
+    three_plan->slow[0].slot = 1; /* another slot of the node */
     at(seen_ns + 30);
-    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 30);
-    memcpy(plan->slow[0].node, "b", 2);
+    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 30);
+    memcpy(three_plan->slow[0].node, "b", 2);
     at(seen_ns + 40);
-    assert_int_equal(memory.slow_seen[0].since_ns, seen_ns + 40);
+    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 40);
 }
 
 /* ---- verdicts ---- */
@@ -164,7 +175,7 @@ static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(voi
     at(seen_ns + TERM_NS - 1);
     assert_false(leader_slow_found(&context));
     assert_true(speed_of(2) == 0.25);
-    assert_int_equal(decision.wake_at_ns, seen_ns + TERM_NS);
+    assert_int_equal(three_decision.wake_at_ns, seen_ns + TERM_NS);
     at(seen_ns + TERM_NS);
     assert_true(leader_slow_found(&context));
     assert_true(speed_of(2) == 0.5);
@@ -181,7 +192,7 @@ static void a_verdict_is_of_a_rank_that_computes(void **state)
     assert_false(leader_slow_found(&context));
     assert_true(speed_of(2) == 0.25);
     expect_mark(0.25, 1);
-    view.plan = NULL;
+    three_view.plan = NULL;
     look();
     assert_true(speed_of(1) == 1);
     expect_no_mark();
@@ -204,9 +215,9 @@ static void a_worse_verdict_counts_as_found_again(void **state)
 static void a_new_verdict_makes_a_mark(void **state)
 {
     (void)state;
-    plan->slow_count = 0;
+    three_plan->slow_count = 0;
     judge(2, 0.5);
-    nodes[2].incarnation = 7;
+    three_nodes[2].incarnation = 7;
     look();
     expect_mark(0.5, 1);
     assert_int_equal(made->slow[0].incarnation, 7);
@@ -215,7 +226,7 @@ static void a_new_verdict_makes_a_mark(void **state)
     judge(3, 0.5);
     expect_no_mark();
     judge(2, 0.5);
-    view.node_count = 2; /* c is gone */
+    three_view.node_count = 2; /* c is gone */
     look();
     expect_no_mark();
 }
@@ -223,11 +234,11 @@ static void a_new_verdict_makes_a_mark(void **state)
 static void a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd(void **state)
 {
     (void)state;
-    view.node_count = 2;
+    three_view.node_count = 2;
     look();
     expect_mark(0.25, 1);
-    view.node_count = 3;
-    nodes[2].incarnation++;
+    three_view.node_count = 3;
+    three_nodes[2].incarnation++;
     look();
     expect_no_mark();
 }
@@ -247,15 +258,15 @@ static void one_that_comes_back_is_on_probation(void **state)
 static void probation_ends(void **state)
 {
     (void)state;
-    plan->slow[0].speed = 1;
+    three_plan->slow[0].speed = 1;
     at(seen_ns + TERM_NS - 1);
     expect_mark(1, 1);
     at(seen_ns + TERM_NS);
     expect_no_mark();
-    plan->slow[0].speed = 0.25; /* c is slow, and not on probation */
+    three_plan->slow[0].speed = 0.25; /* c is slow, and not on probation */
     look();
     expect_mark(0.25, 1);
-    plan->slow[0].speed = 1;
+    three_plan->slow[0].speed = 1;
     leave_out_c(false);
     made->layout.worker_count = made->layout.replica_count = 2;
     at(seen_ns + 2 * TERM_NS); /* no verdict about it */
@@ -265,10 +276,10 @@ static void probation_ends(void **state)
 static void the_oldest_mark_is_forgotten_for_a_new_one(void **state)
 {
     (void)state;
-    plan->slow_count = PLAN_SLOW_MAX;
+    three_plan->slow_count = PLAN_SLOW_MAX;
     for (unsigned i = 0; i < PLAN_SLOW_MAX; i++) {
-        plan->slow[i] = (struct plan_slow){.slot = i, .speed = 0.5, .times = 1};
-        snprintf(plan->slow[i].node, NAME_SIZE, "away");
+        three_plan->slow[i] = (struct plan_slow){.slot = i, .speed = 0.5, .times = 1};
+        snprintf(three_plan->slow[i].node, NAME_SIZE, "away");
     }
     judge(2, 0.25);
     look();
@@ -295,13 +306,13 @@ static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
     assert_string_equal(words(), "c/0 computes 8.0 times slower than its peers");
     judge(2, 1);
     assert_null(words()); /* its term is not over */
-    view.verdict_count = 2;
-    view.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
+    three_view.verdict_count = 2;
+    three_view.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
     assert_string_equal(words(), "b/0 computes 2.0 times slower than its peers");
-    view.verdict_count = 1;
+    three_view.verdict_count = 1;
     at(seen_ns + TERM_NS);
     assert_string_equal(words(), "c/0 computes as fast as its peers again");
-    view.verdict_count = 0;
+    three_view.verdict_count = 0;
     leave_out_c(false);
     assert_string_equal(words(), "c/0, which was slow, is tried again");
     made->layout.worker_count = made->layout.replica_count = 2;
@@ -316,11 +327,12 @@ static void the_jobs_text_names_the_slow_one_that_stays(void **state)
     leader_slow_say(&context);
     judge(3, 0.5);
     leader_slow_say(&context);
-    assert_string_equal(decision.text, "");
+    assert_string_equal(three_decision.text, "");
     judge(2, 0.5);
     leader_slow_say(&context);
-    assert_non_null(strstr(decision.text, "; c/0 computes 2.0 times slower than its peers, and no "
-                                          "layout without it is faster"));
+    assert_non_null(strstr(three_decision.text,
+                           "; c/0 computes 2.0 times slower than its peers, and no "
+                           "layout without it is faster"));
 }
 
 int main(void)

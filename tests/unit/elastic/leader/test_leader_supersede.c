@@ -3,19 +3,28 @@
  * as three replicas on nodes a, b and c; generation 6 is in force and has not begun; b's firnd is
  * gone.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
 #include "elastic/job/job_spec.h"
-#include "unit/elastic/three_nodes.h"
+#include "lib/elastic/three_nodes.h"
 
 static unsigned unit_count(void)
 {
-    return job_model_unit_count(&spec.model);
+    return job_model_unit_count(&three_spec.model);
 }
 
 /* Report that the worker of @node has @count units from @first on. */
 static void say_units(unsigned node, enum worker_phase phase, uint64_t generation, unsigned first,
                       unsigned count)
 {
-    struct worker_report *report = &reports[node].workers[0];
+    struct worker_report *report = &three_reports[node].workers[0];
     *report = (struct worker_report){.instance = 10 + node,
                                      .phase = phase,
                                      .generation = generation,
@@ -27,76 +36,77 @@ static void say_units(unsigned node, enum worker_phase phase, uint64_t generatio
 /* Lose b's firnd: b reports nothing, and its lease has expired. */
 static void lose_b(void)
 {
-    nodes[1] = nodes[2];
-    reports[1] = reports[2];
-    view.node_count = view.report_count = 2;
+    three_nodes[1] = three_nodes[2];
+    three_reports[1] = three_reports[2];
+    three_view.node_count = three_view.report_count = 2;
 }
 
 static int setup_change(void **state)
 {
-    if (setup(state))
+    if (three_setup(state))
         return -1;
-    plan->follows = 5;
-    plan->change.planned = true;
-    view.progress_step = 12;
+    three_plan->follows = 5;
+    three_plan->change.planned = true;
+    three_view.progress_step = 12;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 5, 0, unit_count());
-    reports[0].workers[0].root = true;
+    three_reports[0].workers[0].root = true;
     return 0;
 }
 
 /* Decide now, and again when the state has lasted. */
 static void decide_twice(void)
 {
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
 }
 
 static void expect_superseded(uint64_t follows)
 {
     struct error error;
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    memset(decision.plan->links.key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes a key */
-    assert_int_equal(plan_check(decision.plan, &error), 0);
-    assert_true(decision.plan->change.planned);
-    assert_true(decision.plan->generation > plan->generation);
-    assert_int_equal(decision.plan->follows, follows);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_MEMORY);
-    assert_int_equal(decision.plan->start.resume_step, 12);
-    assert_true(view.node_count == NODES || plan_layout_find(&decision.plan->layout, "b", 0) < 0);
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    memset(three_decision.plan->links.key, '0', PLAN_KEY_HEX_SIZE - 1); /* the caller makes a key */
+    assert_int_equal(plan_check(three_decision.plan, &error), 0);
+    assert_true(three_decision.plan->change.planned);
+    assert_true(three_decision.plan->generation > three_plan->generation);
+    assert_int_equal(three_decision.plan->follows, follows);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(three_decision.plan->start.resume_step, 12);
+    assert_true(three_view.node_count == NODES ||
+                plan_layout_find(&three_decision.plan->layout, "b", 0) < 0);
 }
 
 static void what_b_cannot_hear_of_is_planned_without_it(void **state)
 {
     (void)state;
     lose_b();
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.wake_at_ns, view.now_ns + 2 * TIMEOUT_NS);
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + 2 * TIMEOUT_NS);
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
-    assert_int_equal(decision.plan->layout.workers[0].instance, 10);
-    assert_int_equal(decision.plan->layout.workers[1].instance, 12);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_int_equal(three_decision.plan->layout.workers[0].instance, 10);
+    assert_int_equal(three_decision.plan->layout.workers[1].instance, 12);
 }
 
 static void one_that_is_back_in_time_hears_of_it_itself(void **state)
 {
     (void)state;
-    view.node_count = 1; /* b and c are gone, */
-    decide();
-    view.node_count = NODES; /* and both are back */
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.wake_at_ns, UINT64_MAX);
+    three_view.node_count = 1; /* b and c are gone, */
+    three_decide();
+    three_view.node_count = NODES; /* and both are back */
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.wake_at_ns, UINT64_MAX);
     lose_b();
-    view.now_ns += TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING); /* the wait begins anew */
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING); /* the wait begins anew */
 }
 
 static void a_change_that_begins_is_let_alone(void **state)
@@ -105,11 +115,11 @@ static void a_change_that_begins_is_let_alone(void **state)
     say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has reached the boundary */
     lose_b();
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_int_equal(decision.wake_at_ns, UINT64_MAX);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.wake_at_ns, UINT64_MAX);
     say_units(1, WORKER_LEFT, 6, 0, unit_count());
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
 static void what_b_alone_has_is_waited_for(void **state)
@@ -119,8 +129,9 @@ static void what_b_alone_has_is_waited_for(void **state)
     say_units(2, WORKER_RUNNING, 5, 0, 2);
     lose_b();
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_non_null(
+        strstr(three_decision.text, "waits for node b, which alone has some of the state"));
 }
 
 /*
@@ -132,55 +143,57 @@ static void a_copy_is_as_good(void **state)
     (void)state;
     say_units(0, WORKER_RUNNING, 5, 0, 2);
     say_units(2, WORKER_RUNNING, 5, 0, 2);
-    reports[2].workers[0].extra_count = 1;
-    reports[2].workers[0].extras[0] = (struct report_extra){.first = 2, .count = unit_count() - 2};
+    three_reports[2].workers[0].extra_count = 1;
+    three_reports[2].workers[0].extras[0] =
+        (struct report_extra){.first = 2, .count = unit_count() - 2};
     lose_b();
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[1].workers[0].extras[0].shadows = true;
-    decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[1].workers[0].extras[0].shadows = true;
+    three_decide();
     expect_superseded(5);
 }
 
 static void without_enough_slots_it_waits(void **state)
 {
     (void)state;
-    spec.elastic.devices_min = 3;
+    three_spec.elastic.devices_min = 3;
     lose_b();
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_non_null(strstr(decision.text, "waits for node b, without which there are not enough"));
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_non_null(
+        strstr(three_decision.text, "waits for node b, without which there are not enough"));
 }
 
 /* c's process was started for generation 6: it can take part only when it is prepared. */
 static void only_processes_that_are_ready_take_part(void **state)
 {
     (void)state;
-    plan->layout.workers[2].instance = 0;
+    three_plan->layout.workers[2].instance = 0;
     say_units(2, WORKER_STARTING, 0, 0, 0);
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 1);
+    assert_int_equal(three_decision.plan->layout.worker_count, 1);
     say_units(1, WORKER_PREPARED, 6, 0, 0);
-    memcpy(reports[1].node, "c", 2);
-    reports[1].workers[0].instance = 12;
-    decide();
+    memcpy(three_reports[1].node, "c", 2);
+    three_reports[1].workers[0].instance = 12;
+    three_decide();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
 static void a_node_that_drains_hands_over(void **state)
 {
     (void)state;
-    nodes[2].draining = true;
+    three_nodes[2].draining = true;
     say_units(0, WORKER_RUNNING, 5, 0, 2);
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 1);
-    assert_int_equal(decision.plan->layout.donor_count, 1);
-    assert_string_equal(decision.plan->layout.workers[1].node, "c");
+    assert_int_equal(three_decision.plan->layout.worker_count, 1);
+    assert_int_equal(three_decision.plan->layout.donor_count, 1);
+    assert_string_equal(three_decision.plan->layout.workers[1].node, "c");
 }
 
 /*
@@ -190,13 +203,14 @@ static void a_node_that_drains_hands_over(void **state)
 static void a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
-    view.desired = JOB_DESIRED_PAUSED;
-    plan->layout.worker_count = plan->layout.stage_count = plan->layout.replica_count = 0;
-    plan->layout.donor_count = NODES;
+    three_view.desired = JOB_DESIRED_PAUSED;
+    three_plan->layout.worker_count = three_plan->layout.stage_count =
+        three_plan->layout.replica_count = 0;
+    three_plan->layout.donor_count = NODES;
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
 /* Generation 6 runs; to leave b for good, b's worker would have to hand over. */
@@ -207,30 +221,31 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
     assert_non_null(first_unit);
     for (unsigned stage = 0; stage <= NODES; stage++)
         first_unit[stage] = stage == NODES ? unit_count() : 2 * stage;
-    free(plan->layout.stage_first_unit);
-    plan->layout.stage_first_unit = first_unit;
-    plan->layout.stage_count = NODES;
-    plan->layout.replica_count = 1;
-    plan->layout.replica_first_lane[1] = LANES;
+    free(three_plan->layout.stage_first_unit);
+    three_plan->layout.stage_first_unit = first_unit;
+    three_plan->layout.stage_count = NODES;
+    three_plan->layout.replica_count = 1;
+    three_plan->layout.replica_first_lane[1] = LANES;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 6, first_unit[i], first_unit[i + 1] - first_unit[i]);
-    struct worker_report b = reports[1].workers[0];
+    struct worker_report b = three_reports[1].workers[0];
     lose_b();
-    reports[2] = (struct node_report){
+    three_reports[2] = (struct node_report){
         .node = "b", .generation = 6, .worker_count = 1, .workers = {b}}; /* before it failed */
-    view.report_count = NODES;
-    decide();
-    view.now_ns += 2 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    assert_non_null(strstr(decision.text, "waits for node b, which alone has some of the state"));
+    three_view.report_count = NODES;
+    three_decide();
+    three_view.now_ns += 2 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_non_null(
+        strstr(three_decision.text, "waits for node b, which alone has some of the state"));
 }
 
 /* Generation 5 began after all, just when 6 was written to supersede it. */
 static void a_plan_that_follows_what_is_over_is_superseded(void **state)
 {
     (void)state;
-    plan->follows = 4;
+    three_plan->follows = 4;
     decide_twice();
     expect_superseded(5);
 }
@@ -241,10 +256,10 @@ static void while_some_have_gone_on_nothing_is_known(void **state)
     say_units(2, WORKER_RUNNING, 4, 0, unit_count());
     lose_b();
     decide_twice();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_change, three_teardown)
 
 /*
  * Generation 5 has not reached the boundary yet, and c, which is new in 6, finds that a host does
@@ -256,53 +271,55 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     say_units(2, WORKER_STUCK, 6, 0, 0);
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(decision.plan->layout.worker_count, 2);
-    assert_int_equal(plan_layout_find(&decision.plan->layout, "c", 0), -1);
-    assert_non_null(strstr(decision.plan->change.text, "a new worker of generation 6 is gone"));
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
+    assert_non_null(
+        strstr(three_decision.plan->change.text, "a new worker of generation 6 is gone"));
     say_units(1, WORKER_STUCK, 6, 0, unit_count()); /* 6 has begun after all: the change is over */
-    decide();
-    assert_int_equal(decision.state, JOB_RECOVERING);
+    three_decide();
+    assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
 static void a_new_worker_that_dies_ends_the_change_alone(void **state)
 {
     (void)state;
-    plan->layout.workers[2].instance = 0;
+    three_plan->layout.workers[2].instance = 0;
     say_units(2, WORKER_DEAD, 6, 0, 0);
     decide_twice();
     expect_superseded(5);
-    assert_int_equal(plan_layout_find(&decision.plan->layout, "c", 0), -1);
-    assert_non_null(strstr(decision.plan->change.text, "a new worker of generation 6 is gone"));
+    assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
+    assert_non_null(
+        strstr(three_decision.plan->change.text, "a new worker of generation 6 is gone"));
 }
 
 /* Put the last decision in force; a and c have received it. */
 static void follow(void)
 {
-    struct plan *next = plan_copy(decision.plan);
+    struct plan *next = plan_copy(three_decision.plan);
     assert_non_null(next);
-    plan_free(plan);
-    view.plan = plan = next;
-    reports[0].generation = reports[1].generation = plan->generation;
+    plan_free(three_plan);
+    three_view.plan = three_plan = next;
+    three_reports[0].generation = three_reports[1].generation = three_plan->generation;
 }
 
 static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
 {
     (void)state;
-    reports[0].workers[0].root = false;
+    three_reports[0].workers[0].root = false;
     lose_b(); /* b has rank 0 */
     decide_twice();
     expect_superseded(5);
-    assert_true(decision.plan->change.breaks_off);
-    assert_non_null(strstr(decision.plan->change.text, "broken off, for rank 0 is gone"));
+    assert_true(three_decision.plan->change.breaks_off);
+    assert_non_null(strstr(three_decision.plan->change.text, "broken off, for rank 0 is gone"));
     follow();
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    reports[0].workers[0].phase = reports[1].workers[0].phase = WORKER_STUCK;
-    decide();
-    assert_int_equal(decision.action, LEADER_PUBLISH);
-    assert_int_equal(decision.plan->start.source, PLAN_SOURCE_MEMORY);
-    assert_int_equal(decision.plan->start.resume_step, 9);
-    assert_false(decision.plan->change.planned || decision.plan->change.breaks_off);
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_reports[0].workers[0].phase = three_reports[1].workers[0].phase = WORKER_STUCK;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(three_decision.plan->start.resume_step, 9);
+    assert_false(three_decision.plan->change.planned || three_decision.plan->change.breaks_off);
 }
 
 /* The node failed when the second plan, which needs none of its workers, was already in force. */
@@ -312,27 +329,27 @@ static void rank_zero_that_goes_later_is_missed_too(void **state)
     lose_b();
     decide_twice();
     expect_superseded(5);
-    assert_false(decision.plan->change.breaks_off);
+    assert_false(three_decision.plan->change.breaks_off);
     follow();
-    reports[0].workers[0].root = false;
-    decide();
-    view.now_ns += 7 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
-    view.now_ns += TIMEOUT_NS;
-    decide();
+    three_reports[0].workers[0].root = false;
+    three_decide();
+    three_view.now_ns += 7 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns += TIMEOUT_NS;
+    three_decide();
     expect_superseded(5);
-    assert_true(decision.plan->change.breaks_off);
+    assert_true(three_decision.plan->change.breaks_off);
 }
 
 /* Rank 0 may still be computing a long step. */
 static void while_rank_zero_speaks_there_is_time(void **state)
 {
     (void)state;
-    decide();
-    view.now_ns += 100 * TIMEOUT_NS;
-    decide();
-    assert_int_equal(decision.action, LEADER_NOTHING);
+    three_decide();
+    three_view.now_ns += 100 * TIMEOUT_NS;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
 int main(void)

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "elastic/messages/control.h"
 #include "elastic/plan/protocol.h"
-#include "unit/elastic/sample_plan.h"
-#include "unit/elastic/sample_report.h"
+#include "lib/elastic/sample_plan.h"
+#include "lib/elastic/sample_report.h"
 
 #define TYPES (CONTROL_ALARM + 1)
 

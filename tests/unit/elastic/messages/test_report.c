@@ -5,9 +5,10 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "base/json.h"
-#include "unit/elastic/sample_report.h"
+#include "lib/elastic/sample_report.h"
 
 static void test_worker_round_trip(void **state)
 {

@@ -7,11 +7,12 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "elastic/job/job_training.h"
 #include "elastic/plan/plan_words.h"
-#include "unit/elastic/sample_plan.h"
+#include "lib/elastic/sample_plan.h"
 
 static void assert_same_json(const struct plan *a, const struct plan *b)
 {

@@ -10,10 +10,11 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/philox.h"
-#include "unit/elastic/sample_plan.h"
+#include "lib/elastic/sample_plan.h"
 
 #define ROUNDS 20000
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "elastic/recovery/holdings.h"
-#include "unit/elastic/sample_plan.h"
+#include "lib/elastic/sample_plan.h"
 
 /*
  * Describe a worker with the units of @letters, one letter per unit, '.' where the unit is not

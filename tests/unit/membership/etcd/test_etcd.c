@@ -1,6 +1,19 @@
 /* The client against one real member: operations, errors, a member that dies, comes back, or is
  * silent. */
-#include "unit/membership/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/membership/store.h"
 
 static struct etcd_fixture fixture;
 

@@ -1,6 +1,19 @@
 /* The client against an etcd with users: the right and the wrong password, tokens that are
  * forgotten. */
-#include "unit/membership/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/membership/store.h"
 
 static struct etcd_fixture fixture;
 static char endpoint[ETCD_FIXTURE_TEXT_SIZE];

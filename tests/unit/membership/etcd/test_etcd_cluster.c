@@ -1,5 +1,18 @@
 /* The client against three real members, some of which die, hang, and come back. */
-#include "unit/membership/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/membership/store.h"
 
 static struct etcd_fixture fixture;
 

@@ -12,12 +12,15 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
+#include "lib/membership/frames.h"
+#include "lib/membership/listener.h"
 #include "membership/etcd/etcd.h"
 #include "membership/transport/poll_loop.h"
-#include "unit/membership/frames.h"
-#include "unit/membership/listener.h"
 
 #define WAIT_NS (10 * NS_PER_SECOND)
 

@@ -1,5 +1,19 @@
 /* The client against an etcd that speaks TLS and wants client certificates. */
-#include "unit/membership/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/membership/store.h"
 
 static struct etcd_fixture fixture;
 static char endpoint[ETCD_FIXTURE_TEXT_SIZE], ca[ETCD_FIXTURE_TEXT_SIZE];

@@ -2,7 +2,21 @@
  * The watch against one real member. Where something must happen while the watch is away, its loop
  * just does not run meanwhile: another client with a loop of its own does it.
  */
-#include "unit/membership/store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/membership/store.h"
 
 static struct etcd_fixture fixture;
 

@@ -14,13 +14,16 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/compiler.h"
+#include "lib/membership/frames.h"
+#include "lib/membership/listener.h"
 #include "membership/etcd/grpc.h"
 #include "membership/transport/poll_loop.h"
-#include "unit/membership/frames.h"
-#include "unit/membership/listener.h"
 
 #define WAIT_NS      (10 * NS_PER_SECOND)
 #define ACTS_MAX     16

@@ -2,9 +2,21 @@
  * Elections against a real etcd. Every candidate has a client and a loop of its own, so a candidate
  * stands still when its loop is not run. After every round an independent check: at most one leads.
  */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/membership/store.h"
 #include "membership/kv/election.h"
 #include "membership/kv/keys.h"
-#include "unit/membership/store.h"
 
 #define TTL_SHORT       1  /* seconds: where a lease is to end */
 #define TTL_LONG        60 /* where none may end, however busy the machine is */

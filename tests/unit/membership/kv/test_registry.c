@@ -1,8 +1,22 @@
 /* Registration of nodes against a real etcd: refusal, take-over, leases that end, a store that goes
  * away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/membership/store.h"
 #include "membership/kv/keys.h"
 #include "membership/kv/registry.h"
-#include "unit/membership/store.h"
 
 #define TTL_SECONDS 1
 

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "lib/membership/listener.h"
 #include "membership/transport/http.h"
 #include "membership/transport/poll_loop.h"
-#include "unit/membership/listener.h"
 
 #define WAIT_NS   (10 * NS_PER_SECOND)
 #define LINES_MAX 4

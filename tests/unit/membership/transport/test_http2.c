@@ -13,13 +13,19 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/compiler.h"
+#include "lib/membership/frames.h"
+#include "lib/membership/http2_server.h"
+#include "lib/membership/listener.h"
 #include "membership/transport/http2.h"
 #include "membership/transport/poll_loop.h"
-#include "unit/membership/http2_server.h"
-#include "unit/membership/listener.h"
 
 #define WAIT_NS      (10 * NS_PER_SECOND)
 #define SHORT_NS     (60 * NS_PER_MS) /* for a time-out that is waited for */
@@ -51,7 +57,8 @@ static void start_test(struct test *test, const struct act *script)
     *test = (struct test){.server = {.script = script}, .loop = poll_loop_new()};
     assert_int_equal(sem_init(&test->server.hung_up, 0, 0), 0);
     test->server.listener = listener_open(&test->server.port);
-    assert_int_equal(pthread_create(&test->server.thread, NULL, serve, &test->server), 0);
+    assert_int_equal(pthread_create(&test->server.thread, NULL, http2_server_run, &test->server),
+                     0);
     snprintf(test->url, sizeof(test->url), "http://127.0.0.1:%u/x", test->server.port);
     assert_int_equal(http2_client_new(poll_loop_table(test->loop),
                                       &(struct byte_stream_security){0}, &test->client),
@@ -468,7 +475,7 @@ static void test_a_server_that_does_not_greet(void **state)
     assert_int_equal(http2_start(test.client, &order, NULL, finished, &moves, &moves.request), 0);
     expect_failure(&test, &moves, -ETIMEDOUT, false);
     ask(&test, &stays, WAIT_NS);
-    assert_int_equal(pthread_create(&test.server.thread, NULL, serve, &test.server), 0);
+    assert_int_equal(pthread_create(&test.server.thread, NULL, http2_server_run, &test.server), 0);
     expect_answer(&test, &stays, "2");
     ask(&test, &late, SHORT_NS); /* the script is over */
     expect_failure(&test, &late, -ETIMEDOUT, true);

@@ -1,11 +1,24 @@
 /* What a node keeps of large data: who reads it, and when it is read again. */
-#include "unit/model/data_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "lib/model/data_folder.h"
+
+#include "base/compiler.h"
 #include "base/log.h"
+#include "lib/base/test_folder.h"
 #include "model/data/data_digests.h"
 
 #define READERS     6
@@ -18,9 +31,9 @@ static struct dataset_options remembered(void)
 {
     static char folder[256];
 
-    snprintf(folder, sizeof(folder), "%s", at("memo"));
-    path = at("tokens");
-    struct dataset_options options = options_of(&path, 1);
+    snprintf(folder, sizeof(folder), "%s", test_folder_at("memo"));
+    path = test_folder_at("tokens");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.memo_folder = folder;
     options.memory_max_bytes = 1;
     return options;
@@ -31,12 +44,12 @@ static void set_modified(const char *name, time_t seconds, long nanoseconds)
 {
     const struct timespec times[] = {{.tv_sec = seconds},
                                      {.tv_sec = seconds, .tv_nsec = nanoseconds}};
-    assert_int_equal(utimensat(AT_FDCWD, at(name), times, 0), 0);
+    assert_int_equal(utimensat(AT_FDCWD, test_folder_at(name), times, 0), 0);
 }
 
 static void write_tokens(const char *name, const char *text)
 {
-    write_text(name, text);
+    test_folder_write_text(name, text);
     set_modified(name, 1000, 5);
 }
 
@@ -46,10 +59,10 @@ static void rewrite_unnoticed(const char *name, const char *text)
 {
     struct stat before, after;
 
-    assert_int_equal(stat(at(name), &before), 0);
+    assert_int_equal(stat(test_folder_at(name), &before), 0);
     do {
         write_tokens(name, text);
-        assert_int_equal(stat(at(name), &after), 0);
+        assert_int_equal(stat(test_folder_at(name), &after), 0);
     } while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
              after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
 }
@@ -60,7 +73,7 @@ static bool is_read(const struct dataset_options *options)
     struct dataset_options plain = *options;
     plain.memo_folder = NULL;
     plain.memory_max_bytes = 0;
-    struct dataset *dataset = open_dataset(options), *copied = open_dataset(&plain);
+    struct dataset *dataset = data_folder_open(options), *copied = data_folder_open(&plain);
     bool known = dataset_was_known(dataset);
 
     assert_true(hash128_equal(dataset_digest(dataset), dataset_digest(copied)));
@@ -112,10 +125,10 @@ static void test_changes_are_seen(void **state)
     assert_false(is_read(&options));
 
     write_tokens("another", "mlkjihgfedcba"); /* another inode */
-    assert_int_equal(rename(at("another"), path), 0);
+    assert_int_equal(rename(test_folder_at("another"), path), 0);
     assert_true(is_read(&options));
-    assert_int_equal(rename(path, at("renamed")), 0);
-    path = at("renamed");
+    assert_int_equal(rename(path, test_folder_at("renamed")), 0);
+    path = test_folder_at("renamed");
     assert_true(is_read(&options));
 }
 
@@ -128,8 +141,8 @@ static void test_other_checks_are_other_entries(void **state)
     options.vocab = 'm';
     assert_true(is_read(&options));
     options.vocab = 'l';
-    expect_failure(&options, -ERANGE, "tokens: token 108 at position 11 is outside");
-    expect_failure(&options, -ERANGE, "tokens: token 108 at position 11 is outside");
+    data_folder_expect_failure(&options, -ERANGE, "tokens: token 108 at position 11 is outside");
+    data_folder_expect_failure(&options, -ERANGE, "tokens: token 108 at position 11 is outside");
     options.vocab = 65536;
     options.format = DATASET_UINT16;
     assert_true(is_read(&options));
@@ -142,14 +155,14 @@ static void test_all_files_count(void **state)
     write_tokens("tokens", "abcdefghijkl");
     write_tokens("validation", "mlkjihgfedcba");
     const uint8_t ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    write_file("mask", ones, sizeof(ones));
+    test_folder_write("mask", ones, sizeof(ones));
     set_modified("mask", 1000, 0);
     struct dataset_options options = remembered();
     assert_true(is_read(&options));
-    options.validation_path = at("validation");
+    options.validation_path = test_folder_at("validation");
     assert_true(is_read(&options));
     assert_false(is_read(&options));
-    const char *mask = at("mask");
+    const char *mask = test_folder_at("mask");
     options.mask_paths = &mask;
     options.mask_path_count = 1;
     assert_true(is_read(&options));
@@ -220,7 +233,7 @@ static void test_a_folder_that_cannot_be_written(void **state)
     (void)state;
     write_tokens("tokens", "abcdefghijkl");
     struct dataset_options options = remembered();
-    write_text("memo", "a file");
+    test_folder_write_text("memo", "a file");
     assert_true(is_read(&options));
     assert_true(is_read(&options));
 }
@@ -260,8 +273,8 @@ static void test_workers_that_start_together_read_once(void **state)
     pid_t readers[READERS];
 
     (void)state;
-    write_text("tokens", "");
-    assert_int_equal(truncate(at("tokens"), LARGE_BYTES), 0);
+    test_folder_write_text("tokens", "");
+    assert_int_equal(truncate(test_folder_at("tokens"), LARGE_BYTES), 0);
     set_modified("tokens", 1000, 0);
     struct dataset_options options = remembered();
     assert_int_equal(pipe(starts), 0);
@@ -323,14 +336,14 @@ static void test_reading_is_told_of(void **state)
     struct heard heard = {0};
 
     (void)state;
-    write_text("tokens", "");
-    write_text("validation", "");
-    assert_int_equal(truncate(at("tokens"), 9 << 20), 0);
-    assert_int_equal(truncate(at("validation"), 5 << 20), 0);
+    test_folder_write_text("tokens", "");
+    test_folder_write_text("validation", "");
+    assert_int_equal(truncate(test_folder_at("tokens"), 9 << 20), 0);
+    assert_int_equal(truncate(test_folder_at("validation"), 5 << 20), 0);
     set_modified("tokens", 1000, 0);
     set_modified("validation", 1000, 0);
     struct dataset_options options = remembered();
-    options.validation_path = at("validation");
+    options.validation_path = test_folder_at("validation");
     options.listener = (struct dataset_listener){hear, &heard};
     assert_true(is_read(&options));
     assert_int_equal(heard.words, 14);
@@ -376,7 +389,7 @@ static void test_waiting_is_told_of(void **state)
     CLEANUP(data_digests_done) struct data_digests ours = memo;
     struct dataset_options plain = options;
     plain.memo_folder = NULL;
-    struct dataset *dataset = open_dataset(&plain);
+    struct dataset *dataset = data_folder_open(&plain);
     assert_int_equal(data_digests_end(&ours, &options, dataset_digest(dataset), &error), 0);
     dataset_close(dataset);
     data_digests_done(&ours);

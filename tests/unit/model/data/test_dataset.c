@@ -1,17 +1,29 @@
 /* Data sets: which samples in which order, what is held out, the digest, and every error. */
-#include "unit/model/data_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "lib/base/test_folder.h"
+#include "lib/model/data_folder.h"
 
 /* ---- samples ---- */
 
 static void test_samples_of_a_file(void **state)
 {
     (void)state;
-    write_text("a.txt", "abcdefghijklm"); /* 13 tokens: samples abcd|e, efgh|i, ijkl|m */
-    const char *path = at("a.txt");
-    struct dataset_options options = options_of(&path, 1);
-    struct dataset *dataset = open_dataset(&options);
+    test_folder_write_text("a.txt",
+                           "abcdefghijklm"); /* 13 tokens: samples abcd|e, efgh|i, ijkl|m */
+    const char *path = test_folder_at("a.txt");
+    struct dataset_options options = data_folder_options(&path, 1);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[4], targets[4];
     unsigned seen = 0;
 
@@ -38,7 +50,7 @@ static void write_counting(const char *name, unsigned count)
     assert_true(count <= ARRAY_COUNT(tokens));
     for (unsigned i = 0; i < count; i++)
         tokens[i] = (uint16_t)i;
-    write_file(name, tokens, count * sizeof(tokens[0]));
+    test_folder_write(name, tokens, count * sizeof(tokens[0]));
 }
 
 static void epoch_order(const struct dataset *dataset, uint64_t epoch, unsigned *ret_samples)
@@ -55,12 +67,12 @@ static void test_each_epoch_visits_every_sample_once(void **state)
 {
     (void)state;
     write_counting("count.bin", 4 * 1000 + 1);
-    const char *path = at("count.bin");
-    struct dataset_options options = options_of(&path, 1);
+    const char *path = test_folder_at("count.bin");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.format = DATASET_UINT16;
     options.vocab = 4001;
     options.validation_share = 0.1;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     unsigned orders[3][1000];
 
     assert_int_equal(dataset_train_count(dataset), 900);
@@ -78,7 +90,7 @@ static void test_each_epoch_visits_every_sample_once(void **state)
     dataset_close(dataset);
 
     options.seed++;
-    dataset = open_dataset(&options);
+    dataset = data_folder_open(&options);
     epoch_order(dataset, 0, orders[1]);
     assert_memory_not_equal(orders[0], orders[1], 900 * sizeof(unsigned));
     dataset_close(dataset);
@@ -88,11 +100,11 @@ static void test_a_batch_is_its_samples(void **state)
 {
     (void)state;
     write_counting("count.bin", 4 * 10 + 1);
-    const char *path = at("count.bin");
-    struct dataset_options options = options_of(&path, 1);
+    const char *path = test_folder_at("count.bin");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.format = DATASET_UINT16;
     options.vocab = 41;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[6 * 4], targets[6 * 4], token[4], target[4];
 
     dataset_train_batch(dataset, 7, 6, tokens, targets); /* over the end of the first epoch */
@@ -108,12 +120,12 @@ static void test_validation_is_the_last_share(void **state)
 {
     (void)state;
     write_counting("count.bin", 4 * 10 + 1);
-    const char *path = at("count.bin");
-    struct dataset_options options = options_of(&path, 1);
+    const char *path = test_folder_at("count.bin");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.format = DATASET_UINT16;
     options.vocab = 41;
     options.validation_share = 0.2;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[3 * 4], targets[3 * 4];
 
     assert_int_equal(dataset_train_count(dataset), 8);
@@ -130,11 +142,11 @@ static void test_validation_is_the_last_share(void **state)
     dataset_close(dataset);
 
     options.validation_share = 0.001; /* asked for: at least one */
-    dataset = open_dataset(&options);
+    dataset = data_folder_open(&options);
     assert_int_equal(dataset_validation_count(dataset), 1);
     dataset_close(dataset);
     options.validation_share = 0.9999; /* but training keeps one */
-    dataset = open_dataset(&options);
+    dataset = data_folder_open(&options);
     assert_int_equal(dataset_train_count(dataset), 1);
     dataset_close(dataset);
 }
@@ -142,15 +154,15 @@ static void test_validation_is_the_last_share(void **state)
 static void test_validation_of_its_own(void **state)
 {
     (void)state;
-    write_text("train.txt", "abcdefghi");
-    write_text("other.txt", "ABCDEFGHIJKLM");
-    const char *path = at("train.txt");
-    struct dataset_options options = options_of(&path, 1);
+    test_folder_write_text("train.txt", "abcdefghi");
+    test_folder_write_text("other.txt", "ABCDEFGHIJKLM");
+    const char *path = test_folder_at("train.txt");
+    struct dataset_options options = data_folder_options(&path, 1);
     char other[256];
-    snprintf(other, sizeof(other), "%s", at("other.txt"));
+    snprintf(other, sizeof(other), "%s", test_folder_at("other.txt"));
     options.validation_path = other;
     options.validation_share = 0.5; /* ignored */
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[4], targets[4];
 
     assert_int_equal(dataset_train_count(dataset), 2);
@@ -161,10 +173,10 @@ static void test_validation_of_its_own(void **state)
     assert_int_equal(targets[3], 'M');
     dataset_close(dataset);
 
-    write_text("other.txt", "ABCD");
-    expect_failure(&options, -ENODATA, "other.txt: 4 tokens");
-    options.validation_path = at("absent.txt");
-    expect_failure(&options, -ENOENT, "absent.txt");
+    test_folder_write_text("other.txt", "ABCD");
+    data_folder_expect_failure(&options, -ENODATA, "other.txt: 4 tokens");
+    options.validation_path = test_folder_at("absent.txt");
+    data_folder_expect_failure(&options, -ENOENT, "absent.txt");
 }
 
 /* ---- errors ---- */
@@ -172,45 +184,45 @@ static void test_validation_of_its_own(void **state)
 static void test_too_little_data(void **state)
 {
     (void)state;
-    make_folder("empty");
-    const char *path = at("empty");
-    struct dataset_options options = options_of(&path, 1);
-    expect_failure(&options, -ENODATA, "0 tokens are too few: one sample needs 5");
-    write_text("empty/a", "abcd");
-    expect_failure(&options, -ENODATA, "empty: 4 tokens are too few");
-    write_text("empty/b", "e");
-    dataset_close(open_dataset(&options));
-    path = at("absent");
-    expect_failure(&options, -ENOENT, "absent: no such file or folder");
+    test_folder_add("empty");
+    const char *path = test_folder_at("empty");
+    struct dataset_options options = data_folder_options(&path, 1);
+    data_folder_expect_failure(&options, -ENODATA, "0 tokens are too few: one sample needs 5");
+    test_folder_write_text("empty/a", "abcd");
+    data_folder_expect_failure(&options, -ENODATA, "empty: 4 tokens are too few");
+    test_folder_write_text("empty/b", "e");
+    dataset_close(data_folder_open(&options));
+    path = test_folder_at("absent");
+    data_folder_expect_failure(&options, -ENOENT, "absent: no such file or folder");
 }
 
 static void test_bad_options(void **state)
 {
     (void)state;
-    write_text("a", "abcdefghi");
-    const char *path = at("a");
-    struct dataset_options options = options_of(&path, 1);
+    test_folder_write_text("a", "abcdefghi");
+    const char *path = test_folder_at("a");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.validation_share = 1.0;
-    expect_failure(&options, -EINVAL, "data.validation");
+    data_folder_expect_failure(&options, -EINVAL, "data.validation");
     options.validation_share = -0.1;
-    expect_failure(&options, -EINVAL, "data.validation");
+    data_folder_expect_failure(&options, -EINVAL, "data.validation");
     options.validation_share = __builtin_nan("");
-    expect_failure(&options, -EINVAL, "data.validation");
-    options = options_of(&path, 0);
-    expect_failure(&options, -EINVAL, "data.path");
-    options = options_of(&path, 1);
+    data_folder_expect_failure(&options, -EINVAL, "data.validation");
+    options = data_folder_options(&path, 0);
+    data_folder_expect_failure(&options, -EINVAL, "data.path");
+    options = data_folder_options(&path, 1);
     options.context = 0;
-    expect_failure(&options, -EINVAL, "context");
+    data_folder_expect_failure(&options, -EINVAL, "context");
 }
 
 /* ---- digest ---- */
 
 static struct hash128 digest_of(const char *path, enum dataset_format format)
 {
-    struct dataset_options options = options_of(&path, 1);
+    struct dataset_options options = data_folder_options(&path, 1);
     options.format = format;
     options.vocab = 65536;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     struct hash128 digest = dataset_digest(dataset);
     dataset_close(dataset);
     return digest;
@@ -219,24 +231,24 @@ static struct hash128 digest_of(const char *path, enum dataset_format format)
 static void test_digest(void **state)
 {
     (void)state;
-    make_folder("one");
-    make_folder("two");
-    write_text("one/x", "abcdefghijkl");
-    write_text("two/a", "abcd");
-    write_text("two/b", "efghijkl");
-    struct hash128 digest = digest_of(at("one"), DATASET_BYTES);
-    assert_true(hash128_equal(digest, digest_of(at("two"), DATASET_BYTES)));
-    assert_false(hash128_equal(digest, digest_of(at("one"), DATASET_UINT16)));
+    test_folder_add("one");
+    test_folder_add("two");
+    test_folder_write_text("one/x", "abcdefghijkl");
+    test_folder_write_text("two/a", "abcd");
+    test_folder_write_text("two/b", "efghijkl");
+    struct hash128 digest = digest_of(test_folder_at("one"), DATASET_BYTES);
+    assert_true(hash128_equal(digest, digest_of(test_folder_at("two"), DATASET_BYTES)));
+    assert_false(hash128_equal(digest, digest_of(test_folder_at("one"), DATASET_UINT16)));
 
     char text[] = "abcdefghijkl";
     for (size_t i = 0; i < strlen(text); i++) {
         text[i] ^= 1;
-        write_text("one/x", text);
+        test_folder_write_text("one/x", text);
         text[i] ^= 1;
-        assert_false(hash128_equal(digest, digest_of(at("one"), DATASET_BYTES)));
+        assert_false(hash128_equal(digest, digest_of(test_folder_at("one"), DATASET_BYTES)));
     }
-    write_text("one/x", "abcdefghijk");
-    assert_false(hash128_equal(digest, digest_of(at("one"), DATASET_BYTES)));
+    test_folder_write_text("one/x", "abcdefghijk");
+    assert_false(hash128_equal(digest, digest_of(test_folder_at("one"), DATASET_BYTES)));
 }
 
 int main(void)

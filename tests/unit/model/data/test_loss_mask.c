@@ -1,10 +1,21 @@
 /* Which tokens count: in samples, in sums, over files, in the digest, and every mistake in a mask.
  */
-#include "unit/model/data_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "lib/model/data_folder.h"
+
+#include "base/compiler.h"
 #include "base/philox.h"
+#include "lib/base/test_folder.h"
 #include "model/data/loss_mask.h"
 
 /* A mask is written as digits, to be read beside its text. */
@@ -16,12 +27,12 @@ static void write_mask(const char *name, const char *digits)
     assert_true(count <= sizeof(bytes));
     for (size_t i = 0; i < count; i++)
         bytes[i] = (char)(digits[i] - '0');
-    write_file(name, bytes, count);
+    test_folder_write(name, bytes, count);
 }
 
 static struct dataset_options masked(const char *const *path, const char *const *mask)
 {
-    struct dataset_options options = options_of(path, 1);
+    struct dataset_options options = data_folder_options(path, 1);
 
     options.mask_paths = mask;
     options.mask_path_count = 1;
@@ -41,11 +52,11 @@ static unsigned count_targets(const int32_t *targets, size_t count)
 static void test_targets_that_do_not_count(void **state)
 {
     (void)state;
-    write_text("a.txt", "abcdefghijklm");
+    test_folder_write_text("a.txt", "abcdefghijklm");
     write_mask("a.mask", "1100100000011");
-    const char *path = at("a.txt"), *mask = at("a.mask");
+    const char *path = test_folder_at("a.txt"), *mask = test_folder_at("a.mask");
     const struct dataset_options options = masked(&path, &mask);
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     const int32_t want[3][4] = {{'b', -1, -1, 'e'}, {-1, -1, -1, -1}, {-1, -1, 'l', 'm'}};
     int32_t tokens[4], targets[4];
     unsigned seen = 0;
@@ -68,11 +79,11 @@ static void test_targets_that_do_not_count(void **state)
 static void test_without_a_mask_all_count(void **state)
 {
     (void)state;
-    write_text("a.txt", "abcdefghijklm");
-    const char *path = at("a.txt");
-    struct dataset_options options = options_of(&path, 1);
+    test_folder_write_text("a.txt", "abcdefghijklm");
+    const char *path = test_folder_at("a.txt");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.validation_share = 0.4;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
 
     assert_int_equal(dataset_train_counted(dataset, 5, 7), 28);
     assert_int_equal(dataset_validation_counted(dataset, 0, 3), 4); /* there is one sample */
@@ -83,12 +94,12 @@ static void test_without_a_mask_all_count(void **state)
 static void test_validation(void **state)
 {
     (void)state;
-    write_text("a.txt", "abcdefghijklm");
+    test_folder_write_text("a.txt", "abcdefghijklm");
     write_mask("a.mask", "1111111110100");
-    const char *path = at("a.txt"), *mask = at("a.mask");
+    const char *path = test_folder_at("a.txt"), *mask = test_folder_at("a.mask");
     struct dataset_options options = masked(&path, &mask);
     options.validation_share = 0.4;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[8], targets[8];
 
     dataset_validation_batch(dataset, 0, 2, tokens, targets); /* one sample, and none */
@@ -97,14 +108,14 @@ static void test_validation(void **state)
     assert_int_equal(targets[1], 'k');
     dataset_close(dataset);
 
-    write_text("v.txt", "ABCDEFGHI");
+    test_folder_write_text("v.txt", "ABCDEFGHI");
     write_mask("v.mask", "000010011");
     char validation[256], validation_mask[256];
-    snprintf(validation, sizeof(validation), "%s", at("v.txt"));
-    snprintf(validation_mask, sizeof(validation_mask), "%s", at("v.mask"));
+    snprintf(validation, sizeof(validation), "%s", test_folder_at("v.txt"));
+    snprintf(validation_mask, sizeof(validation_mask), "%s", test_folder_at("v.mask"));
     options.validation_path = validation;
     options.validation_mask_path = validation_mask;
-    dataset = open_dataset(&options);
+    dataset = data_folder_open(&options);
     dataset_validation_batch(dataset, 0, 2, tokens, targets);
     assert_int_equal(dataset_validation_counted(dataset, 0, 2), 3);
     assert_int_equal(dataset_train_counted(dataset, 0, 3), 9);
@@ -114,7 +125,7 @@ static void test_validation(void **state)
     dataset_close(dataset);
 
     write_mask("v.mask", "00001001");
-    expect_failure(&options, -EINVAL, "data.validation_mask: ");
+    data_folder_expect_failure(&options, -EINVAL, "data.validation_mask: ");
 }
 
 /* Tokens of every width, some files empty, a mask for each: also where files are mapped. */
@@ -127,8 +138,8 @@ static void test_mapped_equals_copied(void **state)
     struct error error = {0};
     char name[32];
 
-    make_folder("t");
-    make_folder("m");
+    test_folder_add("t");
+    test_folder_add("m");
     for (unsigned i = 0; i < 40; i++) {
         uint16_t tokens[8] = {0};
         uint32_t words[4];
@@ -137,11 +148,11 @@ static void test_mapped_equals_copied(void **state)
         for (unsigned k = 0; k < 8; k++)
             mask[k] = (words[1] >> k) & 1;
         snprintf(name, sizeof(name), "t/%03u", i);
-        write_file(name, tokens, words[0] % 9 * sizeof(uint16_t));
+        test_folder_write(name, tokens, words[0] % 9 * sizeof(uint16_t));
         snprintf(name, sizeof(name), "m/%03u", i);
-        write_file(name, mask, words[0] % 9);
+        test_folder_write(name, mask, words[0] % 9);
     }
-    const char *path = at("t"), *mask_path = at("m");
+    const char *path = test_folder_at("t"), *mask_path = test_folder_at("m");
     CLEANUP(file_list_done) struct file_list files = {0};
     assert_int_equal(file_list_find("data.path", &path, 1, &files, &error), 0);
     const struct token_row_options row_options = {
@@ -176,57 +187,57 @@ static void test_mapped_equals_copied(void **state)
 static void test_bad_masks(void **state)
 {
     (void)state;
-    make_folder("t");
-    make_folder("m");
-    write_text("t/a", "abcdef");
-    write_text("t/b", "ghijkl");
+    test_folder_add("t");
+    test_folder_add("m");
+    test_folder_write_text("t/a", "abcdef");
+    test_folder_write_text("t/b", "ghijkl");
     write_mask("m/a", "010101");
-    const char *path = at("t"), *mask = at("m");
+    const char *path = test_folder_at("t"), *mask = test_folder_at("m");
     struct dataset_options options = masked(&path, &mask);
-    expect_failure(&options, -EINVAL, "data.mask: 1 files for 2 files of tokens");
+    data_folder_expect_failure(&options, -EINVAL, "data.mask: 1 files for 2 files of tokens");
     write_mask("m/b", "01010");
-    expect_failure(&options, -EINVAL, "m/b has 5 bytes for the 6 tokens of");
-    expect_failure(&options, -EINVAL, "t/b: one for each");
+    data_folder_expect_failure(&options, -EINVAL, "m/b has 5 bytes for the 6 tokens of");
+    data_folder_expect_failure(&options, -EINVAL, "t/b: one for each");
     write_mask("m/b", "010121");
-    expect_failure(&options, -EINVAL, "m/b: byte 2 at position 4: 0 or 1 is needed");
+    data_folder_expect_failure(&options, -EINVAL, "m/b: byte 2 at position 4: 0 or 1 is needed");
     write_mask("m/b", "010101");
-    dataset_close(open_dataset(&options));
+    dataset_close(data_folder_open(&options));
     write_mask("m/a", "010100"); /* sizes that are right all together, and wrong one by one */
-    write_text("t/a", "abcde");
-    write_text("t/b", "fghijkl");
-    expect_failure(&options, -EINVAL, "m/a has 6 bytes for the 5 tokens of");
-    mask = at("absent");
-    expect_failure(&options, -ENOENT, "absent: no such file or folder");
+    test_folder_write_text("t/a", "abcde");
+    test_folder_write_text("t/b", "fghijkl");
+    data_folder_expect_failure(&options, -EINVAL, "m/a has 6 bytes for the 5 tokens of");
+    mask = test_folder_at("absent");
+    data_folder_expect_failure(&options, -ENOENT, "absent: no such file or folder");
 }
 
 static void test_a_mask_is_no_text(void **state)
 {
     (void)state;
-    make_folder("t");
-    write_text("t/a", "abcdef");
+    test_folder_add("t");
+    test_folder_write_text("t/a", "abcdef");
     write_mask("t/a.mask", "010101");
-    const char *path = at("t"), *mask = at("t/*.mask");
+    const char *path = test_folder_at("t"), *mask = test_folder_at("t/*.mask");
     struct dataset_options options = masked(&path, &mask);
-    expect_failure(&options, -EINVAL, "t/a.mask is also among the files of tokens");
+    data_folder_expect_failure(&options, -EINVAL, "t/a.mask is also among the files of tokens");
 }
 
 static void test_nothing_counts(void **state)
 {
     (void)state;
-    write_text("a", "abcdefghi");
+    test_folder_write_text("a", "abcdefghi");
     write_mask("m", "100000000"); /* the first token is nobody's target */
-    const char *path = at("a"), *mask = at("m");
+    const char *path = test_folder_at("a"), *mask = test_folder_at("m");
     struct dataset_options options = masked(&path, &mask);
-    expect_failure(&options, -ENODATA, "no token of any training sample counts");
+    data_folder_expect_failure(&options, -ENODATA, "no token of any training sample counts");
     write_mask("m", "000000001");
-    dataset_close(open_dataset(&options));
+    dataset_close(data_folder_open(&options));
     options.validation_share = 0.5; /* what counts is held out */
-    expect_failure(&options, -ENODATA, "no token of any training sample counts");
+    data_folder_expect_failure(&options, -ENODATA, "no token of any training sample counts");
 }
 
 static struct hash128 digest_of(const struct dataset_options *options)
 {
-    struct dataset *dataset = open_dataset(options);
+    struct dataset *dataset = data_folder_open(options);
     struct hash128 digest = dataset_digest(dataset);
 
     dataset_close(dataset);
@@ -236,10 +247,11 @@ static struct hash128 digest_of(const struct dataset_options *options)
 static void test_digest(void **state)
 {
     (void)state;
-    write_text("a", "abcdefghi");
+    test_folder_write_text("a", "abcdefghi");
     write_mask("m", "011111111");
-    const char *path = at("a"), *mask = at("m");
-    const struct dataset_options options = masked(&path, &mask), plain = options_of(&path, 1);
+    const char *path = test_folder_at("a"), *mask = test_folder_at("m");
+    const struct dataset_options options = masked(&path, &mask),
+                                 plain = data_folder_options(&path, 1);
     struct hash128 digest = digest_of(&options);
 
     assert_false(hash128_equal(digest, digest_of(&plain)));

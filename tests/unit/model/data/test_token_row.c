@@ -1,9 +1,21 @@
 /* Rows of tokens: every format that files may have, and rows larger than memory. */
-#include "unit/model/data_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "lib/model/data_folder.h"
+
+#include "base/compiler.h"
 #include "base/philox.h"
+#include "lib/base/test_folder.h"
 #include "model/data/token_row.h"
 
 /* ---- formats ---- */
@@ -17,7 +29,7 @@ static void write_llmc(const char *name, uint32_t magic, uint32_t version, uint3
     memcpy(data, head, sizeof(head));
     for (unsigned i = 0; i < count; i++)
         data[1024 + 2 * i] = (uint8_t)i;
-    write_file(name, data, 1024 + 2 * count);
+    test_folder_write(name, data, 1024 + 2 * count);
 }
 
 static void test_llmc(void **state)
@@ -25,12 +37,13 @@ static void test_llmc(void **state)
     (void)state;
     write_llmc("a.bin", 20240520, 1, 3, 3);
     write_llmc("b.bin", 20240520, 1, 10, 10);
-    const char *paths[] = {at("b.bin"), at("a.bin")}; /* sorted whatever the order here */
-    struct dataset_options options = options_of(paths, 2);
+    const char *paths[] = {test_folder_at("b.bin"),
+                           test_folder_at("a.bin")}; /* sorted whatever the order here */
+    struct dataset_options options = data_folder_options(paths, 2);
     options.format = DATASET_LLMC;
     options.vocab = 10;
     options.context = 12;
-    struct dataset *dataset = open_dataset(&options);
+    struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[12], targets[12];
     const int32_t want[] = {0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8};
 
@@ -48,103 +61,103 @@ static void test_wide_tokens(void **state)
     static uint32_t file[256 + 6] = {20240801, 7, 6};
     const uint32_t words[6] = {128255, 0, 65536, 65535, 7, 128000};
     const int32_t want[6] = {128255, 0, 65536, 65535, 7, 128000};
-    const char *path = at("wide.bin");
-    struct dataset_options options = options_of(&path, 1);
+    const char *path = test_folder_at("wide.bin");
+    struct dataset_options options = data_folder_options(&path, 1);
     int32_t tokens[5], targets[5];
     options.vocab = 128256;
     options.context = 5;
 
     memcpy(file + 256, words, sizeof(words));
     for (unsigned raw = 0; raw < 2; raw++) {
-        write_file("wide.bin", raw ? words : file, raw ? sizeof(words) : sizeof(file));
+        test_folder_write("wide.bin", raw ? words : file, raw ? sizeof(words) : sizeof(file));
         options.format = raw ? DATASET_UINT32 : DATASET_LLMC;
-        struct dataset *dataset = open_dataset(&options);
+        struct dataset *dataset = data_folder_open(&options);
         dataset_train_batch(dataset, 0, 1, tokens, targets);
         assert_memory_equal(tokens, want, sizeof(tokens));
         assert_memory_equal(targets, want + 1, sizeof(targets));
         dataset_close(dataset);
     }
     options.vocab = 128255;
-    expect_failure(&options, -ERANGE, "token 128255 at position 0");
-    write_file("wide.bin", words, 6);
-    expect_failure(&options, -EINVAL, "no whole number of uint32");
+    data_folder_expect_failure(&options, -ERANGE, "token 128255 at position 0");
+    test_folder_write("wide.bin", words, 6);
+    data_folder_expect_failure(&options, -EINVAL, "no whole number of uint32");
 }
 
 static void test_token_files_are_alike(void **state)
 {
     (void)state;
     static uint32_t wide[256 + 1] = {20240801, 7, 1};
-    const char *paths[] = {at("b.bin"), at("a.bin")};
-    struct dataset_options options = options_of(paths, 2);
+    const char *paths[] = {test_folder_at("b.bin"), test_folder_at("a.bin")};
+    struct dataset_options options = data_folder_options(paths, 2);
     options.format = DATASET_LLMC;
     options.vocab = 128256;
     write_llmc("a.bin", 20240520, 1, 10, 10);
-    write_file("b.bin", wide, sizeof(wide));
-    expect_failure(&options, -EINVAL, "b.bin: its tokens have 4 bytes");
+    test_folder_write("b.bin", wide, sizeof(wide));
+    data_folder_expect_failure(&options, -EINVAL, "b.bin: its tokens have 4 bytes");
 }
 
 static void test_bad_llmc_headers(void **state)
 {
     (void)state;
-    const char *path = at("bad.bin");
-    struct dataset_options options = options_of(&path, 1);
+    const char *path = test_folder_at("bad.bin");
+    struct dataset_options options = data_folder_options(&path, 1);
     options.format = DATASET_LLMC;
 
     write_llmc("bad.bin", 20240802, 1, 10, 10);
-    expect_failure(&options, -EINVAL, "magic 20240802");
+    data_folder_expect_failure(&options, -EINVAL, "magic 20240802");
     write_llmc("bad.bin", 20240801, 1, 10, 10);
-    expect_failure(&options, -EINVAL, "version 1, not 7");
+    data_folder_expect_failure(&options, -EINVAL, "version 1, not 7");
     write_llmc("bad.bin", 20240520, 7, 10, 10);
-    expect_failure(&options, -EINVAL, "version 7");
+    data_folder_expect_failure(&options, -EINVAL, "version 7");
     write_llmc("bad.bin", 20240520, 1, 11, 10);
-    expect_failure(&options, -EINVAL, "11 tokens");
+    data_folder_expect_failure(&options, -EINVAL, "11 tokens");
     write_llmc("bad.bin", 20240520, 1, UINT32_MAX, 10);
-    expect_failure(&options, -EINVAL, "4294967295 tokens");
-    write_text("bad.bin", "short");
-    expect_failure(&options, -EINVAL, "5 bytes, shorter than");
-    write_text("bad.bin", "");
-    expect_failure(&options, -EINVAL, "0 bytes, shorter than");
+    data_folder_expect_failure(&options, -EINVAL, "4294967295 tokens");
+    test_folder_write_text("bad.bin", "short");
+    data_folder_expect_failure(&options, -EINVAL, "5 bytes, shorter than");
+    test_folder_write_text("bad.bin", "");
+    data_folder_expect_failure(&options, -EINVAL, "0 bytes, shorter than");
     options.format = DATASET_UINT16;
-    write_text("bad.bin", "odd");
-    expect_failure(&options, -EINVAL, "3 bytes");
+    test_folder_write_text("bad.bin", "odd");
+    data_folder_expect_failure(&options, -EINVAL, "3 bytes");
 }
 
 static void test_tokens_outside_the_vocabulary(void **state)
 {
     (void)state;
-    write_text("a.txt", "aaaaaaaa");
-    write_text("b.txt", "aaac");
-    const char *paths[] = {at("a.txt"), at("b.txt")};
-    struct dataset_options options = options_of(paths, 2);
+    test_folder_write_text("a.txt", "aaaaaaaa");
+    test_folder_write_text("b.txt", "aaac");
+    const char *paths[] = {test_folder_at("a.txt"), test_folder_at("b.txt")};
+    struct dataset_options options = data_folder_options(paths, 2);
     options.vocab = 'b';
-    expect_failure(&options, -ERANGE, "b.txt: token 99 at position 3");
+    data_folder_expect_failure(&options, -ERANGE, "b.txt: token 99 at position 3");
     options.vocab = 'c';
-    expect_failure(&options, -ERANGE, "b.txt: token 99 at position 3");
+    data_folder_expect_failure(&options, -ERANGE, "b.txt: token 99 at position 3");
     options.vocab = 'd';
-    dataset_close(open_dataset(&options));
+    dataset_close(data_folder_open(&options));
 
     const uint16_t words[] = {1, 2, 65535, 3, 4, 5};
-    write_file("w.bin", words, sizeof(words));
-    const char *word_path = at("w.bin");
-    options = options_of(&word_path, 1);
+    test_folder_write("w.bin", words, sizeof(words));
+    const char *word_path = test_folder_at("w.bin");
+    options = data_folder_options(&word_path, 1);
     options.format = DATASET_UINT16;
     options.vocab = 65535;
-    expect_failure(&options, -ERANGE, "token 65535 at position 2");
+    data_folder_expect_failure(&options, -ERANGE, "token 65535 at position 2");
     options.vocab = 65536;
-    dataset_close(open_dataset(&options));
+    dataset_close(data_folder_open(&options));
 }
 
 static void test_an_unreadable_file(void **state)
 {
     (void)state;
-    write_text("open", "abcdefgh");
-    write_text("locked", "x");
-    assert_int_equal(chmod(at("locked"), 0), 0);
-    const char *path = at("*");
-    const struct dataset_options options = options_of(&path, 1);
-    become_nobody();
-    expect_failure(&options, -EACCES, "locked: Permission denied");
-    become_oneself();
+    test_folder_write_text("open", "abcdefgh");
+    test_folder_write_text("locked", "x");
+    assert_int_equal(chmod(test_folder_at("locked"), 0), 0);
+    const char *path = test_folder_at("*");
+    const struct dataset_options options = data_folder_options(&path, 1);
+    test_folder_become_nobody();
+    data_folder_expect_failure(&options, -EACCES, "locked: Permission denied");
+    test_folder_become_oneself();
 }
 
 /* ---- rows larger than memory ---- */
@@ -216,33 +229,33 @@ static void test_mapped_equals_copied(void **state)
     uint32_t words[4];
     char name[32];
 
-    make_folder("many");
-    make_folder("many4");
+    test_folder_add("many");
+    test_folder_add("many4");
     for (unsigned i = 0; i < 100; i++) {
         philox_block(key, i, 0, words);
         snprintf(name, sizeof(name), "many/%03u", i);
-        write_file(name, words, i % 5 == 0 ? 0 : 2 * (words[0] % 8)); /* some empty */
+        test_folder_write(name, words, i % 5 == 0 ? 0 : 2 * (words[0] % 8)); /* some empty */
         words[0] %= 65536;
         snprintf(name, sizeof(name), "many4/%03u", i);
-        write_file(name, words, i % 5 == 0 ? 0 : 4);
+        test_folder_write(name, words, i % 5 == 0 ? 0 : 4);
     }
     for (unsigned map_min = 0; map_min <= 16; map_min += 8) { /* all mapped, some, none */
-        expect_same_rows(at("many"), DATASET_BYTES, map_min);
-        expect_same_rows(at("many"), DATASET_UINT16, map_min);
-        expect_same_rows(at("many4"), DATASET_UINT32, map_min);
+        expect_same_rows(test_folder_at("many"), DATASET_BYTES, map_min);
+        expect_same_rows(test_folder_at("many"), DATASET_UINT16, map_min);
+        expect_same_rows(test_folder_at("many4"), DATASET_UINT32, map_min);
     }
-    make_folder("llmc");
+    test_folder_add("llmc");
     write_llmc("llmc/a", 20240520, 1, 30, 30);
     write_llmc("llmc/b", 20240520, 1, 0, 0);
     write_llmc("llmc/c", 20240520, 1, 64, 64);
-    expect_same_rows(at("llmc"), DATASET_LLMC, 0);
+    expect_same_rows(test_folder_at("llmc"), DATASET_LLMC, 0);
 }
 
 static void test_mapped_tokens_are_checked(void **state)
 {
     (void)state;
-    write_text("a.txt", "aaac");
-    const char *path = at("a.txt");
+    test_folder_write_text("a.txt", "aaac");
+    const char *path = test_folder_at("a.txt");
     CLEANUP(file_list_done) struct file_list files = {0};
     struct token_row_options options = {.files = &files, .vocab = 'c'};
     struct token_row row;

@@ -1,9 +1,18 @@
 /* Generating: which token follows, against logits taken by hand; determinism; every error. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
+#include "lib/model/tiny_model.h"
 #include "model/net/generate.h"
-#include "parity/tiny_model.h"
 
 #define COUNT 24 /* tokens: more than the context holds */
 

@@ -2,9 +2,16 @@
  * Tests that exactly one rank writes each tensor of a checkpoint, in any layout, and that shares
  * are even.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <string.h>
+
+#include "lib/worker/tiny_state.h"
 
 #include "elastic/plan/plan.h"
 #include "worker/checkpoint/share_tensors.h"

@@ -1,17 +1,25 @@
 /* Tests of checkpoints in the step loop: one rank alone, in a real folder. */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/worker/tiny_state.h"
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "checkpoint/read/reader.h"
-#include "unit/worker/plan_of_one.h"
+#include "lib/worker/plan_of_one.h"
 #include "worker/checkpoint/snapshot.h"
 
 #define PATIENCE_NS (20 * NS_PER_SECOND)

@@ -4,19 +4,29 @@
  * message clears the active alarm). The checkpoint before it stays intact, no partial files stay,
  * and the next boundary is written as if nothing had happened.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "lib/worker/tiny_state.h"
 
 #include "base/clock.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/writer.h"
-#include "unit/checkpoint/fault_memory_paths.h"
-#include "unit/checkpoint/sample.h"
-#include "unit/worker/plan_of_one.h"
+#include "lib/checkpoint/sample.h"
+#include "lib/memory/fault_memory_paths.h"
+#include "lib/worker/plan_of_one.h"
 #include "worker/checkpoint/snapshot.h"
 
 #define OLD         1

@@ -5,15 +5,21 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/model_files.h"
 #include "checkpoint/read/export.h"
 #include "elastic/job/huggingface.h"
 #include "elastic/job/job_spec.h"
-#include "unit/checkpoint/foreign_folder.h"
-#include "unit/checkpoint/sample.h"
+#include "lib/checkpoint/foreign_folder.h"
+#include "lib/checkpoint/sample.h"
 #include "worker/checkpoint/source_files.h"
 
 #define SOURCE_CONFIG                                                                              \

@@ -4,11 +4,22 @@
  * to end, and the fallback when NCCL does not come up. The GPU is the CPU backend with streams of
  * the fake NCCL.
  */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "unit/comm/fake_nccl_fixture.h"
+#include "lib/comm/mesh_harness.h"
+
+#include "lib/comm/fake_nccl_fixture.h"
 #include "worker/device/routes.h"
 
 #define WORKERS  4
@@ -198,8 +209,8 @@ static void crew_end(struct crew *crew)
     world_close(&crew->world);
     world_done(&crew->world);
     pthread_barrier_destroy(&crew->barrier);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->wrong, 0);
+    assert_int_equal(fake_nccl->alive, 0);
+    assert_int_equal(fake_nccl->wrong, 0);
 }
 
 static void expect(struct crew *crew, const uint8_t names[WORKERS],
@@ -225,7 +236,7 @@ static void a_gpu_each_is_nccl(void **state)
     (void)state;
     struct crew crew;
     expect(&crew, each_its_own, (const char *[]){"nmnnm", "nnmmn", "nmnnm", "nnmmn"});
-    assert_true(fake->moved == 6 * sizeof(unsigned));
+    assert_true(fake_nccl->moved == 6 * sizeof(unsigned));
 }
 
 static void a_shared_gpu_is_no_nccl_for_those_who_share_it(void **state)
@@ -269,7 +280,7 @@ static void without_an_identity_all_stay_with_the_mesh(void **state)
 {
     (void)state;
     struct crew crew;
-    fake->no_id = true;
+    fake_nccl->no_id = true;
     expect(&crew, each_its_own, all_mesh);
 }
 
@@ -279,7 +290,7 @@ static void a_join_that_fails_is_not_tried_again(void **state)
     (void)state;
     struct crew crew;
     unsigned given_up = 0;
-    fake->init_result = 2;
+    fake_nccl->init_result = 2;
     crew_run(&crew, each_its_own);
     for (unsigned i = 0; i < WORKERS; i++) {
         assert_true(crew.workers[i].status == -EIO || crew.workers[i].status == -ECONNRESET);
@@ -294,10 +305,10 @@ static void a_join_that_fails_is_not_tried_again(void **state)
 static int setup(void **state)
 {
     (void)state;
-    memset(fake, 0, sizeof(*fake));
-    fake->version = 22809;
-    fake->together = true;
-    fake->polls_to_join = 2;
+    memset(fake_nccl, 0, sizeof(*fake_nccl));
+    fake_nccl->version = 22809;
+    fake_nccl->together = true;
+    fake_nccl->polls_to_join = 2;
     hosts_of_their_own = false;
     return setenv("FIRN_NCCL_LIBRARY", FAKE_NCCL, 1);
 }

@@ -1,5 +1,16 @@
 /* Tests of the metrics of an old job: the bytes read from them, and the lines merged into them. */
-#include "unit/worker/metrics_file.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/worker/metrics_file.h"
 
 /* Return the bytes that this process has requested by read() and similar calls. */
 static uint64_t bytes_read(void)
@@ -17,7 +28,7 @@ static uint64_t bytes_read(void)
 /* Write a file like after months of training: at once, and each line once. */
 static void write_long_file(uint64_t lines)
 {
-    FILE *file = fopen(path, "we");
+    FILE *file = fopen(metrics_file_path, "we");
 
     assert_non_null(file);
     for (uint64_t step = 1; step <= lines; step++)
@@ -34,14 +45,14 @@ static void write_long_file(uint64_t lines)
 static uint64_t bytes_of_a_begin(uint64_t lines)
 {
     struct error error = {0};
-    struct metrics_line replayed = line_of(lines / 3);
+    struct metrics_line replayed = metrics_file_line(lines / 3);
 
     write_long_file(lines);
     uint64_t before = bytes_read();
-    struct metrics *metrics = open_metrics();
+    struct metrics *metrics = metrics_file_open();
     assert_int_equal(metrics_last_step(metrics), lines);
     assert_int_equal(metrics_append(metrics, &replayed, &error), -EILSEQ); /* it is found */
-    append(metrics, lines + 1, lines + 1);
+    metrics_file_append(metrics, lines + 1, lines + 1);
     assert_int_equal(metrics_rewind(metrics, lines - 5000, &error), 0);
     assert_int_equal(metrics_last_step(metrics), lines - 5000);
     metrics_close(metrics);
@@ -69,18 +80,18 @@ static void test_adopt_keeps_what_is_older(void **state)
 
     (void)state;
     write_long_file(40000);
-    struct metrics *metrics = open_metrics();
+    struct metrics *metrics = metrics_file_open();
     assert_int_equal(metrics_history(metrics, 40000, &foreign, &error), 0);
     metrics_close(metrics);
     size_t known = metrics_cut(foreign.data, foreign.size_bytes, 39000);
     write_long_file(39500);
-    metrics = open_metrics();
+    metrics = metrics_file_open();
     assert_int_equal(
         metrics_adopt(metrics, foreign.data + known, foreign.size_bytes - known, &error), 0);
     assert_int_equal(metrics_last_step(metrics), 40000);
     metrics_close(metrics);
     struct bytes text = {0};
-    read_text(&text);
+    metrics_file_read(&text);
     assert_int_equal(text.size_bytes, foreign.size_bytes);
     assert_memory_equal(text.data, foreign.data, text.size_bytes);
     bytes_done(&text);
@@ -95,22 +106,22 @@ static void test_adopt_fills_an_old_gap(void **state)
 
     (void)state;
     write_long_file(100000);
-    read_text(&whole);
+    metrics_file_read(&whole);
     size_t known = metrics_cut(whole.data, whole.size_bytes, 400);
     size_t gap = metrics_cut(whole.data, whole.size_bytes, 390);
     struct bytes torn = {0};
     assert_int_equal(bytes_append(&torn, whole.data, gap), 0);
     assert_int_equal(bytes_append(&torn, whole.data + known, whole.size_bytes - known), 0);
-    assert_int_equal(file_replace(path, torn.data, torn.size_bytes, 0644, &error), 0);
-    struct metrics *metrics = open_metrics();
+    assert_int_equal(file_replace(metrics_file_path, torn.data, torn.size_bytes, 0644, &error), 0);
+    struct metrics *metrics = metrics_file_open();
     assert_int_equal(metrics_adopt(metrics, whole.data, known, &error), 0);
     assert_int_equal(metrics_last_step(metrics), 100000);
-    read_text(&text);
+    metrics_file_read(&text);
     assert_int_equal(text.size_bytes, whole.size_bytes);
     assert_memory_equal(text.data, whole.data, text.size_bytes);
-    struct metrics_line other = line_of(395);
+    struct metrics_line other = metrics_file_line(395);
     assert_int_equal(metrics_append(metrics, &other, &error), -EILSEQ);
-    append(metrics, 100001, 100001);
+    metrics_file_append(metrics, 100001, 100001);
     metrics_close(metrics);
     bytes_done(&torn);
     bytes_done(&text);
@@ -120,9 +131,9 @@ static void test_adopt_fills_an_old_gap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_a_long_history_is_not_read, begin_without_file),
-        cmocka_unit_test_setup(test_adopt_keeps_what_is_older, begin_without_file),
-        cmocka_unit_test_setup(test_adopt_fills_an_old_gap, begin_without_file),
+        cmocka_unit_test_setup(test_a_long_history_is_not_read, metrics_file_begin),
+        cmocka_unit_test_setup(test_adopt_keeps_what_is_older, metrics_file_begin),
+        cmocka_unit_test_setup(test_adopt_fills_an_old_gap, metrics_file_begin),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, metrics_file_make_folder, metrics_file_remove_folder);
 }

@@ -10,13 +10,15 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "unit/checkpoint/fault_memory.h"
+#include "lib/memory/fault_memory.h"
 #include "worker/metrics/metrics.h"
 
 static char path[] = "/tmp/firn-metrics-memory-XXXXXX";

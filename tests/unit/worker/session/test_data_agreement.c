@@ -2,9 +2,20 @@
  * Tests that exactly the ranks with other training data than the run's leave; if the wrong ranks
  * are unknown, all leave. Over real links, one thread for each rank.
  */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "unit/worker/ranked_plan.h"
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/comm/mesh_harness.h"
+
+#include "lib/worker/ranked_plan.h"
 #include "worker/session/data_agreement.h"
 
 #define RANKS 11 /* two levels below the root */

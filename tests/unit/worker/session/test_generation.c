@@ -2,9 +2,16 @@
  * Tests of the state that a worker keeps of a generation when the next one continues from another
  * state.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "unit/worker/plan_of_one.h"
+#include <cmocka.h>
+
+#include "lib/worker/tiny_state.h"
+
+#include "lib/worker/plan_of_one.h"
 #include "worker/session/generation.h"
 
 static void make_room(enum plan_source source, uint64_t disputed_step)

@@ -1,10 +1,18 @@
 /* Tests of the metrics file at the begin of a generation: the lines that are still valid. */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "unit/worker/plan_of_one.h"
+#include "lib/worker/tiny_state.h"
+
+#include "lib/worker/plan_of_one.h"
 #include "worker/session/metrics_writer.h"
 
 #define STEPS 9

@@ -2,12 +2,22 @@
  * Tests of a commit in dispute: a worker that knows of the dispute drops its gradients or state,
  * also if the links break before every worker has received the verdict.
  */
-#include "unit/comm/mesh_harness.h"
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "unit/worker/ranked_plan.h"
+#include "lib/comm/mesh_harness.h"
+#include "lib/worker/tiny_state.h"
+
+#include "lib/worker/ranked_plan.h"
 #include "worker/session/session.h"
 
 #define RANKS 3 /* a root and its children */

@@ -1,7 +1,14 @@
 /* Tests of the order of a checkpoint's tensors: the same for every rank and every range. */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <string.h>
+
+#include "lib/worker/tiny_state.h"
 
 #include "worker/state/canonical.h"
 

@@ -2,15 +2,25 @@
  * Tests of training from the parameters in a folder: equal to the written ones, tied or not, under
  * either spelling of GPT-2's names; no memory is held if the folder has another model.
  */
-#include "worker/state/pretrained.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "worker/state/pretrained.h"
 
 #include "base/json.h"
 #include "elastic/job/huggingface.h"
-#include "unit/checkpoint/foreign_folder.h"
-#include "unit/worker/tiny_state.h"
+#include "lib/checkpoint/foreign_folder.h"
+#include "lib/worker/tiny_state.h"
 
 #define TENSORS_MAX 64
 

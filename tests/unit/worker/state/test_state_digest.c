@@ -2,11 +2,18 @@
  * Tests of the digests that replicas compare: their parts, their steps, and that every bit of the
  * state counts.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <string.h>
 
-#include "unit/worker/plan_of_one.h"
+#include "lib/worker/tiny_state.h"
+
+#include "lib/worker/plan_of_one.h"
 #include "worker/state/state_digest.h"
 
 struct checked {

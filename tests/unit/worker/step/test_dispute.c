@@ -3,10 +3,22 @@
  * the differing rank is in the tree, and each draws its own consequence. Over real links, one
  * thread for each rank.
  */
-#include "elastic/job/job_spec.h"
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "unit/worker/ranked_plan.h"
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elastic/job/job_spec.h"
+#include "lib/comm/mesh_harness.h"
+
+#include "lib/worker/ranked_plan.h"
 #include "worker/state/state.h"
 #include "worker/step/dispute.h"
 

@@ -3,9 +3,16 @@
  * the lanes in the order of the tree. All lane counts to 13, all ranges: the same subtrees with the
  * same bits.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <string.h>
+
+#include "lib/worker/tiny_state.h"
 
 #include "base/philox.h"
 #include "worker/step/gradients.h"

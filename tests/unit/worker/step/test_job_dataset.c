@@ -1,8 +1,19 @@
 /* Tests of a job's data: the counted tokens of a step, and an evaluation without tokens. */
-#include "unit/base/test_folder.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "lib/base/test_folder.h"
+
+#include "base/compiler.h"
 #include "worker/step/job_dataset.h"
 
 static struct job_spec spec; /* too large for the stack of a test */
@@ -16,14 +27,14 @@ static void prepare(double validation_share)
         text[i] = (uint8_t)i;
     for (size_t i = 0; i < 20; i += 5)
         mask[4 * i + 1] = mask[4 * i + 3] = 1;
-    write_file("text", text, sizeof(text));
-    write_file("mask", mask, sizeof(mask));
+    test_folder_write("text", text, sizeof(text));
+    test_folder_write("mask", mask, sizeof(mask));
     memset(&spec, 0, sizeof(spec));
     spec.model.context = 4;
     spec.model.vocab = 256;
     spec.data.path.count = spec.data.mask.count = 1;
-    snprintf(spec.data.path.paths[0], JOB_PATH_SIZE, "%s", at("text"));
-    snprintf(spec.data.mask.paths[0], JOB_PATH_SIZE, "%s", at("mask"));
+    snprintf(spec.data.path.paths[0], JOB_PATH_SIZE, "%s", test_folder_at("text"));
+    snprintf(spec.data.mask.paths[0], JOB_PATH_SIZE, "%s", test_folder_at("mask"));
     spec.data.validation_share = validation_share;
     spec.train.lanes = 2;
     spec.train.micro_batches_per_lane = 3;

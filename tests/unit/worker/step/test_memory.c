@@ -2,12 +2,19 @@
  * Tests that a generation takes exactly the predicted memory of the device: counted at the
  * allocator, for a worker that is alone on the device.
  */
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include "unit/worker/plan_of_one.h"
+#include "lib/worker/tiny_state.h"
+
+#include "lib/worker/plan_of_one.h"
 #include "worker/step/engine.h"
 #include "worker/step/memory.h"
 

@@ -5,12 +5,24 @@
  * fake NCCL: compute is immediate, and waits where the compute queue would wait for tensors from
  * NCCL.
  */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/comm/mesh_harness.h"
 
 #include "base/hash.h"
-#include "unit/comm/fake_nccl_fixture.h"
+#include "lib/comm/fake_nccl_fixture.h"
 #include "worker/step/engine.h"
 #include "worker/step/job_dataset.h"
 #include "worker/step/step_commit.h"
@@ -357,8 +369,8 @@ static void play_end(struct play *play)
     world_done(&play->world);
     pthread_barrier_destroy(&play->barrier);
     plan_free(play->plan);
-    assert_int_equal(fake->alive, 0);
-    assert_int_equal(fake->wrong, 0);
+    assert_int_equal(fake_nccl->alive, 0);
+    assert_int_equal(fake_nccl->wrong, 0);
 }
 
 /* Return the digest of the state of @stages x @replicas workers after STEPS steps. */
@@ -382,7 +394,7 @@ static struct hash128 run(unsigned stages, unsigned replicas)
 static struct hash128 alone(void)
 {
     struct hash128 digest = run(1, 1);
-    assert_true(fake->moved == 0);
+    assert_true(fake_nccl->moved == 0);
     return digest;
 }
 
@@ -393,9 +405,9 @@ static void over_nccl_the_bits_are_the_same(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(layouts); i++) {
-        unsigned long before = fake->moved;
+        unsigned long before = fake_nccl->moved;
         struct hash128 digest = run(layouts[i][0], layouts[i][1]);
-        assert_true(fake->moved > before);
+        assert_true(fake_nccl->moved > before);
         assert_true(hash128_equal(digest, want));
     }
 }
@@ -407,7 +419,7 @@ static void over_links_they_are_too(void **state)
     (void)state;
     assert_int_equal(setenv("FIRN_NCCL_LIBRARY", "", 1), 0);
     struct hash128 digest = run(2, 2);
-    assert_true(fake->moved == 0);
+    assert_true(fake_nccl->moved == 0);
     assert_true(hash128_equal(digest, want));
 }
 
@@ -470,9 +482,9 @@ static void a_device_that_waits_for_one_who_hangs(void **state)
 static int setup(void **state)
 {
     (void)state;
-    memset(fake, 0, sizeof(*fake));
-    fake->version = 22809;
-    fake->together = true;
+    memset(fake_nccl, 0, sizeof(*fake_nccl));
+    fake_nccl->version = 22809;
+    fake_nccl->together = true;
     digests_of_rank = -1;
     return setenv("FIRN_NCCL_LIBRARY", FAKE_NCCL, 1);
 }
@@ -492,7 +504,7 @@ static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
             struct mesh_fault fault;
             unsigned broken = 0;
             setup(NULL);
-            fake->flip = flip;
+            fake_nccl->flip = flip;
             digests_of_rank = layouts[i][0] * layouts[i][1] > 2 ? ALL_RANKS : 1;
             play(&damaged, layouts[i][0], layouts[i][1], NULL);
             for (unsigned rank = 0; rank < damaged.plan->layout.worker_count; rank++) {
@@ -517,7 +529,7 @@ static void with_digests_the_bits_are_the_same(void **state)
         struct hash128 digest = run(stages, 2);
         assert_true(hash128_equal(digest, want));
     }
-    assert_true(fake->moved > 0);
+    assert_true(fake_nccl->moved > 0);
 }
 
 int main(void)

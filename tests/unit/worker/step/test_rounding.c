@@ -2,11 +2,19 @@
  * Tests of the random numbers that round each tensor's weights: old jobs keep theirs, and no two
  * tensors share one stream.
  */
-#include "elastic/job/job_spec.h"
-#include "unit/worker/tiny_state.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <cmocka.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "elastic/job/job_spec.h"
+#include "lib/worker/tiny_state.h"
 
 #include "base/compiler.h"
 

@@ -2,9 +2,21 @@
  * Tests of the commit exchange over real links, one thread for each rank: the complete record
  * reaches every rank from any distribution of its parts; a differing rank is named.
  */
-#include "unit/comm/mesh_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "unit/worker/ranked_plan.h"
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/comm/mesh_harness.h"
+
+#include "lib/worker/ranked_plan.h"
 #include "worker/step/step_commit.h"
 
 #define RANKS 11 /* two levels below the root */

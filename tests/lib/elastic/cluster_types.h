@@ -1,0 +1,130 @@
+/* The types of the miniature cluster (cluster.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "elastic/agent/agent.h"
+#include "elastic/job/job_spec.h"
+#include "elastic/leader/leader.h"
+
+#define CLUSTER_LINKS      2 /* initial link protocol of all nodes */
+#define CLUSTER_NODES      4
+#define CLUSTER_SLOTS      3 /* most slots of one node */
+#define CLUSTER_WORKERS    512
+#define CLUSTER_INBOX      64
+#define CLUSTER_EXCHANGES  8
+#define CLUSTER_TICK_NS    (10 * NS_PER_MS)
+#define CLUSTER_TIMEOUT_NS (1500 * NS_PER_MS)
+#define CLUSTER_LEASE_NS   (10 * NS_PER_SECOND)
+#define UNITS_MAX          16
+
+enum fake_activity {
+    FAKE_BOOTING,
+    FAKE_IDLE,     /* sent its hello, waits for orders */
+    FAKE_JOINING,  /* ordered into `plan`, waits for the others */
+    FAKE_TRAINING, /* in `plan` */
+    FAKE_LEAVING,  /* switched to an empty plan: saves, then exits */
+};
+
+struct fake_worker {
+    bool alive;
+    unsigned node, slot;
+    uint64_t instance;
+    enum fake_activity activity;
+    struct plan *plan;             /* of its generation, or of the one it joins */
+    struct plan *pending;          /* planned and received, not yet at its boundary */
+    struct worker_report status;   /* its report; phase, steps and ranges are its real ones */
+    bool unit_kept[UNITS_MAX];     /* in memory, reported or not */
+    uint64_t unit_step[UNITS_MAX]; /* of the kept units */
+    bool ready;                    /* joining: has all its units */
+    bool must_switch;              /* its last applied commit carried the switch flag */
+    uint64_t act_at_ns;            /* time of its next own action */
+    uint64_t notice_at_ns;         /* time when it detects broken links; 0: it has */
+    bool deaf;                     /* ignores STOP */
+    uint64_t left_generation;      /* it said good-bye to this generation's links */
+};
+
+/* The exchange of one generation: the knowledge that its ranks share. */
+struct fake_exchange {
+    uint64_t generation;
+    uint64_t start;     /* first step */
+    uint64_t committed; /* the last step that its root has committed */
+    bool switches;      /* that commit carried the switch flag */
+    bool broken;
+    struct step_record record; /* of `committed` */
+};
+
+struct fake_node {
+    char name[NAME_SIZE], arithmetic[PLAN_NUMERICS_SIZE];
+    char other_arithmetic[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
+    struct protocol protocol;
+    bool up, draining, start_fails, refuses;
+    uint64_t drain_deadline_ns;
+    uint64_t lease_until_ns, incarnation;
+    unsigned slot_count;
+    bool slot_bad[CLUSTER_SLOTS], slot_tried_again[CLUSTER_SLOTS];
+    double slowness[CLUSTER_SLOTS]; /* times slower than its peers; 0: as fast */
+    struct agent *agent;
+    uint64_t agent_wake_ns, sync_at_ns;
+    uint64_t plan_seen, next_seen; /* versions */
+    struct {
+        uint64_t due_ns;
+        struct agent_event event;
+        struct worker_report status;
+        unsigned worker;
+    } inbox[CLUSTER_INBOX];
+    unsigned inbox_first, inbox_count;
+};
+
+struct cluster {
+    uint64_t now_ns, random;
+    struct job_spec spec;
+    struct fake_node nodes[CLUSTER_NODES];
+    unsigned node_count, unit_count;
+    struct fake_worker workers[CLUSTER_WORKERS];
+    unsigned worker_count;
+    struct fake_exchange exchanges[CLUSTER_EXCHANGES]; /* of the last generations, by number */
+    uint64_t generation_open;                          /* the newest generation that has opened */
+    uint64_t committed_ever;                           /* the largest committed step */
+    /* etcd */
+    struct plan *plan, *next;
+    uint64_t plan_version, next_version, report_version;
+    struct node_report *reports[CLUSTER_NODES]; /* each of its own generation */
+    uint64_t checkpoint_step, checkpoint_generation;
+    bool finished;
+    /* the user's wishes */
+    enum job_desired desired;
+    unsigned devices_wanted, stages_wanted, replicas_wanted, frozen_layers;
+    /* the leader */
+    struct leader_memory memory;
+    uint64_t leader_at_ns, leader_wake_ns, leader_saw;
+    enum job_state state;
+    char text[512];
+    bool over; /* LEADER_FINISH */
+    /* events, for assertions */
+    unsigned published, prepared, dropped, restarts_from_disk;
+    unsigned publish_reasons[PLAN_REASON_UPGRADE + 1];
+    bool quiet_leader; /* no node leads */
+    bool verbose;
+};
+
+/** cluster_random() - return a random number below @below, from the seed */
+unsigned cluster_random(struct cluster *cluster, unsigned below);
+
+/** cluster_delay() - return the time after a random delay of at most @max_ms */
+uint64_t cluster_delay(struct cluster *cluster, unsigned max_ms);
+
+#define cluster_note(cluster, ...)                                                                 \
+    do {                                                                                           \
+        if ((cluster)->verbose) {                                                                  \
+            printf("%8.3f ", (double)(cluster)->now_ns / 1e9);                                     \
+            printf(__VA_ARGS__);                                                                   \
+            printf("\n");                                                                          \
+        }                                                                                          \
+    } while (0)
+
+/** cluster_square() - return the square sum of @unit's gradient at @step */
+double cluster_square(uint64_t step, unsigned unit);

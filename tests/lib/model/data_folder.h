@@ -1,0 +1,17 @@
+/*
+ * A folder with files of tokens, made for each test and removed after it, and data sets of what is
+ * in it.
+ */
+#pragma once
+
+#include "model/data/dataset.h"
+
+/** data_folder_options() - make the options of a data set of bytes */
+struct dataset_options data_folder_options(const char *const *paths, unsigned path_count);
+
+/** data_folder_open() - open a data set, which must open */
+struct dataset *data_folder_open(const struct dataset_options *options);
+
+/** data_folder_expect_failure() - check that a data set fails to open with @code and a text that
+ * has @text */
+void data_folder_expect_failure(const struct dataset_options *options, int code, const char *text);
