@@ -143,7 +143,7 @@ static double job_generation(const struct job *job)
 
 static double job_alarm(const struct job *job)
 {
-    return slot_alarms_told(&job->alarms)[0] != '\0';
+    return slot_alarms_shown(&job->alarms)[0] != '\0';
 }
 
 static double job_held(const struct job *job)

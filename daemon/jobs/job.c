@@ -159,7 +159,7 @@ void job_write_progress(struct job *job, unsigned slot)
         record.workers = job->plan->layout.worker_count;
     }
     take_stragglers(progress, &record);
-    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_told(&job->alarms));
+    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->alarms));
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text || outbox_put(daemon->keys.outbox,

@@ -11,7 +11,7 @@ static bool is_out(const struct slot_alarms *alarms, const char *text)
     return false;
 }
 
-const char *slot_alarms_told(const struct slot_alarms *alarms)
+const char *slot_alarms_shown(const struct slot_alarms *alarms)
 {
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         if (alarms->texts[slot][0])
@@ -31,5 +31,5 @@ bool slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text
         snprintf(ret_event, RECORD_TEXT_SIZE, "%s", text);
     else
         snprintf(ret_event, RECORD_TEXT_SIZE, "alarm over: %.*s", RECORD_TEXT_SIZE - 16, ended);
-    return text[0] ? !known : ended[0] && !slot_alarms_told(alarms)[0];
+    return text[0] ? !known : ended[0] && !slot_alarms_shown(alarms)[0];
 }

@@ -19,5 +19,5 @@ struct slot_alarms {
 bool slot_alarms_set(struct slot_alarms *alarms, unsigned slot, const char *text,
                      char ret_event[RECORD_TEXT_SIZE]);
 
-/** slot_alarms_told() - return one of the active alarms, or "" */
-const char *slot_alarms_told(const struct slot_alarms *alarms);
+/** slot_alarms_shown() - return one of the active alarms, or "" */
+const char *slot_alarms_shown(const struct slot_alarms *alarms);

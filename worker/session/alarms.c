@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 
-const char *alarms_told(const struct alarms *alarms)
+const char *alarms_shown(const struct alarms *alarms)
 {
     for (unsigned about = 0; about < ALARM_COUNT; about++)
         if (alarms->texts[about][0])
@@ -18,9 +18,9 @@ bool alarms_set(struct alarms *alarms, enum alarm_about about, const char *text)
 {
     char before[CONTROL_TEXT_SIZE];
 
-    snprintf(before, sizeof(before), "%s", alarms_told(alarms));
+    snprintf(before, sizeof(before), "%s", alarms_shown(alarms));
     snprintf(alarms->texts[about], CONTROL_TEXT_SIZE, "%s", text);
-    return strcmp(before, alarms_told(alarms)) != 0;
+    return strcmp(before, alarms_shown(alarms)) != 0;
 }
 
 static const char *hint(int code)

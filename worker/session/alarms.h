@@ -16,11 +16,11 @@ struct alarms {
     char texts[ALARM_COUNT][CONTROL_TEXT_SIZE]; /* "": nothing is wrong */
 };
 
-/** alarms_set() - set an alarm; "" clears it. Return: true if alarms_told() has changed */
+/** alarms_set() - set an alarm; "" clears it. Return: true if alarms_shown() has changed */
 bool alarms_set(struct alarms *alarms, enum alarm_about about, const char *text);
 
-/** alarms_told() - return the gravest active alarm, or "" */
-const char *alarms_told(const struct alarms *alarms);
+/** alarms_shown() - return the gravest active alarm, or "" */
+const char *alarms_shown(const struct alarms *alarms);
 
 /**
  * alarms_of_checkpoint() - format the reason why a checkpoint could not be written to @folder, and

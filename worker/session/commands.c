@@ -14,45 +14,45 @@
 /* ---- on the control thread ---- */
 
 /* Interrupt mesh_open(), in case the main thread is there. */
-static void wake_main(struct trainer *trainer)
+static void wake_main(struct commands *commands)
 {
     uint64_t one = 1;
 
-    if (write(trainer->cancel, &one, sizeof(one)) < 0)
+    if (write(commands->cancel, &one, sizeof(one)) < 0)
         log_warning("waking the main thread: %s", strerror(errno));
 }
 
-static void break_off(struct trainer *trainer, const char *reason)
+static void break_off(struct commands *commands, struct session_links *links, const char *reason)
 {
-    wake_main(trainer);
-    pthread_mutex_lock(&trainer->lock);
-    if (trainer->mesh)
-        mesh_abort(trainer->mesh, reason);
-    pthread_mutex_unlock(&trainer->lock);
+    wake_main(commands);
+    pthread_mutex_lock(&links->lock);
+    if (links->mesh)
+        mesh_abort(links->mesh, reason);
+    pthread_mutex_unlock(&links->lock);
 }
 
 /* Wake the main thread, which may be waiting for permission to commit. */
-static void let_commit(struct trainer *trainer)
+static void let_commit(struct commands *commands, struct session_links *links)
 {
-    __atomic_store_n(&trainer->held_generation, 0, __ATOMIC_RELEASE);
-    pthread_mutex_lock(&trainer->lock);
-    if (trainer->mesh)
-        mesh_ask_again(trainer->mesh);
-    pthread_mutex_unlock(&trainer->lock);
+    __atomic_store_n(&commands->held_generation, 0, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&links->lock);
+    if (links->mesh)
+        mesh_ask_again(links->mesh);
+    pthread_mutex_unlock(&links->lock);
 }
 
 /* True if the main thread must handle @plan: a new firnd may send the plan in force again. */
-static bool is_newer(const struct trainer *trainer, const struct plan *plan)
+static bool is_newer(const struct commands *commands, const struct plan *plan)
 {
-    return plan && plan->generation > __atomic_load_n(&trainer->generation, __ATOMIC_ACQUIRE);
+    return plan && plan->generation > __atomic_load_n(&commands->generation, __ATOMIC_ACQUIRE);
 }
 
 /* Another planned change replaces the one whose switch the main thread waits for. */
-static void announce(struct trainer *trainer, uint64_t generation)
+static void announce(struct commands *commands, uint64_t generation)
 {
-    __atomic_store_n(&trainer->announced, generation, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&trainer->waits_for_switch, __ATOMIC_ACQUIRE))
-        wake_main(trainer);
+    __atomic_store_n(&commands->announced, generation, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&commands->waits_for_switch, __ATOMIC_ACQUIRE))
+        wake_main(commands);
 }
 
 void commands_observe(void *context, const struct control_message *message)
@@ -60,29 +60,31 @@ void commands_observe(void *context, const struct control_message *message)
     struct trainer *trainer = context;
 
     if (message->type == CONTROL_STOP) {
-        __atomic_store_n(&trainer->stopping, true, __ATOMIC_RELEASE);
-        break_off(trainer, "firnd ordered this worker to stop");
+        __atomic_store_n(&trainer->commands.stopping, true, __ATOMIC_RELEASE);
+        break_off(&trainer->commands, &trainer->links, "firnd ordered this worker to stop");
     } else if (message->type == CONTROL_HOLD) {
-        __atomic_store_n(&trainer->held_generation, message->progress.generation, __ATOMIC_RELEASE);
+        __atomic_store_n(&trainer->commands.held_generation, message->progress.generation,
+                         __ATOMIC_RELEASE);
     } else if (message->type == CONTROL_GO_ON) {
-        let_commit(trainer);
-    } else if (message->type == CONTROL_SWITCH && is_newer(trainer, message->plan)) {
+        let_commit(&trainer->commands, &trainer->links);
+    } else if (message->type == CONTROL_SWITCH && is_newer(&trainer->commands, message->plan)) {
         if (!message->plan->change.planned)
-            break_off(trainer, "a newer generation replaces this one");
+            break_off(&trainer->commands, &trainer->links, "a newer generation replaces this one");
         else if (message->plan->change.breaks_off)
-            break_off(trainer, "rank 0 cannot hear of the generation that follows");
+            break_off(&trainer->commands, &trainer->links,
+                      "rank 0 cannot hear of the generation that follows");
         else
-            announce(trainer, message->plan->generation);
-    } else if (message->type == CONTROL_PREPARE && is_newer(trainer, message->plan)) {
-        wake_main(trainer); /* stop waiting for the links of the current plan */
+            announce(&trainer->commands, message->plan->generation);
+    } else if (message->type == CONTROL_PREPARE && is_newer(&trainer->commands, message->plan)) {
+        wake_main(&trainer->commands); /* stop waiting for the links of the current plan */
     }
 }
 
 /* ---- on the main thread ---- */
 
-bool commands_stopping(const struct trainer *trainer)
+bool commands_stopping(const struct commands *commands)
 {
-    return __atomic_load_n(&trainer->stopping, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&commands->stopping, __ATOMIC_ACQUIRE);
 }
 
 static void prepare(struct trainer *trainer, const struct plan *plan)
@@ -94,23 +96,23 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
         status_report_send(trainer, WORKER_BAD, error.text); /* not a fault of the job */
         return;
     }
-    start_watch_begin(trainer->start_watch, trainer->generation, "takes its memory");
+    start_watch_begin(trainer->start_watch, trainer->commands.generation, "takes its memory");
     reserve_memory(trainer, plan);
     (void)start_watch_end(trainer->start_watch); /* PREPARED follows */
-    trainer->prepared = plan->generation;
+    trainer->commands.prepared = plan->generation;
     status_report_send(trainer, WORKER_PREPARED, "");
 }
 
 /* Where a commit has announced the pending plan, all workers switch to it: a plan that replaced it
  * because it seemed held up is too late. */
-static bool takes_over(const struct trainer *trainer, const struct plan *plan)
+static bool takes_over(const struct commands *commands, const struct plan *plan)
 {
-    const struct plan *pending = trainer->pending;
+    const struct plan *pending = commands->pending;
 
     if (!pending)
         return true;
-    bool comes_too_late =
-        pending->generation == trainer->awaited && plan->change.planned && !plan->change.breaks_off;
+    bool comes_too_late = pending->generation == commands->awaited && plan->change.planned &&
+                          !plan->change.breaks_off;
     return plan->generation > pending->generation && !comes_too_late;
 }
 
@@ -118,25 +120,28 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
 {
     switch (message->type) {
     case CONTROL_PREPARE:
-        if (is_newer(trainer, message->plan) &&
-            (trainer->phase == WORKER_STARTING || trainer->phase == WORKER_PREPARED))
+        if (is_newer(&trainer->commands, message->plan) &&
+            (trainer->report.phase == WORKER_STARTING || trainer->report.phase == WORKER_PREPARED))
             prepare(trainer, message->plan);
         break;
     case CONTROL_SWITCH:
         /* A planned plan takes over at a step boundary, which a stuck worker does not reach. */
-        if (message->plan && !(message->plan->change.planned && trainer->phase == WORKER_STUCK) &&
-            message->plan->generation > trainer->generation && takes_over(trainer, message->plan)) {
-            plan_free(trainer->pending);
-            trainer->pending = message->plan;
+        if (message->plan &&
+            !(message->plan->change.planned && trainer->report.phase == WORKER_STUCK) &&
+            message->plan->generation > trainer->commands.generation &&
+            takes_over(&trainer->commands, message->plan)) {
+            plan_free(trainer->commands.pending);
+            trainer->commands.pending = message->plan;
             message->plan = NULL;
         }
         break;
     case CONTROL_CHECKPOINT:
         if (message->committed) {
-            trainer->recorded_step = MAX(trainer->recorded_step, message->checkpoint.step);
-            snapshot_retain(trainer->snapshot, &message->checkpoint);
-        } else if (message->checkpoint.generation == trainer->generation) {
-            trainer->refused_step = message->checkpoint.step;
+            trainer->checkpoints.recorded_step =
+                MAX(trainer->checkpoints.recorded_step, message->checkpoint.step);
+            snapshot_retain(trainer->checkpoints.snapshot, &message->checkpoint);
+        } else if (message->checkpoint.generation == trainer->commands.generation) {
+            trainer->checkpoints.refused_step = message->checkpoint.step;
         }
         break;
     default:
@@ -149,55 +154,56 @@ void commands_take(struct trainer *trainer, uint64_t deadline_ns)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
-    while (message && control_server_take(trainer->control, deadline_ns, message)) {
+    while (message && control_server_take(trainer->report.control, deadline_ns, message)) {
         handle_message(trainer, message);
         memset(message, 0, sizeof(*message));
         deadline_ns = 0;
     }
 }
 
-static uint64_t deadline_after(const struct trainer *trainer, unsigned timeouts)
+static uint64_t deadline_after(const struct worker_options *options, unsigned timeouts)
 {
-    return clock_monotonic_ns() + timeouts * trainer->options->failure_timeout_ns;
+    return clock_monotonic_ns() + timeouts * options->failure_timeout_ns;
 }
 
 void commands_await_stop(struct trainer *trainer)
 {
-    while (!commands_stopping(trainer))
-        commands_take(trainer, deadline_after(trainer, 1));
+    while (!commands_stopping(&trainer->commands))
+        commands_take(trainer, deadline_after(trainer->options, 1));
 }
 
 struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns)
 {
-    while (!commands_stopping(trainer) && !trainer->pending && clock_monotonic_ns() < deadline_ns)
-        commands_take(trainer, MIN(deadline_ns, deadline_after(trainer, 1)));
-    struct plan *plan = commands_stopping(trainer) ? NULL : trainer->pending;
+    while (!commands_stopping(&trainer->commands) && !trainer->commands.pending &&
+           clock_monotonic_ns() < deadline_ns)
+        commands_take(trainer, MIN(deadline_ns, deadline_after(trainer->options, 1)));
+    struct plan *plan = commands_stopping(&trainer->commands) ? NULL : trainer->commands.pending;
     if (plan)
-        trainer->pending = NULL;
+        trainer->commands.pending = NULL;
     return plan;
 }
 
-static bool has_plan_from(const struct trainer *trainer, uint64_t generation)
+static bool has_plan_from(const struct commands *commands, uint64_t generation)
 {
-    return trainer->pending && trainer->pending->generation >= generation;
+    return commands->pending && commands->pending->generation >= generation;
 }
 
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation)
 {
-    uint64_t deadline_ns = deadline_after(trainer, TIMEOUTS_ANNOUNCED_PLAN);
+    uint64_t deadline_ns = deadline_after(trainer->options, TIMEOUTS_ANNOUNCED_PLAN);
 
-    trainer->awaited = generation;
-    while (!commands_stopping(trainer) && !has_plan_from(trainer, generation) &&
-           clock_monotonic_ns() < deadline_ns)
+    trainer->commands.awaited = generation;
+    while (!commands_stopping(&trainer->commands) &&
+           !has_plan_from(&trainer->commands, generation) && clock_monotonic_ns() < deadline_ns)
         commands_take(trainer, deadline_ns);
-    trainer->awaited = 0;
-    return has_plan_from(trainer, generation) ? trainer->pending : NULL;
+    trainer->commands.awaited = 0;
+    return has_plan_from(&trainer->commands, generation) ? trainer->commands.pending : NULL;
 }
 
-void commands_forget_planned(struct trainer *trainer)
+void commands_forget_planned(struct commands *commands)
 {
-    if (!trainer->pending || !trainer->pending->change.planned)
+    if (!commands->pending || !commands->pending->change.planned)
         return;
-    plan_free(trainer->pending);
-    trainer->pending = NULL;
+    plan_free(commands->pending);
+    commands->pending = NULL;
 }

@@ -4,7 +4,26 @@
  */
 #pragma once
 
-#include "worker/session/trainer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elastic/messages/control.h"
+
+struct trainer;
+
+/* The commands of firnd that are not carried out yet. */
+struct commands {
+    struct plan *pending; /* newer than the plan; NULL: none has arrived */
+    uint64_t awaited;     /* the generation that a commit has announced; 0: none */
+    uint64_t prepared;    /* generation of the last plan that PREPARE named */
+    int cancel;           /* an eventfd that interrupts mesh_open() */
+    /* Written by one thread, read by the other, atomically: */
+    bool stopping;
+    uint64_t generation;      /* of the plan */
+    uint64_t announced;       /* the newest planned generation that firnd has announced */
+    bool waits_for_switch;    /* the main thread waits for workers that still compute their step */
+    uint64_t held_generation; /* firnd forbids commits of generations up to this one; 0: none */
+};
 
 /** commands_observe() - on the control thread: handle urgent messages. A stop, and a plan that is
  * in force at once, break the links; a hold is noted. @context: the trainer */
@@ -13,7 +32,7 @@ void commands_observe(void *context, const struct control_message *message);
 /** commands_take() - handle the messages that have arrived; @deadline_ns: monotonic, waits for one
  * message until then; 0: does not wait */
 void commands_take(struct trainer *trainer, uint64_t deadline_ns);
-bool commands_stopping(const struct trainer *trainer);
+bool commands_stopping(const struct commands *commands);
 /** commands_await_stop() - wait until firnd orders this worker to stop */
 void commands_await_stop(struct trainer *trainer);
 
@@ -25,4 +44,4 @@ struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns);
  * one has superseded it: a firnd that was suspended may send it first */
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation);
 /** commands_forget_planned() - drop a planned plan: its switch will not come */
-void commands_forget_planned(struct trainer *trainer);
+void commands_forget_planned(struct commands *commands);

@@ -19,6 +19,7 @@
 #include "worker/session/commands.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
+#include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
@@ -38,10 +39,10 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = durable;
-    session_word_on_checkpoint(trainer, up);
+    session_report_share(&trainer->checkpoints, trainer->engine, up);
     int status = session_agree(trainer, true, up, &root, down, error);
     if (!status)
-        session_hear_of_checkpoint(trainer, down);
+        session_take_share_reports(&trainer->checkpoints, down);
     return status;
 }
 
@@ -52,30 +53,32 @@ static void write_share(struct trainer *trainer)
     struct error error = {0};
     int status = 0;
 
-    if (snapshot_durable_step(trainer->snapshot) == state->applied_step)
+    if (snapshot_durable_step(trainer->checkpoints.snapshot) == state->applied_step)
         return;
-    snapshot_give_up_copies(trainer->snapshot, state->applied_step);
+    snapshot_give_up_copies(trainer->checkpoints.snapshot, state->applied_step);
     status_report_checkpoint(trainer); /* may be of a commit that has just ended */
     do {                               /* a share of an earlier boundary may still be in flight */
-        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+        status =
+            snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status = session_begin_checkpoint(trainer, &error);
-    } while (status == -EBUSY && !commands_stopping(trainer));
-    while (!status && snapshot_durable_step(trainer->snapshot) != state->applied_step &&
-           !commands_stopping(trainer))
-        status = snapshot_poll(trainer->snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+    } while (status == -EBUSY && !commands_stopping(&trainer->commands));
+    while (!status && snapshot_durable_step(trainer->checkpoints.snapshot) != state->applied_step &&
+           !commands_stopping(&trainer->commands))
+        status =
+            snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
     if (status)
-        status_report_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
-static bool has_failed(const struct trainer *trainer, const struct step_commit_down *down)
+static bool has_failed(const struct state *state, const struct step_commit_down *down)
 {
-    return down->checkpoint_failed == trainer->state->applied_step;
+    return down->checkpoint_failed == state->applied_step;
 }
 
-static bool is_durable(const struct trainer *trainer, const struct step_commit_down *down)
+static bool is_durable(const struct state *state, const struct step_commit_down *down)
 {
-    return down->checkpoint_durable == trainer->state->applied_step && !has_failed(trainer, down);
+    return down->checkpoint_durable == state->applied_step && !has_failed(state, down);
 }
 
 /* On rank 0, until the next round is due. A failed commit is not an error here: the round reports
@@ -85,14 +88,17 @@ static int look_after_commit(struct trainer *trainer)
     uint64_t step = trainer->state->applied_step;
     struct mesh_fault fault;
 
-    snapshot_commit(trainer->snapshot, step); /* starts once the commit before it has ended */
+    snapshot_commit(trainer->checkpoints.snapshot,
+                    step); /* starts once the commit before it has ended */
     status_report_checkpoint(trainer);
-    if (trainer->recorded_step < step && snapshot_failed_step(trainer->snapshot) != step)
+    if (trainer->checkpoints.recorded_step < step &&
+        snapshot_failed_step(trainer->checkpoints.snapshot) != step)
         commands_take(trainer, clock_monotonic_ns() + ROUND_NS);
-    mesh_fault(trainer->mesh, &fault);
-    if (commands_stopping(trainer) || fault.failed)
+    mesh_fault(trainer->links.mesh, &fault);
+    if (commands_stopping(&trainer->commands) || fault.failed)
         return -ECONNRESET;
-    return trainer->refused_step == step ? -ESTALE : 0; /* a newer plan names the next state */
+    return trainer->checkpoints.refused_step == step ? -ESTALE
+                                                     : 0; /* a newer plan names the next state */
 }
 
 /* On the other ranks: drive this node's copies. */
@@ -100,9 +106,9 @@ static void look_after_copies(struct trainer *trainer)
 {
     struct error error = {0};
 
-    snapshot_commit(trainer->snapshot, trainer->state->applied_step);
-    if (snapshot_poll(trainer->snapshot, 0, &error))
-        status_report_checkpoint_alarm(trainer, &error);
+    snapshot_commit(trainer->checkpoints.snapshot, trainer->state->applied_step);
+    if (snapshot_poll(trainer->checkpoints.snapshot, 0, &error))
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
 /* All shares are durable: run rounds until the checkpoint is recorded, or one rank reports that it
@@ -113,16 +119,18 @@ static int record(struct trainer *trainer, struct step_commit_down *down, struct
     bool commits = trainer->engine->rank == 0;
     int status = 0;
 
-    trainer->refused_step = 0; /* a refusal of another generation's checkpoint does not count */
+    trainer->checkpoints.refused_step =
+        0; /* a refusal of another generation's checkpoint does not count */
     do {
         if (commits)
             status = look_after_commit(trainer);
         else
             look_after_copies(trainer);
         if (!status)
-            status = closing_round(trainer, commits && trainer->recorded_step < step ? 0 : step,
+            status = closing_round(trainer,
+                                   commits && trainer->checkpoints.recorded_step < step ? 0 : step,
                                    down, error);
-    } while (!status && !is_durable(trainer, down) && !has_failed(trainer, down));
+    } while (!status && !is_durable(trainer->state, down) && !has_failed(trainer->state, down));
     return status;
 }
 
@@ -137,7 +145,7 @@ static int give_up(struct trainer *trainer, struct error *error)
     session_give_up_checkpoint(trainer, trainer->state->applied_step);
     status = closing_round(trainer, 0, down, error);
     if (!status)
-        snapshot_forget(trainer->snapshot);
+        snapshot_forget(trainer->checkpoints.snapshot);
     return status;
 }
 
@@ -151,15 +159,17 @@ static int finish_round(struct trainer *trainer, bool *ret_recorded, struct erro
 
     if (!down)
         return -ENOMEM;
-    checkpoint_writers_begin(&trainer->writers, trainer->plan, trainer->state->applied_step);
+    checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan,
+                             trainer->state->applied_step);
     write_share(trainer);
     state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
-    status = trainer->kernel->synchronize(trainer->device, error);
+    status = trainer->device.kernel->synchronize(trainer->device.device, error);
     if (!status)
-        status = closing_round(trainer, snapshot_durable_step(trainer->snapshot), down, error);
-    if (!status && is_durable(trainer, down))
+        status = closing_round(trainer, snapshot_durable_step(trainer->checkpoints.snapshot), down,
+                               error);
+    if (!status && is_durable(trainer->state, down))
         status = record(trainer, down, error);
-    *ret_recorded = !status && is_durable(trainer, down);
+    *ret_recorded = !status && is_durable(trainer->state, down);
     return status || *ret_recorded ? status : give_up(trainer, error);
 }
 
@@ -171,17 +181,17 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
 
     /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
        ranks that succeeded, too, and its division among writers may differ from the next one's. */
-    snapshot_forget_abandoned(trainer->snapshot);
-    while (!status && !commands_stopping(trainer)) {
+    snapshot_forget_abandoned(trainer->checkpoints.snapshot);
+    while (!status && !commands_stopping(&trainer->commands)) {
         status = finish_round(trainer, &recorded, error);
         if (recorded) {
-            status_report_alarm(trainer, ALARM_CHECKPOINT, "");
+            status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
             return then;
         }
         if (!status)
             commands_take(trainer, clock_monotonic_ns() + RETRY_NS);
     }
-    if (commands_stopping(trainer))
+    if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
     if (!error->code)
         error_set(error, status, "the links broke while the last checkpoint was written");

@@ -34,11 +34,11 @@ int generation_settle(struct trainer *trainer, struct error *error)
         int status = divergence_check(&trainer->spec.train, &plan->start.commit, error);
         if (status)
             return status;
-        snapshot_release(trainer->snapshot);
+        snapshot_release(trainer->checkpoints.snapshot);
         engine_apply(trainer->engine, &plan->start.commit);
         /* Units kept only as a donor have no gradients: they are one step behind now. */
         engine_drop_others(trainer->engine);
-        trainer->final_known = false;
+        trainer->metrics.final_known = false;
         if (!metrics_writer_waits(trainer))
             metrics_writer_record(trainer, 0, NULL);
     }
@@ -46,25 +46,25 @@ int generation_settle(struct trainer *trainer, struct error *error)
     return 0;
 }
 
-static void set_mesh(struct trainer *trainer, struct mesh *mesh)
+static void set_mesh(struct session_links *links, struct mesh *mesh)
 {
-    pthread_mutex_lock(&trainer->lock);
-    trainer->mesh = mesh;
-    pthread_mutex_unlock(&trainer->lock);
+    pthread_mutex_lock(&links->lock);
+    links->mesh = mesh;
+    pthread_mutex_unlock(&links->lock);
 }
 
 /* In this order: the engine's requests belong to the carriers, and these to the mesh. */
 void generation_close(struct trainer *trainer)
 {
-    struct mesh *mesh = trainer->mesh;
+    struct mesh *mesh = trainer->links.mesh;
 
-    snapshot_reset(trainer->snapshot);
+    snapshot_reset(trainer->checkpoints.snapshot);
     engine_free(trainer->engine);
     trainer->engine = NULL;
-    straggler_free(trainer->straggler);
-    trainer->straggler = NULL;
-    routes_close(&trainer->routes);
-    set_mesh(trainer, NULL);
+    straggler_free(trainer->commit.straggler);
+    trainer->commit.straggler = NULL;
+    routes_close(&trainer->links.routes);
+    set_mesh(&trainer->links, NULL);
     mesh_close(mesh);
 }
 
@@ -124,9 +124,10 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
         return 0;
     if (plan->start.source != PLAN_SOURCE_MEMORY) {
         state_drop_all(trainer->state);
-        dispute_memory_rollback(&trainer->disputes);
+        dispute_memory_rollback(&trainer->commit.disputes);
     }
-    bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
+    bool sums_on_device =
+        trainer->device.kernel->host_memory || nccl_use_is_offered(&trainer->device.nccl);
     const struct memory_need need =
         memory_need(trainer->state, &plan->layout, rank, sums_on_device);
     int status = memory_check(trainer->state, &need, error);
@@ -136,15 +137,15 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
 }
 
 /* Note the plan's nodes that did not respond, for the report to the leader. */
-static void note_silent(struct trainer *trainer, const struct checkpoint_remote *remote)
+static void note_silent(struct session_links *links, const struct plan *plan,
+                        const struct checkpoint_remote *remote)
 {
-    struct mesh_unreached *unreached = &trainer->unreached;
+    struct mesh_unreached *unreached = &links->unreached;
 
     for (unsigned i = 0; i < checkpoint_remote_count(remote); i++) {
-        int rank =
-            checkpoint_remote_silent(remote, i)
-                ? plan_layout_find_node(&trainer->plan->layout, checkpoint_remote_name(remote, i))
-                : -1;
+        int rank = checkpoint_remote_silent(remote, i)
+                       ? plan_layout_find_node(&plan->layout, checkpoint_remote_name(remote, i))
+                       : -1;
         if (rank >= 0 && unreached->count < MESH_UNREACHED_MAX)
             unreached->ranks[unreached->count++] = (unsigned)rank;
     }
@@ -167,7 +168,7 @@ static int restore(struct trainer *trainer, unsigned first, unsigned count, stru
     if (!status)
         status = restore_copies(trainer->state, &source, first, count, error);
     if (status == -EHOSTUNREACH && source.remote)
-        note_silent(trainer, source.remote);
+        note_silent(&trainer->links, trainer->plan, source.remote);
     checkpoint_remote_free(source.remote);
     return status;
 }
@@ -196,7 +197,7 @@ int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error
         return 0;
     if (plan->start.source == PLAN_SOURCE_CHECKPOINT) {
         generation_restored_folder(trainer, folder);
-        snapshot_keep_restored(trainer->snapshot, folder);
+        snapshot_keep_restored(trainer->checkpoints.snapshot, folder);
     }
     status = obtain_stage(trainer, rank % plan->layout.stage_count, error);
     for (unsigned i = 0; !status && i < plan->layout.shadow_count; i++)
@@ -225,7 +226,7 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
     const struct job_spec *spec = &trainer->spec;
     unsigned stages = plan->layout.stage_count, stage = rank % stages;
     uint64_t boundary_bytes = (uint64_t)spec->train.micro_batch * spec->model.context *
-                              spec->model.width * trainer->kernel->activation_size;
+                              spec->model.width * trainer->device.kernel->activation_size;
     bool pipeline = rank < plan->layout.worker_count && peer < plan->layout.worker_count;
 
     if (pipeline && stage > 0 && peer + 1 == rank)
@@ -251,7 +252,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         .patient = plan->links.patient,
         .checksums = trainer->options->link_checksums,
         .any_address = trainer->options->link_any_address,
-        .unreached = &trainer->unreached,
+        .unreached = &trainer->links.unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
         .connect_timeout_ns = start_time_ns(&plan->layout, &trainer->spec.model,
                                             trainer->options->failure_timeout_ns),
@@ -275,17 +276,18 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
     if (!plan_key_bytes(plan->links.key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
-    __atomic_store_n(&trainer->waits_for_switch, newcomer, __ATOMIC_RELEASE);
-    if (read(trainer->cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
+    __atomic_store_n(&trainer->commands.waits_for_switch, newcomer, __ATOMIC_RELEASE);
+    if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    bool replaced = trainer->pending && (newcomer || !trainer->pending->change.planned);
-    status = commands_stopping(trainer) || replaced
+    bool replaced =
+        trainer->commands.pending && (newcomer || !trainer->commands.pending->change.planned);
+    status = commands_stopping(&trainer->commands) || replaced
                  ? -ECANCELED
-                 : mesh_open(&options, trainer->cancel, &mesh, error);
-    __atomic_store_n(&trainer->waits_for_switch, false, __ATOMIC_RELEASE);
+                 : mesh_open(&options, trainer->commands.cancel, &mesh, error);
+    __atomic_store_n(&trainer->commands.waits_for_switch, false, __ATOMIC_RELEASE);
     if (!status)
-        set_mesh(trainer, mesh);
+        set_mesh(&trainer->links, mesh);
     return status;
 }
 
@@ -295,5 +297,5 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 
     return status || trainer->plan->start.source != PLAN_SOURCE_MEMORY
                ? status
-               : handover_run(trainer->state, trainer->plan, rank, trainer->mesh, error);
+               : handover_run(trainer->state, trainer->plan, rank, trainer->links.mesh, error);
 }

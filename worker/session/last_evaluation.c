@@ -13,6 +13,7 @@
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
+#include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
 #include "worker/step/job_dataset.h"
 
@@ -64,8 +65,8 @@ static int evaluate(struct trainer *trainer, struct error *error)
         status = merge(trainer, &trainer->state->hold, down, error);
     if (status)
         return status;
-    trainer->final_known = true;
-    trainer->final_loss = step_record_validation_loss(
+    trainer->metrics.final_known = true;
+    trainer->metrics.final_loss = step_record_validation_loss(
         &down->record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
                                                       trainer->dataset));
     return 0;
@@ -75,12 +76,12 @@ int session_evaluate_last(struct trainer *trainer, const struct straggler_stage 
                           struct error *error)
 {
     const struct state *state = trainer->state;
-    uint64_t step_ns = trainer->last_step_ns;
+    uint64_t step_ns = trainer->metrics.last_step_ns;
     int status = evaluate(trainer, error);
 
-    if (status && !commands_stopping(trainer))
+    if (status && !commands_stopping(&trainer->commands))
         return status;
-    trainer->last_step_ns = 0;
+    trainer->metrics.last_step_ns = 0;
     if (state->committed.step != state->applied_step) /* restored: the checkpoint has the line */
         return status;
     metrics_writer_record(trainer, step_ns, slowest);

@@ -15,7 +15,7 @@
 
 bool metrics_writer_waits(const struct trainer *trainer)
 {
-    return trainer->spec.evaluate.every > 0 && !trainer->final_known &&
+    return trainer->spec.evaluate.every > 0 && !trainer->metrics.final_known &&
            trainer->state->committed.step == trainer->spec.train.steps;
 }
 
@@ -45,28 +45,30 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         .step_ms = (double)step_ns / 1e6,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
         .evaluated = record->evaluated,
-        .final_evaluated = trainer->final_known && record->step == trainer->spec.train.steps,
-        .final_loss = trainer->final_loss,
+        .final_evaluated =
+            trainer->metrics.final_known && record->step == trainer->spec.train.steps,
+        .final_loss = trainer->metrics.final_loss,
         .plan = plan,
         .slowest = slowest,
     };
 
-    if (!trainer->metrics)
+    if (!trainer->metrics.file)
         return;
     if (record->evaluated)
         line.val_loss = step_record_validation_loss(
             record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
                                                    trainer->dataset));
-    int status = metrics_append(trainer->metrics, &line, &error);
-    status_report_alarm(trainer, ALARM_METRICS, status ? error.text : "");
+    int status = metrics_append(trainer->metrics.file, &line, &error);
+    status_report_alarm(&trainer->report, ALARM_METRICS, status ? error.text : "");
 }
 
-void metrics_writer_rewind(struct trainer *trainer, uint64_t step)
+void metrics_writer_rewind(struct metrics_writer *metrics, struct status_report *report,
+                           uint64_t step)
 {
     struct error error = {0};
 
-    if (trainer->metrics && metrics_rewind(trainer->metrics, step, &error))
-        status_report_alarm(trainer, ALARM_METRICS, error.text);
+    if (metrics->file && metrics_rewind(metrics->file, step, &error))
+        status_report_alarm(report, ALARM_METRICS, error.text);
 }
 
 /* ---- histories ---- */
@@ -88,23 +90,23 @@ static int send_history(struct trainer *trainer, unsigned to)
     }
     if (status) /* the other node's history starts here; training has priority */
         log_warning("no metrics history for rank %u: %s", to, error.text);
-    status = mesh_send(trainer->mesh, to, tag_make(TAG_HISTORY, 0, 0), text.data, text.size_bytes,
-                       &request);
+    status = mesh_send(trainer->links.mesh, to, tag_make(TAG_HISTORY, 0, 0), text.data,
+                       text.size_bytes, &request);
     if (!status)
         status = mesh_wait(request, UINT64_MAX);
     bytes_done(&text);
     return status;
 }
 
-static int take_history(struct trainer *trainer, unsigned from)
+static int take_history(struct session_links *links, struct metrics_writer *metrics, unsigned from)
 {
     AUTO_FREE void *text = NULL;
     size_t size_bytes = 0;
     struct error error = {0};
-    int status = mesh_receive_any(trainer->mesh, from, tag_make(TAG_HISTORY, 0, 0), UINT64_MAX,
-                                  &text, &size_bytes);
+    int status = mesh_receive_any(links->mesh, from, tag_make(TAG_HISTORY, 0, 0), UINT64_MAX, &text,
+                                  &size_bytes);
 
-    if (!status && trainer->metrics && metrics_adopt(trainer->metrics, text, size_bytes, &error))
+    if (!status && metrics->file && metrics_adopt(metrics->file, text, size_bytes, &error))
         log_warning("metrics history from rank %u: %s", from, error.text);
     return status;
 }
@@ -118,16 +120,18 @@ int metrics_writer_exchange_histories(struct trainer *trainer, unsigned rank, st
         if (plan->start.histories[i].from_rank == rank)
             status = send_history(trainer, plan->start.histories[i].to_rank);
         else if (plan->start.histories[i].to_rank == rank)
-            status = take_history(trainer, plan->start.histories[i].from_rank);
+            status = take_history(&trainer->links, &trainer->metrics,
+                                  plan->start.histories[i].from_rank);
     return status ? error_set(error, status, "the links broke while metrics were handed over") : 0;
 }
 
 /* ---- opening ---- */
 
-static bool is_scribe(const struct trainer *trainer, unsigned rank)
+static bool is_metrics_writer(const struct worker_options *options, const struct plan *plan,
+                              unsigned rank)
 {
     for (unsigned i = 0; i < rank; i++)
-        if (!strcmp(trainer->plan->layout.workers[i].node, trainer->options->node))
+        if (!strcmp(plan->layout.workers[i].node, options->node))
             return false;
     return true;
 }
@@ -141,12 +145,12 @@ static void take_kept_history(struct trainer *trainer)
     char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
-    if (!trainer->metrics || plan->start.source != PLAN_SOURCE_CHECKPOINT)
+    if (!trainer->metrics.file || plan->start.source != PLAN_SOURCE_CHECKPOINT)
         return;
     generation_restored_folder(trainer, folder);
     int status = manifest_load(folder, sha256, &manifest, &error);
     if (!status)
-        status = history_take(folder, &manifest, trainer->metrics, &error);
+        status = history_take(folder, &manifest, trainer->metrics.file, &error);
     if (status && status != -ENOENT) /* with copies this node may have no part of it */
         log_warning("metrics from the checkpoint: %s", error.text);
     manifest_done(&manifest);
@@ -159,7 +163,7 @@ static void record_unwritten(struct trainer *trainer)
 
     if (state->committed.step > 0 && !metrics_writer_waits(trainer) &&
         state->committed.step == state->applied_step &&
-        state->committed.step > metrics_last_step(trainer->metrics))
+        state->committed.step > metrics_last_step(trainer->metrics.file))
         metrics_writer_record(trainer, 0, NULL);
 }
 
@@ -167,18 +171,19 @@ int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *er
 {
     char path[OPTIONS_PATH_SIZE + 32];
 
-    metrics_close(trainer->metrics);
-    trainer->metrics = NULL;
+    metrics_close(trainer->metrics.file);
+    trainer->metrics.file = NULL;
     snprintf(path, sizeof(path), "%s/metrics.jsonl", trainer->options->job_dir);
-    snapshot_keep_history(trainer->snapshot, rank == 0 ? path : "");
-    if (!is_scribe(trainer, rank))
+    snapshot_keep_history(trainer->checkpoints.snapshot, rank == 0 ? path : "");
+    if (!is_metrics_writer(trainer->options, trainer->plan, rank))
         return 0;
-    int status = metrics_open(path, &trainer->metrics, error);
+    int status = metrics_open(path, &trainer->metrics.file, error);
     if (status)
         return status;
     take_kept_history(trainer);
     record_unwritten(trainer);
     if (trainer->plan->start.disputed) /* this process may not have learned of the dispute itself */
-        metrics_writer_rewind(trainer, trainer->plan->start.resume_step);
+        metrics_writer_rewind(&trainer->metrics, &trainer->report,
+                              trainer->plan->start.resume_step);
     return 0;
 }

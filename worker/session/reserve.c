@@ -41,7 +41,8 @@ void reserve_memory(struct trainer *trainer, const struct plan *plan)
         return;
     uint64_t began_ns = clock_monotonic_ns();
     let_go(state, &plan->layout, (unsigned)rank);
-    bool sums_on_device = trainer->kernel->host_memory || nccl_use_is_offered(&trainer->nccl);
+    bool sums_on_device =
+        trainer->device.kernel->host_memory || nccl_use_is_offered(&trainer->device.nccl);
     const struct memory_need need =
         memory_need(state, &plan->layout, (unsigned)rank, sums_on_device);
     size_t arena_bytes = memory_arena_bytes(&need);

@@ -26,15 +26,15 @@
 static int make_engine(struct trainer *trainer, unsigned rank, struct error *error)
 {
     double factor = trainer->spec.elastic.evict_stragglers.factor;
-    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank, &trainer->routes,
-                            &trainer->engine, error);
+    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank,
+                            &trainer->links.routes, &trainer->engine, error);
 
-    straggler_free(trainer->straggler);
-    trainer->straggler = NULL;
+    straggler_free(trainer->commit.straggler);
+    trainer->commit.straggler = NULL;
     if (status || rank != 0 || factor == 0)
         return status;
     if (straggler_new(trainer->plan, factor, trainer->spec.elastic.evict_stragglers.steps,
-                      &trainer->straggler))
+                      &trainer->commit.straggler))
         return error_set(error, -ENOMEM, "no memory to watch for stragglers");
     return 0;
 }
@@ -44,7 +44,7 @@ static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *e
 {
     struct state *state = trainer->state;
     uint64_t digest = dataset_digest(trainer->dataset).low;
-    int status = data_agreement_run(trainer->mesh, &trainer->plan->layout, rank, digest,
+    int status = data_agreement_run(trainer->links.mesh, &trainer->plan->layout, rank, digest,
                                     state->applied_step ? state->data_digest : 0, error);
 
     if (!status)
@@ -58,30 +58,31 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     int status;
 
     if (metrics_writer_open(trainer, rank, &metrics_error))
-        status_report_alarm(trainer, ALARM_METRICS, metrics_error.text);
+        status_report_alarm(&trainer->report, ALARM_METRICS, metrics_error.text);
     status = agree_on_data(trainer, rank, error);
     if (!status)
         status = metrics_writer_exchange_histories(trainer, rank, error);
     if (!status)
-        status = snapshot_reserve(trainer->snapshot, &trainer->plan->layout, rank, error);
+        status =
+            snapshot_reserve(trainer->checkpoints.snapshot, &trainer->plan->layout, rank, error);
     if (status)
         return status;
     const struct routes_options routes = {
-        .mesh = trainer->mesh,
+        .mesh = trainer->links.mesh,
         .plan = trainer->plan,
         .rank = rank,
-        .kernel = trainer->kernel,
-        .device = trainer->device,
-        .nccl = &trainer->nccl,
+        .kernel = trainer->device.kernel,
+        .device = trainer->device.device,
+        .nccl = &trainer->device.nccl,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
     };
-    status = routes_open(&routes, &trainer->routes, error);
+    status = routes_open(&routes, &trainer->links.routes, error);
     if (status)
         return status;
     status = make_engine(trainer, rank, error);
-    trainer->first_commit = true;
-    memset(&trainer->readiness, 0, sizeof(trainer->readiness));
-    memset(&trainer->writers, 0, sizeof(trainer->writers));
+    trainer->commit.first = true;
+    memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));
+    memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
     return status;
 }
 
@@ -89,33 +90,34 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 
 void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
 {
-    if (snapshot_abandon(trainer->snapshot, failed_step) && trainer->engine->rank == 0 &&
-        !trainer->alarms.texts[ALARM_CHECKPOINT][0])
+    if (snapshot_abandon(trainer->checkpoints.snapshot, failed_step) &&
+        trainer->engine->rank == 0 && !trainer->report.alarms.texts[ALARM_CHECKPOINT][0])
         status_report_alarm(
-            trainer, ALARM_CHECKPOINT,
+            &trainer->report, ALARM_CHECKPOINT,
             "checkpoints are given up: a worker cannot write its share (firnctl job "
             "events says why)");
 }
 
-void session_word_on_checkpoint(const struct trainer *trainer, struct step_commit_up *up)
+void session_report_share(const struct session_checkpoints *checkpoints, struct engine *engine,
+                          struct step_commit_up *up)
 {
-    up->checkpoint_failed = snapshot_failed_step(trainer->snapshot);
+    up->checkpoint_failed = snapshot_failed_step(checkpoints->snapshot);
     up->unable = (struct checkpoint_writers_unable){0};
-    if (snapshot_unable(trainer->snapshot))
-        up->unable =
-            (struct checkpoint_writers_unable){.count = 1, .ranks = {trainer->engine->rank}};
+    if (snapshot_unable(checkpoints->snapshot))
+        up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {engine->rank}};
 }
 
-void session_hear_of_checkpoint(struct trainer *trainer, const struct step_commit_down *down)
+void session_take_share_reports(struct session_checkpoints *checkpoints,
+                                const struct step_commit_down *down)
 {
-    checkpoint_writers_hear(&trainer->writers, down->checkpoint_failed, &down->unable,
+    checkpoint_writers_hear(&checkpoints->writers, down->checkpoint_failed, &down->unable,
                             down->checkpoint_durable);
 }
 
 int session_begin_checkpoint(struct trainer *trainer, struct error *error)
 {
-    return snapshot_begin(trainer->snapshot, trainer->plan, trainer->engine->rank,
-                          trainer->writers.left_out, error);
+    return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->rank,
+                          trainer->checkpoints.writers.left_out, error);
 }
 
 static void look_after_checkpoint(struct trainer *trainer, const struct step_commit_down *down)
@@ -123,25 +125,26 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
     const struct state *state = trainer->state;
     struct error error = {0};
 
-    session_hear_of_checkpoint(trainer, down);
+    session_take_share_reports(&trainer->checkpoints, down);
     session_give_up_checkpoint(trainer, down->checkpoint_failed);
-    snapshot_commit(trainer->snapshot, down->checkpoint_durable);
+    snapshot_commit(trainer->checkpoints.snapshot, down->checkpoint_durable);
     if (trainer->engine->rank == 0)
         status_report_checkpoint(trainer);
     else if (down->checkpoint_durable > down->checkpoint_failed &&
-             snapshot_settled(trainer->snapshot) && !snapshot_sits_out(trainer->snapshot))
-        status_report_alarm(trainer, ALARM_CHECKPOINT, "");
+             snapshot_settled(trainer->checkpoints.snapshot) &&
+             !snapshot_sits_out(trainer->checkpoints.snapshot))
+        status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
     if (!job_spec_checkpoint_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
     if (!down->checkpoint_busy)
-        checkpoint_writers_begin(&trainer->writers, trainer->plan, state->applied_step);
+        checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan, state->applied_step);
     int status = down->checkpoint_busy ? -EBUSY : session_begin_checkpoint(trainer, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64
                     " is left out: the one before is still being written",
                     state->applied_step);
     else if (status)
-        status_report_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
 static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
@@ -164,9 +167,9 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
 /* Rank 0 reports, and all ranks count: the next generation may have another rank 0. */
 static void tell_divergence(struct trainer *trainer)
 {
-    const char *text = divergence_alarm(&trainer->divergence, &trainer->state->committed);
+    const char *text = divergence_alarm(&trainer->commit.divergence, &trainer->state->committed);
 
-    status_report_alarm(trainer, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
+    status_report_alarm(&trainer->report, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
 }
 
 /* Every worker has read its part, or there would be no commit: the whole checkpoint was read. */
@@ -187,15 +190,15 @@ static int settle_into_generation(struct trainer *trainer)
 {
     const struct engine *engine = trainer->engine;
 
-    if (!trainer->first_commit)
+    if (!trainer->commit.first)
         return 0;
-    trainer->first_commit = false;
+    trainer->commit.first = false;
     mark_restored(trainer);
-    snapshot_release(trainer->snapshot);
+    snapshot_release(trainer->checkpoints.snapshot);
     engine_drop_others(trainer->engine);
-    footprint_restart(&trainer->footprint);
-    numerics_log_write(&trainer->algorithms, trainer->kernel, trainer->device);
-    return handover_release(trainer->plan, engine->rank, trainer->mesh);
+    footprint_restart(&trainer->device.footprint);
+    numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
+    return handover_release(trainer->plan, engine->rank, trainer->links.mesh);
 }
 
 /* ---- the step ---- */
@@ -205,17 +208,17 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
     const struct plan *plan = trainer->plan;
 
-    if (!trainer->first_commit)
+    if (!trainer->commit.first)
         return;
-    trainer->pause_seconds =
-        trainer->last_commit_ns ? (double)(now_ns - trainer->last_commit_ns) / 1e9 : 0;
+    trainer->report.pause_seconds =
+        trainer->commit.last_ns ? (double)(now_ns - trainer->commit.last_ns) / 1e9 : 0;
     if (trainer->engine->rank != 0)
         return;
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);
     if (!plan_says_layout(plan)) /* most reasons do */
         snprintf(layout, sizeof(layout), "%s, ", words);
     snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
-             plan->change.text, layout, trainer->pause_seconds * 1e3);
+             plan->change.text, layout, trainer->report.pause_seconds * 1e3);
     status_report_event(trainer, text);
 }
 
@@ -223,10 +226,10 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
  * generation's layout is never chosen: the current generation has taken over since. */
 static uint64_t choose_switch(const struct trainer *trainer)
 {
-    const struct plan *next = trainer->pending;
+    const struct plan *next = trainer->commands.pending;
 
     return next && next->change.planned && next->follows == trainer->plan->generation &&
-                   step_commit_ready(&trainer->readiness, &trainer->plan->layout, next)
+                   step_commit_ready(&trainer->commit.readiness, &trainer->plan->layout, next)
                ? next->generation
                : 0;
 }
@@ -235,7 +238,8 @@ static bool is_permitted(const void *context)
 {
     const struct trainer *trainer = context;
 
-    return __atomic_load_n(&trainer->held_generation, __ATOMIC_ACQUIRE) < trainer->generation;
+    return __atomic_load_n(&trainer->commands.held_generation, __ATOMIC_ACQUIRE) <
+           trainer->commands.generation;
 }
 
 /* Wait for firnd's permission: firnd may be the only one that knows that the job was given away.
@@ -244,7 +248,7 @@ static int await_permission(void *context)
 {
     const struct trainer *trainer = context;
 
-    return mesh_await(trainer->mesh, is_permitted, trainer) ? -ECONNRESET : 0;
+    return mesh_await(trainer->links.mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
 /* Remove the metrics since a unit's last check: state that was right then was right before. */
@@ -253,7 +257,8 @@ static void forget_unchecked(struct trainer *trainer)
     const struct state *state = trainer->state;
     uint64_t turn = MIN(state->applied_step, (uint64_t)state->unit_count);
 
-    metrics_writer_rewind(trainer, MAX(state->applied_step - turn, trainer->agreed_step));
+    metrics_writer_rewind(&trainer->metrics, &trainer->report,
+                          MAX(state->applied_step - turn, trainer->commit.agreed_step));
 }
 
 int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
@@ -265,17 +270,19 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
     unsigned rank = trainer->engine->rank;
 
     up->digests = *state_digest_of(trainer->engine->check);
-    int status = step_commit_run(trainer->mesh, plan, rank, closing, up, root, ret_down, error);
+    int status =
+        step_commit_run(trainer->links.mesh, plan, rank, closing, up, root, ret_down, error);
     if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
-        trainer->agreed_step = boundary;
+        trainer->commit.agreed_step = boundary;
     if (!ret_down->dispute)
         return status;
     if (status < 0) /* the ranks do not all settle the dispute; the result still counts here */
-        mesh_abort(trainer->mesh, "replicas differ, and not all could be told");
+        mesh_abort(trainer->links.mesh, "replicas differ, and not all could be told");
     if (ret_down->dispute == DISPUTE_STATE)
         forget_unchecked(trainer);
-    return dispute_settle(trainer->mesh, &plan->layout, rank, ret_down->dispute, up->record.step,
-                          trainer->state, &up->digests, &trainer->disputes, error);
+    return dispute_settle(trainer->links.mesh, &plan->layout, rank, ret_down->dispute,
+                          up->record.step, trainer->state, &up->digests, &trainer->commit.disputes,
+                          error);
 }
 
 static int commit_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
@@ -283,7 +290,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     struct state *state = trainer->state;
     AUTO_FREE struct step_commit_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
-    uint64_t announced = __atomic_load_n(&trainer->announced, __ATOMIC_ACQUIRE);
+    uint64_t announced = __atomic_load_n(&trainer->commands.announced, __ATOMIC_ACQUIRE);
     const struct step_commit_root root = {.switch_generation = choose_switch(trainer),
                                           .may_commit = await_permission,
                                           .context = trainer};
@@ -291,21 +298,21 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for a commit");
-    if (snapshot_poll(trainer->snapshot, 0, &share_error))
-        status_report_checkpoint_alarm(trainer, &share_error);
+    if (snapshot_poll(trainer->checkpoints.snapshot, 0, &share_error))
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
-    up->checkpoint_durable = snapshot_durable_step(trainer->snapshot);
-    session_word_on_checkpoint(trainer, up);
-    up->checkpoint_busy = snapshot_busy(trainer->snapshot);
+    up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
+    session_report_share(&trainer->checkpoints, trainer->engine, up);
+    up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
     step_commit_readiness_init(&up->readiness, trainer->engine->rank,
-                               announced > trainer->generation ? announced : 0);
+                               announced > trainer->commands.generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = session_agree(trainer, false, up, &root, down, error);
     if (!status && trainer->engine->rank == 0)
-        trainer->readiness = down->readiness;
-    if (!status && trainer->straggler)
-        straggler_step(trainer->straggler, down->busy_ns);
+        trainer->commit.readiness = down->readiness;
+    if (!status && trainer->commit.straggler)
+        straggler_step(trainer->commit.straggler, down->busy_ns);
     return status && !error->code
                ? error_set(error, status, "the links broke while step %" PRIu64 " was committed",
                            state->hold.step)
@@ -323,7 +330,7 @@ static int compare_all(struct trainer *trainer, struct error *error)
     if (!up || !down)
         return -ENOMEM;
     state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
-    int status = trainer->kernel->synchronize(trainer->device, error);
+    int status = trainer->device.kernel->synchronize(trainer->device.device, error);
     if (status)
         return status;
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
@@ -377,13 +384,13 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
         status = settle_into_generation(trainer);
     if (status)
         return status;
-    snapshot_release(trainer->snapshot);
+    snapshot_release(trainer->checkpoints.snapshot);
     engine_apply(trainer->engine, &down->record);
-    trainer->last_commit_ns = clock_monotonic_ns();
-    trainer->last_step_ns = trainer->last_commit_ns - began_ns;
+    trainer->commit.last_ns = clock_monotonic_ns();
+    trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;
     if (!metrics_writer_waits(trainer))
-        metrics_writer_record(trainer, trainer->last_step_ns, down->slowest);
-    status_report_progress(trainer, trainer->last_commit_ns - began_ns,
+        metrics_writer_record(trainer, trainer->metrics.last_step_ns, down->slowest);
+    status_report_progress(trainer, trainer->commit.last_ns - began_ns,
                            down->switch_generation != 0 ||
                                trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
@@ -408,7 +415,7 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
 {
     const struct plan *plan = commands_announced_plan(trainer, generation);
 
-    if (commands_stopping(trainer))
+    if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
     if (!plan) {
         error_set(error, -ETIMEDOUT,
@@ -431,11 +438,11 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
     }
     bool stepped = false;
     int status;
-    trainer->final_known = false;
-    trainer->last_step_ns = 0;
+    trainer->metrics.final_known = false;
+    trainer->metrics.last_step_ns = 0;
     while (trainer->state->applied_step < trainer->spec.train.steps) {
         commands_take(trainer, 0);
-        if (commands_stopping(trainer))
+        if (commands_stopping(&trainer->commands))
             return SESSION_STOPPED;
         stepped = true;
         status = run_step(trainer, down, error);
@@ -443,13 +450,13 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             if (!error->code)
                 error_set(error, status, "step %" PRIu64 " failed: %s",
                           trainer->state->applied_step + 1, strerror(-status));
-            return commands_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+            return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
         }
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
             return switch_over(trainer, down->switch_generation, error);
     }
     status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
     if (status)
-        return commands_stopping(trainer) ? SESSION_STOPPED : SESSION_BROKEN;
+        return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
     return session_finish(trainer, SESSION_FINISHED, error);
 }

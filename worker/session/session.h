@@ -4,7 +4,40 @@
  */
 #pragma once
 
-#include "worker/session/trainer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "elastic/copies/checkpoint_writers.h"
+#include "elastic/messages/straggler.h"
+#include "worker/checkpoint/snapshot.h"
+#include "worker/session/divergence.h"
+#include "worker/step/dispute.h"
+#include "worker/step/step_commit.h"
+
+struct engine;
+struct trainer;
+
+/* The memory of the commits of a generation, and of disputes across generations. */
+struct session_commit {
+    bool first;                             /* of this generation is still to come */
+    uint64_t last_ns;                       /* monotonic; 0 before the first step */
+    struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
+    struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
+    struct dispute_memory disputes;
+    uint64_t agreed_step; /* the last boundary at which all units were compared, and were equal */
+    struct divergence divergence;
+};
+
+/* The checkpoints of this worker, and firnd's answers on them. */
+struct session_checkpoints {
+    struct snapshot *snapshot;
+    struct checkpoint_writers writers; /* ranks that can write, the same at all ranks */
+    uint64_t recorded_step;            /* of the newest checkpoint that firnd has recorded */
+    uint64_t refused_step; /* of a checkpoint that firnd did not record: another generation is in
+                              force */
+};
 
 enum session_outcome {
     SESSION_SWITCH,
@@ -14,8 +47,8 @@ enum session_outcome {
     SESSION_STOPPED
 };
 
-/** session_open() - create the engine and, on the node's scribe, open the metrics; links are up and
- * state is held */
+/** session_open() - create the engine and, on the node's metrics writer, open the metrics; links
+ * are up and state is held */
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - train until the generation ends; SESSION_BROKEN sets @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
@@ -25,10 +58,12 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
 int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
                   const struct step_commit_root *root, struct step_commit_down *ret_down,
                   struct error *error) CHECK_RESULT;
-/** session_word_on_checkpoint() - write this rank's report of a failed share into @up */
-void session_word_on_checkpoint(const struct trainer *trainer, struct step_commit_up *up);
-/** session_hear_of_checkpoint() - process the reports of all ranks in @down, after every round */
-void session_hear_of_checkpoint(struct trainer *trainer, const struct step_commit_down *down);
+/** session_report_share() - write this rank's report of a failed share into @up */
+void session_report_share(const struct session_checkpoints *checkpoints, struct engine *engine,
+                          struct step_commit_up *up);
+/** session_take_share_reports() - process the reports of all ranks in @down, after every round */
+void session_take_share_reports(struct session_checkpoints *checkpoints,
+                                const struct step_commit_down *down);
 /** session_begin_checkpoint() - call snapshot_begin() with the writers chosen last; its errors */
 int session_begin_checkpoint(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** session_give_up_checkpoint() - remove this worker's files of the checkpoint of @failed_step, in

@@ -8,20 +8,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "elastic/recovery/holdings.h"
+#include "worker/session/trainer.h"
 #include "worker/step/job_dataset.h"
 
 #define PROGRESS_NS (NS_PER_SECOND / 4)
 
 /* ---- the status ---- */
 
-static void describe_lost(const struct trainer *trainer, struct worker_report *report)
+static void describe_lost(const struct session_links *links, const struct plan *plan,
+                          struct worker_report *report)
 {
     struct mesh_fault fault;
 
-    assert(trainer->plan); /* a mesh exists only with the plan that it was made for */
-    mesh_fault(trainer->mesh, &fault);
+    assert(plan); /* a mesh exists only with the plan that it was made for */
+    mesh_fault(links->mesh, &fault);
     for (unsigned i = 0; i < fault.lost_count && report->lost_count < REPORT_LOST_MAX; i++) {
-        const struct plan_worker *lost = &trainer->plan->layout.workers[fault.lost_ranks[i]];
+        const struct plan_worker *lost = &plan->layout.workers[fault.lost_ranks[i]];
         snprintf(report->lost[report->lost_count++], sizeof(report->lost[0]), "%s/%u", lost->node,
                  lost->slot);
     }
@@ -30,9 +32,9 @@ static void describe_lost(const struct trainer *trainer, struct worker_report *r
                  fault.text);
 }
 
-static void describe_unreached(const struct trainer *trainer, struct worker_report *report)
+static void describe_unreached(const struct session_links *links, struct worker_report *report)
 {
-    const struct mesh_unreached *unreached = &trainer->unreached;
+    const struct mesh_unreached *unreached = &links->unreached;
 
     report->unreached_count = MIN(unreached->count, (unsigned)REPORT_UNREACHED_MAX);
     memcpy(report->unreached, unreached->ranks,
@@ -73,7 +75,8 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
         .slot = trainer->options->slot,
         .instance = trainer->instance,
         .phase = phase,
-        .generation = phase == WORKER_PREPARED ? MAX(generation, trainer->prepared) : generation,
+        .generation =
+            phase == WORKER_PREPARED ? MAX(generation, trainer->commands.prepared) : generation,
     };
     snprintf(ret_report->text, sizeof(ret_report->text), "%.*s", (int)sizeof(ret_report->text) - 1,
              text);
@@ -81,9 +84,9 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
     if (trainer->state)
         describe_held(trainer, ret_report);
     if (phase == WORKER_STUCK)
-        describe_unreached(trainer, ret_report);
-    if (phase == WORKER_STUCK && trainer->mesh)
-        describe_lost(trainer, ret_report);
+        describe_unreached(&trainer->links, ret_report);
+    if (phase == WORKER_STUCK && trainer->links.mesh)
+        describe_lost(&trainer->links, trainer->plan, ret_report);
 }
 
 void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
@@ -98,8 +101,8 @@ void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
     message->type = CONTROL_STATUS;
     describe(trainer, phase, text, &message->status);
     message->status.cause = cause;
-    trainer->phase = phase;
-    control_server_send(trainer->control, message);
+    trainer->report.phase = phase;
+    control_server_send(trainer->report.control, message);
 }
 
 void status_report_send(struct trainer *trainer, enum worker_phase phase, const char *text)
@@ -120,33 +123,34 @@ void status_report_event(struct trainer *trainer, const char *text)
     message->progress.generation = trainer->plan->generation;
     message->progress.step = trainer->state->applied_step;
     message->progress.frozen_layers = trainer->state->freeze.frozen_layers;
-    message->progress.pause_seconds = trainer->pause_seconds;
+    message->progress.pause_seconds = trainer->report.pause_seconds;
     snprintf(message->text, sizeof(message->text), "%s", text);
-    control_server_send(trainer->control, message);
+    control_server_send(trainer->report.control, message);
 }
 
-void status_report_alarm(struct trainer *trainer, enum alarm_about about, const char *text)
+void status_report_alarm(struct status_report *report, enum alarm_about about, const char *text)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
-    if (!message || !alarms_set(&trainer->alarms, about, text))
+    if (!message || !alarms_set(&report->alarms, about, text))
         return;
     if (text[0])
         log_error("%s", text);
     message->type = CONTROL_ALARM;
-    snprintf(message->text, sizeof(message->text), "%s", alarms_told(&trainer->alarms));
-    control_server_send(trainer->control, message);
+    snprintf(message->text, sizeof(message->text), "%s", alarms_shown(&report->alarms));
+    control_server_send(report->control, message);
 }
 
-void status_report_checkpoint_alarm(struct trainer *trainer, const struct error *error)
+void status_report_checkpoint_alarm(const struct worker_options *options,
+                                    struct status_report *report, const struct error *error)
 {
     char text[CONTROL_TEXT_SIZE];
 
     log_warning("%s", error->text); /* with step and file, which the alarm lacks */
     if (error->code == -ECANCELED)
         return; /* a peer abandoned the checkpoint, and reports the cause */
-    alarms_of_checkpoint(trainer->options->checkpoint_dir, error, text);
-    status_report_alarm(trainer, ALARM_CHECKPOINT, text);
+    alarms_of_checkpoint(options->checkpoint_dir, error, text);
+    status_report_alarm(report, ALARM_CHECKPOINT, text);
 }
 
 void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
@@ -157,20 +161,20 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
     double seconds = (double)step_ns / 1e9;
 
     if (state->committed.evaluated)
-        trainer->validation_loss = step_record_validation_loss(
+        trainer->metrics.validation_loss = step_record_validation_loss(
             &state->committed,
             job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
                                            trainer->dataset));
-    if (trainer->final_known)
-        trainer->validation_loss = trainer->final_loss;
-    trainer->untold_ns = step_ns;
-    if (now_ns - trainer->progress_ns < PROGRESS_NS && !is_last)
+    if (trainer->metrics.final_known)
+        trainer->metrics.validation_loss = trainer->metrics.final_loss;
+    trainer->report.held_back_ns = step_ns;
+    if (now_ns - trainer->report.progress_ns < PROGRESS_NS && !is_last)
         return;
     message = calloc(1, sizeof(*message));
     if (!message)
         return;
-    trainer->progress_ns = now_ns;
-    trainer->untold_ns = 0;
+    trainer->report.progress_ns = now_ns;
+    trainer->report.held_back_ns = 0;
     message->type = CONTROL_PROGRESS;
     message->progress = (struct control_progress){
         .generation = trainer->plan->generation,
@@ -180,26 +184,26 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
             &state->committed,
             job_dataset_counted(&trainer->spec.train, trainer->dataset, state->committed.step)),
         .grad_norm = step_record_norm(&state->committed),
-        .validation_loss = trainer->validation_loss,
+        .validation_loss = trainer->metrics.validation_loss,
         .step_seconds = seconds,
         .tokens_per_second =
             (double)job_spec_tokens_per_step(&trainer->spec.model, &trainer->spec.train) / seconds,
         .compute_seconds = (double)trainer->engine->timing.compute_ns / 1e9,
         .wait_seconds = (double)trainer->engine->timing.wait_ns / 1e9,
-        .pause_seconds = trainer->pause_seconds,
-        .memory_bytes = footprint_peak_bytes(&trainer->footprint, trainer->dataset),
+        .pause_seconds = trainer->report.pause_seconds,
+        .memory_bytes = footprint_peak_bytes(&trainer->device.footprint, trainer->dataset),
     };
-    if (trainer->straggler)
+    if (trainer->commit.straggler)
         message->progress.verdict_count =
-            straggler_verdicts(trainer->straggler, message->progress.verdicts);
-    control_server_send(trainer->control, message);
+            straggler_verdicts(trainer->commit.straggler, message->progress.verdicts);
+    control_server_send(trainer->report.control, message);
 }
 
-void status_report_untold(struct trainer *trainer)
+void status_report_held_back(struct trainer *trainer)
 {
     /* The record is gone if the state was read again from a checkpoint or another worker. */
-    if (trainer->untold_ns && trainer->engine && trainer->state->committed.step > 0)
-        status_report_progress(trainer, trainer->untold_ns, true);
+    if (trainer->report.held_back_ns && trainer->engine && trainer->state->committed.step > 0)
+        status_report_progress(trainer, trainer->report.held_back_ns, true);
 }
 
 void status_report_checkpoint(struct trainer *trainer)
@@ -210,13 +214,14 @@ void status_report_checkpoint(struct trainer *trainer)
 
     if (!message)
         return;
-    status = snapshot_take_result(trainer->snapshot, &message->checkpoint, &error);
+    status = snapshot_take_result(trainer->checkpoints.snapshot, &message->checkpoint, &error);
     if (status < 0)
-        status_report_checkpoint_alarm(trainer, &error);
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
     if (status != 1)
         return;
     message->type = CONTROL_CHECKPOINT;
-    control_server_send(trainer->control, message);
+    control_server_send(trainer->report.control, message);
     control_message_done(message);
-    status_report_alarm(trainer, ALARM_CHECKPOINT, snapshot_warning(trainer->snapshot));
+    status_report_alarm(&trainer->report, ALARM_CHECKPOINT,
+                        snapshot_warning(trainer->checkpoints.snapshot));
 }

@@ -4,7 +4,27 @@
  */
 #pragma once
 
-#include "worker/session/trainer.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "elastic/messages/report.h"
+#include "worker/session/alarms.h"
+#include "worker/session/control_server.h"
+
+struct trainer;
+struct worker_options;
+
+/* The last reports, and the data of the next one that only reports have. */
+struct status_report {
+    struct control_server *control;
+    enum worker_phase phase;
+    struct alarms alarms;
+    double pause_seconds; /* from the last commit of a generation to the next one's first compute */
+    uint64_t progress_ns; /* time of the last progress report */
+    uint64_t held_back_ns; /* duration of the last step, if the rate limit held its report back;
+                              else 0 */
+};
 
 /** status_report_send() - report @phase with @text, or "", and with the data that the leader
  * decides on: the step, the units held, the ranks lost */
@@ -17,14 +37,16 @@ void status_report_send_cause(struct trainer *trainer, enum worker_phase phase,
 /** status_report_event() - send a line for people */
 void status_report_event(struct trainer *trainer, const char *text);
 /** status_report_alarm() - set an alarm for the operator; "" clears it */
-void status_report_alarm(struct trainer *trainer, enum alarm_about about, const char *text);
+void status_report_alarm(struct status_report *report, enum alarm_about about, const char *text);
 /** status_report_checkpoint_alarm() - set the alarm of a failure in this worker's part in a
  * checkpoint */
-void status_report_checkpoint_alarm(struct trainer *trainer, const struct error *error);
+void status_report_checkpoint_alarm(const struct worker_options *options,
+                                    struct status_report *report, const struct error *error);
 /** status_report_progress() - report the step just applied, which took @step_ns; at most four times
  * a second, and always with @is_last, the last step of a generation */
 void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last);
-/** status_report_untold() - report the progress of the last step, if the rate limit held it back */
-void status_report_untold(struct trainer *trainer);
+/** status_report_held_back() - report the progress of the last step, if the rate limit held it back
+ */
+void status_report_held_back(struct trainer *trainer);
 /** status_report_checkpoint() - on rank 0: report the outcome of a commit, if there is one */
 void status_report_checkpoint(struct trainer *trainer);

@@ -48,10 +48,9 @@ static enum session_outcome refuse(struct trainer *trainer, const struct error *
 
 /* A file of the job cannot be read on this node. A retry meets the same file; another node may have
  * a good one. */
-static bool lacks_input(const struct trainer *trainer, int status)
+static bool lacks_input(const struct plan *plan, const struct job_spec *spec, int status)
 {
-    return trainer->plan->start.source == PLAN_SOURCE_FRESH && trainer->spec.model.from[0] &&
-           status != -ENOMEM;
+    return plan->start.source == PLAN_SOURCE_FRESH && spec->model.from[0] && status != -ENOMEM;
 }
 
 /* The state that the plan names is not available. */
@@ -61,13 +60,13 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
     const struct plan *plan = trainer->plan;
     const char *text = error->code ? error->text : strerror(-status);
 
-    if (commands_stopping(trainer))
+    if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
-    if (lacks_input(trainer, status))
+    if (lacks_input(trainer->plan, &trainer->spec, status))
         return refuse(trainer, error);
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
     status_report_send_cause(trainer, WORKER_STUCK, cause_of(&plan->start, status), text);
-    commands_forget_planned(trainer);
+    commands_forget_planned(&trainer->commands);
     return SESSION_BROKEN;
 }
 
@@ -76,7 +75,7 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
 static enum session_outcome diverged(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
-    status_report_untold(trainer);
+    status_report_held_back(trainer);
     status_report_send_cause(trainer, WORKER_REFUSED, CAUSE_DIVERGED, error->text);
     commands_await_stop(trainer);
     return SESSION_STOPPED;
@@ -95,16 +94,16 @@ static enum session_outcome leave_service(struct trainer *trainer, const struct 
 
 static enum session_outcome broken(struct trainer *trainer, int status, const struct error *error)
 {
-    if (commands_stopping(trainer))
+    if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
     if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
                                  on its way */
         return SESSION_BROKEN;
-    snapshot_release(trainer->snapshot);
+    snapshot_release(trainer->checkpoints.snapshot);
     if (status == -EDOM)
         return diverged(trainer, error);
-    if (trainer->mesh)
-        mesh_abort(trainer->mesh, "this worker cannot go on");
+    if (trainer->links.mesh)
+        mesh_abort(trainer->links.mesh, "this worker cannot go on");
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
         state_drop_all(trainer->state);
         state_begin(trainer->state);
@@ -118,7 +117,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     status_report_send_cause(trainer, WORKER_STUCK,
                              status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
                              error->code ? error->text : "");
-    commands_forget_planned(trainer);
+    commands_forget_planned(&trainer->commands);
     return SESSION_BROKEN;
 }
 
@@ -129,7 +128,7 @@ static enum session_outcome stepped_aside(struct trainer *trainer)
              "has begun",
              trainer->plan->generation);
     status_report_send_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
-    commands_forget_planned(trainer);
+    commands_forget_planned(&trainer->commands);
     return SESSION_BROKEN;
 }
 
@@ -156,7 +155,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     if (status)
         return broken(trainer, status, &error);
     generation_close(trainer);
-    trainer->unreached.count = 0;
+    trainer->links.unreached.count = 0;
     if (rank < 0)
         return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
     if (!generation_fits(trainer, (unsigned)rank, &error))
@@ -172,7 +171,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     if (status)
         return broken(trainer, status, &error);
     if ((unsigned)rank >= plan->layout.worker_count) {
-        status = handover_await_release(&plan->start, (unsigned)rank, trainer->mesh);
+        status = handover_await_release(&plan->start, (unsigned)rank, trainer->links.mesh);
         return status ? broken(trainer, status, &error) : SESSION_LEFT;
     }
     status_report_send(trainer, WORKER_RUNNING, "");
@@ -188,7 +187,7 @@ static int train_generations(struct trainer *trainer)
             return -ECANCELED;
         struct plan *old = trainer->plan;
         trainer->plan = plan;
-        __atomic_store_n(&trainer->generation, plan->generation, __ATOMIC_RELEASE);
+        __atomic_store_n(&trainer->commands.generation, plan->generation, __ATOMIC_RELEASE);
         enum session_outcome outcome = run_generation(trainer);
         plan_free(old);
         switch (outcome) {
@@ -209,9 +208,10 @@ static int train_generations(struct trainer *trainer)
 
 /* ---- start and end ---- */
 
-static int load_spec(struct trainer *trainer, struct error *error)
+static int load_spec(const struct worker_options *options, struct job_spec *spec,
+                     struct error *error)
 {
-    const char *path = trainer->options->spec_path;
+    const char *path = options->spec_path;
     struct bytes text = {0};
     AUTO_JSON json_t *tree = NULL;
     int status = file_read(path, SPEC_FILE_MAX, &text, error);
@@ -219,7 +219,7 @@ static int load_spec(struct trainer *trainer, struct error *error)
     if (!status)
         status = json_parse((const char *)text.data, text.size_bytes, path, &tree, error);
     if (!status)
-        status = job_spec_decode(tree, path, NULL, NULL, &trainer->spec, error);
+        status = job_spec_decode(tree, path, NULL, NULL, spec, error);
     bytes_done(&text);
     return status;
 }
@@ -241,11 +241,11 @@ static int open_kernel(struct trainer *trainer, struct error *error)
     int status = kernel_backend(options->device, precision, &kernel, error);
 
     if (!status)
-        status = kernel->open(&device, &trainer->device, error);
+        status = kernel->open(&device, &trainer->device.device, error);
     if (status)
         return status;
-    trainer->kernel = kernel;
-    footprint_open(&trainer->footprint, kernel, trainer->device);
+    trainer->device.kernel = kernel;
+    footprint_open(&trainer->device.footprint, kernel, trainer->device.device);
     return 0;
 }
 
@@ -265,12 +265,12 @@ static int open_state(struct trainer *trainer, struct error *error)
         .node = trainer->options->node,
         .timeout_ns = trainer->options->failure_timeout_ns,
     };
-    int status =
-        state_new(&trainer->spec, trainer->kernel, trainer->device, &trainer->state, error);
+    int status = state_new(&trainer->spec, trainer->device.kernel, trainer->device.device,
+                           &trainer->state, error);
 
     if (!status) {
         trainer->state->thread_count = trainer->options->thread_count;
-        status = snapshot_new(trainer->state, &snapshots, &trainer->snapshot, error);
+        status = snapshot_new(trainer->state, &snapshots, &trainer->checkpoints.snapshot, error);
     }
     return status;
 }
@@ -280,8 +280,8 @@ static void try_checkpoints(struct trainer *trainer)
 {
     struct error error = {0};
 
-    if (snapshot_try(trainer->snapshot, &error))
-        status_report_checkpoint_alarm(trainer, &error);
+    if (snapshot_try(trainer->checkpoints.snapshot, &error))
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
 /* ---- data ---- */
@@ -347,9 +347,9 @@ static int open_job(struct trainer *trainer, struct error *error)
     if (status)
         return status;
     try_checkpoints(trainer);
-    numerics_log_write(&trainer->algorithms, trainer->kernel, trainer->device);
-    nccl_use_init(&trainer->nccl, trainer->kernel, trainer->device);
-    trainer->nccl.offer.digests = trainer->options->device_digests;
+    numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
+    nccl_use_init(&trainer->device.nccl, trainer->device.kernel, trainer->device.device);
+    trainer->device.nccl.offer.digests = trainer->options->device_digests;
     return open_data(trainer, error);
 }
 
@@ -369,7 +369,7 @@ static int open_all(struct trainer *trainer, struct error *error)
     if (status)
         return status;
     status_report_send(trainer, WORKER_STARTING, "");
-    status = refused(trainer, load_spec(trainer, error), error);
+    status = refused(trainer, load_spec(trainer->options, &trainer->spec, error), error);
     if (!status)
         status = open_device(trainer, error);
     return status ? status : refused(trainer, open_job(trainer, error), error);
@@ -378,45 +378,46 @@ static int open_all(struct trainer *trainer, struct error *error)
 static int trainer_init(struct trainer *trainer, const struct worker_options *options,
                         struct error *error)
 {
-    *trainer =
-        (struct trainer){.options = options, .listener = -1, .cancel = -1, .validation_loss = NAN};
-    pthread_mutex_init(&trainer->lock, NULL);
+    *trainer = (struct trainer){
+        .options = options, .listener = -1, .commands.cancel = -1, .metrics.validation_loss = NAN};
+    pthread_mutex_init(&trainer->links.lock, NULL);
     if (getrandom(&trainer->instance, sizeof(trainer->instance), 0) != sizeof(trainer->instance))
         return error_set(error, -EIO, "no random numbers from the kernel");
     trainer->instance >>= 1; /* JSON integers are signed */
-    trainer->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (trainer->cancel < 0)
+    trainer->commands.cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (trainer->commands.cancel < 0)
         return error_set(error, -errno, "making an eventfd: %s", strerror(errno));
     int status = control_server_start(options->socket_path, commands_observe, trainer,
-                                      &trainer->control, error);
+                                      &trainer->report.control, error);
     /* From now on another firnd can find this process: it may survive the firnd that started it. */
     if (!status && prctl(PR_SET_PDEATHSIG, 0))
         status = error_set(error, -errno, "prctl: %s", strerror(errno));
     if (status)
         return status;
-    status = start_watch_new(options, trainer->instance, trainer->control, &trainer->start_watch);
+    status =
+        start_watch_new(options, trainer->instance, trainer->report.control, &trainer->start_watch);
     return status ? error_set(error, status, "watching the start: %s", strerror(-status)) : 0;
 }
 
 static void trainer_done(struct trainer *trainer)
 {
-    if (trainer->snapshot)
+    if (trainer->checkpoints.snapshot)
         generation_close(trainer);
     close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
     start_watch_free(trainer->start_watch);
-    control_server_stop(trainer->control);
-    snapshot_free(trainer->snapshot);
-    metrics_close(trainer->metrics);
+    control_server_stop(trainer->report.control);
+    snapshot_free(trainer->checkpoints.snapshot);
+    metrics_close(trainer->metrics.file);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
-    numerics_log_done(&trainer->algorithms);
-    nccl_use_done(&trainer->nccl);
-    if (trainer->kernel)
-        trainer->kernel->close(trainer->device);
+    numerics_log_done(&trainer->device.numerics);
+    nccl_use_done(&trainer->device.nccl);
+    if (trainer->device.kernel)
+        trainer->device.kernel->close(trainer->device.device);
     plan_free(trainer->plan);
-    plan_free(trainer->pending);
-    close_descriptor(&trainer->cancel);
-    pthread_mutex_destroy(&trainer->lock);
+    plan_free(trainer->commands.pending);
+    close_descriptor(&trainer->commands.cancel);
+    pthread_mutex_destroy(&trainer->links.lock);
 }
 
 int trainer_run(const struct worker_options *options, struct error *error)

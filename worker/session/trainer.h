@@ -25,75 +25,38 @@
  */
 #pragma once
 
-#include <pthread.h>
-
+#include "base/compiler.h"
+#include "base/error.h"
 #include "elastic/job/job_spec.h"
-#include "worker/checkpoint/snapshot.h"
-#include "worker/device/numerics_log.h"
-#include "worker/metrics/metrics.h"
-#include "worker/session/alarms.h"
-#include "worker/session/control_server.h"
-#include "worker/session/divergence.h"
+#include "worker/session/commands.h"
+#include "worker/session/metrics_writer.h"
 #include "worker/session/options.h"
+#include "worker/session/session.h"
+#include "worker/session/session_links.h"
+#include "worker/session/slot_device.h"
 #include "worker/session/start_watch.h"
-#include "worker/state/footprint.h"
+#include "worker/session/status_report.h"
 #include "worker/step/engine.h"
-#include "worker/step/step_commit.h"
 
 /* The members of one worker process. */
 struct trainer {
     const struct worker_options *options;
     struct job_spec spec;
-    const struct kernel *kernel;
-    struct kernel_device *device;
-    struct footprint footprint;
-    struct nccl_use nccl;
-    struct numerics_log algorithms;
+    uint64_t instance;
+    int listener;
+    struct start_watch *start_watch;
+    struct slot_device device;
     struct state *state;
     struct dataset *dataset;
-    struct snapshot *snapshot;
-    struct control_server *control;
-    struct start_watch *start_watch;
-    struct metrics *metrics; /* this node's scribe only, else NULL */
-    int listener, cancel;    /* cancel: an eventfd that interrupts mesh_open() */
-    uint64_t instance;
-    enum worker_phase phase;
 
-    struct plan *plan;    /* of the current generation, or the last one; NULL before the first */
-    struct plan *pending; /* newer than plan; NULL: none has arrived */
-    uint64_t awaited;     /* the generation that a commit has announced; 0: none */
+    struct plan *plan; /* of the current generation, or the last one; NULL before the first */
     struct engine *engine;
-    uint64_t prepared;                      /* generation of the last plan that PREPARE named */
-    bool first_commit;                      /* of this generation is still to come */
-    struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
-    struct checkpoint_writers writers;      /* ranks that can write, the same at all ranks */
-    struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
-    struct dispute_memory disputes;
-    uint64_t agreed_step;   /* the last boundary at which all units were compared, and were equal */
-    uint64_t recorded_step; /* of the newest checkpoint that firnd has recorded */
-    uint64_t refused_step;  /* of a checkpoint that firnd did not record: another generation is in
-                               force */
-    uint64_t last_commit_ns; /* monotonic; 0 before the first step */
-    struct alarms alarms;
-    struct divergence divergence;
-    double pause_seconds; /* from the last commit of a generation to the next one's first compute */
-    uint64_t progress_ns; /* time of the last progress report */
-    uint64_t untold_ns;   /* duration of the last step, if not reported; else 0 */
-    double validation_loss; /* the newest known; NaN: none yet */
-    bool final_known;       /* the finished model was evaluated in this generation: */
-    double final_loss;      /* its validation loss */
-    uint64_t last_step_ns;  /* duration of the last step, while its line waits for that; else 0 */
-
-    pthread_mutex_t lock; /* guards mesh against the control thread */
-    struct mesh *mesh;
-    struct mesh_unreached unreached; /* since the links of this generation were opened */
-    struct routes routes;            /* over the mesh, while there is an engine */
-    /* Written by one thread, read by the other, atomically: */
-    bool stopping;
-    uint64_t generation;      /* of plan */
-    uint64_t announced;       /* the newest planned generation that firnd has announced */
-    bool waits_for_switch;    /* the main thread waits for workers that still compute their step */
-    uint64_t held_generation; /* firnd forbids commits of generations up to this one; 0: none */
+    struct session_links links;
+    struct session_commit commit;
+    struct session_checkpoints checkpoints;
+    struct commands commands;
+    struct status_report report;
+    struct metrics_writer metrics;
 };
 
 /** trainer_run() - run until the worker's end. Return: 0 left or finished, -ECANCELED stopped by

@@ -27,16 +27,16 @@ static void test_one_disk_is_one_alarm(void **state)
     struct slot_alarms alarms = {0};
 
     (void)state;
-    assert_string_equal(slot_alarms_told(&alarms), "");
+    assert_string_equal(slot_alarms_shown(&alarms), "");
     expect_nothing_new(&alarms, 1, "");
     expect_news(&alarms, 1, "full", "full");
     expect_nothing_new(&alarms, 1, "full");
     expect_nothing_new(&alarms, 0, "full");
-    assert_string_equal(slot_alarms_told(&alarms), "full");
+    assert_string_equal(slot_alarms_shown(&alarms), "full");
     expect_nothing_new(&alarms, 1, "");
-    assert_string_equal(slot_alarms_told(&alarms), "full");
+    assert_string_equal(slot_alarms_shown(&alarms), "full");
     expect_news(&alarms, 0, "", "alarm over: full");
-    assert_string_equal(slot_alarms_told(&alarms), "");
+    assert_string_equal(slot_alarms_shown(&alarms), "");
 }
 
 /*

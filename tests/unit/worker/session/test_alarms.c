@@ -22,9 +22,9 @@ static void test_news_are_told_once(void **state)
     assert_true(alarms_set(&alarms, ALARM_CHECKPOINT, "full"));
     assert_false(alarms_set(&alarms, ALARM_CHECKPOINT, "full"));
     assert_true(alarms_set(&alarms, ALARM_CHECKPOINT, "failing"));
-    assert_string_equal(alarms_told(&alarms), "failing");
+    assert_string_equal(alarms_shown(&alarms), "failing");
     assert_true(alarms_set(&alarms, ALARM_CHECKPOINT, ""));
-    assert_string_equal(alarms_told(&alarms), "");
+    assert_string_equal(alarms_shown(&alarms), "");
 }
 
 /* A written metrics line does not clear the alarm of checkpoints. */
@@ -35,10 +35,10 @@ static void test_each_trouble_ends_by_itself(void **state)
     (void)state;
     assert_true(alarms_set(&alarms, ALARM_METRICS, "no metrics"));
     assert_true(alarms_set(&alarms, ALARM_CHECKPOINT, "no checkpoint"));
-    assert_string_equal(alarms_told(&alarms), "no checkpoint");
+    assert_string_equal(alarms_shown(&alarms), "no checkpoint");
     assert_false(alarms_set(&alarms, ALARM_METRICS, ""));
     assert_true(alarms_set(&alarms, ALARM_CHECKPOINT, ""));
-    assert_string_equal(alarms_told(&alarms), "");
+    assert_string_equal(alarms_shown(&alarms), "");
 }
 
 static void words_of(int code, unsigned step, char ret_text[CONTROL_TEXT_SIZE])

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "worker/session/commands.h"
+#include "worker/session/trainer.h"
 
 #define FOLLOWING 4 /* the announced generation */
 
@@ -48,7 +49,8 @@ void control_server_send(struct control_server *server, const struct control_mes
 static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned taken_before)
 {
     const struct worker_options options = {.failure_timeout_ns = 1000000};
-    struct trainer trainer = {.options = &options, .phase = WORKER_RUNNING, .generation = 2};
+    struct trainer trainer = {
+        .options = &options, .report.phase = WORKER_RUNNING, .commands.generation = 2};
 
     memcpy(coming, told, count * sizeof(*told));
     come_count = 0;
@@ -57,7 +59,7 @@ static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned 
     coming_count = count;
     const struct plan *plan = commands_announced_plan(&trainer, FOLLOWING);
     uint64_t generation = plan ? plan->generation : 0;
-    plan_free(trainer.pending);
+    plan_free(trainer.commands.pending);
     return generation;
 }
 

@@ -27,13 +27,13 @@ static void make_room(enum plan_source source, uint64_t disputed_step)
     struct plan *plan = plan_of_one(tiny.state->unit_count, 1);
     plan->start.source = source;
     struct trainer trainer = {.spec = tiny.spec,
-                              .kernel = kernel_cpu(),
+                              .device.kernel = kernel_cpu(),
                               .state = tiny.state,
                               .plan = plan,
-                              .disputes = {.gradients_step = 41, .state_step = 43}};
+                              .commit.disputes = {.gradients_step = 41, .state_step = 43}};
     assert_int_equal(generation_make_room(&trainer, 0, &error), 0);
-    assert_int_equal(trainer.disputes.gradients_step, disputed_step);
-    assert_int_equal(trainer.disputes.state_step, 43); /* the reason why it goes back */
+    assert_int_equal(trainer.commit.disputes.gradients_step, disputed_step);
+    assert_int_equal(trainer.commit.disputes.state_step, 43); /* the reason why it goes back */
     assert_int_equal(tiny.state->units[0].held, disputed_step != 0);
     plan_free(plan);
     tiny_state_done(&tiny);

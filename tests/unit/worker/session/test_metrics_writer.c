@@ -14,6 +14,7 @@
 
 #include "lib/worker/plan_of_one.h"
 #include "worker/session/metrics_writer.h"
+#include "worker/session/trainer.h"
 
 #define STEPS 9
 
@@ -31,7 +32,8 @@ static int begin(void **context)
     assert_non_null(mkdtemp(options.job_dir));
     tiny_state_init(&tiny, true);
     trainer = (struct trainer){.options = &options, .spec = tiny.spec, .state = tiny.state};
-    assert_int_equal(snapshot_new(tiny.state, &snapshots, &trainer.snapshot, &error), 0);
+    assert_int_equal(snapshot_new(tiny.state, &snapshots, &trainer.checkpoints.snapshot, &error),
+                     0);
     trainer.plan = plan_of_one(tiny.state->unit_count, 1);
     trainer.plan->start.source = PLAN_SOURCE_FRESH;
     return 0;
@@ -42,9 +44,9 @@ static int end(void **context)
     char path[sizeof(options.job_dir) + 32];
 
     (void)context;
-    metrics_close(trainer.metrics);
+    metrics_close(trainer.metrics.file);
     plan_free(trainer.plan);
-    snapshot_free(trainer.snapshot);
+    snapshot_free(trainer.checkpoints.snapshot);
     tiny_state_done(&tiny);
     snprintf(path, sizeof(path), "%s/metrics.jsonl", options.job_dir);
     unlink(path);
@@ -58,7 +60,7 @@ static uint64_t last_step_when_opened(void)
     struct error error = {0};
 
     assert_int_equal(metrics_writer_open(&trainer, 0, &error), 0);
-    return metrics_last_step(trainer.metrics);
+    return metrics_last_step(trainer.metrics.file);
 }
 
 static void test_what_replicas_made_that_differed_is_forgotten(void **context)
@@ -69,7 +71,7 @@ static void test_what_replicas_made_that_differed_is_forgotten(void **context)
     (void)context;
     assert_int_equal(last_step_when_opened(), 0);
     for (line.step = 1; line.step <= STEPS; line.step++)
-        assert_int_equal(metrics_append(trainer.metrics, &line, &error), 0);
+        assert_int_equal(metrics_append(trainer.metrics.file, &line, &error), 0);
     trainer.plan->start.resume_step = 4; /* back, but for another reason: lines are compared */
     assert_int_equal(last_step_when_opened(), STEPS);
     trainer.plan->start.disputed = true;

@@ -19,6 +19,7 @@
 
 #include "lib/worker/ranked_plan.h"
 #include "worker/session/session.h"
+#include "worker/session/trainer.h"
 
 #define RANKS 3 /* a root and its children */
 #define STEP  41
@@ -87,7 +88,7 @@ static void *run_member(void *context)
     member->status =
         session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
     if (member->status < 0)
-        mesh_abort(member->trainer.mesh, "goes");
+        mesh_abort(member->trainer.links.mesh, "goes");
     return NULL;
 }
 
@@ -113,7 +114,7 @@ static void agree_in_vain(enum dispute_about about, int status_of_root)
         members[1].up.record.unit_squares[0] = 0.25;
     members[2].up.data_digest = 78;
     for (unsigned i = 0; i < RANKS; i++) {
-        members[i].trainer.mesh = world.meshes[i];
+        members[i].trainer.links.mesh = world.meshes[i];
         members[i].trainer.plan = plan;
         assert_int_equal(pthread_create(&members[i].thread, NULL, run_member, &members[i]), 0);
     }
