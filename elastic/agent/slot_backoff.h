@@ -26,13 +26,13 @@ struct slot_backoff {
 
 /** slot_backoff_take_out() - take the slot out of service after its workers died. Return: when the
  * pause ends */
-uint64_t slot_backoff_take_out(struct slot_backoff *probation, uint64_t now_ns,
+uint64_t slot_backoff_take_out(struct slot_backoff *backoff, uint64_t now_ns,
                                uint64_t failure_timeout_ns);
 
 /** slot_backoff_try() - put the slot in service on probation if its pause is over. Return: whether
  * it was put in service by this call */
-bool slot_backoff_try(struct slot_backoff *probation, uint64_t now_ns, uint64_t failure_timeout_ns);
+bool slot_backoff_try(struct slot_backoff *backoff, uint64_t now_ns, uint64_t failure_timeout_ns);
 
 /** slot_backoff_watches() - return whether the slot is in service on probation, so that one death
  * is enough */
-bool slot_backoff_watches(const struct slot_backoff *probation, uint64_t now_ns);
+bool slot_backoff_watches(const struct slot_backoff *backoff, uint64_t now_ns);

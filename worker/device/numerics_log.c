@@ -18,7 +18,7 @@ static bool has_line(const char *text, const char *line, size_t length)
     return false;
 }
 
-void numerics_log_write(struct numerics_log *algorithms, const struct kernel *kernel,
+void numerics_log_write(struct numerics_log *numerics, const struct kernel *kernel,
                         struct kernel_device *device)
 {
     char *text = malloc(DESCRIPTION_SIZE);
@@ -28,16 +28,16 @@ void numerics_log_write(struct numerics_log *algorithms, const struct kernel *ke
     kernel->describe(device, text, DESCRIPTION_SIZE);
     for (char *line = text, *end; *line; line = end) {
         end = strchrnul(line, '\n');
-        if (end > line && !has_line(algorithms->told, line, (size_t)(end - line)))
+        if (end > line && !has_line(numerics->logged, line, (size_t)(end - line)))
             log_info("computes with: %.*s", (int)(end - line), line);
         end += *end != '\0';
     }
-    free(algorithms->told);
-    algorithms->told = text;
+    free(numerics->logged);
+    numerics->logged = text;
 }
 
-void numerics_log_done(struct numerics_log *algorithms)
+void numerics_log_done(struct numerics_log *numerics)
 {
-    free(algorithms->told);
-    algorithms->told = NULL;
+    free(numerics->logged);
+    numerics->logged = NULL;
 }

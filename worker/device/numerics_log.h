@@ -8,11 +8,11 @@
 #include "kernels/kernel.h"
 
 struct numerics_log {
-    char *told; /* the lines that the log has already; NULL: none */
+    char *logged; /* the lines that the log has already; NULL: none */
 };
 
 /** numerics_log_write() - log each line of kernel->describe() that is new; without memory, log
  * nothing */
-void numerics_log_write(struct numerics_log *algorithms, const struct kernel *kernel,
+void numerics_log_write(struct numerics_log *numerics, const struct kernel *kernel,
                         struct kernel_device *device);
-void numerics_log_done(struct numerics_log *algorithms);
+void numerics_log_done(struct numerics_log *numerics);

@@ -17,23 +17,22 @@ struct send_queue {
 
 int send_queue_new(unsigned most, struct carrier *guard, struct send_queue **ret_departures)
 {
-    struct send_queue *departures =
-        calloc(1, sizeof(*departures) + most * sizeof(struct departure));
+    struct send_queue *queue = calloc(1, sizeof(*queue) + most * sizeof(struct departure));
 
-    if (!departures)
+    if (!queue)
         return -ENOMEM;
-    departures->most = most;
-    departures->guard = guard;
-    *ret_departures = departures;
+    queue->most = most;
+    queue->guard = guard;
+    *ret_departures = queue;
     return 0;
 }
 
-void send_queue_free(struct send_queue *departures)
+void send_queue_free(struct send_queue *queue)
 {
-    free(departures);
+    free(queue);
 }
 
-int send_queue_add(struct send_queue *departures, struct host_copy *copies, unsigned copy_count,
+int send_queue_add(struct send_queue *queue, struct host_copy *copies, unsigned copy_count,
                    depart_function depart, void *context, unsigned index)
 {
     assert(copy_count > 0);
@@ -41,66 +40,65 @@ int send_queue_add(struct send_queue *departures, struct host_copy *copies, unsi
         return depart(context, index);
     for (unsigned i = 0; i < copy_count; i++)
         host_copy_fetch(&copies[i]);
-    assert(departures->count < departures->most);
-    departures->ring[(departures->first + departures->count++) % departures->most] =
+    assert(queue->count < queue->most);
+    queue->ring[(queue->first + queue->count++) % queue->most] =
         (struct departure){&copies[copy_count - 1], depart, context, index};
     return 0;
 }
 
-static int let_first_go(struct send_queue *departures)
+static int let_first_go(struct send_queue *queue)
 {
-    struct departure *departure = &departures->ring[departures->first];
+    struct departure *departure = &queue->ring[queue->first];
     int status;
 
-    departures->first = (departures->first + 1) % departures->most;
-    departures->count--;
+    queue->first = (queue->first + 1) % queue->most;
+    queue->count--;
     status = departure->depart(departure->context, departure->index);
     if (status)
-        send_queue_drop(departures);
+        send_queue_drop(queue);
     return status;
 }
 
-int send_queue_poll(struct send_queue *departures)
+int send_queue_poll(struct send_queue *queue)
 {
     int status = 0;
 
-    while (!status && departures->count &&
-           host_copy_passed(departures->ring[departures->first].last))
-        status = let_first_go(departures);
+    while (!status && queue->count && host_copy_passed(queue->ring[queue->first].last))
+        status = let_first_go(queue);
     return status;
 }
 
-int send_queue_await(const struct send_queue *departures, const struct host_copy *copy)
+int send_queue_await(const struct send_queue *queue, const struct host_copy *copy)
 {
     if (host_copy_passed(copy))
         return 0;
-    carrier_guard(departures->guard);
+    carrier_guard(queue->guard);
     host_copy_wait(copy);
-    return carrier_unguard(departures->guard);
+    return carrier_unguard(queue->guard);
 }
 
-int send_queue_flush_past(struct send_queue *departures, const struct host_copy *copy)
+int send_queue_flush_past(struct send_queue *queue, const struct host_copy *copy)
 {
     const struct host_copy *last = NULL;
     int status = 0;
 
-    while (!status && departures->count && (!last || last != copy)) {
-        last = departures->ring[departures->first].last;
-        status = send_queue_await(departures, last);
+    while (!status && queue->count && (!last || last != copy)) {
+        last = queue->ring[queue->first].last;
+        status = send_queue_await(queue, last);
         if (status)
-            send_queue_drop(departures);
+            send_queue_drop(queue);
         else
-            status = let_first_go(departures);
+            status = let_first_go(queue);
     }
     return status;
 }
 
-int send_queue_flush(struct send_queue *departures)
+int send_queue_flush(struct send_queue *queue)
 {
-    return send_queue_flush_past(departures, NULL);
+    return send_queue_flush_past(queue, NULL);
 }
 
-void send_queue_drop(struct send_queue *departures)
+void send_queue_drop(struct send_queue *queue)
 {
-    departures->count = 0;
+    queue->count = 0;
 }

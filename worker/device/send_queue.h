@@ -26,25 +26,24 @@ typedef int (*depart_function)(void *context, unsigned index);
 int send_queue_new(unsigned most, struct carrier *guard,
                    struct send_queue **ret_departures) CHECK_RESULT;
 /** send_queue_free() - free; queued entries do not depart; NULL allowed */
-void send_queue_free(struct send_queue *departures);
+void send_queue_free(struct send_queue *queue);
 
 /**
  * send_queue_add() - fetch @copies and then call @depart; at once if no copy is needed
  * @copies: @copy_count, at least one; borrowed until the entry has departed
  */
-int send_queue_add(struct send_queue *departures, struct host_copy *copies, unsigned copy_count,
+int send_queue_add(struct send_queue *queue, struct host_copy *copies, unsigned copy_count,
                    depart_function depart, void *context, unsigned index) CHECK_RESULT;
 
 /** send_queue_poll() - let the entries depart whose copies have arrived; 0 or the first failure of
  * a depart function, which drops the rest of the queue */
-int send_queue_poll(struct send_queue *departures) CHECK_RESULT;
+int send_queue_poll(struct send_queue *queue) CHECK_RESULT;
 /** send_queue_await() - call host_copy_wait() under the guard, whose errors it returns */
-int send_queue_await(const struct send_queue *departures,
-                     const struct host_copy *copy) CHECK_RESULT;
+int send_queue_await(const struct send_queue *queue, const struct host_copy *copy) CHECK_RESULT;
 /** send_queue_flush() - wait for the device and let all entries depart; errors of depart functions
  * and of the guard */
-int send_queue_flush(struct send_queue *departures) CHECK_RESULT;
+int send_queue_flush(struct send_queue *queue) CHECK_RESULT;
 /** send_queue_flush_past() - as send_queue_flush(), up to the entry whose last copy is @copy */
-int send_queue_flush_past(struct send_queue *departures, const struct host_copy *copy) CHECK_RESULT;
+int send_queue_flush_past(struct send_queue *queue, const struct host_copy *copy) CHECK_RESULT;
 /** send_queue_drop() - drop all entries: the links have failed */
-void send_queue_drop(struct send_queue *departures);
+void send_queue_drop(struct send_queue *queue);

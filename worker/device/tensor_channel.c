@@ -2,116 +2,116 @@
 
 #include <string.h>
 
-int tensor_channel_init(struct tensor_channel *passage,
+int tensor_channel_init(struct tensor_channel *channel,
                         const struct tensor_channel_options *options)
 {
-    *passage = (struct tensor_channel){
-        .departures = options->departures, .carrier = options->carrier, .peer = options->peer};
-    return host_copy_init(&passage->copy, options->pinned, options->buffer, options->size_bytes,
+    *channel = (struct tensor_channel){
+        .send_queue = options->send_queue, .carrier = options->carrier, .peer = options->peer};
+    return host_copy_init(&channel->copy, options->pinned, options->buffer, options->size_bytes,
                           options->carrier->operations->device_memory);
 }
 
-static int post(struct tensor_channel *passage, bool receive, uint64_t tag)
+static int post(struct tensor_channel *channel, bool receive, uint64_t tag)
 {
-    const struct carrier_move move = {.peer = passage->peer,
+    const struct carrier_move move = {.peer = channel->peer,
                                       .receive = receive,
                                       .tag = tag,
-                                      .data = passage->copy.on_host,
-                                      .size_bytes = passage->copy.size_bytes};
+                                      .data = channel->copy.on_host,
+                                      .size_bytes = channel->copy.size_bytes};
 
-    return carrier_post(passage->carrier, &move, 1, &passage->request);
+    return carrier_post(channel->carrier, &move, 1, &channel->request);
 }
 
 static int depart(void *context, unsigned index)
 {
-    struct tensor_channel *passage = context;
+    struct tensor_channel *channel = context;
     (void)index;
 
-    passage->leaving = false;
-    return post(passage, false, passage->tag);
+    channel->leaving = false;
+    return post(channel, false, channel->tag);
 }
 
-int tensor_channel_send(struct tensor_channel *passage, uint64_t tag)
+int tensor_channel_send(struct tensor_channel *channel, uint64_t tag)
 {
-    int status = tensor_channel_complete(passage);
+    int status = tensor_channel_complete(channel);
 
     if (status)
         return status;
-    passage->tag = tag;
-    passage->leaving = true;
-    return send_queue_add(passage->departures, &passage->copy, 1, depart, passage, 0);
+    channel->tag = tag;
+    channel->leaving = true;
+    return send_queue_add(channel->send_queue, &channel->copy, 1, depart, channel, 0);
 }
 
-static int wait_request(struct tensor_channel *passage)
+static int wait_request(struct tensor_channel *channel)
 {
-    passage->receiving = false;
-    return carrier_complete(passage->carrier, &passage->request);
+    channel->receiving = false;
+    return carrier_complete(channel->carrier, &channel->request);
 }
 
 /* Flush before waiting: the other worker may be waiting for messages of this one. */
-static int wait_received(struct tensor_channel *passage)
+static int wait_received(struct tensor_channel *channel)
 {
     int status = 0;
 
-    if (!carrier_test(passage->carrier, passage->request))
-        status = send_queue_flush(passage->departures);
+    if (!carrier_test(channel->carrier, channel->request))
+        status = send_queue_flush(channel->send_queue);
     if (status) /* no peer may wait for a message that will not be sent */
-        carrier_abort(passage->carrier, "a message could not be sent");
-    int received = wait_request(passage);
+        carrier_abort(channel->carrier, "a message could not be sent");
+    int received = wait_request(channel);
     return status ? status : received;
 }
 
-int tensor_channel_complete(struct tensor_channel *passage)
+int tensor_channel_complete(struct tensor_channel *channel)
 {
-    if (passage->receiving)
-        return wait_received(passage);
-    int status = passage->leaving ? send_queue_flush_past(passage->departures, &passage->copy) : 0;
+    if (channel->receiving)
+        return wait_received(channel);
+    int status = channel->leaving ? send_queue_flush_past(channel->send_queue, &channel->copy) : 0;
 
-    return status || !passage->request ? status : wait_request(passage);
+    return status || !channel->request ? status : wait_request(channel);
 }
 
-int tensor_channel_reuse(struct tensor_channel *passage)
+int tensor_channel_reuse(struct tensor_channel *channel)
 {
-    if (passage->request && carrier_precede(passage->carrier, passage->request))
+    if (channel->request && carrier_precede(channel->carrier, channel->request))
         return 0;
-    return tensor_channel_complete(passage);
+    return tensor_channel_complete(channel);
 }
 
-int tensor_channel_receive(struct tensor_channel *passage, uint64_t tag)
+int tensor_channel_receive(struct tensor_channel *channel, uint64_t tag)
 {
-    int status = tensor_channel_complete(passage);
+    int status = tensor_channel_complete(channel);
 
     if (!status) /* the copy of the message before this one to the device may still be in flight */
-        status = send_queue_await(passage->departures, &passage->copy);
+        status = send_queue_await(channel->send_queue, &channel->copy);
     if (status)
         return status;
-    status = post(passage, true, tag);
-    passage->receiving = !status;
+    status = post(channel, true, tag);
+    channel->receiving = !status;
     return status;
 }
 
-int tensor_channel_land(struct tensor_channel *passage)
+int tensor_channel_land(struct tensor_channel *channel)
 {
-    if (!passage->request || carrier_precede(passage->carrier, passage->request))
+    if (!channel->request || carrier_precede(channel->carrier, channel->request))
         return 0;
-    int status = wait_received(passage);
+    int status = wait_received(channel);
 
     if (!status)
-        host_copy_store(&passage->copy);
+        host_copy_store(&channel->copy);
     return status;
 }
 
-void tensor_channel_used(struct tensor_channel *passage)
+void tensor_channel_used(struct tensor_channel *channel)
 {
-    host_copy_used(&passage->copy);
+    host_copy_used(&channel->copy);
 }
 
-void tensor_channel_close(struct tensor_channel *passage)
+void tensor_channel_close(struct tensor_channel *channel)
 {
-    if (passage->request && passage->receiving)
-        carrier_abort(passage->carrier, "a step was given up");
-    if (passage->request && wait_request(passage))
-        passage->request = NULL; /* failed: the carrier has released the request */
-    host_copy_done(&passage->copy);
-    memset(passage, 0, sizeof(*passage));
+    if (channel->request && channel->receiving)
+        carrier_abort(channel->carrier, "a step was given up");
+    if (channel->request && wait_request(channel))
+        channel->request = NULL; /* failed: the carrier has released the request */
+    host_copy_done(&channel->copy);
+    memset(channel, 0, sizeof(*channel));
 }

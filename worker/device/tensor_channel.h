@@ -22,7 +22,7 @@
 
 struct tensor_channel {
     struct host_copy copy;
-    struct send_queue *departures; /* borrowed */
+    struct send_queue *send_queue; /* borrowed */
     struct carrier *carrier;       /* borrowed */
     unsigned peer;
     uint64_t tag;   /* of the message to send */
@@ -34,32 +34,32 @@ struct tensor_channel {
 struct tensor_channel_options {
     struct pinned *pinned; /* of the device */
     struct carrier *carrier;
-    struct send_queue *departures;
+    struct send_queue *send_queue;
     unsigned peer;
     void *buffer; /* device; like all members borrowed until tensor_channel_close() */
     size_t size_bytes;
 };
 
-/** tensor_channel_init() - 0 or -ENOMEM; @passage must not move from now on */
-int tensor_channel_init(struct tensor_channel *passage,
+/** tensor_channel_init() - 0 or -ENOMEM; @channel must not move from now on */
+int tensor_channel_init(struct tensor_channel *channel,
                         const struct tensor_channel_options *options) CHECK_RESULT;
 /** tensor_channel_close() - wait for posted messages and release; a receive in flight belongs to a
  * step that has failed, and fails the carrier. Zeroed memory is allowed */
-void tensor_channel_close(struct tensor_channel *passage);
+void tensor_channel_close(struct tensor_channel *channel);
 
 /** tensor_channel_send() - send the result of the computations queued so far; waits for the message
  * before this one */
-int tensor_channel_send(struct tensor_channel *passage, uint64_t tag) CHECK_RESULT;
+int tensor_channel_send(struct tensor_channel *channel, uint64_t tag) CHECK_RESULT;
 /** tensor_channel_reuse() - allow computations queued from now on to write the buffer */
-int tensor_channel_reuse(struct tensor_channel *passage) CHECK_RESULT;
+int tensor_channel_reuse(struct tensor_channel *channel) CHECK_RESULT;
 
 /** tensor_channel_receive() - receive into the buffer once all computations queued so far are over;
  * waits for the message before this one */
-int tensor_channel_receive(struct tensor_channel *passage, uint64_t tag) CHECK_RESULT;
+int tensor_channel_receive(struct tensor_channel *channel, uint64_t tag) CHECK_RESULT;
 /** tensor_channel_land() - make the received message available to the next computations */
-int tensor_channel_land(struct tensor_channel *passage) CHECK_RESULT;
+int tensor_channel_land(struct tensor_channel *channel) CHECK_RESULT;
 
 /** tensor_channel_complete() - wait until the message has been sent or received: 0 at once when
  * there is none; errors of carrier_complete() */
-int tensor_channel_complete(struct tensor_channel *passage) CHECK_RESULT;
-void tensor_channel_used(struct tensor_channel *passage);
+int tensor_channel_complete(struct tensor_channel *channel) CHECK_RESULT;
+void tensor_channel_used(struct tensor_channel *channel);

@@ -31,7 +31,7 @@ bool history_is_part(const char *name);
  * @part: the folder of a checkpoint that is about to be committed
  * @manifest: lists the segments afterwards; not sealed yet
  *
- * May run while the scribe appends to the file. The files are durable before this returns.
+ * May run while the metrics writer appends to the file. The files are durable before this returns.
  *
  * Return: 0, also when there are no lines; negative: the checkpoint is restorable without metrics
  */

@@ -1,12 +1,12 @@
 /*
  * The metrics of a job on this node: JSON Lines, one line per committed step, written by the node's
- * scribe (its worker of lowest rank).
+ * metrics writer (its worker of lowest rank).
  *
  * The file is the history: it is opened with the lines of earlier generations (a line cut off by a
  * crash is dropped), a step that is replayed after a rollback is compared with its first line
  * instead of written again, and a node that joins late gets the missing lines from another node. A
- * scribe that dies may leave the line of its last commit unwritten: the next scribe on the node has
- * that commit and writes the line; older missing lines come from other nodes.
+ * metrics writer that dies may leave the line of its last commit unwritten: the next writer on the
+ * node has that commit and writes the line; older missing lines come from other nodes.
  *
  * The file is not read when a generation begins: lines are in the order of their steps, so only its
  * end is checked, and an older line is found by bisection. Neither time nor memory grows with the

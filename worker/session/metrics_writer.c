@@ -156,7 +156,7 @@ static void take_kept_history(struct trainer *trainer)
     manifest_done(&manifest);
 }
 
-/* The node's last scribe may have died between a commit and its line. */
+/* The node's last metrics writer may have died between a commit and its line. */
 static void record_unwritten(struct trainer *trainer)
 {
     const struct state *state = trainer->state;

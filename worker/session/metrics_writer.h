@@ -26,7 +26,7 @@ struct metrics_writer {
 };
 
 /** metrics_writer_open() - at the beginning of a generation, on the node's metrics writer: open the
- * file, add lines that the last scribe did not write before it died, and after a dispute remove the
+ * file, add lines that the last writer did not write before it died, and after a dispute remove the
  * lines that may be wrong; the file is NULL elsewhere and after an error */
 int metrics_writer_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** metrics_writer_exchange_histories() - send metrics to nodes that have none, as the plan says. A

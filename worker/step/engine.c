@@ -71,7 +71,7 @@ static int make_buffers(struct engine *engine)
 static int make_links(struct engine *engine)
 {
     int status = send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->unit_count + 2,
-                                engine->routes->guard, &engine->departures);
+                                engine->routes->guard, &engine->send_queue);
 
     if (!status)
         status = pipeline_open(engine);
@@ -172,13 +172,13 @@ void engine_free(struct engine *engine)
 {
     if (!engine)
         return;
-    if (engine->departures)
-        send_queue_drop(engine->departures);
+    if (engine->send_queue)
+        send_queue_drop(engine->send_queue);
     pipeline_close(engine);
     reduction_free(engine->reduction);
     tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
-    send_queue_free(engine->departures);
+    send_queue_free(engine->send_queue);
     gradient_norm_free(engine->squares);
     state_digest_free(engine->check);
     free(engine->weights);

@@ -50,7 +50,7 @@ struct engine {
     struct gradient_norm *squares;           /* square sums for the norm */
     struct state_digest *check;              /* digests of the state that replicas share */
     struct reduction *reduction;             /* across the replicas of the stage */
-    struct send_queue *departures;           /* messages that leave over the links of this engine */
+    struct send_queue *send_queue;           /* messages that leave over the links of this engine */
     struct tensor_channel *inputs, *outputs; /* per slot: from the stage before, to the next */
     struct tensor_channel output_gradient,
         input_gradient;         /* from the next stage, to the stage before */

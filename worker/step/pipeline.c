@@ -189,7 +189,7 @@ static int train_backward(struct engine *engine, const struct one_f_one_b_operat
     for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
         if (!status)
-            status = send_queue_poll(engine->departures);
+            status = send_queue_poll(engine->send_queue);
     }
     if (!last_stage(engine))
         tensor_channel_used(&engine->output_gradient);
@@ -244,19 +244,19 @@ int pipeline_evaluate(struct engine *engine)
     return status ? status : complete_all(engine);
 }
 
-static int make_passage(struct engine *engine, struct tensor_channel *passage, enum route route,
+static int make_channel(struct engine *engine, struct tensor_channel *channel, enum route route,
                         void *buffer, unsigned peer)
 {
     const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->carriers[route],
-        .departures = engine->departures,
+        .send_queue = engine->send_queue,
         .peer = peer,
         .buffer = buffer,
         .size_bytes = stage_boundary_bytes(engine->stage),
     };
 
-    return tensor_channel_init(passage, &options);
+    return tensor_channel_init(channel, &options);
 }
 
 int pipeline_open(struct engine *engine)
@@ -269,16 +269,16 @@ int pipeline_open(struct engine *engine)
     if (!engine->inputs || !engine->outputs)
         return -ENOMEM;
     for (unsigned i = 0; i < slots && !status && !first_stage(engine); i++)
-        status = make_passage(engine, &engine->inputs[i], ROUTE_FORWARD_IN,
+        status = make_channel(engine, &engine->inputs[i], ROUTE_FORWARD_IN,
                               stage_input(engine->stage, i), before);
     for (unsigned i = 0; i < slots && !status && !last_stage(engine); i++)
-        status = make_passage(engine, &engine->outputs[i], ROUTE_FORWARD_OUT,
+        status = make_channel(engine, &engine->outputs[i], ROUTE_FORWARD_OUT,
                               stage_output(engine->stage, i), engine->rank + 1);
     if (!status && !last_stage(engine))
-        status = make_passage(engine, &engine->output_gradient, ROUTE_BACKWARD_IN,
+        status = make_channel(engine, &engine->output_gradient, ROUTE_BACKWARD_IN,
                               stage_output_gradient(engine->stage), engine->rank + 1);
     if (!status && !first_stage(engine))
-        status = make_passage(engine, &engine->input_gradient, ROUTE_BACKWARD_OUT,
+        status = make_channel(engine, &engine->input_gradient, ROUTE_BACKWARD_OUT,
                               stage_input_gradient(engine->stage), before);
     return status;
 }

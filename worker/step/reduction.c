@@ -238,7 +238,7 @@ int reduction_begin(struct reduction *reduction, unsigned unit)
     const struct engine *engine = reduction->engine;
     struct host_copy *copies = reduction->units[unit - engine->first_unit].copies;
 
-    return copies ? send_queue_add(engine->departures, copies, reduction->own_count, begin_unit,
+    return copies ? send_queue_add(engine->send_queue, copies, reduction->own_count, begin_unit,
                                    reduction, unit)
                   : begin_unit(reduction, unit);
 }
@@ -246,7 +246,7 @@ int reduction_begin(struct reduction *reduction, unsigned unit)
 int reduction_finish(struct reduction *reduction)
 {
     const struct engine *engine = reduction->engine;
-    int status = send_queue_flush(engine->departures);
+    int status = send_queue_flush(engine->send_queue);
 
     for (unsigned i = engine->unit_count; !status && i-- > 0;)
         if (reduction->units[i].bucket)

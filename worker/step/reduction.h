@@ -14,7 +14,7 @@
 struct reduction;
 
 /** reduction_new() - create the reduction for the trained units of the engine's stage; the engine
- * has its gradients and departures. -ENOMEM */
+ * has its gradients and send queue. -ENOMEM */
 int reduction_new(struct engine *engine, struct reduction **ret_reduction) CHECK_RESULT;
 /** reduction_on_device() - true if the sums of @engine, which has its routes, are made there */
 bool reduction_on_device(const struct engine *engine);

@@ -29,20 +29,20 @@ static uint64_t unit_tag(const struct engine *engine, unsigned unit)
     return tag_make(TAG_SHADOW, engine->state->hold.step, unit);
 }
 
-static int open_passage(const struct shadow *shadow, struct tensor_channel *passage, unsigned unit,
+static int open_channel(const struct shadow *shadow, struct tensor_channel *channel, unsigned unit,
                         float *gradient, unsigned peer)
 {
     const struct engine *engine = shadow->engine;
     const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
-        .departures = engine->departures,
+        .send_queue = engine->send_queue,
         .peer = peer,
         .buffer = gradient,
         .size_bytes = unit_bytes(engine, unit),
     };
 
-    return tensor_channel_init(passage, &options);
+    return tensor_channel_init(channel, &options);
 }
 
 /* Receive from the worker of @stage that feeds this rank. */
@@ -58,7 +58,7 @@ static int open_stage(struct shadow *shadow, unsigned stage)
         status =
             arena_take(state->arena, unit_bytes(engine, unit), (void **)&shadow->gradients[unit]);
         if (!status)
-            status = open_passage(shadow, &shadow->receives[unit], unit, shadow->gradients[unit],
+            status = open_channel(shadow, &shadow->receives[unit], unit, shadow->gradients[unit],
                                   plan_layout_rank(&engine->plan->layout, 0, stage));
     }
     return status;
@@ -72,7 +72,7 @@ static int open_sends(struct shadow *shadow)
     for (unsigned i = 0; !status && i < engine->unit_count; i++)
         if (engine->first_unit + i >= engine->trained_from)
             status =
-                open_passage(shadow, &shadow->sends[i], engine->first_unit + i,
+                open_channel(shadow, &shadow->sends[i], engine->first_unit + i,
                              gradients_reduced(engine->gradients)[i], (unsigned)shadow->keeper);
     return status;
 }

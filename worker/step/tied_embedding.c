@@ -55,14 +55,14 @@ static unsigned own_unit(const struct engine *engine)
     return has_head(engine) ? engine->state->unit_count - 1 : 0;
 }
 
-static int open_passages(struct tied_embedding *tie)
+static int open_channels(struct tied_embedding *tie)
 {
     const struct engine *engine = tie->engine;
     unsigned other_stage = has_head(engine) ? 0 : engine->plan->layout.stage_count - 1;
     struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
-        .departures = engine->departures,
+        .send_queue = engine->send_queue,
         .peer = plan_layout_rank(&engine->plan->layout, engine->replica, other_stage),
         .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
     };
@@ -88,7 +88,7 @@ int tied_embedding_new(struct engine *engine, struct tied_embedding **ret_tie)
         return -ENOMEM;
     tie->engine = engine;
     if (!both_ends(engine))
-        status = open_passages(tie);
+        status = open_channels(tie);
     if (status)
         tied_embedding_free(tie);
     else

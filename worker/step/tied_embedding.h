@@ -12,7 +12,7 @@
 struct tied_embedding; /* one stage's part in the exchange */
 
 /** tied_embedding_new() - create this stage's part; *ret_tie is NULL when the stage has no tied
- * table. The engine has its gradients and departures. -ENOMEM */
+ * table. The engine has its gradients and send queue. -ENOMEM */
 int tied_embedding_new(struct engine *engine, struct tied_embedding **ret_tie) CHECK_RESULT;
 void tied_embedding_free(struct tied_embedding *tie); /* NULL allowed */
 /** tied_embedding_exchange() - replace both reduced gradients by their sum; 0 (also without a tie),

@@ -8,16 +8,16 @@
 /* Indexes of tree_exchange_await_all(), after those of the question. */
 enum { HEARD = TREE_EXCHANGE_INDEX_MAX, ALL_HEARD };
 
-void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh,
+void tree_exchange_init(struct tree_exchange *exchange, struct mesh *mesh,
                         const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
                         uint64_t step)
 {
-    *assembly = (struct tree_exchange){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
-    assembly->child_count = commit_tree_children(layout, rank, &assembly->first_child);
-    assembly->parent = rank ? commit_tree_parent(rank) : 0;
+    *exchange = (struct tree_exchange){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
+    exchange->child_count = commit_tree_children(layout, rank, &exchange->first_child);
+    exchange->parent = rank ? commit_tree_parent(rank) : 0;
 }
 
-int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_send(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                        const uint64_t *words, size_t count)
 {
     AUTO_FREE uint8_t *message = malloc(8 * count + 1);
@@ -26,17 +26,17 @@ int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsi
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         bytes_put_u64(message + 8 * i, words[i]);
-    return mesh_send(assembly->mesh, peer, tag_make(assembly->kind, assembly->step, index), message,
+    return mesh_send(exchange->mesh, peer, tag_make(exchange->kind, exchange->step, index), message,
                      8 * count, NULL);
 }
 
-int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_receive_some(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                                size_t count_max, uint64_t **ret_words, size_t *ret_count)
 {
     AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
     int status =
-        mesh_receive_any(assembly->mesh, peer, tag_make(assembly->kind, assembly->step, index),
+        mesh_receive_any(exchange->mesh, peer, tag_make(exchange->kind, exchange->step, index),
                          UINT64_MAX, &message, &size_bytes);
 
     if (!status && (size_bytes % 8 || size_bytes / 8 > count_max))
@@ -54,12 +54,12 @@ int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned pe
     return 0;
 }
 
-int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_receive(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                           uint64_t *ret_words, size_t count)
 {
     AUTO_FREE uint64_t *words = NULL;
     size_t received = 0;
-    int status = tree_exchange_receive_some(assembly, peer, index, count, &words, &received);
+    int status = tree_exchange_receive_some(exchange, peer, index, count, &words, &received);
 
     if (!status && received != count)
         status = -EBADMSG;
@@ -68,17 +68,17 @@ int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, u
     return status;
 }
 
-void tree_exchange_await_all(const struct tree_exchange *assembly)
+void tree_exchange_await_all(const struct tree_exchange *exchange)
 {
     int status = 0;
 
-    for (unsigned i = 0; !status && i < assembly->child_count; i++)
-        status = tree_exchange_receive(assembly, assembly->first_child + i, HEARD, NULL, 0);
-    if (!status && assembly->rank) {
-        status = tree_exchange_send(assembly, assembly->parent, HEARD, NULL, 0);
+    for (unsigned i = 0; !status && i < exchange->child_count; i++)
+        status = tree_exchange_receive(exchange, exchange->first_child + i, HEARD, NULL, 0);
+    if (!status && exchange->rank) {
+        status = tree_exchange_send(exchange, exchange->parent, HEARD, NULL, 0);
         if (!status)
-            status = tree_exchange_receive(assembly, assembly->parent, ALL_HEARD, NULL, 0);
+            status = tree_exchange_receive(exchange, exchange->parent, ALL_HEARD, NULL, 0);
     }
-    for (unsigned i = 0; !status && i < assembly->child_count; i++)
-        status = tree_exchange_send(assembly, assembly->first_child + i, ALL_HEARD, NULL, 0);
+    for (unsigned i = 0; !status && i < exchange->child_count; i++)
+        status = tree_exchange_send(exchange, exchange->first_child + i, ALL_HEARD, NULL, 0);
 }

@@ -20,7 +20,7 @@ struct tree_exchange {
     unsigned rank, parent, first_child, child_count; /* parent: not of rank 0 */
 };
 
-void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh,
+void tree_exchange_init(struct tree_exchange *exchange, struct mesh *mesh,
                         const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
                         uint64_t step);
 
@@ -31,14 +31,14 @@ void tree_exchange_init(struct tree_exchange *assembly, struct mesh *mesh,
  * Return: 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -EBADMSG (another count of words); -ENOMEM
  */
 #define TREE_EXCHANGE_INDEX_MAX 256
-int tree_exchange_send(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_send(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                        const uint64_t *words, size_t count) CHECK_RESULT;
-int tree_exchange_receive(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_receive(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                           uint64_t *ret_words, size_t count) CHECK_RESULT;
 
 /** tree_exchange_receive_some() - receive up to @count_max words; *ret_words is malloc'ed; errors
  * as tree_exchange_receive() */
-int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned peer, unsigned index,
+int tree_exchange_receive_some(const struct tree_exchange *exchange, unsigned peer, unsigned index,
                                size_t count_max, uint64_t **ret_words,
                                size_t *ret_count) CHECK_RESULT;
 
@@ -49,4 +49,4 @@ int tree_exchange_receive_some(const struct tree_exchange *assembly, unsigned pe
  * All ranks call it when each has the outcome and a rank is about to leave because of it. A link
  * that breaks now only ends the wait.
  */
-void tree_exchange_await_all(const struct tree_exchange *assembly);
+void tree_exchange_await_all(const struct tree_exchange *exchange);

@@ -25,13 +25,13 @@ static void hear(enum log_level level, const char *message, const struct log_fie
     snprintf(heard + used, sizeof(heard) - used, "%s|", message);
 }
 
-static const char *said(struct numerics_log *algorithms, const char *now)
+static const char *said(struct numerics_log *numerics, const char *now)
 {
     const struct kernel kernel = {.describe = describe};
 
     description = now;
     heard[0] = '\0';
-    numerics_log_write(algorithms, &kernel, NULL);
+    numerics_log_write(numerics, &kernel, NULL);
     return heard;
 }
 
@@ -39,16 +39,16 @@ static const char *said(struct numerics_log *algorithms, const char *now)
 static void test_each_line_once(void **state)
 {
     (void)state;
-    struct numerics_log algorithms = {0};
+    struct numerics_log numerics = {0};
 
     log_set_sink(hear, NULL);
-    assert_string_equal(said(&algorithms, "a GPU\n8x8: plain\n"),
+    assert_string_equal(said(&numerics, "a GPU\n8x8: plain\n"),
                         "computes with: a GPU|computes with: 8x8: plain|");
-    assert_string_equal(said(&algorithms, "a GPU\n8x8: plain\n"), "");
-    assert_string_equal(said(&algorithms, "a GPU\n8x8\nnew\n8x8: plain"),
+    assert_string_equal(said(&numerics, "a GPU\n8x8: plain\n"), "");
+    assert_string_equal(said(&numerics, "a GPU\n8x8\nnew\n8x8: plain"),
                         "computes with: 8x8|computes with: new|");
-    assert_string_equal(said(&algorithms, ""), "");
-    numerics_log_done(&algorithms);
+    assert_string_equal(said(&numerics, ""), "");
+    numerics_log_done(&numerics);
     log_set_sink(NULL, NULL);
 }
 

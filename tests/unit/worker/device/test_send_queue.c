@@ -140,7 +140,7 @@ struct harbour {
     struct pinned *pinned;
     struct host_copy copies[COUNT];
     uint64_t values[COUNT];
-    struct send_queue *departures;
+    struct send_queue *queue;
     unsigned gone[2 * COUNT], gone_count;
     unsigned failing; /* index of the send that fails; COUNT: none */
 };
@@ -162,7 +162,7 @@ static void open_harbour(struct harbour *harbour, const struct kernel *kernel, b
     harbour->guard.carrier.operations = &guarding;
     harbour->device.guarded = &harbour->guard.up;
     assert_int_equal(pinned_new(kernel, &harbour->device, &harbour->pinned), 0);
-    assert_int_equal(send_queue_new(COUNT, &harbour->guard.carrier, &harbour->departures), 0);
+    assert_int_equal(send_queue_new(COUNT, &harbour->guard.carrier, &harbour->queue), 0);
     for (unsigned i = 0; i < COUNT; i++) {
         harbour->values[i] = 100 + i;
         assert_int_equal(host_copy_init(&harbour->copies[i], harbour->pinned, &harbour->values[i],
@@ -175,13 +175,13 @@ static void close_harbour(struct harbour *harbour)
 {
     for (unsigned i = 0; i < COUNT; i++)
         host_copy_done(&harbour->copies[i]);
-    send_queue_free(harbour->departures);
+    send_queue_free(harbour->queue);
     pinned_free(harbour->pinned);
 }
 
 static int add(struct harbour *harbour, unsigned index)
 {
-    return send_queue_add(harbour->departures, &harbour->copies[index], 1, depart, harbour, index);
+    return send_queue_add(harbour->queue, &harbour->copies[index], 1, depart, harbour, index);
 }
 
 static void test_all_depart_in_order_and_none_before_it_is_there(void **state)
@@ -193,16 +193,16 @@ static void test_all_depart_in_order_and_none_before_it_is_there(void **state)
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(add(&harbour, i), 0);
     assert_int_equal(harbour.gone_count, 0);
-    assert_int_equal(send_queue_poll(harbour.departures), 0);
+    assert_int_equal(send_queue_poll(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 0);
     harbour.device.passed = 2;
-    assert_int_equal(send_queue_poll(harbour.departures), 0);
+    assert_int_equal(send_queue_poll(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 2);
-    assert_int_equal(send_queue_flush_past(harbour.departures, &harbour.copies[2]), 0);
+    assert_int_equal(send_queue_flush_past(harbour.queue, &harbour.copies[2]), 0);
     assert_int_equal(harbour.gone_count, 3);
-    assert_int_equal(send_queue_flush(harbour.departures), 0);
+    assert_int_equal(send_queue_flush(harbour.queue), 0);
     assert_int_equal(add(&harbour, 1), 0); /* the ring wraps around */
-    assert_int_equal(send_queue_flush(harbour.departures), 0);
+    assert_int_equal(send_queue_flush(harbour.queue), 0);
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(harbour.gone[i], i);
     assert_int_equal(harbour.gone_count, COUNT + 1);
@@ -216,12 +216,12 @@ static void test_several_copies_are_one_departure(void **state)
     (void)state;
     open_harbour(&harbour, &far_kernel, false);
     assert_int_equal(
-        send_queue_add(harbour.departures, harbour.copies, COUNT, depart, &harbour, COUNT - 1), 0);
+        send_queue_add(harbour.queue, harbour.copies, COUNT, depart, &harbour, COUNT - 1), 0);
     harbour.device.passed = COUNT - 1;
-    assert_int_equal(send_queue_poll(harbour.departures), 0);
+    assert_int_equal(send_queue_poll(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 0);
     harbour.device.passed = COUNT;
-    assert_int_equal(send_queue_poll(harbour.departures), 0);
+    assert_int_equal(send_queue_poll(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 1);
     close_harbour(&harbour);
 }
@@ -235,9 +235,9 @@ static void test_a_failure_is_the_end(void **state)
     harbour.failing = 1;
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(add(&harbour, i), 0);
-    assert_int_equal(send_queue_flush(harbour.departures), -5);
+    assert_int_equal(send_queue_flush(harbour.queue), -5);
     assert_int_equal(harbour.gone_count, 2);
-    assert_int_equal(send_queue_flush(harbour.departures), 0);
+    assert_int_equal(send_queue_flush(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 2);
     close_harbour(&harbour);
 }
@@ -251,13 +251,13 @@ static void test_nobody_waits_for_the_device_without_a_guard(void **state)
     for (unsigned i = 0; i < COUNT; i++)
         assert_int_equal(add(&harbour, i), 0);
     harbour.device.passed = 1; /* that copy needs no guard */
-    assert_int_equal(send_queue_flush_past(harbour.departures, &harbour.copies[1]), 0);
+    assert_int_equal(send_queue_flush_past(harbour.queue, &harbour.copies[1]), 0);
     assert_int_equal(harbour.guard.times, 1);
     harbour.guard.result = -7; /* the device continued without its input */
-    assert_int_equal(send_queue_flush(harbour.departures), -7);
+    assert_int_equal(send_queue_flush(harbour.queue), -7);
     assert_int_equal(harbour.gone_count, 2);
     harbour.guard.result = 0;
-    assert_int_equal(send_queue_flush(harbour.departures), 0);
+    assert_int_equal(send_queue_flush(harbour.queue), 0);
     assert_int_equal(harbour.gone_count, 2);
     assert_int_equal(harbour.device.unguarded_waits, 0);
     close_harbour(&harbour);

@@ -28,7 +28,7 @@ static int begin(void **context)
     struct error error = {0};
 
     (void)context;
-    snprintf(options.job_dir, sizeof(options.job_dir), "/tmp/firn-scribe-XXXXXX");
+    snprintf(options.job_dir, sizeof(options.job_dir), "/tmp/firn-metrics-XXXXXX");
     assert_non_null(mkdtemp(options.job_dir));
     tiny_state_init(&tiny, true);
     trainer = (struct trainer){.options = &options, .spec = tiny.spec, .state = tiny.state};
