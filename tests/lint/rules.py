@@ -13,6 +13,26 @@ import sys
 FORMATTER = "clang-format-14"
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
+STRUCT_MEMBERS_MAX = 24
+
+# Structs that are not split by concern yet, with the members that each may have at most. None joins them.
+MAY_HAVE_MEMBERS = {
+    ("kernels/kernel.h", "kernel"): 59,  # a table of functions, one for each operation
+    ("comm/mesh/frame_stream.h", "frame_stream"): 29,
+    ("comm/mesh/mesh_state.h", "mesh"): 47,
+    ("daemon/config/config.h", "config"): 33,
+    ("daemon/jobs/job.h", "job"): 45,
+    ("elastic/agent/agent_internal.h", "agent_slot"): 26,
+    ("elastic/leader/leader.h", "leader_memory"): 27,
+    ("elastic/leader/leader.h", "leader_view"): 25,
+    ("membership/kv/registry.c", "registry"): 28,
+    ("worker/step/engine.h", "engine"): 32,
+    ("tests/sim/sim.h", "sim"): 36,
+    ("tests/sim/sim_check.h", "sim_check"): 38,
+    ("tests/sim/sim_worker.h", "sim_worker"): 65,
+    ("tests/unit/elastic/cluster_types.h", "cluster"): 39,
+    ("tests/unit/elastic/cluster_types.h", "fake_node"): 26,
+}
 
 # A room may include itself, the rooms named before it in its folder, and the folders below; the
 # files beside the rooms may include them all. Tests may include anything, and nobody includes tests.
@@ -73,6 +93,9 @@ MARKS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|farm|root)/")
 SLEEP_IN_CODE = re.compile(r"\b(?:sleep|usleep|nanosleep|clock_nanosleep|thrd_sleep)\s*\(")
 SLEEP_IN_SHELL = re.compile(r"(?:^|[;&|]|\b(?:do|then|else)\b)\s*sleep\s")
+STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{")
+INNER_HEAD = re.compile(r"\b(?:struct|union)\s*(?:\w+\s*)?\{")
+INNER_END = re.compile(r"\}\s*\w*\s*(?:\[[^\]]*\])?\s*;")
 NO_HEAD = re.compile(r"$|.*;$|[#/}]| \*")  # a line that no function's head goes across
 # Square roots and roundings are exact; the last place of these belongs to the library.
 LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
@@ -191,6 +214,39 @@ def function_length(file):
             head = None
 
 
+def struct_body(text, start):
+    """The text from @start, behind an opening brace, to the brace that closes it."""
+    depth = 1
+    for end in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        if depth == 0:
+            return text[start:end]
+    return text[start:]
+
+
+def member_count(body):
+    """The members of a struct with this body; those of structs inside it count, too."""
+    body = INNER_END.sub(" ", INNER_HEAD.sub("", body))
+    count, depth = 0, 0
+    for character in body:
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(character, 0)
+        count += depth == 0 and character in ";,"
+    return count
+
+
+def crowded_struct(file):
+    """A struct holds one concern; many members are several concerns."""
+    if not file.is_c():
+        return
+    code = "\n".join(file.code_lines())
+    for hit in STRUCT.finditer(code):
+        count = member_count(struct_body(code, hit.end()))
+        most = MAY_HAVE_MEMBERS.get((file.path, hit.group(1)), STRUCT_MEMBERS_MAX)
+        if count > most:
+            yield (code.count("\n", 0, hit.start()) + 1,
+                   f"struct {hit.group(1)} has {count} members; {most} are the most")
+
+
 def marks(file):
     for number, line in enumerate(file.lines, 1):
         hit = MARKS.search(line)
@@ -254,8 +310,8 @@ def libm(file):
                            "same bits everywhere (base/logarithm.h)")
 
 
-RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length, marks,
-         machine_path, sleeping, ending, dialect, libm)
+RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length,
+         crowded_struct, marks, machine_path, sleeping, ending, dialect, libm)
 
 
 def tree(root):

@@ -161,6 +161,29 @@ class Rules(Tree):
         self.write("base/table.c", f"static const int table[] = {{\n{rows}}};\n")
         self.assertEqual(self.lengths(), [])
 
+    def struct(self, members):
+        return "/* One. */\nstruct one {\n" + "".join(f"    {member};\n" for member in members) + "};\n"
+
+    def test_crowded_structs(self):
+        members = [f"int m{i}" for i in range(rules.STRUCT_MEMBERS_MAX)]
+        self.write("base/one.c", self.struct(members))
+        self.assert_clean()
+        self.write("base/one.c", self.struct(members + ["int last"]))
+        self.assert_found("base/one.c", 2, "struct one has 25 members; 24 are the most")
+
+    def test_members_of_inner_structs_and_of_one_line_count(self):
+        counts = {"int a": 1, "int a, b[2][3], *c": 3, "void (*f)(int x, int y)": 1,
+                  "struct {\n        int a, b;\n    } inner": 2, "struct two *two": 1}
+        for member, count in counts.items():
+            self.assertEqual(rules.member_count(f"\n    {member};\n"), count, member)
+
+    def test_crowded_structs_of_the_list_exist_and_do_not_grow(self):
+        for (path, name), most in rules.MAY_HAVE_MEMBERS.items():
+            code = "\n".join(rules.File(TOP, path).code_lines())
+            counts = [rules.member_count(rules.struct_body(code, hit.end()))
+                      for hit in rules.STRUCT.finditer(code) if hit.group(1) == name]
+            self.assertEqual(counts, [most], name)
+
     def test_marks(self):
         for mark in ("TO" "DO", "FIX" "ME", "XX" "X"):
             self.write("docs/guide.md", f"Fine.\nLater: {mark} more\n")
