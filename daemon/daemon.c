@@ -83,8 +83,8 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
                 daemon->config->drain_timeout_ns / NS_PER_SECOND);
     for (struct job *job = daemon->jobs; job; job = job->next)
         for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
-            if (job->processes[slot])
-                worker_process_kill(job->processes[slot]);
+            if (job->workers.processes[slot])
+                worker_process_kill(job->workers.processes[slot]);
     daemon_say_goodbye(daemon, EXIT_FAILURE);
     return 0;
 }

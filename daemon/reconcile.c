@@ -117,7 +117,7 @@ static void sync_jobs(struct daemon *daemon)
             job_sync(job);
         } else {
             job_gone(job);
-            if (job_idle(job)) {
+            if (job_idle(&job->workers)) {
                 *link = job->next;
                 job_close(job);
                 continue;
@@ -130,7 +130,7 @@ static void sync_jobs(struct daemon *daemon)
 static void finish_stopping(struct daemon *daemon)
 {
     for (const struct job *job = daemon->jobs; job; job = job->next)
-        if (!job_idle(job))
+        if (!job_idle(&job->workers))
             return;
     if (daemon->node.registry)
         log_info("everything is handed over; leaving");

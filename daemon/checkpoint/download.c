@@ -253,7 +253,7 @@ static void begin(struct download *fetching, const struct job *job)
         .kind = OBJECT_TASK_FETCH,
         .settings_file = fetching->daemon->config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
-        .job = job->checkpoint_name,
+        .job = job->folders.checkpoint_name,
         .step = fetching->object.step,
         .manifest_sha256 = fetching->object.manifest_sha256,
         .folder = fetching->path,
@@ -263,7 +263,7 @@ static void begin(struct download *fetching, const struct job *job)
 
     snprintf(fetching->job, sizeof(fetching->job), "%s", job->name);
     fetching->trouble[0] = '\0';
-    checkpoint_path(job->checkpoint_dir, fetching->object.step, path);
+    checkpoint_path(job->folders.checkpoint_dir, fetching->object.step, path);
     memcpy(fetching->path, path, sizeof(path));
     /* No record yet: an earlier leader fetched the checkpoint and did not record it. */
     if (!own_record(fetching) && is_here(fetching)) {

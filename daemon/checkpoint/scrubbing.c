@@ -184,7 +184,7 @@ static int start(struct scrubbing *scrubbing, const struct job *job)
 
     snprintf(scrubbing->job, sizeof(scrubbing->job), "%s", job->name);
     snprintf(scrubbing->node, sizeof(scrubbing->node), "%s", scrubbing->daemon->config->node);
-    snprintf(scrubbing->folder, sizeof(scrubbing->folder), "%s", job->checkpoint_dir);
+    snprintf(scrubbing->folder, sizeof(scrubbing->folder), "%s", job->folders.checkpoint_dir);
     snprintf(scrubbing->path, sizeof(scrubbing->path), "%s", record->path);
     scrubbing->status = 0;
     scrubbing->repaired = 0;
@@ -193,7 +193,7 @@ static int start(struct scrubbing *scrubbing, const struct job *job)
     error_clear(&scrubbing->error);
     if (record->shares) { /* this node's share is in its own folder */
         char path[FOLDER_PATH_SIZE];
-        checkpoint_path(job->checkpoint_dir, record->step, path);
+        checkpoint_path(job->folders.checkpoint_dir, record->step, path);
         snprintf(scrubbing->path, sizeof(scrubbing->path), "%s", path);
         status = reach_others(scrubbing, job);
     }

@@ -164,7 +164,7 @@ static int start(struct storing *storing, const struct job *job,
         .kind = OBJECT_TASK_SEND,
         .settings_file = config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
-        .job = job->checkpoint_name,
+        .job = job->folders.checkpoint_name,
         .step = record->step,
         .manifest_sha256 = record->manifest_sha256,
         .folder = record->path,
@@ -177,7 +177,7 @@ static int start(struct storing *storing, const struct job *job,
         int status = peers_reach(job, &remote, &nodes);
         if (status)
             return status;
-        checkpoint_path(job->checkpoint_dir, record->step, path);
+        checkpoint_path(job->folders.checkpoint_dir, record->step, path);
         options.folder = path;
         options.node = config->node;
         options.remote = &remote;
@@ -222,7 +222,7 @@ static int start_trying(struct storing *storing, const struct job *job)
         .kind = OBJECT_TASK_TRY,
         .settings_file = storing->daemon->config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
-        .job = job->checkpoint_name,
+        .job = job->folders.checkpoint_name,
         .manifest_sha256 = "",
         .folder = "",
         .notify = storing->notify,
@@ -278,8 +278,8 @@ void upload_sync(struct storing *storing)
             continue;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         enum storing_role role = storing_choose(&view, job->name, &record);
-        if (!job->store_tried &&
-            (role != STORING_NOTHING || (job->plan && storing_will_send(job->plan, node))))
+        if (!job->store_tried && (role != STORING_NOTHING ||
+                                  (job->plans.plan && storing_will_send(job->plans.plan, node))))
             begin_to_try(storing, job);
         else if (role != STORING_NOTHING && daemon->config->object_store[0])
             begin(storing, job, role, &record);

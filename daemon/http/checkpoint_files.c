@@ -46,11 +46,12 @@ int checkpoint_files_allow(const struct job *job, const struct checkpoint_reques
                                            .offset = request->offset,
                                            .size_bytes = request->size_bytes};
     if (!request->proof ||
-        !(proves(job->plan ? job->plan->links.key : NULL, &range, request->proof) ||
-          proves(job->prepared ? job->prepared->links.key : NULL, &range, request->proof) ||
-          proves(job->key_before, &range, request->proof)))
+        !(proves(job->plans.plan ? job->plans.plan->links.key : NULL, &range, request->proof) ||
+          proves(job->plans.prepared ? job->plans.prepared->links.key : NULL, &range,
+                 request->proof) ||
+          proves(job->plans.key_before, &range, request->proof)))
         return error_set(error, -EACCES, "not under the key of a generation that is in force here");
-    if (snprintf(ret_path, path_size, "%s/%s/%s", job->checkpoint_dir, folder, file) >=
+    if (snprintf(ret_path, path_size, "%s/%s/%s", job->folders.checkpoint_dir, folder, file) >=
         (int)path_size)
         return error_set(error, -ENOENT, "the path is too long");
     return 0;

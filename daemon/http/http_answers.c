@@ -194,25 +194,26 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
 
 static json_t *worker_json(const struct job *job, unsigned slot)
 {
-    const struct worker_report *status = &job->statuses[slot];
-    const struct control_progress *progress = &job->progress[slot];
-    int rank =
-        job->plan ? plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) : -1;
-    bool computes = rank >= 0 && (unsigned)rank < job->plan->layout.worker_count;
-    unsigned stage = computes ? (unsigned)rank % job->plan->layout.stage_count : 0;
-    const unsigned *lanes = computes ? job->plan->layout.replica_first_lane +
-                                           (unsigned)rank / job->plan->layout.stage_count
+    const struct worker_report *status = &job->workers.statuses[slot];
+    const struct control_progress *progress = &job->workers.progress[slot];
+    int rank = job->plans.plan
+                   ? plan_layout_find(&job->plans.plan->layout, job->daemon->config->node, slot)
+                   : -1;
+    bool computes = rank >= 0 && (unsigned)rank < job->plans.plan->layout.worker_count;
+    unsigned stage = computes ? (unsigned)rank % job->plans.plan->layout.stage_count : 0;
+    const unsigned *lanes = computes ? job->plans.plan->layout.replica_first_lane +
+                                           (unsigned)rank / job->plans.plan->layout.stage_count
                                      : NULL;
 
     return json_pack(
         "{s:i, s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:I, s:b}", "slot",
-        (int)slot, "pid", worker_process_pid(job->processes[slot]), "phase",
+        (int)slot, "pid", worker_process_pid(job->workers.processes[slot]), "phase",
         worker_phase_word(status->phase), "generation", (json_int_t)status->generation, "step",
         (json_int_t)MAX(progress->step, status->applied_step), "stage", computes ? (int)stage : -1,
-        "replica", computes ? rank / (int)job->plan->layout.stage_count : -1, "first_unit",
-        computes ? (int)job->plan->layout.stage_first_unit[stage] : 0, "unit_count",
-        computes ? (int)(job->plan->layout.stage_first_unit[stage + 1] -
-                         job->plan->layout.stage_first_unit[stage])
+        "replica", computes ? rank / (int)job->plans.plan->layout.stage_count : -1, "first_unit",
+        computes ? (int)job->plans.plan->layout.stage_first_unit[stage] : 0, "unit_count",
+        computes ? (int)(job->plans.plan->layout.stage_first_unit[stage + 1] -
+                         job->plans.plan->layout.stage_first_unit[stage])
                  : 0,
         "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
         progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
@@ -238,7 +239,7 @@ int http_answer_workers(const struct config *config, const struct job *jobs, con
     if (!job)
         return error_set(error, -ENOENT, "job %s has no part on node %s", job_name, config->node);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX && workers; slot++)
-        if (job->processes[slot] && json_array_append_new(workers, worker_json(job, slot)))
+        if (job->workers.processes[slot] && json_array_append_new(workers, worker_json(job, slot)))
             return error_set(error, -ENOMEM, "no memory for the answer");
     return append_tree(tree, body, error);
 }

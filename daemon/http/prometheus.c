@@ -51,7 +51,7 @@ static void add_single(struct page *page, const char *name, const char *help, do
 static bool is_busy(const struct job *jobs, unsigned slot)
 {
     for (const struct job *job = jobs; job; job = job->next)
-        if (job->processes[slot])
+        if (job->workers.processes[slot])
             return true;
     return false;
 }
@@ -122,9 +122,10 @@ static void add_scrubbing(struct page *page, const struct daemon_checkpoints *ch
 static int first_slot(const struct job *job)
 {
     for (unsigned slot = 0;
-         job->plan && job->plan->layout.worker_count && slot < REPORT_WORKERS_MAX; slot++)
-        if (job->progress[slot].step &&
-            plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) == 0)
+         job->plans.plan && job->plans.plan->layout.worker_count && slot < REPORT_WORKERS_MAX;
+         slot++)
+        if (job->workers.progress[slot].step &&
+            plan_layout_find(&job->plans.plan->layout, job->daemon->config->node, slot) == 0)
             return (int)slot;
     return -1;
 }
@@ -133,17 +134,17 @@ static const struct control_progress *told(const struct job *job)
 {
     int slot = first_slot(job);
 
-    return slot >= 0 ? &job->progress[slot] : NULL;
+    return slot >= 0 ? &job->workers.progress[slot] : NULL;
 }
 
 static double job_generation(const struct job *job)
 {
-    return job->plan ? (double)job->plan->generation : NAN;
+    return job->plans.plan ? (double)job->plans.plan->generation : NAN;
 }
 
 static double job_alarm(const struct job *job)
 {
-    return slot_alarms_shown(&job->alarms)[0] != '\0';
+    return slot_alarms_shown(&job->workers.alarms)[0] != '\0';
 }
 
 static double job_held(const struct job *job)
@@ -163,7 +164,7 @@ static double job_steps(const struct job *job)
 
 static double job_checkpoint(const struct job *job)
 {
-    return told(job) ? (double)job->checkpoint_step : NAN;
+    return told(job) ? (double)job->record.step : NAN;
 }
 
 static double job_loss(const struct job *job)
@@ -198,7 +199,7 @@ static double job_pause(const struct job *job)
 
 static double job_slots(const struct job *job)
 {
-    return told(job) ? (double)job->plan->layout.worker_count : NAN;
+    return told(job) ? (double)job->plans.plan->layout.worker_count : NAN;
 }
 
 static const struct {
@@ -265,27 +266,29 @@ static void add_states(struct page *page, const struct daemon *daemon)
 
 static double worker_step(const struct job *job, unsigned slot)
 {
-    return (double)MAX(job->progress[slot].step, job->statuses[slot].applied_step);
+    return (double)MAX(job->workers.progress[slot].step, job->workers.statuses[slot].applied_step);
 }
 
 static double worker_compute(const struct job *job, unsigned slot)
 {
-    return job->progress[slot].step ? job->progress[slot].compute_seconds : NAN;
+    return job->workers.progress[slot].step ? job->workers.progress[slot].compute_seconds : NAN;
 }
 
 static double worker_wait(const struct job *job, unsigned slot)
 {
-    return job->progress[slot].step ? job->progress[slot].wait_seconds : NAN;
+    return job->workers.progress[slot].step ? job->workers.progress[slot].wait_seconds : NAN;
 }
 
 static double worker_seconds(const struct job *job, unsigned slot)
 {
-    return job->progress[slot].step ? job->progress[slot].step_seconds : NAN;
+    return job->workers.progress[slot].step ? job->workers.progress[slot].step_seconds : NAN;
 }
 
 static double worker_memory(const struct job *job, unsigned slot)
 {
-    return job->progress[slot].memory_bytes ? (double)job->progress[slot].memory_bytes : NAN;
+    return job->workers.progress[slot].memory_bytes
+               ? (double)job->workers.progress[slot].memory_bytes
+               : NAN;
 }
 
 static const struct {
@@ -308,7 +311,7 @@ static void add_workers(struct page *page, const struct job *jobs)
         begin_family(page, worker_families[i].name, worker_families[i].help);
         for (const struct job *job = jobs; job; job = job->next)
             for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
-                if (!job->processes[slot])
+                if (!job->workers.processes[slot])
                     continue;
                 snprintf(labels, sizeof(labels), "job=\"%s\",slot=\"%u\"", job->name, slot);
                 add_sample(page, worker_families[i].name, labels,

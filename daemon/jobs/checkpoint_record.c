@@ -19,29 +19,29 @@
 
 void checkpoint_record_forget(struct job *job)
 {
-    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->recording);
-    job->recording = NULL;
-    control_checkpoint_done(&job->unrecorded);
+    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->record.request);
+    job->record.request = NULL;
+    control_checkpoint_done(&job->record.unrecorded);
 }
 
 static void answer(struct job *job, bool committed)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
-    struct worker_process *process = job->processes[job->unrecorded_slot];
+    struct worker_process *process = job->workers.processes[job->record.slot];
 
     if (message && process) {
         message->type = CONTROL_CHECKPOINT;
-        message->checkpoint = job->unrecorded;
+        message->checkpoint = job->record.unrecorded;
         message->checkpoint.shares = NULL; /* the worker has them already */
         message->committed = committed;
         worker_process_send(process, message);
     }
-    control_checkpoint_done(&job->unrecorded);
+    control_checkpoint_done(&job->record.unrecorded);
 }
 
 static void tell_recorded(struct job *job)
 {
-    const struct control_checkpoint *checkpoint = &job->unrecorded;
+    const struct control_checkpoint *checkpoint = &job->record.unrecorded;
     struct event_facts facts = {.job = job->name,
                                 .node = job->daemon->config->node,
                                 .generation = checkpoint->generation,
@@ -53,7 +53,7 @@ static void tell_recorded(struct job *job)
              "checkpoint of step %" PRIu64 " committed: %s in %.2f s, training stalled %.1f ms",
              checkpoint->step, size_words(checkpoint->size_bytes, size), checkpoint->write_seconds,
              checkpoint->stall_seconds * 1e3);
-    events_append(job->dir, &facts, "checkpoint", text);
+    events_append(job->folders.dir, &facts, "checkpoint", text);
 }
 
 /* Write the owner file into the folder, which exists now. If that fails, the next checkpoint
@@ -66,7 +66,7 @@ static void sign_folder(const struct job *job)
     memcpy(owner.cluster, job->daemon->config->cluster, sizeof(owner.cluster));
     memcpy(owner.job, job->name, sizeof(owner.job));
     snprintf(owner.submission, sizeof(owner.submission), "%s", job->submission);
-    if (checkpoint_owner_write(job->checkpoint_dir, &owner, &error))
+    if (checkpoint_owner_write(job->folders.checkpoint_dir, &owner, &error))
         log_warning("job %s: %s", job->name, error.text);
 }
 
@@ -74,20 +74,20 @@ static void on_recorded(void *context, const struct kv_result *result)
 {
     struct job *job = context;
 
-    job->recording = NULL;
+    job->record.request = NULL;
     if (!result->status && result->succeeded) {
-        job->checkpoint_step = MAX(job->checkpoint_step, job->unrecorded.step);
+        job->record.step = MAX(job->record.step, job->record.unrecorded.step);
         tell_recorded(job);
         sign_folder(job);
-        if (job->progress[job->unrecorded_slot].step) /* the job may pause at this step */
-            job_write_progress(job, job->unrecorded_slot);
+        if (job->workers.progress[job->record.slot].step) /* the job may pause at this step */
+            job_write_progress(job, job->record.slot);
         answer(job, true);
     }
     /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:
      * retry. */
     const struct loop *loop = &job->daemon->loop.loop;
-    if (job->unrecorded.step &&
-        loop->timer_set(loop->context, job->record_retry, loop->now_ns(loop->context) + RETRY_NS))
+    if (job->record.unrecorded.step &&
+        loop->timer_set(loop->context, job->record.retry, loop->now_ns(loop->context) + RETRY_NS))
         log_error("job %s: a timer failed", job->name);
 }
 
@@ -95,10 +95,11 @@ static void on_recorded(void *context, const struct kv_result *result)
  * planned switch. */
 static bool is_current(const struct job *job)
 {
-    uint64_t generation = job->unrecorded.generation;
+    uint64_t generation = job->record.unrecorded.generation;
 
-    return job->plan && (job->plan->generation == generation ||
-                         (job->plan->change.planned && job->plan->follows == generation));
+    return job->plans.plan &&
+           (job->plans.plan->generation == generation ||
+            (job->plans.plan->change.planned && job->plans.plan->follows == generation));
 }
 
 static_assert(RECORD_SHARES_SIZE >= COPIES_SHARES_SIZE, "a record has room for all places");
@@ -106,19 +107,19 @@ static_assert(RECORD_SHARES_SIZE >= COPIES_SHARES_SIZE, "a record has room for a
 static char *record_text(const struct job *job, bool pinned)
 {
     struct checkpoint_record record = {
-        .step = job->unrecorded.step,
-        .generation = job->unrecorded.generation,
-        .size_bytes = job->unrecorded.size_bytes,
-        .stall_seconds = job->unrecorded.stall_seconds,
-        .write_seconds = job->unrecorded.write_seconds,
+        .step = job->record.unrecorded.step,
+        .generation = job->record.unrecorded.generation,
+        .size_bytes = job->record.unrecorded.size_bytes,
+        .stall_seconds = job->record.unrecorded.stall_seconds,
+        .write_seconds = job->record.unrecorded.write_seconds,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
     };
 
-    snprintf(record.path, sizeof(record.path), "%s", job->unrecorded.path);
+    snprintf(record.path, sizeof(record.path), "%s", job->record.unrecorded.path);
     snprintf(record.manifest_sha256, sizeof(record.manifest_sha256), "%s",
-             job->unrecorded.manifest_sha256);
+             job->record.unrecorded.manifest_sha256);
     snprintf(record.node, sizeof(record.node), "%s", job->daemon->config->node);
-    record.shares = job->unrecorded.shares; /* borrowed */
+    record.shares = job->record.unrecorded.shares; /* borrowed */
     record.pinned = pinned;
     return checkpoint_entry_text(&record);
 }
@@ -131,17 +132,17 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
-    struct expiring expiring = {.below_step = job->unrecorded.step,
+    struct expiring expiring = {.below_step = job->record.unrecorded.step,
                                 .rule = {.keep = job->spec.checkpoint.keep},
-                                .kept_from = job->unrecorded.step};
+                                .kept_from = job->record.unrecorded.step};
 
-    keep_verdict(&expiring.rule, job->unrecorded.path); /* the newest checkpoint: it stays */
+    keep_verdict(&expiring.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     size_t expired = expiring_choose(&expiring, entries, count, operations, capacity);
     /* If more records may have expired than this transaction deletes, delete no files. */
-    job->unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
-    job->unrecorded.spared_step = expiring.spared_step;
+    job->record.unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
+    job->record.unrecorded.spared_step = expiring.spared_step;
     return expired;
 }
 
@@ -154,12 +155,12 @@ static bool was_pinned(const struct mirror_entry *there)
 }
 
 /* Return whether the same checkpoint is recorded already, by an earlier run of this job. */
-static bool is_recorded(const struct job *job, const struct mirror_entry *there)
+static bool is_recorded(const struct job_record *job_record, const struct mirror_entry *there)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
 
     return checkpoint_entry_read(there, &record) && !record.damaged[0] &&
-           !strcmp(record.manifest_sha256, job->unrecorded.manifest_sha256);
+           !strcmp(record.manifest_sha256, job_record->unrecorded.manifest_sha256);
 }
 
 /*
@@ -177,8 +178,9 @@ static bool is_overtaken(const struct job *job, int64_t *ret_known_revision)
     count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     while (count-- > 0) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (entries[count].mod_revision <= job->plan_revision ||
-            !checkpoint_entry_read(&entries[count], &record) || record.step <= job->unrecorded.step)
+        if (entries[count].mod_revision <= job->plans.revision ||
+            !checkpoint_entry_read(&entries[count], &record) ||
+            record.step <= job->record.unrecorded.step)
             continue;
         if (!record.damaged[0])
             return true;
@@ -192,7 +194,7 @@ static void give_up(struct job *job, const char *why)
 {
     log_warning("job %s: the checkpoint of step %" PRIu64 " of generation %" PRIu64
                 " is not recorded: %s",
-                job->name, job->unrecorded.step, job->unrecorded.generation, why);
+                job->name, job->record.unrecorded.step, job->record.unrecorded.generation, why);
     answer(job, false);
 }
 
@@ -203,11 +205,11 @@ void checkpoint_record_sync(struct job *job)
     char key[KV_KEY_MAX], generation_key[KV_KEY_MAX], newer_key[KV_KEY_MAX], end_key[KV_KEY_MAX];
     AUTO_FREE char *text = NULL;
 
-    if (!job->unrecorded.step || job->recording)
+    if (!job->record.unrecorded.step || job->record.request)
         return;
-    keys_checkpoint(key, daemon->config->cluster, job->name, job->unrecorded.step);
+    keys_checkpoint(key, daemon->config->cluster, job->name, job->record.unrecorded.step);
     const struct mirror_entry *there = mirror_find(&daemon->keys.mirror, key);
-    if (is_recorded(job, there)) {
+    if (is_recorded(&job->record, there)) {
         answer(job, true);
         return;
     }
@@ -215,7 +217,7 @@ void checkpoint_record_sync(struct job *job)
         give_up(job, "its generation is over");
         return;
     }
-    int64_t known_revision = job->plan_revision;
+    int64_t known_revision = job->plans.revision;
     if (is_overtaken(job, &known_revision)) {
         give_up(job, "the next generation has recorded a newer one");
         return;
@@ -227,9 +229,9 @@ void checkpoint_record_sync(struct job *job)
         {.key = key, .target = KV_MOD_REVISION, .value = there ? there->mod_revision : 0},
         {.key = keys_job(generation_key, daemon->config->cluster, job->name, "generation"),
          .target = KV_MOD_REVISION,
-         .value = job->plan_revision},
+         .value = job->plans.revision},
         {.key = keys_checkpoint(newer_key, daemon->config->cluster, job->name,
-                                job->unrecorded.step + 1),
+                                job->record.unrecorded.step + 1),
          .target = KV_NOT_AFTER,
          .value = known_revision,
          .before = keys_job(end_key, daemon->config->cluster, job->name, "checkpoints0")},
@@ -237,7 +239,7 @@ void checkpoint_record_sync(struct job *job)
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
     size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);
     if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
-                                      operations, count, on_recorded, job, &job->recording))
+                                      operations, count, on_recorded, job, &job->record.request))
         log_error("job %s: the record of a checkpoint could not be sent; it is tried again",
                   job->name);
 }
@@ -245,8 +247,8 @@ void checkpoint_record_sync(struct job *job)
 void checkpoint_record_begin(struct job *job, unsigned slot, struct control_checkpoint *checkpoint)
 {
     checkpoint_record_forget(job);
-    job->unrecorded = *checkpoint;
+    job->record.unrecorded = *checkpoint;
     *checkpoint = (struct control_checkpoint){0};
-    job->unrecorded_slot = slot;
+    job->record.slot = slot;
     checkpoint_record_sync(job);
 }

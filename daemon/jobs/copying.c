@@ -95,7 +95,7 @@ static int start(struct copying *copying)
         status = checkpoint_remote_new(&options, &copying->remote, NULL);
     if (status)
         return status;
-    snprintf(copying->folder, sizeof(copying->folder), "%s", copying->job->checkpoint_dir);
+    snprintf(copying->folder, sizeof(copying->folder), "%s", copying->job->folders.checkpoint_dir);
     copying->copied = 0;
     copying->status = 0;
     copying->done = false;
@@ -138,7 +138,7 @@ static char *noted(const struct copying *copying, const struct mirror_entry *ent
         return NULL;
     for (unsigned i = 0; i < copying->copied; i++)
         if (copies_add(&record.shares, copying->task.writers[i], copying->job->daemon->config->node,
-                       copying->job->plan))
+                       copying->job->plans.plan))
             log_warning("job %s: the record of step %" PRIu64 " has no room for another copy",
                         copying->job->name, record.step);
     return checkpoint_entry_text(&record);
@@ -182,7 +182,7 @@ static void tell(const struct copying *copying)
     snprintf(text, sizeof(text),
              "%u missing copies of the checkpoint of step %" PRIu64 " were made again here",
              copying->copied, copying->task.record.step);
-    events_append(job->dir, &facts, "checkpoint", text);
+    events_append(job->folders.dir, &facts, "checkpoint", text);
 }
 
 static void finish(struct copying *copying)
@@ -211,8 +211,8 @@ static bool is_due(struct copying *copying)
     const struct daemon *daemon = job->daemon;
     uint64_t now = now_ns(copying);
 
-    if (!job->plan ||
-        !copying_choose(&daemon->keys.mirror, daemon->config->cluster, job->name, job->plan,
+    if (!job->plans.plan ||
+        !copying_choose(&daemon->keys.mirror, daemon->config->cluster, job->name, job->plans.plan,
                         job->spec.checkpoint.copies, daemon->config->node, &copying->task)) {
         copying->missing_since_ns = 0;
         return false;

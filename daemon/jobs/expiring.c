@@ -49,13 +49,13 @@ static bool is_news(struct job *job, const struct mirror_entry *entries, size_t 
     struct expiring_seen seen = {
         .count = count,
         .readings = job->daemon->checkpoints.verified_count,
-        .plan_revision = job->plan_revision,
+        .plan_revision = job->plans.revision,
     };
 
     for (size_t i = 0; i < count; i++)
         seen.revision = MAX(seen.revision, entries[i].mod_revision);
-    bool news = memcmp(&seen, &job->expiring_seen, sizeof(seen)) != 0;
-    job->expiring_seen = seen;
+    bool news = memcmp(&seen, &job->expiry.seen, sizeof(seen)) != 0;
+    job->expiry.seen = seen;
     return news;
 }
 
@@ -85,9 +85,9 @@ static void on_deleted(void *context, const struct kv_result *result)
 {
     struct job *job = context;
 
-    job->expiring = NULL;
+    job->expiry.request = NULL;
     if (result->status || !result->succeeded) /* checked again */
-        job->expiring_seen = (struct expiring_seen){0};
+        job->expiry.seen = (struct expiring_seen){0};
 }
 
 /* Delete only while the plan without workers is in force and the records are unchanged. */
@@ -101,7 +101,7 @@ static void delete (struct job *job, const struct kv_operation *operations, size
     compares[0] =
         (struct kv_compare){.key = keys_job(key, daemon->config->cluster, job->name, "generation"),
                             .target = KV_MOD_REVISION,
-                            .value = job->plan_revision};
+                            .value = job->plans.revision};
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < entry_count; k++)
             if (entries[k].key == operations[i].key)
@@ -109,7 +109,7 @@ static void delete (struct job *job, const struct kv_operation *operations, size
                                                       .target = KV_MOD_REVISION,
                                                       .value = entries[k].mod_revision};
     if (daemon->keys.kv->txn(daemon->keys.kv->context, compares, count + 1, operations, count,
-                             on_deleted, job, &job->expiring))
+                             on_deleted, job, &job->expiry.request))
         log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
 }
 
@@ -119,7 +119,8 @@ void expiring_sync(struct job *job)
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
 
-    if (!job->plan || job->plan->layout.worker_count > 0 || job->expiring || job->unrecorded.step)
+    if (!job->plans.plan || job->plans.plan->layout.worker_count > 0 || job->expiry.request ||
+        job->record.unrecorded.step)
         return;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
@@ -140,6 +141,6 @@ void expiring_sync(struct job *job)
 
 void expiring_stop(struct job *job)
 {
-    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->expiring);
-    job->expiring = NULL;
+    job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->expiry.request);
+    job->expiry.request = NULL;
 }

@@ -30,7 +30,7 @@ struct fencing {
 
 static bool runs_alone(const struct job *job)
 {
-    const char *node = job->plan ? plan_layout_lone_node(&job->plan->layout) : NULL;
+    const char *node = job->plans.plan ? plan_layout_lone_node(&job->plans.plan->layout) : NULL;
     return node && !strcmp(node, job->daemon->config->node);
 }
 
@@ -40,17 +40,17 @@ static bool runs_alone(const struct job *job)
  */
 static bool find_root(struct job *job, unsigned *ret_slot)
 {
-    const struct plan *plan = job->plan;
-    if (plan && plan->change.planned && job->alone_generation &&
-        plan->follows == job->alone_generation &&
-        job->statuses[job->alone_slot].generation < plan->generation) {
-        *ret_slot = job->alone_slot;
+    const struct plan *plan = job->plans.plan;
+    if (plan && plan->change.planned && job->fence.alone_generation &&
+        plan->follows == job->fence.alone_generation &&
+        job->workers.statuses[job->fence.alone_slot].generation < plan->generation) {
+        *ret_slot = job->fence.alone_slot;
         return true;
     }
     if (!plan || !runs_alone(job))
         return false;
-    job->alone_generation = plan->generation;
-    *ret_slot = job->alone_slot = plan->layout.workers[0].slot;
+    job->fence.alone_generation = plan->generation;
+    *ret_slot = job->fence.alone_slot = plan->layout.workers[0].slot;
     return true;
 }
 
@@ -61,12 +61,12 @@ static bool find_root(struct job *job, unsigned *ret_slot)
  */
 static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 {
-    const struct plan *plan = job->plan;
-    if (!plan || !plan->change.planned || !job->statuses || job->alone_generation)
+    const struct plan *plan = job->plans.plan;
+    if (!plan || !plan->change.planned || !job->workers.statuses || job->fence.alone_generation)
         return false;
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
-        const struct worker_report *status = &job->statuses[slot];
-        if (job->processes[slot] && status->root && status->generation == plan->follows) {
+        const struct worker_report *status = &job->workers.statuses[slot];
+        if (job->workers.processes[slot] && status->root && status->generation == plan->follows) {
             *ret_slot = slot;
             return true;
         }
@@ -77,7 +77,7 @@ static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 /* Return whether the plan has a worker on this node. */
 static bool takes_part(const struct job *job)
 {
-    const struct plan *plan = job->plan;
+    const struct plan *plan = job->plans.plan;
     for (unsigned i = 0; plan && i < plan->layout.worker_count; i++)
         if (!strcmp(plan->layout.workers[i].node, job->daemon->config->node))
             return true;
@@ -86,18 +86,19 @@ static bool takes_part(const struct job *job)
 
 static bool is_cleared(const struct job *job)
 {
-    return job->standing == JOB_GOES_ON && job->standing_generation == job->plan->generation;
+    return job->fence.standing == JOB_GOES_ON &&
+           job->fence.generation == job->plans.plan->generation;
 }
 
 bool fencing_holds(const struct job *job)
 {
-    return job->plan && job->standing == JOB_HELD &&
-           job->standing_generation == job->plan->generation;
+    return job->plans.plan && job->fence.standing == JOB_HELD &&
+           job->fence.generation == job->plans.plan->generation;
 }
 
 bool fencing_holds_slot(const struct job *job, unsigned slot)
 {
-    return fencing_holds(job) && job->alone_slot == slot;
+    return fencing_holds(job) && job->fence.alone_slot == slot;
 }
 
 static uint64_t now_of(const struct fencing *fencing)
@@ -115,22 +116,22 @@ static void order(struct job *job, unsigned slot, enum control_type type)
         return; /* the next check tries again */
     }
     message->type = type;
-    message->progress.generation = job->plan->generation;
-    if (job->processes[slot])
-        worker_process_send(job->processes[slot], message);
-    job->standing = type == CONTROL_HOLD ? JOB_HELD : JOB_GOES_ON;
-    job->standing_generation = job->plan->generation;
+    message->progress.generation = job->plans.plan->generation;
+    if (job->workers.processes[slot])
+        worker_process_send(job->workers.processes[slot], message);
+    job->fence.standing = type == CONTROL_HOLD ? JOB_HELD : JOB_GOES_ON;
+    job->fence.generation = job->plans.plan->generation;
 }
 
 static void say(struct job *job, unsigned slot, const char *text)
 {
     const struct event_facts facts = {.job = job->name,
                                       .node = job->daemon->config->node,
-                                      .generation = job->plan->generation,
-                                      .step = job->progress[slot].step,
+                                      .generation = job->plans.plan->generation,
+                                      .step = job->workers.progress[slot].step,
                                       .pause_seconds = -1};
     log_warning("job %s: %s", job->name, text);
-    events_append(job->dir, &facts, "fencing", text);
+    events_append(job->folders.dir, &facts, "fencing", text);
 }
 
 static void hold(struct job *job, unsigned slot)
@@ -155,13 +156,13 @@ static void on_read(void *context, const struct kv_result *result)
     fencing->read_job = NULL;
     /* The watch delivers the new plan. */
     if (result->status || !job || result->entry_count != 1 ||
-        result->entries[0].mod_revision != job->plan_revision ||
+        result->entries[0].mod_revision != job->plans.revision ||
         (!find_root(job, &slot) && !find_left_behind(job, &slot)))
         return;
-    job->plan_read_ns = fencing->asked_ns;
+    job->fence.plan_read_ns = fencing->asked_ns;
     if (!registry_holds_key(fencing->daemon->node.registry))
         return; /* valid for READ_NS, but no order to go on */
-    if (job->standing == JOB_HELD)
+    if (job->fence.standing == JOB_HELD)
         say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
     order(job, slot, CONTROL_GO_ON);
     fencing_look(fencing);
@@ -203,12 +204,12 @@ static bool goes_by_reading(struct fencing *fencing, struct job *job)
 {
     if (registry_holds_key(fencing->daemon->node.registry))
         return false;
-    if (job->plan_read_revision != job->plan_revision) { /* the plan has just arrived */
-        job->plan_read_revision = job->plan_revision;
-        job->plan_read_ns = now_of(fencing);
+    if (job->fence.plan_read_revision != job->plans.revision) { /* the plan has just arrived */
+        job->fence.plan_read_revision = job->plans.revision;
+        job->fence.plan_read_ns = now_of(fencing);
     }
     read_plan(fencing, job);
-    return now_of(fencing) < job->plan_read_ns + READ_NS;
+    return now_of(fencing) < job->fence.plan_read_ns + READ_NS;
 }
 
 static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
@@ -229,8 +230,8 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
  * links fence that generation. */
 static void let_go(struct job *job)
 {
-    if (job->plan && job->standing == JOB_HELD)
-        order(job, job->alone_slot, CONTROL_GO_ON);
+    if (job->plans.plan && job->fence.standing == JOB_HELD)
+        order(job, job->fence.alone_slot, CONTROL_GO_ON);
 }
 
 /* Return the earliest time at which the result can change without an event. */
@@ -293,7 +294,7 @@ void fencing_connected(struct job *job, unsigned slot)
     if (fencing_holds(job))
         order(job, slot, CONTROL_HOLD);
     else
-        job->standing = JOB_UNKNOWN;
+        job->fence.standing = JOB_UNKNOWN;
     fencing_look(job->daemon->fencing);
 }
 

@@ -65,10 +65,10 @@ static void suspect(struct job *job, const struct worker_report *status)
 }
 
 /* All workers report the divergence of the same step: log the first one of this node only. */
-static bool divergence_is_told(const struct job *job)
+static bool divergence_is_told(const struct job_workers *workers)
 {
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
-        if (job->statuses[slot].cause == CAUSE_DIVERGED)
+        if (workers->statuses[slot].cause == CAUSE_DIVERGED)
             return true;
     return false;
 }
@@ -87,31 +87,31 @@ static void tell_status(struct job *job, unsigned slot, const struct worker_repo
         view_job_cancelled(&job->daemon->keys.mirror, job->daemon->config->cluster, job->name))
         return;
     if (status->cause == CAUSE_DIVERGED) {
-        events_append(job->dir, &facts, "diverged", status->text);
+        events_append(job->folders.dir, &facts, "diverged", status->text);
         return;
     }
     snprintf(text, sizeof(text), "slot %u %s: %s", slot, stuck ? "is stuck" : "takes no part",
              status->text);
-    events_append(job->dir, &facts, stuck ? "stuck" : "refused", text);
+    events_append(job->folders.dir, &facts, stuck ? "stuck" : "refused", text);
 }
 
 /* Only the node of rank 0 reports the progress of the whole job. */
 static bool has_rank_zero(const struct job *job, unsigned slot)
 {
-    return job->plan && job->plan->layout.worker_count > 0 &&
-           plan_layout_find(&job->plan->layout, job->daemon->config->node, slot) == 0;
+    return job->plans.plan && job->plans.plan->layout.worker_count > 0 &&
+           plan_layout_find(&job->plans.plan->layout, job->daemon->config->node, slot) == 0;
 }
 
 static void on_status(struct job *job, unsigned slot, const struct worker_report *status)
 {
     struct agent_event event = {.type = AGENT_WORKER_STATUS, .slot = slot, .status = status};
     bool diverged = status->cause == CAUSE_DIVERGED;
-    bool new_root = status->root && status->generation != job->statuses[slot].generation;
-    bool again =
-        diverged ? divergence_is_told(job)
-                 : status->phase == WORKER_REFUSED && job->statuses[slot].phase == WORKER_REFUSED;
+    bool new_root = status->root && status->generation != job->workers.statuses[slot].generation;
+    bool again = diverged ? divergence_is_told(&job->workers)
+                          : status->phase == WORKER_REFUSED &&
+                                job->workers.statuses[slot].phase == WORKER_REFUSED;
 
-    job->statuses[slot] = *status;
+    job->workers.statuses[slot] = *status;
     if (!again)
         tell_status(job, slot, status);
     if (diverged) /* no later step will report it, and all ranks report the same step */
@@ -134,7 +134,7 @@ static void take_stragglers(const struct control_progress *progress, struct prog
 
 void job_write_progress(struct job *job, unsigned slot)
 {
-    const struct control_progress *progress = &job->progress[slot];
+    const struct control_progress *progress = &job->workers.progress[slot];
     struct daemon *daemon = job->daemon;
     char key[KV_KEY_MAX];
     struct progress_record record = {
@@ -148,18 +148,18 @@ void job_write_progress(struct job *job, unsigned slot)
         .step_seconds = progress->step_seconds,
         .tokens_per_second = progress->tokens_per_second,
         .pause_seconds = progress->pause_seconds,
-        .checkpoint_step = job->checkpoint_step,
+        .checkpoint_step = job->record.step,
         .unix_ns = clock_real()->realtime_ns(clock_real()->context),
     };
 
-    job->progress_written_ns = clock_monotonic_ns();
-    if (job->plan && job->plan->generation == progress->generation) {
-        record.stages = job->plan->layout.stage_count;
-        record.replicas = job->plan->layout.replica_count;
-        record.workers = job->plan->layout.worker_count;
+    job->workers.progress_written_ns = clock_monotonic_ns();
+    if (job->plans.plan && job->plans.plan->generation == progress->generation) {
+        record.stages = job->plans.plan->layout.stage_count;
+        record.replicas = job->plans.plan->layout.replica_count;
+        record.workers = job->plans.plan->layout.worker_count;
     }
     take_stragglers(progress, &record);
-    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->alarms));
+    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->workers.alarms));
     AUTO_JSON json_t *tree = progress_record_encode(&record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text || outbox_put(daemon->keys.outbox,
@@ -169,13 +169,13 @@ void job_write_progress(struct job *job, unsigned slot)
 
 static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)
 {
-    double known = job->progress[slot].validation_loss;
+    double known = job->workers.progress[slot].validation_loss;
 
-    job->progress[slot] = *progress;
+    job->workers.progress[slot] = *progress;
     if (isnan(progress->validation_loss)) /* measured now and then: keep the newest value */
-        job->progress[slot].validation_loss = known;
+        job->workers.progress[slot].validation_loss = known;
     if (has_rank_zero(job, slot) &&
-        (clock_monotonic_ns() - job->progress_written_ns >= PROGRESS_NS ||
+        (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
          progress->step == job->spec.train.steps))
         job_write_progress(job, slot);
 }
@@ -183,14 +183,14 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
 static void on_alarm(struct job *job, unsigned slot, const char *text)
 {
     struct event_facts facts =
-        facts_of(job, job->statuses[slot].generation, job->progress[slot].step);
+        facts_of(job, job->workers.statuses[slot].generation, job->workers.progress[slot].step);
 
     char event[RECORD_TEXT_SIZE];
 
-    if (!slot_alarms_set(&job->alarms, slot, text, event))
+    if (!slot_alarms_set(&job->workers.alarms, slot, text, event))
         return;
-    events_append(job->dir, &facts, "alarm", event);
-    if (has_rank_zero(job, slot) && job->progress[slot].step) /* maybe the last step */
+    events_append(job->folders.dir, &facts, "alarm", event);
+    if (has_rank_zero(job, slot) && job->workers.progress[slot].step) /* maybe the last step */
         job_write_progress(job, slot);
 }
 
@@ -200,7 +200,7 @@ static void on_event(struct job *job, const struct control_message *message)
 
     if (message->progress.pause_seconds > 0)
         facts.pause_seconds = message->progress.pause_seconds;
-    events_append(job->dir, &facts, "training", message->text);
+    events_append(job->folders.dir, &facts, "training", message->text);
 }
 
 /* Stop a worker whose protocol version this firnd does not speak, found after an upgrade of
@@ -210,15 +210,15 @@ static void turn_away(struct job *job, unsigned slot, unsigned protocol)
     struct event_facts facts = facts_of(job, 0, 0);
     char text[REPORT_TEXT_SIZE];
 
-    if (job->killed[slot] || !job->processes[slot])
+    if (job->workers.killed[slot] || !job->workers.processes[slot])
         return;
     snprintf(text, sizeof(text),
              "the worker on slot %u speaks control protocol %u, this firnd %u to %u: it is ended",
              slot, protocol, PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL);
-    events_append(job->dir, &facts, "worker", text);
+    events_append(job->folders.dir, &facts, "worker", text);
     log_warning("job %s: %s", job->name, text);
-    job->killed[slot] = true;
-    worker_process_kill(job->processes[slot]);
+    job->workers.killed[slot] = true;
+    worker_process_kill(job->workers.processes[slot]);
 }
 
 static void on_message(void *context, const char *name, unsigned slot,
@@ -265,8 +265,8 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
                       const char *words)
 {
     struct job *job = context;
-    struct event_facts facts =
-        facts_of(job, job->statuses[slot].generation, job->statuses[slot].applied_step);
+    struct event_facts facts = facts_of(job, job->workers.statuses[slot].generation,
+                                        job->workers.statuses[slot].applied_step);
     char text[REPORT_TEXT_SIZE];
 
     (void)name;
@@ -275,16 +275,16 @@ static void on_exited(void *context, const char *name, unsigned slot, int exit_c
     else
         snprintf(text, sizeof(text), "exit code %d: %.200s", exit_code, words);
     struct agent_event event = exit_event(job, slot, exit_code, text);
-    bool told =
-        job->statuses[slot].phase == WORKER_REFUSED || job->statuses[slot].phase == WORKER_BAD;
-    if (exit_code && !job->killed[slot] && !told) {
+    bool told = job->workers.statuses[slot].phase == WORKER_REFUSED ||
+                job->workers.statuses[slot].phase == WORKER_BAD;
+    if (exit_code && !job->workers.killed[slot] && !told) {
         char line[REPORT_TEXT_SIZE + 64];
         snprintf(line, sizeof(line), "the worker on slot %u ended: %s", slot, text);
-        events_append(job->dir, &facts, "worker", line);
+        events_append(job->folders.dir, &facts, "worker", line);
     }
-    job->processes[slot] = NULL;
+    job->workers.processes[slot] = NULL;
     on_alarm(job, slot, ""); /* its successor reports its own alarms */
-    if (job->unrecorded_slot == slot)
+    if (job->record.slot == slot)
         checkpoint_record_forget(job);
     feed(job, &event);
     daemon_wake(job->daemon);
@@ -306,9 +306,9 @@ static struct worker_process_options process_options(struct job *job, unsigned s
         .callbacks = &process_callbacks,
         .context = job,
         .job = job->name,
-        .spec_path = job->spec_path,
-        .job_dir = job->dir,
-        .checkpoint_dir = job->checkpoint_dir,
+        .spec_path = job->folders.spec_path,
+        .job_dir = job->folders.dir,
+        .checkpoint_dir = job->folders.checkpoint_dir,
         .slot = slot,
         .device = job->daemon->node.self.slots[slot].device,
     };
@@ -319,37 +319,39 @@ static void spawn(struct job *job, unsigned slot)
     const struct worker_process_options options = process_options(job, slot);
     struct error error = {0};
 
-    if (slot >= job->daemon->node.self.slot_count || job->processes[slot]) {
+    if (slot >= job->daemon->node.self.slot_count || job->workers.processes[slot]) {
         log_error("job %s: slot %u cannot start a worker: %s", job->name, slot,
-                  job->processes[slot] ? "one is running there" : "this node has no such slot");
+                  job->workers.processes[slot] ? "one is running there"
+                                               : "this node has no such slot");
         return;
     }
     for (struct job *other = job->daemon->jobs; other; other = other->next)
-        if (other != job && other->processes[slot]) {
+        if (other != job && other->workers.processes[slot]) {
             struct agent_event event = {.type = AGENT_SLOT_WANTED, .slot = slot};
             feed(other, &event);
         }
-    memset(&job->statuses[slot], 0, sizeof(job->statuses[slot]));
-    job->killed[slot] = false;
-    job->progress[slot] =
+    memset(&job->workers.statuses[slot], 0, sizeof(job->workers.statuses[slot]));
+    job->workers.killed[slot] = false;
+    job->workers.progress[slot] =
         (struct control_progress){.validation_loss = NAN, .loss = NAN, .grad_norm = NAN};
-    if (worker_process_spawn(&options, &job->processes[slot], &error)) {
+    if (worker_process_spawn(&options, &job->workers.processes[slot], &error)) {
         log_error("job %s: %s", job->name, error.text);
-        snprintf(job->unstarted_text, sizeof(job->unstarted_text), "%.*s",
-                 (int)sizeof(job->unstarted_text) - 1, error.text);
-        job->unstarted |= (uint64_t)1 << slot;
+        snprintf(job->workers.unstarted_text, sizeof(job->workers.unstarted_text), "%.*s",
+                 (int)sizeof(job->workers.unstarted_text) - 1, error.text);
+        job->workers.unstarted |= (uint64_t)1 << slot;
     }
 }
 
-static void send_order(struct job *job, const struct agent_action *action, enum control_type type)
+static void send_order(struct job_workers *workers, const struct agent_action *action,
+                       enum control_type type)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
-    if (!message || !job->processes[action->slot])
+    if (!message || !workers->processes[action->slot])
         return;
     message->type = type;
     message->plan = (struct plan *)(uintptr_t)action->plan; /* read only */
-    worker_process_send(job->processes[action->slot], message);
+    worker_process_send(workers->processes[action->slot], message);
 }
 
 static void write_report(struct job *job, const struct node_report *report)
@@ -379,7 +381,7 @@ static void take_slot_out(struct job *job, unsigned slot, const char *why, bool 
         snprintf(text, sizeof(text),
                  "slot %u is taken out of service until firnctl node resume %s: %s", slot,
                  job->daemon->config->node, why);
-    events_append(job->dir, &facts, "slot", text);
+    events_append(job->folders.dir, &facts, "slot", text);
 }
 
 static void carry_out(struct job *job, const struct agent_action *action)
@@ -389,22 +391,22 @@ static void carry_out(struct job *job, const struct agent_action *action)
         spawn(job, action->slot);
         break;
     case AGENT_SEND_PREPARE:
-        send_order(job, action, CONTROL_PREPARE);
+        send_order(&job->workers, action, CONTROL_PREPARE);
         break;
     case AGENT_SEND_SWITCH:
-        send_order(job, action, CONTROL_SWITCH);
+        send_order(&job->workers, action, CONTROL_SWITCH);
         break;
     case AGENT_SEND_STOP:
-        send_order(job, action, CONTROL_STOP);
+        send_order(&job->workers, action, CONTROL_STOP);
         break;
     case AGENT_KILL:
-        if (job->processes[action->slot]) {
-            job->killed[action->slot] = true;
-            worker_process_kill(job->processes[action->slot]);
+        if (job->workers.processes[action->slot]) {
+            job->workers.killed[action->slot] = true;
+            worker_process_kill(job->workers.processes[action->slot]);
         }
         break;
     case AGENT_REPORT:
-        write_report(job, agent_last_report(job->agent));
+        write_report(job, agent_last_report(job->workers.agent));
         break;
     case AGENT_SLOT_BAD:
         take_slot_out(job, action->slot, action->text, action->crashed);
@@ -418,10 +420,10 @@ static void step_agent(struct job *job, struct agent_event *event)
     const struct loop *loop = &job->daemon->loop.loop;
 
     event->now_ns = loop->now_ns(loop->context);
-    agent_step(job->agent, event, job->actions);
-    for (unsigned i = 0; i < job->actions->count; i++)
-        carry_out(job, &job->actions->list[i]);
-    if (loop->timer_set(loop->context, job->tick, job->actions->wake_at_ns))
+    agent_step(job->workers.agent, event, job->workers.actions);
+    for (unsigned i = 0; i < job->workers.actions->count; i++)
+        carry_out(job, &job->workers.actions->list[i]);
+    if (loop->timer_set(loop->context, job->tick, job->workers.actions->wake_at_ns))
         log_error("job %s: its timer failed", job->name);
 }
 
@@ -429,10 +431,10 @@ static void step_agent(struct job *job, struct agent_event *event)
  * when all its other actions are done. */
 static void tell_unstarted(struct job *job)
 {
-    while (job->unstarted) {
-        unsigned slot = (unsigned)__builtin_ctzll(job->unstarted);
-        struct agent_event event = exit_event(job, slot, 1, job->unstarted_text);
-        job->unstarted &= ~((uint64_t)1 << slot);
+    while (job->workers.unstarted) {
+        unsigned slot = (unsigned)__builtin_ctzll(job->workers.unstarted);
+        struct agent_event event = exit_event(job, slot, 1, job->workers.unstarted_text);
+        job->workers.unstarted &= ~((uint64_t)1 << slot);
         step_agent(job, &event);
     }
 }
@@ -442,36 +444,36 @@ static void tell_unstarted(struct job *job)
  * days. A job without a part on this node does without them until a plan names the node. This
  * includes a plan that ends the job, which waits for this node's report.
  */
-static void lull(struct job *job)
+static void lull(struct job_workers *workers)
 {
-    agent_free(job->agent);
-    job->agent = NULL;
-    free(job->actions);
-    job->actions = NULL;
-    free(job->statuses);
-    job->statuses = NULL;
+    agent_free(workers->agent);
+    workers->agent = NULL;
+    free(workers->actions);
+    workers->actions = NULL;
+    free(workers->statuses);
+    workers->statuses = NULL;
 }
 
 static bool rouse(struct job *job)
 {
     const struct daemon *daemon = job->daemon;
-    struct agent_event plan = {.type = AGENT_PLAN, .plan = job->plan};
-    struct agent_event next = {.type = AGENT_NEXT, .plan = job->prepared};
+    struct agent_event plan = {.type = AGENT_PLAN, .plan = job->plans.plan};
+    struct agent_event next = {.type = AGENT_NEXT, .plan = job->plans.prepared};
 
-    if (job->agent)
+    if (job->workers.agent)
         return true;
-    job->statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->statuses));
-    job->actions = calloc(1, sizeof(*job->actions));
-    if (job->statuses && job->actions)
-        job->agent = agent_new(job->name, daemon->config->node, daemon->node.self.links,
-                               daemon->config->failure_timeout_ns);
-    if (!job->agent) {
-        lull(job);
+    job->workers.statuses = calloc(REPORT_WORKERS_MAX, sizeof(*job->workers.statuses));
+    job->workers.actions = calloc(1, sizeof(*job->workers.actions));
+    if (job->workers.statuses && job->workers.actions)
+        job->workers.agent = agent_new(job->name, daemon->config->node, daemon->node.self.links,
+                                       daemon->config->failure_timeout_ns);
+    if (!job->workers.agent) {
+        lull(&job->workers);
         return false;
     }
-    if (job->plan)
+    if (job->plans.plan)
         step_agent(job, &plan);
-    if (job->prepared)
+    if (job->plans.prepared)
         step_agent(job, &next);
     return true;
 }
@@ -480,11 +482,11 @@ static void rest(struct job *job)
 {
     const struct loop *loop = &job->daemon->loop.loop;
 
-    if (!job->agent || !job_idle(job) || !agent_rests(job->agent) ||
+    if (!job->workers.agent || !job_idle(&job->workers) || !agent_rests(job->workers.agent) ||
         loop->timer_set(loop->context, job->tick, UINT64_MAX))
         return;
-    lull(job);
-    job->alone_generation = 0;
+    lull(&job->workers);
+    job->fence.alone_generation = 0;
 }
 
 /* Without memory for an agent no event is lost: the agent starts from the plans, and this node
@@ -530,12 +532,13 @@ static struct plan *decode_plan(const struct job *job, const struct mirror_entry
 
 /* Remember the link key of the generation that a planned switch follows. This need not be the
  * generation of @old, which may never have started. */
-static void remember_key_before(struct job *job, const struct plan *old, const struct plan *plan)
+static void remember_key_before(struct job_plans *plans, const struct plan *old,
+                                const struct plan *plan)
 {
     if (!plan->change.planned)
-        job->key_before[0] = '\0';
+        plans->key_before[0] = '\0';
     else if (plan->follows == old->generation)
-        memcpy(job->key_before, old->links.key, sizeof(job->key_before));
+        memcpy(plans->key_before, old->links.key, sizeof(plans->key_before));
 }
 
 static void sync_plan(struct job *job, const char *leaf, enum agent_event_type type,
@@ -553,11 +556,11 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
         return;
     struct plan *old = *plan;
     if (type == AGENT_PLAN && decoded && old && decoded->generation != old->generation)
-        remember_key_before(job, old, decoded);
+        remember_key_before(&job->plans, old, decoded);
     *plan = decoded;
     *revision = now;
     struct agent_event event = {.type = type, .plan = decoded};
-    if (job->agent ||
+    if (job->workers.agent ||
         (decoded && plan_layout_find_node(&decoded->layout, job->daemon->config->node) >= 0))
         feed(job, &event);
     plan_free(old);
@@ -565,8 +568,8 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
 
 void job_sync(struct job *job)
 {
-    sync_plan(job, "generation", AGENT_PLAN, &job->plan, &job->plan_revision);
-    sync_plan(job, "next", AGENT_NEXT, &job->prepared, &job->prepared_revision);
+    sync_plan(job, "generation", AGENT_PLAN, &job->plans.plan, &job->plans.revision);
+    sync_plan(job, "next", AGENT_NEXT, &job->plans.prepared, &job->plans.prepared_revision);
     checkpoint_record_sync(job);
     expiring_sync(job);
     retention_sync(job);
@@ -578,7 +581,7 @@ void job_slot_mended(struct job *job, unsigned slot)
 {
     struct agent_event event = {.type = AGENT_SLOT_MENDED, .slot = slot};
 
-    if (job->agent)
+    if (job->workers.agent)
         feed(job, &event);
 }
 
@@ -587,20 +590,20 @@ void job_gone(struct job *job)
     struct agent_event event = {.type = AGENT_PLAN};
 
     /* A removed job has ended before. This one still trains. */
-    if (!job->gone && !job_idle(job))
+    if (!job->gone && !job_idle(&job->workers))
         log_error(
             "etcd no longer knows job %s, so its workers end here. If etcd was emptied: firnctl "
             "job submit FILE --from %s lets it go on from its newest checkpoint",
-            job->name, job->checkpoint_dir);
+            job->name, job->folders.checkpoint_dir);
     job->gone = true;
-    if (job->agent)
+    if (job->workers.agent)
         feed(job, &event);
 }
 
-bool job_idle(const struct job *job)
+bool job_idle(const struct job_workers *workers)
 {
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
-        if (job->processes[slot])
+        if (workers->processes[slot])
             return false;
     return true;
 }
@@ -616,13 +619,13 @@ static int write_spec(struct job *job, int64_t created, struct error *error)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    int status = job_folder_open(job->dir, created, error);
+    int status = job_folder_open(job->folders.dir, created, error);
 
     if (status)
         return status;
     if (!text)
         return error_set(error, -ENOMEM, "no memory for the specification of job %s", job->name);
-    return file_replace(job->spec_path, text, strlen(text), 0644, error);
+    return file_replace(job->folders.spec_path, text, strlen(text), 0644, error);
 }
 
 /* Return whether an operator excused this node's slots later than @report, perhaps while no
@@ -678,14 +681,14 @@ static void adopt_workers(struct job *job)
     for (unsigned slot = 0; slot < job->daemon->node.self.slot_count; slot++) {
         const struct worker_process_options options = process_options(job, slot);
         struct error error = {0};
-        int status = worker_process_adopt(&options, &job->processes[slot], &error);
+        int status = worker_process_adopt(&options, &job->workers.processes[slot], &error);
         if (status) {
             if (status != -ENOENT && status != -ECONNREFUSED) /* these two: no worker there */
                 log_warning("job %s: %s", job->name, error.text);
             continue;
         }
         log_info("job %s: took over the running worker %d on slot %u", job->name,
-                 worker_process_pid(job->processes[slot]), slot);
+                 worker_process_pid(job->workers.processes[slot]), slot);
         on_connected(job, job->name, slot);
     }
 }
@@ -719,9 +722,10 @@ static void choose_checkpoint_dir(struct job *job)
                                                     : job->daemon->config->checkpoint_dir;
 
     read_submission(job);
-    snprintf(job->checkpoint_name, sizeof(job->checkpoint_name), "%s%s%s", job->name,
-             job->submission[0] ? "." : "", job->submission);
-    snprintf(job->checkpoint_dir, sizeof(job->checkpoint_dir), "%s/%s", base, job->checkpoint_name);
+    snprintf(job->folders.checkpoint_name, sizeof(job->folders.checkpoint_name), "%s%s%s",
+             job->name, job->submission[0] ? "." : "", job->submission);
+    snprintf(job->folders.checkpoint_dir, sizeof(job->folders.checkpoint_dir), "%s/%s", base,
+             job->folders.checkpoint_name);
 }
 
 int job_open(struct daemon *daemon, const char *name, const struct job_spec *spec, int64_t created,
@@ -736,16 +740,16 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     job->spec = *spec;
     job->created = created;
     snprintf(job->name, sizeof(job->name), "%s", name);
-    daemon_job_dir(daemon->config, name, job->dir);
-    snprintf(job->spec_path, sizeof(job->spec_path), "%.*s/spec.json", CONFIG_TEXT_SIZE - 16,
-             job->dir);
+    daemon_job_dir(daemon->config, name, job->folders.dir);
+    snprintf(job->folders.spec_path, sizeof(job->folders.spec_path), "%.*s/spec.json",
+             CONFIG_TEXT_SIZE - 16, job->folders.dir);
     choose_checkpoint_dir(job);
     status = rouse(job) ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
     if (!status)
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_tick, job, &job->tick);
     if (!status)
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_record_retry, job,
-                                             &job->record_retry);
+                                             &job->record.retry);
     if (!status)
         status = write_spec(job, created, error);
     if (!status)
@@ -766,14 +770,14 @@ void job_close(struct job *job)
     checkpoint_record_forget(job);
     fencing_forget(job->daemon->fencing, job);
     expiring_stop(job);
-    retention_stop(job);
+    retention_stop(&job->expiry);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
-        worker_process_free(job->processes[slot]);
+        worker_process_free(job->workers.processes[slot]);
     job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->tick);
-    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->record_retry);
-    lull(job);
-    plan_free(job->plan);
-    plan_free(job->prepared);
+    job->daemon->loop.loop.timer_remove(&job->daemon->loop, job->record.retry);
+    lull(&job->workers);
+    plan_free(job->plans.plan);
+    plan_free(job->plans.prepared);
     free(job);
 }

@@ -26,35 +26,41 @@ struct expiring_seen {
     int64_t revision, plan_revision;
 };
 
-/* Whether the root of a generation on this node alone may commit (daemon/jobs/fencing.h). */
+/* The last order to the root of a generation on this node alone. */
 enum job_standing { JOB_UNKNOWN, JOB_GOES_ON, JOB_HELD };
 
 #define JOB_CHECKPOINT_NAME_SIZE (NAME_SIZE + RECORD_SUBMISSION_SIZE)
 #define JOB_CHECKPOINT_DIR_SIZE  (JOB_PATH_SIZE + JOB_CHECKPOINT_NAME_SIZE + 1)
 
-struct job {
-    struct job *next;
-    struct daemon *daemon;
-    char name[NAME_SIZE];
+/* The folders of the job on this node, and its checkpoints' name in the object store. */
+struct job_folders {
     char dir[CONFIG_TEXT_SIZE], spec_path[CONFIG_TEXT_SIZE];
-    int64_t created;                              /* revision of the job's submission */
-    char submission[RECORD_SUBMISSION_SIZE];      /* submission id; "": an earlier firnctl */
     char checkpoint_dir[JOB_CHECKPOINT_DIR_SIZE]; /* of this submission only */
     char checkpoint_name[JOB_CHECKPOINT_NAME_SIZE];
-    struct job_spec spec;
+};
+
+/* The job's plans as they are in etcd. */
+struct job_plans {
+    struct plan *plan, *prepared; /* keys `generation` and `next` in the mirror; NULL: absent */
+    int64_t revision, prepared_revision;
+    char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
+};
+
+/* Whether the root of a generation on this node alone may commit (daemon/jobs/fencing.h). */
+struct job_fence {
+    enum job_standing standing; /* last order to the root, under the plan of `generation` */
+    uint64_t generation;
+    int64_t plan_read_revision; /* plan to which plan_read_ns applies */
+    uint64_t plan_read_ns;      /* when fencing last found it in etcd */
+    uint64_t alone_generation;  /* last generation on this node alone; 0: none */
+    unsigned alone_slot;        /* slot of that generation's root */
+};
+
+/* The job's workers on this node, and their last messages. */
+struct job_workers {
     struct agent *agent;           /* NULL while the job rests here, as `actions`, `statuses` */
     struct agent_actions *actions; /* actions that the agent wants now */
-    struct plan *plan, *prepared;  /* keys `generation` and `next` in the mirror; NULL: absent */
-    int64_t plan_revision, prepared_revision;
-    char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
-    struct loop_timer *tick;
     struct worker_process *processes[REPORT_WORKERS_MAX];
-    enum job_standing standing; /* last order to the root, under plan `standing_generation` */
-    uint64_t standing_generation;
-    int64_t plan_read_revision;            /* plan to which plan_read_ns applies */
-    uint64_t plan_read_ns;                 /* when fencing last found it in etcd */
-    uint64_t alone_generation;             /* last generation on this node alone; 0: none */
-    unsigned alone_slot;                   /* slot of that generation's root */
     bool killed[REPORT_WORKERS_MAX];       /* killed by firnd: its exit is no event */
     struct worker_report *statuses;        /* by slot: last status of each worker */
     uint64_t unstarted;                    /* bit mask of slots whose worker could not be started */
@@ -62,19 +68,43 @@ struct job {
     struct control_progress progress[REPORT_WORKERS_MAX];
     struct slot_alarms alarms;
     uint64_t progress_written_ns;
-    uint64_t checkpoint_step; /* newest recorded step */
+};
+
+/* The recording of checkpoints in etcd (daemon/jobs/checkpoint_record.h). */
+struct job_record {
+    uint64_t step; /* newest recorded step */
     /* A checkpoint that a worker has written and that is not recorded yet; step 0: none. */
     struct control_checkpoint unrecorded;
-    unsigned unrecorded_slot;
-    struct kv_request *recording;
-    struct loop_timer *record_retry;
-    bool gone;                 /* logged that etcd no longer has the job */
+    unsigned slot; /* of that worker */
+    struct kv_request *request;
+    struct loop_timer *retry;
+};
+
+/* The removal of expired checkpoints (daemon/jobs/retention.h). */
+struct job_expiry {
     struct sweeping *sweeping; /* removes this node's expired checkpoints; NULL: not started */
-    struct copying *copying;   /* makes missing copies; NULL: not started */
     size_t swept_count;
-    int64_t swept_revision;      /* of the records used by the last sweep */
-    struct kv_request *expiring; /* deletion of expired records in flight */
-    struct expiring_seen expiring_seen;
+    int64_t swept_revision;     /* of the records used by the last sweep */
+    struct kv_request *request; /* deletion of expired records in flight */
+    struct expiring_seen seen;
+};
+
+struct job {
+    struct job *next;
+    struct daemon *daemon;
+    char name[NAME_SIZE];
+    int64_t created;                         /* revision of the job's submission */
+    char submission[RECORD_SUBMISSION_SIZE]; /* submission id; "": an earlier firnctl */
+    struct job_spec spec;
+    struct job_folders folders;
+    struct job_plans plans;
+    struct job_workers workers;
+    struct job_fence fence;
+    struct job_record record;
+    struct job_expiry expiry;
+    struct copying *copying; /* makes missing copies; NULL: not started */
+    struct loop_timer *tick;
+    bool gone;        /* logged that etcd no longer has the job */
     bool store_tried; /* access to the object store has been tested */
 };
 
@@ -94,4 +124,4 @@ void job_write_progress(struct job *job, unsigned slot);
 void job_slot_mended(struct job *job, unsigned slot);
 /** job_gone() - stop the workers that still run, because the job's keys were removed */
 void job_gone(struct job *job);
-bool job_idle(const struct job *job);
+bool job_idle(const struct job_workers *workers);

@@ -73,13 +73,13 @@ static struct sweeping *look(const struct job *job)
     return sweeping;
 }
 
-static bool is_news(struct job *job, const struct sweeping *sweeping)
+static bool is_news(struct job_expiry *expiry, const struct sweeping *sweeping)
 {
-    bool news =
-        sweeping->sweep.step_count != job->swept_count || sweeping->revision != job->swept_revision;
+    bool news = sweeping->sweep.step_count != expiry->swept_count ||
+                sweeping->revision != expiry->swept_revision;
 
-    job->swept_count = sweeping->sweep.step_count;
-    job->swept_revision = sweeping->revision;
+    expiry->swept_count = sweeping->sweep.step_count;
+    expiry->swept_revision = sweeping->revision;
     return news;
 }
 
@@ -87,33 +87,33 @@ void retention_sync(struct job *job)
 {
     bool own_folder = job->spec.checkpoint.copies >= 2;
 
-    if (!job->plan || !(own_folder || job->plan->layout.worker_count == 0) ||
-        (job->sweeping && !__atomic_load_n(&job->sweeping->done, __ATOMIC_ACQUIRE)))
+    if (!job->plans.plan || !(own_folder || job->plans.plan->layout.worker_count == 0) ||
+        (job->expiry.sweeping && !__atomic_load_n(&job->expiry.sweeping->done, __ATOMIC_ACQUIRE)))
         return;
-    retention_stop(job);
+    retention_stop(&job->expiry);
     struct sweeping *sweeping = look(job);
-    if (!sweeping || !sweeping->steps || !is_news(job, sweeping) ||
+    if (!sweeping || !sweeping->steps || !is_news(&job->expiry, sweeping) ||
         !(own_folder || sweeping->is_ours)) {
         release(sweeping);
         return;
     }
-    snprintf(sweeping->folder, sizeof(sweeping->folder), "%s", job->checkpoint_dir);
+    snprintf(sweeping->folder, sizeof(sweeping->folder), "%s", job->folders.checkpoint_dir);
     sweeping->sweep.folder = sweeping->folder;
     sweeping->sweep.steps = sweeping->steps;
     sweeping->sweep.generation =
-        job->plan->change.planned ? job->plan->follows : job->plan->generation;
+        job->plans.plan->change.planned ? job->plans.plan->follows : job->plans.plan->generation;
     if (pthread_create(&sweeping->thread, NULL, run, sweeping)) {
         release(sweeping);
         return;
     }
-    job->sweeping = sweeping;
+    job->expiry.sweeping = sweeping;
 }
 
-void retention_stop(struct job *job)
+void retention_stop(struct job_expiry *expiry)
 {
-    if (!job->sweeping)
+    if (!expiry->sweeping)
         return;
-    pthread_join(job->sweeping->thread, NULL);
-    release(job->sweeping);
-    job->sweeping = NULL;
+    pthread_join(expiry->sweeping->thread, NULL);
+    release(expiry->sweeping);
+    expiry->sweeping = NULL;
 }

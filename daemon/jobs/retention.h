@@ -19,4 +19,4 @@
  * running, and made up for at the next change */
 void retention_sync(struct job *job);
 /** retention_stop() - wait for the running sweep */
-void retention_stop(struct job *job);
+void retention_stop(struct job_expiry *expiry);

@@ -21,7 +21,6 @@ MAY_HAVE_MEMBERS = {
     ("comm/mesh/frame_stream.h", "frame_stream"): 29,
     ("comm/mesh/mesh_state.h", "mesh"): 47,
     ("daemon/config/config.h", "config"): 33,
-    ("daemon/jobs/job.h", "job"): 45,
     ("elastic/agent/agent_internal.h", "agent_slot"): 26,
     ("elastic/leader/leader.h", "leader_memory"): 27,
     ("elastic/leader/leader.h", "leader_view"): 25,

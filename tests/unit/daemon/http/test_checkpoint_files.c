@@ -24,12 +24,12 @@ static int prepare(void **state)
     (void)state;
     memset(&job, 0, sizeof(job));
     strcpy(job.name, "demo");
-    strcpy(job.checkpoint_dir, "/data/demo");
+    strcpy(job.folders.checkpoint_dir, "/data/demo");
     strcpy(plan.links.key, IN_FORCE);
     strcpy(prepared.links.key, NEXT);
-    strcpy(job.key_before, BEFORE);
-    job.plan = &plan;
-    job.prepared = &prepared;
+    strcpy(job.plans.key_before, BEFORE);
+    job.plans.plan = &plan;
+    job.plans.prepared = &prepared;
     return 0;
 }
 
@@ -64,8 +64,8 @@ static void test_keys_of_generations_that_may_ask(void **state)
     assert_int_equal(ask(rest, BEFORE, folder, file, 100, path), 0);
     assert_int_equal(ask(rest, OTHER, folder, file, 100, path), -EACCES);
     assert_int_equal(ask(rest, NULL, folder, file, 100, path), -EACCES);
-    job.key_before[0] = '\0';
-    job.plan = job.prepared = NULL;
+    job.plans.key_before[0] = '\0';
+    job.plans.plan = job.plans.prepared = NULL;
     assert_int_equal(ask(rest, IN_FORCE, folder, file, 100, path), -EACCES);
     assert_int_equal(ask(rest, BEFORE, folder, file, 100, path), -EACCES);
 }

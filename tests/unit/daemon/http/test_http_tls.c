@@ -78,13 +78,13 @@ static void make_certificates(const char *folder)
 
 static void make_file(struct node *node)
 {
-    char path[sizeof(node->job.checkpoint_dir) + 64];
+    char path[sizeof(node->job.folders.checkpoint_dir) + 64];
 
     node->content = malloc(FILE_BYTES);
     assert_non_null(node->content);
     for (size_t i = 0; i < FILE_BYTES; i++)
         node->content[i] = (uint8_t)(i * 2654435761u >> 13);
-    snprintf(path, sizeof(path), "%s/" FOLDER, node->job.checkpoint_dir);
+    snprintf(path, sizeof(path), "%s/" FOLDER, node->job.folders.checkpoint_dir);
     assert_int_equal(file_make_directories(path, 0755, NULL), 0);
     strcat(path, "/" FILE_NAME);
     assert_int_equal(file_replace(path, node->content, FILE_BYTES, 0644, NULL), 0);
@@ -109,9 +109,9 @@ static int begin(void **state)
     strcpy(node->daemon.http_token, TOKEN);
     strcpy(node->plan.links.key, KEY);
     strcpy(node->job.name, "demo");
-    snprintf(node->job.checkpoint_dir, sizeof(node->job.checkpoint_dir), "%.400s/demo",
-             config->data_dir);
-    node->job.plan = &node->plan;
+    snprintf(node->job.folders.checkpoint_dir, sizeof(node->job.folders.checkpoint_dir),
+             "%.400s/demo", config->data_dir);
+    node->job.plans.plan = &node->plan;
     node->daemon.jobs = &node->job;
     make_file(node);
     assert_int_equal(event_loop_init(&node->daemon.loop), 0);

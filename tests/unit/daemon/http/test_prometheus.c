@@ -40,18 +40,18 @@ static int begin(void **state)
     strcpy(node->daemon.node.self.slots[2].bad, "dies at every start");
     strcpy(node->job.name, "demo");
     node->job.daemon = &node->daemon;
-    node->job.statuses = node->statuses;
-    node->job.plan = sample_plan();
+    node->job.workers.statuses = node->statuses;
+    node->job.plans.plan = sample_plan();
     node->job.spec.train.steps = 500;
     for (unsigned slot = 0; slot < 2; slot++) {
-        node->job.processes[slot] = (struct worker_process *)(void *)&some_process;
-        node->job.progress[slot] = (struct control_progress){.step = 42,
-                                                             .loss = 2.5,
-                                                             .grad_norm = 0.1,
-                                                             .validation_loss = NAN,
-                                                             .step_seconds = 0.25,
-                                                             .compute_seconds = 0.125,
-                                                             .memory_bytes = 3ull << 30};
+        node->job.workers.processes[slot] = (struct worker_process *)(void *)&some_process;
+        node->job.workers.progress[slot] = (struct control_progress){.step = 42,
+                                                                     .loss = 2.5,
+                                                                     .grad_norm = 0.1,
+                                                                     .validation_loss = NAN,
+                                                                     .step_seconds = 0.25,
+                                                                     .compute_seconds = 0.125,
+                                                                     .memory_bytes = 3ull << 30};
     }
     node->daemon.jobs = &node->job;
     *state = node;
@@ -61,7 +61,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     struct node *node = *state;
-    plan_free(node->job.plan);
+    plan_free(node->job.plans.plan);
     bytes_done(&node->body);
     free(node);
     return 0;
@@ -126,7 +126,7 @@ static void test_alarms_and_drains(void **state)
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 0\n");
     assert_has(page_of(node), "\nfirn_node_draining 0\n");
     char event[RECORD_TEXT_SIZE];
-    assert_true(slot_alarms_set(&node->job.alarms, 0, "no space left", event));
+    assert_true(slot_alarms_set(&node->job.workers.alarms, 0, "no space left", event));
     node->daemon.node.self.draining = true;
     node->daemon.keys.away = true;
     assert_has(page_of(node), "\nfirn_job_alarm{job=\"demo\"} 1\n");
@@ -144,10 +144,10 @@ static void test_a_job_that_is_held(void **state)
 {
     struct node *node = *state;
     assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 0\n");
-    node->job.standing = JOB_HELD;
-    node->job.standing_generation = node->job.plan->generation;
+    node->job.fence.standing = JOB_HELD;
+    node->job.fence.generation = node->job.plans.plan->generation;
     assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 1\n");
-    node->job.plan->generation++;
+    node->job.plans.plan->generation++;
     assert_has(page_of(node), "\nfirn_job_held{job=\"demo\"} 0\n");
 }
 
