@@ -52,26 +52,22 @@ struct frame_stream_events {
     void (*item_sent)(void *context, struct frame_stream_item *item);
 };
 
-struct frame_stream {
-    struct link *link; /* borrowed */
-    const struct frame_stream_events *events;
-    void *context;
-    uint64_t generation; /* put into every frame */
-    uint32_t source;
-
-    /* in */
-    struct frame_seal *seal_in; /* NULL: frames have no tags yet */
+/* Frames that arrive. */
+struct frame_stream_in {
+    struct frame_seal *seal; /* NULL: frames have no tags yet */
     uint8_t staging[FRAME_STREAM_STAGING_BYTES];
     size_t staging_begin, staging_end;
-    bool in_segment;          /* the header in `in` was read, its payload is missing in part */
+    bool in_segment;          /* the header of `message` was read, its payload is missing in part */
     struct frame message;     /* the open message; type 0 when no message is open */
     uint8_t *destination;     /* of the open message */
     size_t message_position;  /* bytes of the open message that have arrived */
     size_t segment_remaining; /* bytes of the segment that are missing */
     bool awaits_tag;          /* all of the segment is here, its tag is not */
+};
 
-    /* out */
-    struct frame_seal *seal_out;
+/* Frames that leave. */
+struct frame_stream_out {
+    struct frame_seal *seal; /* NULL: frames have no tags yet */
     struct frame_stream_items items;
     size_t item_position;   /* bytes of the first item that were committed */
     struct bytes small;     /* encoded small frames that wait for a boundary */
@@ -83,7 +79,16 @@ struct frame_stream {
     size_t trailer_left;
     bool item_committed; /* `committed` ends with a segment (or offer) of the first item */
     uint8_t *abandoned;  /* owned copy of a segment whose message was abandoned */
+};
 
+struct frame_stream {
+    struct link *link; /* borrowed */
+    const struct frame_stream_events *events;
+    void *context;
+    uint64_t generation; /* put into every frame */
+    uint32_t source;
+    struct frame_stream_in in;
+    struct frame_stream_out out;
     uint64_t bytes_sent, bytes_received;
 };
 

@@ -30,7 +30,7 @@ static unsigned count_sends(const struct peer *peer)
     unsigned count = count_requests(&peer->sends) + count_requests(&peer->offers);
     if (peer->connection) {
         const struct frame_stream_item *item;
-        TAILQ_FOREACH(item, &peer->connection->stream.items, entry)
+        TAILQ_FOREACH(item, &peer->connection->stream.out.items, entry)
         count++;
     }
     return count;

@@ -238,7 +238,7 @@ static void send_heartbeats(struct mesh *mesh)
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
         /* A heartbeat that still waits here would not arrive sooner with a second one behind it. */
-        if (connection->state != CONNECTION_UP || connection->stream.small.size_bytes > 0)
+        if (connection->state != CONNECTION_UP || connection->stream.out.small.size_bytes > 0)
             continue;
         int status = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
         if (status < 0)

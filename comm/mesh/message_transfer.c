@@ -120,7 +120,7 @@ void message_transfer_drop_sends(struct peer *peer, int result)
         struct frame_stream_item *item, *next;
         struct frame_stream_items items;
         TAILQ_INIT(&items);
-        TAILQ_CONCAT(&items, &stream->items, entry);
+        TAILQ_CONCAT(&items, &stream->out.items, entry);
         /* Copy the data that the stream still needs before its owner may free it. */
         if (frame_stream_abandon(stream) < 0)
             peer->connection->output_over = true;

@@ -18,7 +18,6 @@ STRUCT_MEMBERS_MAX = 24
 # Structs that are not split by concern yet, with the members that each may have at most. None joins them.
 MAY_HAVE_MEMBERS = {
     ("kernels/kernel.h", "kernel"): 59,  # a table of functions, one for each operation
-    ("comm/mesh/frame_stream.h", "frame_stream"): 29,
     ("comm/mesh/mesh_state.h", "mesh"): 47,
     ("daemon/config/config.h", "config"): 33,
     ("elastic/agent/agent_internal.h", "agent_slot"): 26,
