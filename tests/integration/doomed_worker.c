@@ -249,10 +249,11 @@ int __wrap_engine_compute(struct engine *engine, struct error *error)
 
     __atomic_store_n(&self.step, engine->state->applied_step + 1, __ATOMIC_RELAXED);
     pass("computing");
-    const struct state_unit *unit = &engine->state->units[engine->first_unit];
+    const struct state_unit *unit = &engine->state->units[engine->part.first_unit];
     if (engine->plan->layout.replica_count >
         1) /* of the last position, which every step computes with */
-        flip_a_bit(self.parameter, engine->first_unit, unit->parameters + unit->layout.count - 1);
+        flip_a_bit(self.parameter, engine->part.first_unit,
+                   unit->parameters + unit->layout.count - 1);
     status = __real_engine_compute(engine, error);
     if (!status)
         pass("holding");

@@ -24,7 +24,6 @@ MAY_HAVE_MEMBERS = {
     ("elastic/leader/leader.h", "leader_memory"): 27,
     ("elastic/leader/leader.h", "leader_view"): 25,
     ("membership/kv/registry.c", "registry"): 28,
-    ("worker/step/engine.h", "engine"): 32,
     ("tests/sim/sim.h", "sim"): 36,
     ("tests/sim/sim_check.h", "sim_check"): 38,
     ("tests/sim/sim_worker.h", "sim_worker"): 65,

@@ -39,7 +39,7 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = durable;
-    session_report_share(&trainer->checkpoints, trainer->engine, up);
+    session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
     int status = session_agree(trainer, true, up, &root, down, error);
     if (!status)
         session_take_share_reports(&trainer->checkpoints, down);
@@ -116,7 +116,7 @@ static void look_after_copies(struct trainer *trainer)
 static int record(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     uint64_t step = trainer->state->applied_step;
-    bool commits = trainer->engine->rank == 0;
+    bool commits = trainer->engine->part.rank == 0;
     int status = 0;
 
     trainer->checkpoints.refused_step =
@@ -162,7 +162,7 @@ static int finish_round(struct trainer *trainer, bool *ret_recorded, struct erro
     checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan,
                              trainer->state->applied_step);
     write_share(trainer);
-    state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
     status = trainer->device.kernel->synchronize(trainer->device.device, error);
     if (!status)
         status = closing_round(trainer, snapshot_durable_step(trainer->checkpoints.snapshot), down,

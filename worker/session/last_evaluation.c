@@ -57,7 +57,7 @@ static int evaluate(struct trainer *trainer, struct error *error)
 
     if (!down)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
-    state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
     int status = engine_evaluate(engine, error);
     if (!status)
         status = share_last_step(trainer, down, error);

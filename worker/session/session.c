@@ -91,20 +91,20 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
 {
     if (snapshot_abandon(trainer->checkpoints.snapshot, failed_step) &&
-        trainer->engine->rank == 0 && !trainer->report.alarms.texts[ALARM_CHECKPOINT][0])
+        trainer->engine->part.rank == 0 && !trainer->report.alarms.texts[ALARM_CHECKPOINT][0])
         status_report_alarm(
             &trainer->report, ALARM_CHECKPOINT,
             "checkpoints are given up: a worker cannot write its share (firnctl job "
             "events says why)");
 }
 
-void session_report_share(const struct session_checkpoints *checkpoints, struct engine *engine,
-                          struct step_commit_up *up)
+void session_report_share(const struct session_checkpoints *checkpoints,
+                          const struct engine_part *part, struct step_commit_up *up)
 {
     up->checkpoint_failed = snapshot_failed_step(checkpoints->snapshot);
     up->unable = (struct checkpoint_writers_unable){0};
     if (snapshot_unable(checkpoints->snapshot))
-        up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {engine->rank}};
+        up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {part->rank}};
 }
 
 void session_take_share_reports(struct session_checkpoints *checkpoints,
@@ -116,7 +116,7 @@ void session_take_share_reports(struct session_checkpoints *checkpoints,
 
 int session_begin_checkpoint(struct trainer *trainer, struct error *error)
 {
-    return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->rank,
+    return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->part.rank,
                           trainer->checkpoints.writers.left_out, error);
 }
 
@@ -128,7 +128,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
     session_take_share_reports(&trainer->checkpoints, down);
     session_give_up_checkpoint(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->checkpoints.snapshot, down->checkpoint_durable);
-    if (trainer->engine->rank == 0)
+    if (trainer->engine->part.rank == 0)
         status_report_checkpoint(trainer);
     else if (down->checkpoint_durable > down->checkpoint_failed &&
              snapshot_settled(trainer->checkpoints.snapshot) &&
@@ -152,7 +152,7 @@ static void tell_freeze(struct trainer *trainer, unsigned frozen_before)
     unsigned frozen = trainer->state->freeze.frozen_layers;
     char text[256];
 
-    if (frozen == frozen_before || trainer->engine->rank != 0)
+    if (frozen == frozen_before || trainer->engine->part.rank != 0)
         return;
     if (frozen - frozen_before > 1)
         snprintf(text, sizeof(text), "layers %u-%u frozen at step %" PRIu64 " (%u of %u)",
@@ -169,7 +169,8 @@ static void tell_divergence(struct trainer *trainer)
 {
     const char *text = divergence_alarm(&trainer->commit.divergence, &trainer->state->committed);
 
-    status_report_alarm(&trainer->report, ALARM_DIVERGENCE, trainer->engine->rank == 0 ? text : "");
+    status_report_alarm(&trainer->report, ALARM_DIVERGENCE,
+                        trainer->engine->part.rank == 0 ? text : "");
 }
 
 /* Every worker has read its part, or there would be no commit: the whole checkpoint was read. */
@@ -180,7 +181,7 @@ static void mark_restored(const struct trainer *trainer)
     struct error error = {0};
 
     generation_restored_folder(trainer, folder);
-    if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->rank == 0 &&
+    if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->part.rank == 0 &&
         (!plan->start.restore_sha256[0] || !access(folder, F_OK)) &&
         checkpoint_mark_verified(folder, &error))
         log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
@@ -198,7 +199,7 @@ static int settle_into_generation(struct trainer *trainer)
     engine_drop_others(trainer->engine);
     footprint_restart(&trainer->device.footprint);
     numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
-    return handover_release(trainer->plan, engine->rank, trainer->links.mesh);
+    return handover_release(trainer->plan, engine->part.rank, trainer->links.mesh);
 }
 
 /* ---- the step ---- */
@@ -212,7 +213,7 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         return;
     trainer->report.pause_seconds =
         trainer->commit.last_ns ? (double)(now_ns - trainer->commit.last_ns) / 1e9 : 0;
-    if (trainer->engine->rank != 0)
+    if (trainer->engine->part.rank != 0)
         return;
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);
     if (!plan_says_layout(plan)) /* most reasons do */
@@ -267,7 +268,7 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
 {
     const struct plan *plan = trainer->plan;
     uint64_t boundary = trainer->state->applied_step;
-    unsigned rank = trainer->engine->rank;
+    unsigned rank = trainer->engine->part.rank;
 
     up->digests = *state_digest_of(trainer->engine->check);
     int status =
@@ -302,14 +303,14 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
-    session_report_share(&trainer->checkpoints, trainer->engine, up);
+    session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
     up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
-    step_commit_readiness_init(&up->readiness, trainer->engine->rank,
+    step_commit_readiness_init(&up->readiness, trainer->engine->part.rank,
                                announced > trainer->commands.generation ? announced : 0);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = session_agree(trainer, false, up, &root, down, error);
-    if (!status && trainer->engine->rank == 0)
+    if (!status && trainer->engine->part.rank == 0)
         trainer->commit.readiness = down->readiness;
     if (!status && trainer->commit.straggler)
         straggler_step(trainer->commit.straggler, down->busy_ns);
@@ -329,7 +330,7 @@ static int compare_all(struct trainer *trainer, struct error *error)
 
     if (!up || !down)
         return -ENOMEM;
-    state_digest_run(engine->check, &engine->plan->layout, engine->rank, true);
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
     int status = trainer->device.kernel->synchronize(trainer->device.device, error);
     if (status)
         return status;
@@ -355,7 +356,7 @@ static int check_divergence(struct trainer *trainer, const struct step_record *r
 
 static int renew_engine(struct trainer *trainer, struct error *error)
 {
-    unsigned rank = trainer->engine->rank;
+    unsigned rank = trainer->engine->part.rank;
 
     if (!engine_stale(trainer->engine))
         return 0;

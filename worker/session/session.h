@@ -16,7 +16,7 @@
 #include "worker/step/dispute.h"
 #include "worker/step/step_commit.h"
 
-struct engine;
+struct engine_part;
 struct trainer;
 
 /* The memory of the commits of a generation, and of disputes across generations. */
@@ -59,8 +59,8 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
                   const struct step_commit_root *root, struct step_commit_down *ret_down,
                   struct error *error) CHECK_RESULT;
 /** session_report_share() - write this rank's report of a failed share into @up */
-void session_report_share(const struct session_checkpoints *checkpoints, struct engine *engine,
-                          struct step_commit_up *up);
+void session_report_share(const struct session_checkpoints *checkpoints,
+                          const struct engine_part *part, struct step_commit_up *up);
 /** session_take_share_reports() - process the reports of all ranks in @down, after every round */
 void session_take_share_reports(struct session_checkpoints *checkpoints,
                                 const struct step_commit_down *down);

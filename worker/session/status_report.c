@@ -49,7 +49,7 @@ static void describe_units(const struct trainer *trainer, struct worker_report *
 
     state_list_held(state, held);
     holdings_describe(held, state->unit_count, engine ? engine->plan : NULL,
-                      engine ? engine->rank : 0, report);
+                      engine ? engine->part.rank : 0, report);
 }
 
 static void describe_held(const struct trainer *trainer, struct worker_report *report)
@@ -80,7 +80,8 @@ static void describe(const struct trainer *trainer, enum worker_phase phase, con
     };
     snprintf(ret_report->text, sizeof(ret_report->text), "%.*s", (int)sizeof(ret_report->text) - 1,
              text);
-    ret_report->root = phase == WORKER_RUNNING && trainer->engine && trainer->engine->rank == 0;
+    ret_report->root =
+        phase == WORKER_RUNNING && trainer->engine && trainer->engine->part.rank == 0;
     if (trainer->state)
         describe_held(trainer, ret_report);
     if (phase == WORKER_STUCK)

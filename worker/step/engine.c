@@ -23,7 +23,7 @@ bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_
 
 bool engine_stale(const struct engine *engine)
 {
-    return engine->trained_from != state_frozen_units(engine->state);
+    return engine->part.trained_from != state_frozen_units(engine->state);
 }
 
 /* Set this rank's range of units and of lanes, and its schedule within a step. */
@@ -32,21 +32,21 @@ static void place(struct engine *engine)
     const struct plan *plan = engine->plan;
     const struct job_spec *spec = engine->state->spec;
 
-    engine->replica = engine->rank / plan->layout.stage_count;
-    engine->stage_index = engine->rank % plan->layout.stage_count;
-    engine->first_unit = plan->layout.stage_first_unit[engine->stage_index];
-    engine->unit_count =
-        plan->layout.stage_first_unit[engine->stage_index + 1] - engine->first_unit;
-    engine->lanes.first = plan->layout.replica_first_lane[engine->replica];
-    engine->lanes.count =
-        plan->layout.replica_first_lane[engine->replica + 1] - engine->lanes.first;
-    engine->micro_batch_count = engine->lanes.count * spec->train.micro_batches_per_lane;
-    engine->trained_from = state_frozen_units(engine->state);
+    engine->part.replica = engine->part.rank / plan->layout.stage_count;
+    engine->part.stage_index = engine->part.rank % plan->layout.stage_count;
+    engine->part.first_unit = plan->layout.stage_first_unit[engine->part.stage_index];
+    engine->part.unit_count =
+        plan->layout.stage_first_unit[engine->part.stage_index + 1] - engine->part.first_unit;
+    engine->part.lanes.first = plan->layout.replica_first_lane[engine->part.replica];
+    engine->part.lanes.count =
+        plan->layout.replica_first_lane[engine->part.replica + 1] - engine->part.lanes.first;
+    engine->part.micro_batch_count = engine->part.lanes.count * spec->train.micro_batches_per_lane;
+    engine->part.trained_from = state_frozen_units(engine->state);
     engine->position = (struct one_f_one_b_position){
-        .stage = engine->stage_index,
+        .stage = engine->part.stage_index,
         .stage_count = plan->layout.stage_count,
-        .micro_batch_count = engine->micro_batch_count,
-        .backward = engine->first_unit + engine->unit_count > engine->trained_from,
+        .micro_batch_count = engine->part.micro_batch_count,
+        .backward = engine->part.first_unit + engine->part.unit_count > engine->part.trained_from,
     };
 }
 
@@ -57,12 +57,12 @@ static int make_buffers(struct engine *engine)
 
     engine->tokens = calloc(tokens, sizeof(int32_t));
     engine->targets = calloc(tokens, sizeof(int32_t));
-    engine->weights = calloc(engine->unit_count, sizeof(*engine->weights));
+    engine->weights = calloc(engine->part.unit_count, sizeof(*engine->weights));
     if (!engine->tokens || !engine->targets || !engine->weights)
         return -ENOMEM;
-    for (unsigned i = 0; i < engine->unit_count; i++) {
-        state_make_weights(engine->state, engine->first_unit + i);
-        engine->weights[i] = engine->state->units[engine->first_unit + i].weights;
+    for (unsigned i = 0; i < engine->part.unit_count; i++) {
+        state_make_weights(engine->state, engine->part.first_unit + i);
+        engine->weights[i] = engine->state->units[engine->part.first_unit + i].weights;
     }
     return 0;
 }
@@ -70,8 +70,9 @@ static int make_buffers(struct engine *engine)
 /* The queue has room for each message of a step once: no message is queued twice. */
 static int make_links(struct engine *engine)
 {
-    int status = send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->unit_count + 2,
-                                engine->routes->guard, &engine->send_queue);
+    int status =
+        send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->part.unit_count + 2,
+                       engine->routes->guard, &engine->channels.send_queue);
 
     if (!status)
         status = pipeline_open(engine);
@@ -93,9 +94,9 @@ static int make_shadow(struct engine *engine)
         return -ENOMEM;
     for (unsigned unit = 0; engine->shadow && unit < unit_count; unit++)
         engine->applied[unit] = shadow_gradients(engine->shadow)[unit];
-    for (unsigned i = 0; i < engine->unit_count; i++)
-        if (engine->first_unit + i >= engine->trained_from)
-            engine->applied[engine->first_unit + i] = gradients_reduced(engine->gradients)[i];
+    for (unsigned i = 0; i < engine->part.unit_count; i++)
+        if (engine->part.first_unit + i >= engine->part.trained_from)
+            engine->applied[engine->part.first_unit + i] = gradients_reduced(engine->gradients)[i];
     return 0;
 }
 
@@ -105,8 +106,8 @@ static int make_stage(struct engine *engine, struct error *error)
         .kernel = engine->state->kernel,
         .device = engine->state->device,
         .spec = &engine->state->model,
-        .first_unit = engine->first_unit,
-        .unit_count = engine->unit_count,
+        .first_unit = engine->part.first_unit,
+        .unit_count = engine->part.unit_count,
         .batch = engine->state->spec->train.micro_batch,
         .slots = one_f_one_b_slots(&engine->position),
         .recompute = memory_recompute(&engine->plan->layout),
@@ -121,8 +122,8 @@ static int make_stage(struct engine *engine, struct error *error)
 
 static int begin_arena(struct engine *engine, struct error *error)
 {
-    const struct memory_need need = memory_need(engine->state, &engine->plan->layout, engine->rank,
-                                                reduction_on_device(engine));
+    const struct memory_need need = memory_need(engine->state, &engine->plan->layout,
+                                                engine->part.rank, reduction_on_device(engine));
     size_t size_bytes = memory_arena_bytes(&need);
 
     return size_bytes == SIZE_MAX
@@ -142,7 +143,7 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
     *engine = (struct engine){.state = state,
                               .dataset = dataset,
                               .plan = plan,
-                              .rank = rank,
+                              .part.rank = rank,
                               .routes = routes,
                               .mesh = routes->mesh};
     place(engine);
@@ -150,8 +151,9 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
     if (!status)
         status = make_stage(engine, error);
     if (!status)
-        status = gradients_new(state, engine->first_unit, engine->unit_count,
-                               state->spec->train.lanes, engine->lanes, &engine->gradients, error);
+        status =
+            gradients_new(state, engine->part.first_unit, engine->part.unit_count,
+                          state->spec->train.lanes, engine->part.lanes, &engine->gradients, error);
     if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
     if (!status)
@@ -172,13 +174,13 @@ void engine_free(struct engine *engine)
 {
     if (!engine)
         return;
-    if (engine->send_queue)
-        send_queue_drop(engine->send_queue);
+    if (engine->channels.send_queue)
+        send_queue_drop(engine->channels.send_queue);
     pipeline_close(engine);
     reduction_free(engine->reduction);
     tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
-    send_queue_free(engine->send_queue);
+    send_queue_free(engine->channels.send_queue);
     gradient_norm_free(engine->squares);
     state_digest_free(engine->check);
     free(engine->weights);
@@ -245,9 +247,9 @@ int engine_compute(struct engine *engine, struct error *error)
         status = shadow_await(engine->shadow);
     if (status)
         return links_broke(engine, status, error);
-    gradient_norm_record(engine->squares, engine->plan, engine->rank, engine->applied,
+    gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
                          &engine->state->hold);
-    state_digest_run(engine->check, &engine->plan->layout, engine->rank,
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank,
                      job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
@@ -284,6 +286,6 @@ void engine_apply(struct engine *engine, const struct step_record *record)
 void engine_drop_others(struct engine *engine)
 {
     for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
-        if (!plan_layout_keeps(&engine->plan->layout, engine->rank, unit))
+        if (!plan_layout_keeps(&engine->plan->layout, engine->part.rank, unit))
             state_drop_unit(engine->state, unit);
 }

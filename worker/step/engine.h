@@ -29,31 +29,40 @@ struct engine_timing {
     uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
 };
 
+/* The part of a step that one rank computes. */
+struct engine_part {
+    unsigned rank, replica, stage_index;
+    unsigned first_unit, unit_count;
+    unsigned trained_from; /* first trained unit of the model when the engine was created */
+    struct lane_tree_span lanes;
+    unsigned micro_batch_count; /* of this replica in one step */
+};
+
+/* The channels to the stages before and behind. */
+struct engine_channels {
+    struct send_queue *send_queue;           /* messages that leave over the links of this engine */
+    struct tensor_channel *inputs, *outputs; /* per slot: from the stage before, to the next */
+    struct tensor_channel output_gradient,
+        input_gradient; /* from the next stage, to the stage before */
+};
+
 struct engine {
     struct state *state;           /* borrowed */
     const struct dataset *dataset; /* borrowed */
     const struct plan *plan;       /* borrowed */
     const struct routes *routes;   /* borrowed */
     struct mesh *mesh;             /* routes->mesh */
-    unsigned rank, replica, stage_index;
-    unsigned first_unit, unit_count;
-    unsigned trained_from; /* first trained unit of the model when the engine was created */
-    struct lane_tree_span lanes;
-    unsigned micro_batch_count; /* of this replica in one step */
-
+    struct engine_part part;
     struct one_f_one_b_position position;
     struct stage *stage;
     struct gradients *gradients;
     void **weights;        /* unit_count, device */
     struct shadow *shadow; /* copies that this worker feeds or keeps; NULL: none */
     float **applied; /* per unit of the model: the gradient that a commit applies; NULL: none */
-    struct gradient_norm *squares;           /* square sums for the norm */
-    struct state_digest *check;              /* digests of the state that replicas share */
-    struct reduction *reduction;             /* across the replicas of the stage */
-    struct send_queue *send_queue;           /* messages that leave over the links of this engine */
-    struct tensor_channel *inputs, *outputs; /* per slot: from the stage before, to the next */
-    struct tensor_channel output_gradient,
-        input_gradient;         /* from the next stage, to the stage before */
+    struct gradient_norm *squares; /* square sums for the norm */
+    struct state_digest *check;    /* digests of the state that replicas share */
+    struct reduction *reduction;   /* across the replicas of the stage */
+    struct engine_channels channels;
     struct tied_embedding *tie; /* NULL: no tied table here */
     int32_t *tokens, *targets;
     float loss_scale; /* of the step: turns the sum of its token losses into their mean */

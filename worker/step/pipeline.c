@@ -17,7 +17,7 @@ struct micro_batch {
 static struct micro_batch micro_batch_at(const struct engine *engine, unsigned index)
 {
     unsigned per_lane = engine->state->spec->train.micro_batches_per_lane;
-    struct micro_batch batch = {.lane = engine->lanes.first + index / per_lane,
+    struct micro_batch batch = {.lane = engine->part.lanes.first + index / per_lane,
                                 .index_in_lane = index % per_lane};
 
     batch.first_of_lane = batch.index_in_lane == 0;
@@ -25,14 +25,14 @@ static struct micro_batch micro_batch_at(const struct engine *engine, unsigned i
     return batch;
 }
 
-static bool first_stage(const struct engine *engine)
+static bool first_stage(const struct engine_part *part)
 {
-    return engine->stage_index == 0;
+    return part->stage_index == 0;
 }
 
 static bool last_stage(const struct engine *engine)
 {
-    return engine->stage_index == engine->plan->layout.stage_count - 1;
+    return engine->part.stage_index == engine->plan->layout.stage_count - 1;
 }
 
 /*
@@ -67,27 +67,27 @@ static void load_training_samples(struct engine *engine, unsigned index)
 /* One forward through the stage: input from the stage before, output to the stage after. */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
-    int status = tensor_channel_reuse(&engine->outputs[slot]);
+    int status = tensor_channel_reuse(&engine->channels.outputs[slot]);
 
-    if (!status && !first_stage(engine))
-        status = receive(engine->inputs, one_f_one_b_slots(&engine->position), slot, tag);
+    if (!status && !first_stage(&engine->part))
+        status = receive(engine->channels.inputs, one_f_one_b_slots(&engine->position), slot, tag);
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   engine->loss_scale);
-    if (!first_stage(engine))
-        tensor_channel_used(&engine->inputs[slot]);
+    if (!first_stage(&engine->part))
+        tensor_channel_used(&engine->channels.inputs[slot]);
     status = carrier_unguard(engine->routes->guard);
     if (status)
         return status;
-    return last_stage(engine) ? 0 : tensor_channel_send(&engine->outputs[slot], tag);
+    return last_stage(engine) ? 0 : tensor_channel_send(&engine->channels.outputs[slot], tag);
 }
 
 /* On the last stage. Reading the loss waits for the device, which may be waiting for its input. */
 static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
 {
-    int status = tensor_channel_complete(&engine->inputs[slot]);
+    int status = tensor_channel_complete(&engine->channels.inputs[slot]);
 
     if (status)
         return status;
@@ -133,8 +133,8 @@ static int evaluate(struct engine *engine)
     unsigned turn = 0;
     int status = 0;
 
-    for (unsigned i = 0; !status && i < engine->lanes.count; i++)
-        status = evaluate_lane(engine, engine->lanes.first + i, &turn);
+    for (unsigned i = 0; !status && i < engine->part.lanes.count; i++)
+        status = evaluate_lane(engine, engine->part.lanes.first + i, &turn);
     return status;
 }
 
@@ -144,7 +144,7 @@ static int train_forward(struct engine *engine, const struct one_f_one_b_operati
     double loss = 0;
     int status;
 
-    if (first_stage(engine) || last_stage(engine))
+    if (first_stage(&engine->part) || last_stage(engine))
         load_training_samples(engine, operation->micro_batch);
     status = forward(engine, operation->slot,
                      tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
@@ -165,12 +165,12 @@ static int backward_unit(struct engine *engine, const struct one_f_one_b_operati
 
     carrier_guard(engine->routes->guard);
     stage_backward_unit(engine->stage, operation->slot, unit,
-                        engine->weights[unit - engine->first_unit], gradient,
-                        unit > engine->trained_from);
+                        engine->weights[unit - engine->part.first_unit], gradient,
+                        unit > engine->part.trained_from);
     if (batch.last_of_lane)
         gradients_lane_done(engine->gradients, unit, batch.lane);
     int status = carrier_unguard(engine->routes->guard);
-    if (status || operation->micro_batch < engine->micro_batch_count - 1)
+    if (status || operation->micro_batch < engine->part.micro_batch_count - 1)
         return status;
     status = reduction_begin(engine->reduction, unit);
     return status ? status : shadow_unit_passed(engine->shadow, unit);
@@ -179,25 +179,27 @@ static int backward_unit(struct engine *engine, const struct one_f_one_b_operati
 static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
 {
     uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
-    unsigned lowest = MAX(engine->first_unit, engine->trained_from);
+    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
     int status = 0;
 
     if (!last_stage(engine))
-        status = receive(&engine->output_gradient, 1, 0, tag);
+        status = receive(&engine->channels.output_gradient, 1, 0, tag);
     if (!status)
-        status = tensor_channel_reuse(&engine->input_gradient); /* its buffer is written below */
-    for (unsigned unit = engine->first_unit + engine->unit_count; !status && unit-- > lowest;) {
+        status = tensor_channel_reuse(
+            &engine->channels.input_gradient); /* its buffer is written below */
+    for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
+         !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, unit);
         if (!status)
-            status = send_queue_poll(engine->send_queue);
+            status = send_queue_poll(engine->channels.send_queue);
     }
     if (!last_stage(engine))
-        tensor_channel_used(&engine->output_gradient);
-    if (!first_stage(engine))
-        tensor_channel_used(&engine->inputs[operation->slot]);
-    if (status || engine->first_unit <= engine->trained_from)
+        tensor_channel_used(&engine->channels.output_gradient);
+    if (!first_stage(&engine->part))
+        tensor_channel_used(&engine->channels.inputs[operation->slot]);
+    if (status || engine->part.first_unit <= engine->part.trained_from)
         return status;
-    return tensor_channel_send(&engine->input_gradient, tag);
+    return tensor_channel_send(&engine->channels.input_gradient, tag);
 }
 
 static uint64_t waited_ns(const struct engine *engine)
@@ -211,14 +213,14 @@ static uint64_t waited_ns(const struct engine *engine)
 /* No result of a step is used before every message of the step has arrived. */
 static int complete_all(struct engine *engine)
 {
-    int status = tensor_channel_complete(&engine->input_gradient);
+    int status = tensor_channel_complete(&engine->channels.input_gradient);
 
     for (unsigned slot = 0; !status && slot < one_f_one_b_slots(&engine->position); slot++) {
-        status = tensor_channel_complete(&engine->outputs[slot]);
+        status = tensor_channel_complete(&engine->channels.outputs[slot]);
         if (!status)
-            status = tensor_channel_complete(&engine->inputs[slot]);
+            status = tensor_channel_complete(&engine->channels.inputs[slot]);
     }
-    return status ? status : tensor_channel_complete(&engine->output_gradient);
+    return status ? status : tensor_channel_complete(&engine->channels.output_gradient);
 }
 
 int pipeline_run(struct engine *engine)
@@ -250,7 +252,7 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
     const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->carriers[route],
-        .send_queue = engine->send_queue,
+        .send_queue = engine->channels.send_queue,
         .peer = peer,
         .buffer = buffer,
         .size_bytes = stage_boundary_bytes(engine->stage),
@@ -261,24 +263,24 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
 
 int pipeline_open(struct engine *engine)
 {
-    unsigned slots = one_f_one_b_slots(&engine->position), before = engine->rank - 1;
+    unsigned slots = one_f_one_b_slots(&engine->position), before = engine->part.rank - 1;
     int status = 0;
 
-    engine->inputs = calloc(slots, sizeof(*engine->inputs));
-    engine->outputs = calloc(slots, sizeof(*engine->outputs));
-    if (!engine->inputs || !engine->outputs)
+    engine->channels.inputs = calloc(slots, sizeof(*engine->channels.inputs));
+    engine->channels.outputs = calloc(slots, sizeof(*engine->channels.outputs));
+    if (!engine->channels.inputs || !engine->channels.outputs)
         return -ENOMEM;
-    for (unsigned i = 0; i < slots && !status && !first_stage(engine); i++)
-        status = make_channel(engine, &engine->inputs[i], ROUTE_FORWARD_IN,
+    for (unsigned i = 0; i < slots && !status && !first_stage(&engine->part); i++)
+        status = make_channel(engine, &engine->channels.inputs[i], ROUTE_FORWARD_IN,
                               stage_input(engine->stage, i), before);
     for (unsigned i = 0; i < slots && !status && !last_stage(engine); i++)
-        status = make_channel(engine, &engine->outputs[i], ROUTE_FORWARD_OUT,
-                              stage_output(engine->stage, i), engine->rank + 1);
+        status = make_channel(engine, &engine->channels.outputs[i], ROUTE_FORWARD_OUT,
+                              stage_output(engine->stage, i), engine->part.rank + 1);
     if (!status && !last_stage(engine))
-        status = make_channel(engine, &engine->output_gradient, ROUTE_BACKWARD_IN,
-                              stage_output_gradient(engine->stage), engine->rank + 1);
-    if (!status && !first_stage(engine))
-        status = make_channel(engine, &engine->input_gradient, ROUTE_BACKWARD_OUT,
+        status = make_channel(engine, &engine->channels.output_gradient, ROUTE_BACKWARD_IN,
+                              stage_output_gradient(engine->stage), engine->part.rank + 1);
+    if (!status && !first_stage(&engine->part))
+        status = make_channel(engine, &engine->channels.input_gradient, ROUTE_BACKWARD_OUT,
                               stage_input_gradient(engine->stage), before);
     return status;
 }
@@ -287,12 +289,12 @@ void pipeline_close(struct engine *engine)
 {
     unsigned slots = one_f_one_b_slots(&engine->position);
 
-    for (unsigned i = 0; engine->inputs && i < slots; i++)
-        tensor_channel_close(&engine->inputs[i]);
-    for (unsigned i = 0; engine->outputs && i < slots; i++)
-        tensor_channel_close(&engine->outputs[i]);
-    tensor_channel_close(&engine->output_gradient);
-    tensor_channel_close(&engine->input_gradient);
-    free(engine->inputs);
-    free(engine->outputs);
+    for (unsigned i = 0; engine->channels.inputs && i < slots; i++)
+        tensor_channel_close(&engine->channels.inputs[i]);
+    for (unsigned i = 0; engine->channels.outputs && i < slots; i++)
+        tensor_channel_close(&engine->channels.outputs[i]);
+    tensor_channel_close(&engine->channels.output_gradient);
+    tensor_channel_close(&engine->channels.input_gradient);
+    free(engine->channels.inputs);
+    free(engine->channels.outputs);
 }

@@ -137,7 +137,7 @@ static int copy_subtrees(struct reduction *reduction, unsigned unit, struct unit
 static int make_unit(struct reduction *reduction, const struct reduce_group *group, unsigned unit)
 {
     const struct engine *engine = reduction->engine;
-    struct unit_sums *sums = &reduction->units[unit - engine->first_unit];
+    struct unit_sums *sums = &reduction->units[unit - engine->part.first_unit];
     float *const *subtrees = gradients_subtrees(engine->gradients, unit);
 
     for (unsigned i = 0; i < reduction->own_count; i++)
@@ -152,10 +152,10 @@ static int make_units(struct reduction *reduction)
 {
     CLEANUP(group_done) struct reduce_group group;
     struct engine *engine = reduction->engine;
-    unsigned end = engine->first_unit + engine->unit_count;
+    unsigned end = engine->part.first_unit + engine->part.unit_count;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     bool on_device = reduction_on_device(engine);
-    int status = group_init(engine->state, &engine->plan->layout, engine->rank, &group);
+    int status = group_init(engine->state, &engine->plan->layout, engine->part.rank, &group);
 
     if (status)
         return status;
@@ -163,12 +163,12 @@ static int make_units(struct reduction *reduction)
     group.add = on_device ? add_on_device : add_on_host;
     group.memory = on_device ? &device_memory : NULL;
     group.context = engine->state;
-    reduction->units = calloc(engine->unit_count, sizeof(*reduction->units));
+    reduction->units = calloc(engine->part.unit_count, sizeof(*reduction->units));
     if (!reduction->units)
         return -ENOMEM;
-    reduction->own_count = lane_tree_subtrees(group.lanes, engine->lanes, subtrees);
-    for (unsigned unit = MAX(engine->first_unit, engine->trained_from); !status && unit < end;
-         unit++)
+    reduction->own_count = lane_tree_subtrees(group.lanes, engine->part.lanes, subtrees);
+    for (unsigned unit = MAX(engine->part.first_unit, engine->part.trained_from);
+         !status && unit < end; unit++)
         status = make_unit(reduction, &group, unit);
     return status;
 }
@@ -192,7 +192,7 @@ void reduction_free(struct reduction *reduction)
 {
     if (!reduction)
         return;
-    for (unsigned i = 0; reduction->units && i < reduction->engine->unit_count; i++) {
+    for (unsigned i = 0; reduction->units && i < reduction->engine->part.unit_count; i++) {
         struct unit_sums *sums = &reduction->units[i];
         reduce_bucket_free(sums->bucket);
         for (unsigned k = 0; sums->copies && k < reduction->own_count; k++)
@@ -213,8 +213,8 @@ int reduction_expect(struct reduction *reduction)
     const struct engine *engine = reduction->engine;
     int status = 0;
 
-    for (unsigned i = engine->unit_count; !status && i-- > 0;) {
-        unsigned unit = engine->first_unit + i;
+    for (unsigned i = engine->part.unit_count; !status && i-- > 0;) {
+        unsigned unit = engine->part.first_unit + i;
         if (reduction->units[i].bucket)
             status = reduce_expect(reduction->units[i].bucket, tag_of(engine, unit),
                                    engine->state->units[unit].layout.count);
@@ -227,7 +227,7 @@ static int begin_unit(void *context, unsigned unit)
 {
     struct reduction *reduction = context;
     const struct engine *engine = reduction->engine;
-    struct unit_sums *sums = &reduction->units[unit - engine->first_unit];
+    struct unit_sums *sums = &reduction->units[unit - engine->part.first_unit];
 
     return reduce_begin(sums->bucket, tag_of(engine, unit), sums->places,
                         engine->state->units[unit].layout.count);
@@ -236,22 +236,22 @@ static int begin_unit(void *context, unsigned unit)
 int reduction_begin(struct reduction *reduction, unsigned unit)
 {
     const struct engine *engine = reduction->engine;
-    struct host_copy *copies = reduction->units[unit - engine->first_unit].copies;
+    struct host_copy *copies = reduction->units[unit - engine->part.first_unit].copies;
 
-    return copies ? send_queue_add(engine->send_queue, copies, reduction->own_count, begin_unit,
-                                   reduction, unit)
+    return copies ? send_queue_add(engine->channels.send_queue, copies, reduction->own_count,
+                                   begin_unit, reduction, unit)
                   : begin_unit(reduction, unit);
 }
 
 int reduction_finish(struct reduction *reduction)
 {
     const struct engine *engine = reduction->engine;
-    int status = send_queue_flush(engine->send_queue);
+    int status = send_queue_flush(engine->channels.send_queue);
 
-    for (unsigned i = engine->unit_count; !status && i-- > 0;)
+    for (unsigned i = engine->part.unit_count; !status && i-- > 0;)
         if (reduction->units[i].bucket)
             status = reduce_combine(reduction->units[i].bucket);
-    for (unsigned i = engine->unit_count; !status && i-- > 0;) {
+    for (unsigned i = engine->part.unit_count; !status && i-- > 0;) {
         struct unit_sums *sums = &reduction->units[i];
         if (sums->bucket)
             status = reduce_finish(sums->bucket, sums->places[0]);

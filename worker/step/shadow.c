@@ -16,7 +16,7 @@ struct shadow {
 
 static bool keeps(const struct engine *engine, unsigned stage)
 {
-    return plan_layout_shadow_of(&engine->plan->layout, stage) == (int)engine->rank;
+    return plan_layout_shadow_of(&engine->plan->layout, stage) == (int)engine->part.rank;
 }
 
 static size_t unit_bytes(const struct engine *engine, unsigned unit)
@@ -36,7 +36,7 @@ static int open_channel(const struct shadow *shadow, struct tensor_channel *chan
     const struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
-        .send_queue = engine->send_queue,
+        .send_queue = engine->channels.send_queue,
         .peer = peer,
         .buffer = gradient,
         .size_bytes = unit_bytes(engine, unit),
@@ -50,7 +50,7 @@ static int open_stage(struct shadow *shadow, unsigned stage)
 {
     const struct engine *engine = shadow->engine;
     const struct state *state = engine->state;
-    unsigned first = MAX(engine->plan->layout.stage_first_unit[stage], engine->trained_from);
+    unsigned first = MAX(engine->plan->layout.stage_first_unit[stage], engine->part.trained_from);
     int status = 0;
 
     for (unsigned unit = first; !status && unit < engine->plan->layout.stage_first_unit[stage + 1];
@@ -69,10 +69,10 @@ static int open_sends(struct shadow *shadow)
     const struct engine *engine = shadow->engine;
     int status = 0;
 
-    for (unsigned i = 0; !status && i < engine->unit_count; i++)
-        if (engine->first_unit + i >= engine->trained_from)
+    for (unsigned i = 0; !status && i < engine->part.unit_count; i++)
+        if (engine->part.first_unit + i >= engine->part.trained_from)
             status =
-                open_channel(shadow, &shadow->sends[i], engine->first_unit + i,
+                open_channel(shadow, &shadow->sends[i], engine->part.first_unit + i,
                              gradients_reduced(engine->gradients)[i], (unsigned)shadow->keeper);
     return status;
 }
@@ -83,8 +83,8 @@ static int allocate(struct shadow *shadow)
     unsigned model_units = engine->state->unit_count;
     int status = 0;
 
-    shadow->sends = calloc(engine->unit_count, sizeof(*shadow->sends));
-    shadow->fed = calloc(engine->unit_count, sizeof(*shadow->fed));
+    shadow->sends = calloc(engine->part.unit_count, sizeof(*shadow->sends));
+    shadow->fed = calloc(engine->part.unit_count, sizeof(*shadow->fed));
     shadow->gradients = calloc(model_units, sizeof(*shadow->gradients));
     shadow->receives = calloc(model_units, sizeof(*shadow->receives));
     if (!shadow->sends || !shadow->fed || !shadow->gradients || !shadow->receives)
@@ -97,8 +97,8 @@ static int allocate(struct shadow *shadow)
 
 int shadow_new(const struct engine *engine, struct shadow **ret_shadow)
 {
-    int keeper = engine->replica == 0
-                     ? plan_layout_shadow_of(&engine->plan->layout, engine->stage_index)
+    int keeper = engine->part.replica == 0
+                     ? plan_layout_shadow_of(&engine->plan->layout, engine->part.stage_index)
                      : -1;
     bool needed = keeper >= 0;
     struct shadow *shadow;
@@ -124,7 +124,7 @@ static int complete_sends(struct shadow *shadow)
 {
     int status = 0;
 
-    for (unsigned i = 0; i < shadow->engine->unit_count; i++) {
+    for (unsigned i = 0; i < shadow->engine->part.unit_count; i++) {
         int one = tensor_channel_complete(&shadow->sends[i]);
         status = status ? status : one;
     }
@@ -139,7 +139,7 @@ void shadow_free(struct shadow *shadow)
 
     for (unsigned unit = 0; shadow->receives && unit < state->unit_count; unit++)
         tensor_channel_close(&shadow->receives[unit]);
-    for (unsigned i = 0; shadow->sends && i < shadow->engine->unit_count; i++)
+    for (unsigned i = 0; shadow->sends && i < shadow->engine->part.unit_count; i++)
         tensor_channel_close(&shadow->sends[i]);
     free(shadow->sends);
     free(shadow->fed);
@@ -170,7 +170,7 @@ int shadow_begin(struct shadow *shadow)
     const struct engine *engine = shadow->engine;
     int status = complete_sends(shadow);
 
-    memset(shadow->fed, 0, engine->unit_count * sizeof(*shadow->fed));
+    memset(shadow->fed, 0, engine->part.unit_count * sizeof(*shadow->fed));
     for (unsigned stage = 0; !status && stage < engine->plan->layout.stage_count; stage++)
         if (keeps(engine, stage))
             status = receive_stage(shadow, stage);
@@ -180,7 +180,7 @@ int shadow_begin(struct shadow *shadow)
 static int feed(struct shadow *shadow, unsigned unit)
 {
     const struct engine *engine = shadow->engine;
-    unsigned index = unit - engine->first_unit;
+    unsigned index = unit - engine->part.first_unit;
 
     shadow->fed[index] = true;
     return tensor_channel_send(&shadow->sends[index], unit_tag(engine, unit));
@@ -208,9 +208,9 @@ int shadow_reduced(struct shadow *shadow)
     if (!shadow || shadow->keeper < 0)
         return 0;
     const struct engine *engine = shadow->engine;
-    for (unsigned i = engine->unit_count; !status && i-- > 0;)
-        if (engine->first_unit + i >= engine->trained_from && !shadow->fed[i])
-            status = feed(shadow, engine->first_unit + i);
+    for (unsigned i = engine->part.unit_count; !status && i-- > 0;)
+        if (engine->part.first_unit + i >= engine->part.trained_from && !shadow->fed[i])
+            status = feed(shadow, engine->part.first_unit + i);
     return status;
 }
 

@@ -10,19 +10,19 @@ struct tied_embedding {
     struct tensor_channel send, receive;
 };
 
-static bool has_embedding(const struct engine *engine)
+static bool has_embedding(const struct engine_part *part)
 {
-    return engine->first_unit == 0;
+    return part->first_unit == 0;
 }
 
 static bool has_head(const struct engine *engine)
 {
-    return engine->first_unit + engine->unit_count == engine->state->unit_count;
+    return engine->part.first_unit + engine->part.unit_count == engine->state->unit_count;
 }
 
 static bool needed(const struct engine *engine)
 {
-    return state_tied(engine->state) && (has_embedding(engine) || has_head(engine));
+    return state_tied(engine->state) && (has_embedding(&engine->part) || has_head(engine));
 }
 
 static const struct unit_tensor *table_of(const struct engine *engine, unsigned unit)
@@ -40,13 +40,13 @@ static const struct unit_tensor *table_of(const struct engine *engine, unsigned 
 
 static float *table_gradient(const struct engine *engine, unsigned unit)
 {
-    return gradients_reduced(engine->gradients)[unit - engine->first_unit] +
+    return gradients_reduced(engine->gradients)[unit - engine->part.first_unit] +
            table_of(engine, unit)->offset;
 }
 
 static bool both_ends(const struct engine *engine)
 {
-    return has_embedding(engine) && has_head(engine);
+    return has_embedding(&engine->part) && has_head(engine);
 }
 
 /* Return the end of the table on this stage, when the other end is on another stage. */
@@ -62,8 +62,8 @@ static int open_channels(struct tied_embedding *tie)
     struct tensor_channel_options options = {
         .pinned = engine->state->pinned,
         .carrier = engine->routes->over_mesh,
-        .send_queue = engine->send_queue,
-        .peer = plan_layout_rank(&engine->plan->layout, engine->replica, other_stage),
+        .send_queue = engine->channels.send_queue,
+        .peer = plan_layout_rank(&engine->plan->layout, engine->part.replica, other_stage),
         .size_bytes = table_of(engine, own_unit(engine))->count * sizeof(float),
     };
     int status = arena_take(engine->state->arena, options.size_bytes, (void **)&tie->theirs);

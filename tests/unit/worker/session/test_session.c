@@ -66,7 +66,7 @@ static void member_init(struct crew_member *member, unsigned rank)
         member->up.record.unit_squares[unit] = 0.5;
     member->up.record.lane_losses[rank] = 1;
     member->up.data_digest = 77;
-    member->engine.rank = rank;
+    member->engine.part.rank = rank;
     member->trainer =
         (struct trainer){.spec = member->tiny.spec, .state = state, .engine = &member->engine};
     assert_int_equal(state_digest_new(state, &member->engine.check), 0);
@@ -83,7 +83,7 @@ static void *run_member(void *context)
     struct crew_member *member = context;
     static const struct step_commit_root root = {0};
 
-    state_digest_run(member->engine.check, &member->trainer.plan->layout, member->engine.rank,
+    state_digest_run(member->engine.check, &member->trainer.plan->layout, member->engine.part.rank,
                      false);
     member->status =
         session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
