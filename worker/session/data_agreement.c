@@ -4,11 +4,12 @@
 
 #include "worker/step/tree_exchange.h"
 
-/* Up: known, ranks, count, then (digest, ranks) for each digest. */
-#define UP_HEAD  3u
-#define UP_WORDS (UP_HEAD + 2 * DATA_VOTES_MAX)
-
-enum { DOWN_KNOWN, DOWN_OUTCOME, DOWN_UNANIMOUS, DOWN_WORDS };
+/* The outcome of the vote, on all ranks. */
+struct outcome {
+    bool known;      /* some worker has state: the data behind that state counts */
+    uint64_t digest; /* of the data that counts; 0: no majority */
+    bool unanimous;
+};
 
 /* The index of a message's tag. */
 enum message { UP, DOWN };
@@ -56,53 +57,106 @@ uint64_t data_votes_outcome(const struct data_votes *votes)
 
 /* ---- messages ---- */
 
-static int send_up(const struct tree_exchange *place, const struct data_votes *votes)
-{
-    uint64_t words[UP_WORDS] = {votes->known, votes->ranks, votes->count};
+#define VOTES_WORDS   (3 + 2 * DATA_VOTES_MAX)
+#define OUTCOME_WORDS 3
 
-    for (unsigned i = 0; i < votes->count; i++) {
-        words[UP_HEAD + 2 * i] = votes->list[i].digest;
-        words[UP_HEAD + 2 * i + 1] = votes->list[i].ranks;
+static int pack_votes(const struct data_votes *votes, struct bytes *message)
+{
+    struct words_writer writer = {.bytes = message};
+
+    words_put(&writer, votes->known);
+    words_put(&writer, votes->ranks);
+    words_put(&writer, votes->count);
+    for (unsigned i = 0; i < DATA_VOTES_MAX; i++) {
+        words_put(&writer, votes->list[i].digest);
+        words_put(&writer, votes->list[i].ranks);
     }
-    return tree_exchange_send(place, place->parent, UP, words, UP_WORDS);
+    return writer.status;
 }
 
-static int receive_up(const struct tree_exchange *place, unsigned child,
-                      struct data_votes *ret_votes)
+static int unpack_votes(struct words_reader *reader, struct data_votes *ret_votes)
 {
-    uint64_t words[UP_WORDS];
-    int status = tree_exchange_receive(place, child, UP, words, UP_WORDS);
-
-    if (!status && (words[1] > JOB_DEVICES_MAX || words[2] > DATA_VOTES_MAX))
-        status = -EBADMSG;
-    if (status)
-        return status;
-    *ret_votes = (struct data_votes){
-        .known = words[0], .ranks = (unsigned)words[1], .count = (unsigned)words[2]};
-    for (unsigned i = 0; i < ret_votes->count; i++) {
-        ret_votes->list[i].digest = words[UP_HEAD + 2 * i];
-        ret_votes->list[i].ranks =
-            (unsigned)MIN(words[UP_HEAD + 2 * i + 1], (uint64_t)JOB_DEVICES_MAX);
+    *ret_votes = (struct data_votes){0};
+    ret_votes->known = words_take(reader);
+    ret_votes->ranks = (unsigned)words_take_below(reader, JOB_DEVICES_MAX + 1);
+    ret_votes->count = (unsigned)words_take_below(reader, DATA_VOTES_MAX + 1);
+    for (unsigned i = 0; i < DATA_VOTES_MAX; i++) {
+        ret_votes->list[i].digest = words_take(reader);
+        ret_votes->list[i].ranks = (unsigned)words_take_below(reader, JOB_DEVICES_MAX + 1);
     }
-    return 0;
+    return reader->status;
+}
+
+static int pack_outcome(const struct outcome *outcome, struct bytes *message)
+{
+    struct words_writer writer = {.bytes = message};
+
+    words_put(&writer, outcome->known);
+    words_put(&writer, outcome->digest);
+    words_put(&writer, outcome->unanimous);
+    return writer.status;
+}
+
+static int unpack_outcome(struct words_reader *reader, struct outcome *ret_outcome)
+{
+    ret_outcome->known = words_take(reader) != 0;
+    ret_outcome->digest = words_take(reader);
+    ret_outcome->unanimous = words_take(reader) != 0;
+    return reader->status;
+}
+
+static int send_votes(const struct tree_exchange *place, const struct data_votes *votes)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    int status = pack_votes(votes, &message);
+
+    return status ? status : tree_exchange_send(place, place->parent, UP, &message);
+}
+
+static int receive_votes(const struct tree_exchange *place, unsigned child,
+                         struct data_votes *ret_votes)
+{
+    AUTO_FREE void *message = NULL;
+    struct words_reader words;
+    int status = tree_exchange_receive(place, child, UP, VOTES_WORDS, &message, &words);
+
+    return status ? status : unpack_votes(&words, ret_votes);
+}
+
+static int receive_outcome(const struct tree_exchange *place, struct outcome *ret_outcome)
+{
+    AUTO_FREE void *message = NULL;
+    struct words_reader words;
+    int status = tree_exchange_receive(place, place->parent, DOWN, OUTCOME_WORDS, &message, &words);
+
+    return status ? status : unpack_outcome(&words, ret_outcome);
+}
+
+static int send_outcome(const struct tree_exchange *place, const struct outcome *outcome)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    int status = pack_outcome(outcome, &message);
+
+    for (unsigned i = 0; !status && i < place->child_count; i++)
+        status = tree_exchange_send(place, place->first_child + i, DOWN, &message);
+    return status;
 }
 
 /* ---- the vote ---- */
 
 static int judge(const struct plan_layout *layout, unsigned rank, uint64_t digest,
-                 const uint64_t *down, struct error *error)
+                 const struct outcome *outcome, struct error *error)
 {
     const char *node = layout->workers[rank].node;
-    uint64_t outcome = down[DOWN_OUTCOME];
 
-    if (outcome == digest)
+    if (outcome->digest == digest)
         return 0;
-    if (down[DOWN_KNOWN])
+    if (outcome->known)
         return error_set(error, -EILSEQ,
                          "the training data on node %s is not what this run was trained on so far: "
                          "data.path must hold the same files on every node, and keep them",
                          node);
-    if (outcome)
+    if (outcome->digest)
         return error_set(error, -EILSEQ,
                          "node %s reads other training data than most other nodes: data.path must "
                          "hold the same files on every node",
@@ -119,35 +173,37 @@ static int gather(const struct tree_exchange *place, struct data_votes *votes)
 
     for (unsigned i = 0; !status && i < place->child_count; i++) {
         struct data_votes part;
-        status = receive_up(place, place->first_child + i, &part);
+        status = receive_votes(place, place->first_child + i, &part);
         if (!status)
             status = data_votes_merge(votes, &part);
     }
     return status;
 }
 
-static void decide(const struct data_votes *votes, uint64_t *ret_down)
+static void decide(const struct data_votes *votes, struct outcome *ret_outcome)
 {
-    ret_down[DOWN_KNOWN] = votes->known;
-    ret_down[DOWN_OUTCOME] = data_votes_outcome(votes);
-    ret_down[DOWN_UNANIMOUS] = votes->count == 1 && votes->list[0].digest == ret_down[DOWN_OUTCOME];
+    uint64_t digest = data_votes_outcome(votes);
+
+    *ret_outcome = (struct outcome){
+        .known = votes->known != 0,
+        .digest = digest,
+        .unanimous = votes->count == 1 && votes->list[0].digest == digest,
+    };
 }
 
 /* Distribute the outcome from the root to all ranks. */
-static int spread(const struct tree_exchange *place, const struct data_votes *votes,
-                  uint64_t *ret_down)
+static int agree(const struct tree_exchange *place, const struct data_votes *votes,
+                 struct outcome *ret_outcome)
 {
     int status = 0;
 
-    decide(votes, ret_down);
+    decide(votes, ret_outcome);
     if (place->rank) {
-        status = send_up(place, votes);
+        status = send_votes(place, votes);
         if (!status)
-            status = tree_exchange_receive(place, place->parent, DOWN, ret_down, DOWN_WORDS);
+            status = receive_outcome(place, ret_outcome);
     }
-    for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = tree_exchange_send(place, place->first_child + i, DOWN, ret_down, DOWN_WORDS);
-    return status;
+    return status ? status : send_outcome(place, ret_outcome);
 }
 
 int data_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
@@ -155,16 +211,16 @@ int data_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsi
 {
     struct tree_exchange place;
     struct data_votes votes;
-    uint64_t down[DOWN_WORDS];
+    struct outcome outcome;
 
     tree_exchange_init(&place, mesh, layout, rank, TAG_DATA, 0);
     data_votes_init(&votes, digest, known);
     int status = gather(&place, &votes);
     if (!status)
-        status = spread(&place, &votes, down);
+        status = agree(&place, &votes, &outcome);
     if (status)
         return status;
-    if (!down[DOWN_UNANIMOUS])
+    if (!outcome.unanimous)
         tree_exchange_await_all(&place);
-    return judge(layout, rank, digest, down, error);
+    return judge(layout, rank, digest, &outcome, error);
 }

@@ -11,116 +11,143 @@
 #define CLAIM_WORDS 3u /* rank, unit, bits */
 #define CLAIMS_MAX  ((size_t)JOB_DEVICES_MAX * STEP_RECORD_UNITS_MAX)
 
-/* Down: these words, then the accused ranks. */
-enum { DOWN_SETTLED, DOWN_UNIT, DOWN_HOLDERS, DOWN_HEAD };
-
 /* The index of a message's tag. */
 enum message { UP, DOWN };
 
 /* ---- messages ---- */
 
-/* Claims as words; room for the claims of all ranks. */
+#define VERDICT_WORDS 3 /* and a word for each accused rank */
+
+/* The claims of a subtree; room for the claims of all ranks. */
 struct claims {
-    uint64_t *words;
-    size_t count; /* of words */
+    struct dispute_verdict_claim *list;
+    size_t count;
 };
 
-static int claims_add(struct claims *claims, const uint64_t *words, size_t count)
+static int claims_add(struct claims *claims, const struct dispute_verdict_claim *list, size_t count)
 {
-    uint64_t *grown = realloc(claims->words, (claims->count + count + 1) * sizeof(*grown));
+    size_t total = claims->count + count;
+    struct dispute_verdict_claim *grown = realloc(claims->list, (total + 1) * sizeof(*grown));
 
     if (!grown)
         return -ENOMEM;
-    claims->words = grown;
-    memcpy(grown + claims->count, words, count * sizeof(*words));
-    claims->count += count;
+    claims->list = grown;
+    memcpy(grown + claims->count, list, count * sizeof(*list));
+    claims->count = total;
     return 0;
 }
 
-static int pack_claims(const struct dispute_verdict_claim *list, size_t count,
-                       struct claims *claims)
+static int pack_claims(const struct claims *claims, struct bytes *message)
 {
-    int status = 0;
+    struct words_writer writer = {.bytes = message};
 
-    for (size_t i = 0; !status && i < count; i++) {
-        const uint64_t words[CLAIM_WORDS] = {list[i].rank, list[i].unit, list[i].bits};
-        status = claims_add(claims, words, CLAIM_WORDS);
+    for (size_t i = 0; i < claims->count; i++) {
+        words_put(&writer, claims->list[i].rank);
+        words_put(&writer, claims->list[i].unit);
+        words_put(&writer, claims->list[i].bits);
     }
-    return status;
+    return writer.status;
 }
 
-static int gather(const struct tree_exchange *place, struct claims *claims)
+/* Add the claims of a message. -EBADMSG: they name a rank or unit that does not exist. */
+static int unpack_claims(struct words_reader *reader, const struct plan_layout *layout,
+                         struct claims *claims)
 {
-    int status = 0;
-
-    for (unsigned i = 0; !status && i < place->child_count; i++) {
-        AUTO_FREE uint64_t *words = NULL;
-        size_t count = 0;
-        status = tree_exchange_receive_some(place, place->first_child + i, UP,
-                                            CLAIM_WORDS * CLAIMS_MAX, &words, &count);
-        if (!status)
-            status = claims_add(claims, words, count);
-    }
-    return status;
-}
-
-/* Check the claims of all ranks and judge them; runs on the root. */
-static int judge_words(const struct claims *claims, const struct plan_layout *layout,
-                       struct dispute_verdict *ret_verdict)
-{
-    size_t count = claims->count / CLAIM_WORDS;
+    size_t count = reader->count / CLAIM_WORDS;
     AUTO_FREE struct dispute_verdict_claim *list = calloc(count + 1, sizeof(*list));
 
     if (!list)
         return -ENOMEM;
-    if (claims->count % CLAIM_WORDS)
-        return -EBADMSG;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t *words = claims->words + CLAIM_WORDS * i;
-        if (words[0] >= layout->worker_count || words[1] >= STEP_RECORD_UNITS_MAX)
-            return -EBADMSG;
-        list[i] = (struct dispute_verdict_claim){(unsigned)words[0], (unsigned)words[1], words[2]};
+        list[i].rank = (unsigned)words_take_below(reader, layout->worker_count);
+        list[i].unit = (unsigned)words_take_below(reader, STEP_RECORD_UNITS_MAX);
+        list[i].bits = words_take(reader);
     }
-    int status = dispute_verdict_judge(list, count, layout->worker_count, ret_verdict);
+    if (reader->count > 0)
+        reader->status = -EBADMSG;
+    return reader->status ? reader->status : claims_add(claims, list, count);
+}
+
+static int pack_verdict(const struct dispute_verdict *verdict, struct bytes *message)
+{
+    struct words_writer writer = {.bytes = message};
+
+    words_put(&writer, verdict->settled);
+    words_put(&writer, verdict->unit);
+    words_put(&writer, verdict->holders);
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        words_put(&writer, verdict->accused[i]);
+    return writer.status;
+}
+
+/* -EBADMSG: no rank is accused, or a rank that does not exist. */
+static int unpack_verdict(struct words_reader *reader, const struct plan_layout *layout,
+                          struct dispute_verdict *ret_verdict)
+{
+    *ret_verdict = (struct dispute_verdict){0};
+    ret_verdict->settled = words_take(reader) != 0;
+    ret_verdict->unit = (unsigned)words_take(reader);
+    ret_verdict->holders = (unsigned)words_take(reader);
+    do
+        ret_verdict->accused[ret_verdict->accused_count++] =
+            (unsigned)words_take_below(reader, layout->worker_count);
+    while (reader->count > 0 && !reader->status);
+    return reader->status;
+}
+
+static int gather(const struct tree_exchange *place, const struct plan_layout *layout,
+                  struct claims *claims)
+{
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < place->child_count; i++) {
+        AUTO_FREE void *message = NULL;
+        struct words_reader words;
+        status = tree_exchange_receive(place, place->first_child + i, UP, CLAIM_WORDS * CLAIMS_MAX,
+                                       &message, &words);
+        if (!status)
+            status = unpack_claims(&words, layout, claims);
+    }
+    return status;
+}
+
+static int send_claims(const struct tree_exchange *place, const struct claims *claims)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    int status = pack_claims(claims, &message);
+
+    return status ? status : tree_exchange_send(place, place->parent, UP, &message);
+}
+
+/* Judge the claims of all ranks; runs on the root. */
+static int judge(const struct claims *claims, const struct plan_layout *layout,
+                 struct dispute_verdict *ret_verdict)
+{
+    int status =
+        dispute_verdict_judge(claims->list, claims->count, layout->worker_count, ret_verdict);
+
     return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
 }
 
 static int send_verdict(const struct tree_exchange *place, const struct dispute_verdict *verdict)
 {
-    uint64_t words[DOWN_HEAD + JOB_DEVICES_MAX] = {verdict->settled, verdict->unit,
-                                                   verdict->holders};
-    int status = 0;
+    CLEANUP(bytes_done) struct bytes message = {0};
+    int status = pack_verdict(verdict, &message);
 
-    for (unsigned i = 0; i < verdict->accused_count; i++)
-        words[DOWN_HEAD + i] = verdict->accused[i];
     for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = tree_exchange_send(place, place->first_child + i, DOWN, words,
-                                    DOWN_HEAD + verdict->accused_count);
+        status = tree_exchange_send(place, place->first_child + i, DOWN, &message);
     return status;
 }
 
 static int receive_verdict(const struct tree_exchange *place, const struct plan_layout *layout,
                            struct dispute_verdict *ret_verdict)
 {
-    AUTO_FREE uint64_t *words = NULL;
-    size_t count = 0;
-    int status = tree_exchange_receive_some(place, place->parent, DOWN,
-                                            DOWN_HEAD + layout->worker_count, &words, &count);
+    AUTO_FREE void *message = NULL;
+    struct words_reader words;
+    int status = tree_exchange_receive(place, place->parent, DOWN,
+                                       VERDICT_WORDS + layout->worker_count, &message, &words);
 
-    if (!status && count <= DOWN_HEAD)
-        status = -EBADMSG;
-    if (status)
-        return status;
-    *ret_verdict = (struct dispute_verdict){.settled = words[DOWN_SETTLED] != 0,
-                                            .unit = (unsigned)words[DOWN_UNIT],
-                                            .holders = (unsigned)words[DOWN_HOLDERS],
-                                            .accused_count = (unsigned)(count - DOWN_HEAD)};
-    for (unsigned i = 0; i < ret_verdict->accused_count; i++) {
-        if (words[DOWN_HEAD + i] >= layout->worker_count)
-            return -EBADMSG;
-        ret_verdict->accused[i] = (unsigned)words[DOWN_HEAD + i];
-    }
-    return 0;
+    return status ? status : unpack_verdict(&words, layout, ret_verdict);
 }
 
 int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank, uint64_t step,
@@ -131,14 +158,14 @@ int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned ra
     struct claims claims = {0};
 
     tree_exchange_init(&place, mesh, layout, rank, TAG_DISPUTE, step);
-    int status = pack_claims(mine, count, &claims);
+    int status = claims_add(&claims, mine, count);
     if (!status)
-        status = gather(&place, &claims);
+        status = gather(&place, layout, &claims);
     if (!status && rank == 0)
-        status = judge_words(&claims, layout, ret_verdict);
+        status = judge(&claims, layout, ret_verdict);
     else if (!status)
-        status = tree_exchange_send(&place, place.parent, UP, claims.words, claims.count);
-    free(claims.words);
+        status = send_claims(&place, &claims);
+    free(claims.list);
     if (!status && rank != 0)
         status = receive_verdict(&place, layout, ret_verdict);
     if (!status)
