@@ -155,7 +155,7 @@ missing_modules() {
 # ---- parts ----
 
 kernel_digest() {
-    cat kernels/cuda/* kernels/*.h base/error.[ch] base/compiler.h | sha256sum | cut -d' ' -f1
+    find kernels/cuda kernels/*.h base/error.[ch] base/compiler.h -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -d" " -f1
 }
 
 # The programs of a kit look for each other, and for text to train on, in the folder they were built in: here is a

@@ -1,7 +1,7 @@
 # The CUDA toolkit, where there is one. FIRN_CUDA_FOUND says so; without it the backend is left out
 # with one line; where CUDA is all that is wanted (-DFIRN_CUDA=REQUIRED) that is an error. nvcc is also looked for where NVIDIA installs it, since few put it on their PATH.
 set(FIRN_CUDA_FOUND OFF)
-file(GLOB FIRN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
+file(GLOB_RECURSE FIRN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
 
 # Ampere, Hopper, Blackwell (data center and desktop); PTX of the newest one for what comes later.
 set(FIRN_CUDA_ARCHITECTURES 80 90 100 120 CACHE STRING "compute capabilities without their point")
@@ -49,7 +49,7 @@ elseif(NOT FIRN_CUDA_FOUND)
     message(NOTICE "firn: the CUDA backend is left out: ${reason}")
 endif()
 
-# firn_cuda_backend(): kernels/cuda/*.cu become libfirn-cuda.so beside the programs. The worker loads it at
+# firn_cuda_backend(): the sources below kernels/cuda become libfirn-cuda.so beside the programs. The worker loads it at
 # run time (kernels/backend.h), so nothing links CUDA. Never with fast-math; contraction into FMA stays,
 # since one kind of device runs one machine code.
 function(firn_cuda_backend)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention_choice.cuh"
+#include "kernels/cuda/attention/attention_choice.cuh"
 
 #define SUPPORTED_MAJOR_MIN 8 /* Ampere: the first with bf16 matrix instructions */
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cuda/attention_choice.cuh"
+#include "kernels/cuda/attention/attention_choice.cuh"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/operations.cuh"
-#include "kernels/cuda/product.cuh"
+#include "kernels/cuda/product/product.cuh"
 #include "kernels/identity.h"
 
 template <enum cuda_precision PRECISION>

@@ -18,10 +18,10 @@ SPILLED_BYTES_MAX = 16
 # File, and what its PTX must contain.
 EXPECTED = {
     "adamw.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
-    "attention_tiles.cu": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+    "attention/attention_tiles.cu": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
                            "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
                            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"),
-    "attention_rows.cu": (),
+    "attention/attention_rows.cu": (),
     "headnorm.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "elementwise.cu": (r"ld\.global\.(?:nc\.)?v4", r"st\.global\.v4"),
     "digest.cu": (r"ld\.global\.(?:nc\.)?v4",),
@@ -54,7 +54,7 @@ def spills(text):
 
 def check_file(nvcc, root, folder, name):
     """What is wrong with one file, a line each."""
-    ptx, source = os.path.join(folder, name + ".ptx"), os.path.join(root, "kernels/cuda", name)
+    ptx, source = os.path.join(folder, os.path.basename(name) + ".ptx"), os.path.join(root, "kernels/cuda", name)
     output_of([nvcc, "-std=c++17", "-O3", f"-I{root}", "-arch", "compute_80", "-ptx", "-o", ptx, source])
     with open(ptx, encoding="utf-8") as file:
         content = file.read()

@@ -1,4 +1,4 @@
-/* As much of cuBLASLt as kernels/cuda/product.cu asks for, from NVIDIA's documentation:
+/* As much of cuBLASLt as kernels/cuda/product/product.cu asks for, from NVIDIA's documentation:
  * column-major products with transposes and the epilogues BIAS, GELU_AUX_BIAS and DGELU. */
 #pragma once
 

@@ -103,7 +103,7 @@ inline int __popc(unsigned bits)
     return __builtin_popcount(bits);
 }
 
-/* Matrix instructions, named as in kernels/cuda/mma.cuh. */
+/* Matrix instructions, named as in kernels/cuda/product/mma.cuh. */
 void ldmatrix(uint32_t (&words)[4], const void *row);
 void ldmatrix_transposed(uint32_t (&words)[4], const void *row);
 void mma_words(float (&sum)[4], const uint32_t (&left)[4], uint32_t right0, uint32_t right1);

@@ -1,4 +1,4 @@
-#include "kernels/cuda/product.cuh"
+#include "kernels/cuda/product/product.cuh"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-#include "kernels/cuda/attention_choice.cuh"
+#include "kernels/cuda/attention/attention_choice.cuh"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/attention_cudnn.cuh"
-#include "kernels/cuda/attention_trial.cuh"
+#include "kernels/cuda/attention/attention_cudnn.cuh"
+#include "kernels/cuda/attention/attention_trial.cuh"
 
 #define SHAPES_MAX  16
 #define REASON_SIZE 200

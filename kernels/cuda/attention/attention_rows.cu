@@ -4,7 +4,7 @@
  * adds all 32 to its own columns, in index order. Plain rather than fast: it is the path of f32 and
  * of unusual heads.
  */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention/attention.cuh"
 
 #define ROWS_WARPS 4
 

@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention/attention.cuh"
 
 /* Part of the memory that firnd leaves to the driver and the libraries. */
 #define CHOICE_WORKSPACE_MAX ((size_t)256 << 20)

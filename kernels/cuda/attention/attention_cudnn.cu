@@ -1,4 +1,4 @@
-#include "kernels/cuda/attention_cudnn.cuh"
+#include "kernels/cuda/attention/attention_cudnn.cuh"
 
 #include <errno.h>
 

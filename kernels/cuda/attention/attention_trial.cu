@@ -1,4 +1,4 @@
-#include "kernels/cuda/attention_trial.cuh"
+#include "kernels/cuda/attention/attention_trial.cuh"
 
 #include <errno.h>
 #include <math.h>
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention_choice.cuh"
-#include "kernels/cuda/attention_cudnn.cuh"
+#include "kernels/cuda/attention/attention_choice.cuh"
+#include "kernels/cuda/attention/attention_cudnn.cuh"
 
 #define SAMPLES 2
 /* Both kernels round weights and gradients of scores to bf16, but at different places. The

@@ -1,8 +1,8 @@
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention/attention.cuh"
 
 #include <type_traits>
 
-#include "kernels/cuda/attention_choice.cuh"
+#include "kernels/cuda/attention/attention_choice.cuh"
 #include "kernels/cuda/operations.cuh"
 
 #define DELTA_WARPS 4

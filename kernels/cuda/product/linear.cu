@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.cuh"
-#include "kernels/cuda/product.cuh"
+#include "kernels/cuda/product/product.cuh"
 
 /* GELU's epilogues need 16-byte aligned rows of the GELU input that they write or read. */
 #define EPILOGUE_ALIGN 8

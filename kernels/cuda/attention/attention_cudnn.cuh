@@ -13,8 +13,8 @@
  */
 #pragma once
 
-#include "kernels/cuda/attention.cuh"
-#include "kernels/cuda/cudnn.cuh"
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/attention/cudnn.cuh"
 
 struct attention_graph {
     struct cudnn_graph graph;

@@ -1,6 +1,6 @@
 /* A thread an element of the result, the inner dimension in index order: slow, and right for any
  * shape. */
-#include "kernels/cuda/product.cuh"
+#include "kernels/cuda/product/product.cuh"
 
 #define TILE 16
 

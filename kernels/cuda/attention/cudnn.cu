@@ -1,4 +1,4 @@
-#include "kernels/cuda/cudnn.cuh"
+#include "kernels/cuda/attention/cudnn.cuh"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "kernels/cuda/attention.cuh"
-#include "kernels/cuda/cudnn.cuh"
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/attention/cudnn.cuh"
 
 #define TRIAL_CONTEXT     256u
 #define TRIAL_REASON_SIZE 160

@@ -1,6 +1,6 @@
 /* Attention on matrix instructions, bf16 with f32 sums; see attention.cuh and attention_tiles.cuh.
  */
-#include "kernels/cuda/attention_tiles.cuh"
+#include "kernels/cuda/attention/attention_tiles.cuh"
 
 #define LOG2_E 1.4426950408889634f
 #define LN_2   0.6931471805599453f

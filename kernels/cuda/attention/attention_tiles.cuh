@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "kernels/cuda/attention.cuh"
-#include "kernels/cuda/mma.cuh"
+#include "kernels/cuda/attention/attention.cuh"
+#include "kernels/cuda/product/mma.cuh"
 
 #define TILE_ROWS    64
 #define TILE_WARPS   4
