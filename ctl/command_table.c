@@ -132,7 +132,7 @@ static const struct flag svg = {"svg", "FILE", FLAG_TEXT, 0, 0, "draw the loss c
 const struct command commands[] = {
     {.name = "local up",
      .operands = "",
-     .summary = "start a whole cluster on this machine, or what of it does not run",
+     .summary = "start a whole cluster on this machine, or the parts of it that do not run",
      .details =
          "An etcd and N firnd, named a, b, c, ..., on free ports of 127.0.0.1, with all data "
          "below DIR.\nReturns when every node is ready. On a folder that has been up before "
@@ -142,12 +142,12 @@ const struct command commands[] = {
      .run = run_local_up},
     {.name = "local down",
      .operands = "",
-     .summary = "stop it, keep the data",
+     .summary = "stop the local cluster and keep its data",
      .flags = {&dir},
      .run = run_local_down},
     {.name = "local env",
      .operands = "",
-     .summary = "print the variables that point firnctl at it",
+     .summary = "print the variables that point firnctl at the local cluster",
      .details = "For a shell: eval \"$(firnctl local env --dir DIR)\"",
      .flags = {&dir},
      .run = run_local_env},
@@ -155,7 +155,7 @@ const struct command commands[] = {
      .operands = "NODE",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "SIGKILL a node: its firnd and its workers",
+     .summary = "kill a node with SIGKILL: its firnd and its workers",
      .details = "No goodbye, no hand-over: what a power cut would do. See that training goes on.",
      .flags = {&dir, &daemon_only, &worker},
      .run = run_local_kill},
@@ -168,7 +168,7 @@ const struct command commands[] = {
      .run = run_local_start},
     {.name = "local status",
      .operands = "",
-     .summary = "what of it runs, with process ids and ports",
+     .summary = "show the running parts of the local cluster, with process ids and ports",
      .flags = {&dir, &json},
      .run = run_local_status},
 
@@ -186,14 +186,14 @@ const struct command commands[] = {
      .run = run_job_submit},
     {.name = "job list",
      .operands = "",
-     .summary = "all jobs, how far they are and why one waits",
+     .summary = "list all jobs with their progress, and the reason of a job that waits",
      .flags = {&json},
      .run = run_job_list},
     {.name = "job show",
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "one job: state, progress, layout, checkpoints",
+     .summary = "show one job: state, progress, layout, checkpoints",
      .details =
          "\"At risk\" is what would be computed again if everything that runs the job died now: the "
          "steps since\nthe newest checkpoint that is recorded. \"Verified\" is the newest that was "
@@ -217,13 +217,13 @@ const struct command commands[] = {
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "checkpoint at the next step boundary and free the slots",
+     .summary = "checkpoint a job at the next step boundary and free its slots",
      .run = run_job_pause},
     {.name = "job resume",
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "go on from there, on whatever slots there are",
+     .summary = "go on with a paused job, on any slots",
      .run = run_job_resume},
     {.name = "job cancel",
      .operands = "JOB",
@@ -246,7 +246,7 @@ const struct command commands[] = {
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "the ends of its workers' logs",
+     .summary = "print the ends of a job's worker logs",
      .flags = {&node, &slot, &log_bytes, &follow},
      .asks_nodes = true,
      .run = run_job_logs},
@@ -254,14 +254,14 @@ const struct command commands[] = {
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "what happened to it, from all nodes in order of time",
+     .summary = "print a job's events, from all nodes in order of time",
      .flags = {&follow, &json},
      .asks_nodes = true,
      .run = run_job_events},
 
     {.name = "node list",
      .operands = "",
-     .summary = "the nodes, their slots and what runs there",
+     .summary = "list the nodes, their slots and the jobs that run there",
      .flags = {&json},
      .run = run_node_list},
     {.name = "node drain",
@@ -278,7 +278,7 @@ const struct command commands[] = {
      .operands = "NODE",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "let a drained node work again; also clears its bad slots",
+     .summary = "take a drained node back, and its slots that are out of service",
      .details = "A slot whose workers died again and again is tried again by itself after a while "
                 "(`node list` says\nwhen), one that computed wrongly only by this. It may be said "
                 "while the node is away.",
@@ -296,7 +296,7 @@ const struct command commands[] = {
      .run = run_watch},
     {.name = "top",
      .operands = "",
-     .summary = "who computes what right now, and who is slow",
+     .summary = "show the workers of all jobs, their work now, and the slow ones",
      .details =
          "Live on a terminal, until q is pressed. A job that has failed is shown with the reason until it is removed. Of "
          "each\nstage that has several replicas the one that is slowest for a lane is marked. "
@@ -309,7 +309,7 @@ const struct command commands[] = {
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "one line for each committed step, merged from all nodes",
+     .summary = "print one line for each committed step, merged from all nodes",
      .details = "A step that two nodes remember with different bits is an error: that must not "
                 "happen.",
      .flags = {&follow, &exact, &from, &json},
@@ -319,7 +319,7 @@ const struct command commands[] = {
      .operands = "JOB",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "how a run went: losses, generations, pauses, checkpoints, the curve",
+     .summary = "report on a run: losses, generations, pauses, checkpoints, the curve",
      .flags = {&svg, &json},
      .run = run_report},
 
@@ -327,7 +327,7 @@ const struct command commands[] = {
      .operands = "JOB|PATH",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "the committed checkpoints of a job, or what lies in a folder",
+     .summary = "list the committed checkpoints of a job, or the checkpoints in a folder",
      .details =
          "PATH is the folder of a job's checkpoints, or the one above it: there what removed "
          "jobs have left is\nlisted, too. firnctl checkpoint show, verify and export read it.",
@@ -337,7 +337,7 @@ const struct command commands[] = {
      .operands = "JOB|PATH",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "what is in a checkpoint, and the digest of its state",
+     .summary = "show the content of a checkpoint, and the digest of its state",
      .details = "state_digest covers parameters, optimizer and freeze state in canonical order: it "
                 "is the same on\nevery layout. PATH is the folder of one checkpoint or of a job's "
                 "checkpoints.",
@@ -362,7 +362,7 @@ const struct command commands[] = {
      .operands = "JOB|PATH",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "let it go when newer ones take its place",
+     .summary = "let retention remove a pinned checkpoint again",
      .flags = {&step},
      .run = run_checkpoint_unpin},
     {.name = "checkpoint remove",
@@ -401,7 +401,7 @@ const struct command commands[] = {
      .operands = "FILE",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "which layout a job would get, and why",
+     .summary = "show the layout that a job would get, and the reason",
      .details =
          "A dry run of the planner with estimated costs, and how often the job goes over its "
          "data, where that is here. Nothing is submitted.",
@@ -411,14 +411,14 @@ const struct command commands[] = {
      .operands = "JOB|PATH",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "let the newest checkpoint write on",
+     .summary = "let the model of the newest checkpoint write a text",
      .flags = {&prompt, &tokens, &temperature, &top_k, &seed, &step},
      .run = run_sample},
     {.name = "version", .operands = "", .summary = "print the version", .run = run_version},
     {.name = "help",
      .operands = "[COMMAND]",
      .operands_max = 2,
-     .summary = "this list, or all about one command",
+     .summary = "list the commands, or describe one",
      .run = run_help},
 };
 const unsigned command_count = ARRAY_COUNT(commands);

@@ -157,7 +157,7 @@ int checkpoint_removable(const char *path, bool even_newest, struct error *error
         return status;
     if (!even_newest && count > 0 && steps[0] == step)
         return error_set(error, -EBUSY,
-                         "%s is the newest checkpoint: what the job would go on from", path);
+                         "%s is the newest checkpoint, from which the job would go on", path);
     return 0;
 }
 

@@ -82,8 +82,8 @@ static int reach_copies(const struct cluster *cluster, const struct cluster_job 
     if (!nodes)
         return error_set(error, -ENOMEM, "no memory to reach the nodes");
     if (!job->plan || !plan_key_bytes(job->plan->links.key, options.key))
-        return error_set(error, -ENOKEY, "job %s has no plan whose key the nodes would know",
-                         job->name);
+        return error_set(error, -ENOKEY,
+                         "job %s has no plan yet, and so no key to prove to the nodes", job->name);
     for (size_t i = 0; i < cluster->node_count; i++) {
         memcpy(nodes[i].name, cluster->nodes[i].name, NAME_SIZE);
         memcpy(nodes[i].http, cluster->nodes[i].record.http, ADDRESS_SIZE);

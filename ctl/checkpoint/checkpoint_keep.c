@@ -90,7 +90,7 @@ static int remove_copies(const struct arguments *arguments, const struct checkpo
     if (place->newest && !arguments_has(arguments, "force"))
         return error_set(error, -EBUSY,
                          "the checkpoint of step %" PRIu64
-                         " is the newest that is sound: what the job would go on from%s",
+                         " is the newest sound one, from which the job would go on%s",
                          place->step, way_out(-EBUSY));
     return remove_record(arguments, place->step, error);
 }
@@ -103,12 +103,12 @@ static int remove_found(const struct arguments *arguments, const struct checkpoi
     bool force = arguments_has(arguments, "force") || (recorded && !place->newest);
     uint64_t step = 0;
     struct error refusal = {0};
-    int status = recorded && place->newest && !force
-                     ? error_set(&refusal, -EBUSY,
-                                 "%s is the newest checkpoint that is sound: what the job would go "
-                                 "on from",
-                                 place->path)
-                     : checkpoint_removable(place->path, force, &refusal);
+    int status =
+        recorded && place->newest && !force
+            ? error_set(&refusal, -EBUSY,
+                        "%s is the newest sound checkpoint, from which the job would go on",
+                        place->path)
+            : checkpoint_removable(place->path, force, &refusal);
     bool gone = recorded && is_gone(place, status);
 
     if (status && !gone)
@@ -175,8 +175,8 @@ int run_checkpoint_remove(const struct arguments *arguments, struct error *error
         return status;
     if (place.manifest_sha256[0] && !arguments_has(arguments, "step"))
         return error_set(error, COMMAND_USAGE,
-                         "which one? --step N says it; firnctl checkpoint "
-                         "list %s shows those there are",
+                         "no checkpoint is named: give --step N; firnctl checkpoint list %s shows "
+                         "the steps",
                          arguments->operands[0]);
     return remove_place(arguments, &place, error);
 }

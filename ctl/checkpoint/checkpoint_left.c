@@ -233,8 +233,8 @@ static int check_owner(const struct cluster *cluster, const char *name, const ch
     if (strcmp(owner.cluster, name))
         return error_set(
             error, -EBUSY,
-            "%s is of job %s of cluster %s, this is cluster %s; --cluster %s says that "
-            "it is meant",
+            "%s belongs to job %s of cluster %s, not to cluster %s; give --cluster %s to "
+            "remove it",
             folder, owner.job, owner.cluster, name, owner.cluster);
     for (size_t i = 0; i < cluster->job_count; i++)
         if (!strcmp(cluster->jobs[i].name, owner.job) &&
@@ -251,12 +251,13 @@ int checkpoint_left_remove(const struct arguments *arguments, struct error *erro
     size_t count = 0;
 
     if (!strchr(folder, '/') || arguments_has(arguments, "step"))
-        return error_set(error, COMMAND_USAGE,
-                         "--all goes with the folder of a job's checkpoints, as firnctl checkpoint "
-                         "list PATH shows it, and without --step");
+        return error_set(
+            error, COMMAND_USAGE,
+            "--all needs the folder of a job's checkpoints, as firnctl checkpoint list "
+            "PATH shows it, and excludes --step");
     int status = cluster_open(arguments, &store, &cluster, error);
     if (status) {
-        error_prefix(error, "whether a job has %s is not known: ", folder);
+        error_prefix(error, "cannot find out whether a job uses %s: ", folder);
         return status;
     }
     const char *job = find_job(&cluster, folder);

@@ -17,8 +17,8 @@ static int damaged(const struct copies_verdict *verdict, struct error *error)
 static int not_seen(const struct copies_verdict *verdict, struct error *error)
 {
     return error_set(error, -EHOSTUNREACH,
-                     "%u %s could not be read; what was read is good, and the file with the fewest "
-                     "copies has %u",
+                     "%u %s could not be read; the copies that were read are good, and the file "
+                     "with the fewest has %u of them",
                      verdict->unseen, verdict->unseen == 1 ? "copy of a file" : "copies of files",
                      verdict->fewest);
 }

@@ -34,7 +34,8 @@ static int take_record(void *context, const struct kv_result *result, struct err
     if (status)
         return status;
     if (strcmp(record.manifest_sha256, changing->place->manifest_sha256) != 0)
-        return error_set(error, -EAGAIN, "it has been written anew meanwhile; try again");
+        return error_set(error, -EAGAIN,
+                         "the checkpoint was written anew during this command; try again");
     changing->change(&record, changing->context);
     changed = checkpoint_record_encode(&record);
     changing->text = changed ? json_text(changed) : NULL;

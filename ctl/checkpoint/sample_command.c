@@ -39,7 +39,7 @@ static int hand_over(const struct checkpoint_place *place, char ret_descriptor[1
     bytes_done(&text);
     if (status) {
         close_descriptor(&descriptor);
-        return error_set(error, status, "handing the checkpoint's place over: %s",
+        return error_set(error, status, "cannot pass the checkpoint to firn-worker: %s",
                          strerror(-status));
     }
     snprintf(ret_descriptor, 16, "%d", descriptor);
@@ -82,7 +82,7 @@ static int read_failure(int descriptor, struct error *error)
     long code = size > 0 ? strtol(text, &why, 10) : 0;
 
     if (code <= 0 || *why != '\n')
-        return error_set(error, -EIO, "firn-worker sample failed without a word");
+        return error_set(error, -EIO, "firn-worker sample failed without a message");
     return error_set(error, (int)-code, "%s", why + 1);
 }
 
@@ -95,7 +95,8 @@ static int sample(const struct arguments *arguments, const struct checkpoint_pla
     int code = 0;
 
     if (failure < 0)
-        return error_set(error, -errno, "memory for the worker's words: %s", strerror(errno));
+        return error_set(error, -errno, "no memory for the worker's error message: %s",
+                         strerror(errno));
     snprintf(descriptor, sizeof(descriptor), "%d", failure);
     words[count++] = "--failure";
     words[count] = descriptor;

@@ -366,8 +366,8 @@ static int say_away(struct cluster_client *store, const struct error *away, uint
 
     if (!store->away)
         fprintf(stderr,
-                "firnctl: %s\nfirnctl: the nodes are asked, those that were there at %s; states "
-                "and layouts are of then\n",
+                "firnctl: %s\nfirnctl: asking the nodes that were registered at %s; states and "
+                "layouts are of that time\n",
                 away->text, format_moment(unix_ns, moment));
     store->away = store->quiet = true;
     store->timeout_ns = MIN(store->timeout_ns, (uint64_t)AWAY_TIMEOUT_NS);

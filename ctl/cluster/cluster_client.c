@@ -222,8 +222,8 @@ static int explain(const struct cluster_client *store, int status, struct error 
             what, store->endpoints);
     if (status == -EACCES)
         return error_set(error, status,
-                         "etcd refuses us: %.500s.\nFIRN_ETCD_USER and FIRN_ETCD_PASSWORD_FILE say "
-                         "who asks",
+                         "etcd refuses the user: %.500s.\nSet FIRN_ETCD_USER and "
+                         "FIRN_ETCD_PASSWORD_FILE",
                          what);
     if (status == -EPROTO && strstr(store->endpoints, "https:"))
         return error_set(error, status,
@@ -259,7 +259,7 @@ static int wait_for(struct question *question, struct kv_request *request, uint6
     store->kv->cancel(store->kv->context, request);
     return error_set(question->error, -ETIMEDOUT, "no answer within %llu s%s",
                      store->timeout_ns / NS_PER_SECOND,
-                     question->writes ? ", so it may have been done or not" : "");
+                     question->writes ? "; the change may or may not have been made" : "");
 }
 
 int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,

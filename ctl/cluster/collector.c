@@ -115,7 +115,7 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         bytes_done(&fetches[i].body);
     }
     if (status == -ENOMEM)
-        error_set(error, status, "no memory for what the nodes tell");
+        error_set(error, status, "no memory for the answers of the nodes");
     return status ? status : more;
 }
 
@@ -129,7 +129,7 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
     error_clear(&collector->refused);
     for (size_t i = 0; i < cluster->node_count; i++)
         if (!find_or_add(collector, cluster->nodes[i].name))
-            return error_set(error, -ENOMEM, "no memory for what the nodes tell");
+            return error_set(error, -ENOMEM, "no memory for the answers of the nodes");
     for (size_t i = 0; i < collector->source_count; i++) {
         collector->sources[i].asked = false;
         collector->sources[i].more = true;

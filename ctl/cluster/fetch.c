@@ -77,14 +77,15 @@ bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch
                   "that signs the nodes' certificates (http_authorities in their firnd.yaml)",
                   node, fetch->problem);
     else if (!error->code && store->token_file[0])
-        error_set(error, -EACCES,
-                  "node %s does not take the token of %.200s: it wants that of http_token in its "
-                  "firnd.yaml",
-                  node, store->token_file);
+        error_set(
+            error, -EACCES,
+            "node %s refuses the token of %.200s; use the token of http_token in its firnd.yaml",
+            node, store->token_file);
     else if (!error->code)
-        error_set(error, -EACCES,
-                  "node %s tells only those who show the cluster's token: --token-file or "
-                  "FIRN_TOKEN_FILE names a file that holds it (http_token in its firnd.yaml)",
-                  node);
+        error_set(
+            error, -EACCES,
+            "node %s demands the cluster's token: give --token-file or FIRN_TOKEN_FILE the file "
+            "that holds it (http_token in its firnd.yaml)",
+            node);
     return true;
 }

@@ -52,8 +52,8 @@ static void add_slow(struct remarks *remarks, const struct plan_slow *slow, cons
 {
     if (slow->speed < 1)
         add(remarks,
-            "slot %u computes %.1f times slower than its peers in job %s: look what else runs "
-            "there",
+            "slot %u computes %.1f times slower than its peers in job %s: look for other "
+            "programs on the node",
             slow->slot, 1 / slow->speed, job);
     else
         add(remarks, "slot %u was slow in job %s and is on probation", slow->slot, job);
@@ -92,13 +92,13 @@ static void add_address(struct remarks *remarks, const struct cluster *cluster,
         if (!strcmp(mine->host, its->host) && mine->link_port < its->link_port + its->slot_count &&
             its->link_port < mine->link_port + mine->slot_count) {
             add(remarks,
-                "says the same address and ports as node %s, %s:%u: set address, or link_port "
-                "where they are one machine",
+                "has the same address and ports as node %s, %s:%u: set address, or link_port "
+                "if both are on one machine",
                 other->name, mine->host, mine->link_port);
             return;
         }
         if (is_loopback(mine->host) && !is_loopback(its->host)) {
-            add(remarks, "says %s, where node %s does not reach it: set address", mine->host,
+            add(remarks, "has address %s, which node %s cannot reach: set address", mine->host,
                 other->name);
             return;
         }

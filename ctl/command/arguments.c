@@ -66,7 +66,7 @@ static int unknown_command(const struct arguments *arguments, struct error *erro
 
     subcommands(first, known, sizeof(known));
     if (known[0] && !second[0])
-        return error_set(error, -EINVAL, "%s what? There is: %s", first, known);
+        return error_set(error, -EINVAL, "%s needs a second word: %s", first, known);
     snprintf(written, sizeof(written), "%s%s%s", first, second[0] ? " " : "", second);
     const char *nearest = nearest_command(written);
     if (!nearest && !known[0]) { /* the second word may be an operand */
@@ -151,9 +151,9 @@ static int check_operands(const struct arguments *arguments, struct error *error
     const struct command *command = arguments->command;
 
     if (arguments->operand_count < command->operands_min)
-        return error_set(error, -EINVAL, "%s wants %s", command->name, command->operands);
+        return error_set(error, -EINVAL, "%s needs %s", command->name, command->operands);
     if (arguments->operand_count > command->operands_max)
-        return error_set(error, -EINVAL, "%s: \"%s\" is one word too many", command->name,
+        return error_set(error, -EINVAL, "%s: unexpected argument \"%s\"", command->name,
                          arguments->operands[command->operands_max]);
     return 0;
 }
@@ -188,11 +188,11 @@ static int take_flag(struct reader *reader, struct arguments *arguments, struct 
         if (flag_value_is_flag(value))
             return error_set(
                 error, -EINVAL,
-                "--%s wants %s, and \"%s\" looks like the next flag; --%s=%s if it is meant", name,
-                flag->value, value, name, value);
+                "--%s needs %s, but \"%s\" looks like a flag; write --%s=%s to use it as the value",
+                name, flag->value, value, name, value);
     }
     if (flag->type != FLAG_SWITCH && !value)
-        return error_set(error, -EINVAL, "--%s wants %s", name, flag->value);
+        return error_set(error, -EINVAL, "--%s needs %s", name, flag->value);
     arguments->given[arguments->given_count].flag = flag;
     arguments->given[arguments->given_count++].value = value;
     return 0;
@@ -222,8 +222,7 @@ static int read_words(struct reader *reader, struct arguments *arguments, struct
         else if (!flags_over && !strncmp(word, "--", 2))
             status = take_flag(reader, arguments, error);
         else if (!flags_over && word[0] == '-' && word[1])
-            status =
-                error_set(error, -EINVAL, "\"%s\": flags are whole words after two dashes", word);
+            status = error_set(error, -EINVAL, "\"%s\": a flag begins with two dashes", word);
         else
             status = take_operand(word, arguments, error);
     }

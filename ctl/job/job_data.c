@@ -102,7 +102,7 @@ bool job_data_hint(const struct job_data *data, char ret_words[JOB_DATA_WORDS_SI
     if (!looks_wide(begin, size_bytes))
         return false;
     snprintf(ret_words, JOB_DATA_WORDS_SIZE,
-             "every second uint16 of %.128s is next to nothing: is its data.format uint32?",
+             "every second uint16 of %.128s is 0 or nearly 0: should data.format be uint32?",
              files.files[0].path);
     return true;
 }

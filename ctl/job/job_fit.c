@@ -41,8 +41,8 @@ int job_fit(const struct cluster *cluster, const struct job_spec *spec,
     status = find_layout(spec, desired, slots, count, &why);
     if (status)
         return error_set(error, status,
-                         "job %s cannot be like that: %.512s (%u slot%s in service on %zu node%s; "
-                         "it stays as it is)",
+                         "job %s cannot have this layout: %.512s (%u slot%s in service on %zu "
+                         "node%s; the job is unchanged)",
                          spec->name, why.text, count, count == 1 ? " is" : "s are",
                          cluster->node_count, plural(cluster->node_count));
     return 0;

@@ -50,7 +50,7 @@ void job_risk_print(const struct job_risk *risk)
     char seconds[FORMAT_SIZE], age[FORMAT_SIZE], verified[64] = "none is verified";
 
     if (risk->lost_steps)
-        printf("at risk     %" PRIu64 " step%s, %s of computing, should everything die now\n",
+        printf("at risk     %" PRIu64 " step%s, %s of computing, if every process died now\n",
                risk->lost_steps, risk->lost_steps == 1 ? "" : "s",
                format_duration(risk->lost_seconds, seconds));
     else

@@ -63,8 +63,8 @@ static int check_origin(const struct submission *submission, struct error *error
                                 differences, sizeof(differences), error);
     if (!status && differences[0])
         fprintf(stderr,
-                "firnctl: warning: the numbers after step %" PRIu64
-                " will be others than those of the run that wrote the checkpoint: %s\n",
+                "firnctl: warning: after step %" PRIu64
+                " the numbers will differ from those of the run that wrote the checkpoint: %s\n",
                 submission->checkpoint.step, differences);
     return status;
 }

@@ -56,10 +56,13 @@ void job_warnings(const struct cluster *cluster, const struct job_checkpoints *c
 
     *ret_warnings = (struct job_warnings){0};
     if (offer.nodes == 0 && offer.draining > 0) {
+        char drain[64] = "the only registered node drains";
+        if (offer.draining > 1)
+            snprintf(drain, sizeof(drain), "all %u registered nodes drain", offer.draining);
         add(ret_warnings,
-            "no node is there to train on but %u that %s: the job waits until firnctl node "
-            "resume %s, or another node",
-            offer.draining, offer.draining == 1 ? "drains" : "drain", offer.drained);
+            "no node can train: %s; the job waits until firnctl node resume %s, or until another "
+            "node joins",
+            drain, offer.drained);
         return;
     }
     if (offer.nodes == 0) {
@@ -69,8 +72,8 @@ void job_warnings(const struct cluster *cluster, const struct job_checkpoints *c
     }
     if (!offer.knows_memory && offer.slots > 0)
         add(ret_warnings,
-            "no slot's memory is known, so no layout is held to it: a worker that does "
-            "not fit ends (slot_memory_mb of firnd's configuration says it)");
+            "the memory of the slots is not known, so plans do not check it: a worker that does "
+            "not fit ends (set slot_memory_mb in firnd.yaml)");
     if (elastic->devices_min > offer.slots)
         add(ret_warnings, "elastic.devices.min is %u, and there %s %u slot%s: the job waits",
             elastic->devices_min, offer.slots == 1 ? "is" : "are", offer.slots,

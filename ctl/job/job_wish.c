@@ -89,5 +89,6 @@ int job_wish_change(struct cluster_client *store, const char *job,
         if (status || succeeded)
             return status;
     }
-    return error_set(error, -EAGAIN, "somebody else is changing job %s right now; try again", job);
+    return error_set(error, -EAGAIN, "another firnctl is changing job %s right now; try again",
+                     job);
 }

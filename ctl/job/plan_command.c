@@ -207,7 +207,8 @@ static void warn_of_memory(const struct dry_run *run)
     for (unsigned i = 0; i < run->slot_count; i++)
         if (run->slots[i].memory_bytes > 0)
             return;
-    printf("\nNo slot's memory is known, so no layout was held to it: --slots %u@8GiB says it\n",
+    printf("\nThe memory of the slots is not known, so the plan did not check it: set it, as in "
+           "--slots %u@8GiB\n",
            run->slot_count);
 }
 

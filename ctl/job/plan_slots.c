@@ -116,7 +116,7 @@ const char *plan_slots_time_words(const struct planner_slot *slots, unsigned cou
     else
         snprintf(ret_words, PLAN_SLOTS_WORDS_SIZE,
                  "No slot was measured: times assume %s of %.0f GFLOP/s and can be far off;\n"
-                 "their proportions are what decides",
+                 "their ratios are more reliable",
                  gpus ? "GPUs" : "CPU slots", slot_rates(gpus, precision).flops_per_second / 1e9);
     return ret_words;
 }

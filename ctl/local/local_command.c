@@ -38,7 +38,7 @@ static int dir_argument(const struct arguments *arguments, bool make, char ret_d
 
     if (!dir) {
         error_set(error, -EINVAL,
-                  "%s wants --dir DIR, the cluster's folder, or FIRN_DIR in the environment, as "
+                  "%s needs --dir DIR, the cluster's folder, or FIRN_DIR in the environment, as "
                   "firnctl local env sets it",
                   arguments->command->name);
         return COMMAND_USAGE;

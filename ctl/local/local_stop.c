@@ -61,7 +61,8 @@ static int end_process(const struct process *process, const char *what, uint64_t
     uint64_t grace_ns = MIN(clock_monotonic_ns() + GRACE_NS, deadline_ns);
 
     if (process_wait(process, grace_ns) && process_signal(process, SIGKILL) == -EPERM)
-        return error_set(error, -EPERM, "%s (process %d) is not ours to end", what,
+        return error_set(error, -EPERM,
+                         "%s (process %d) belongs to another user and cannot be ended here", what,
                          (int)process->pid);
     return await_end(process, what, deadline_ns, error);
 }
@@ -81,7 +82,7 @@ int local_stop_all(const struct local_cluster *cluster, uint64_t deadline_ns, st
 
     for (unsigned i = 0; i < cluster->node_count; i++)
         if (process_signal(&cluster->nodes[i].process, SIGTERM) == -EPERM)
-            return error_set(error, -EPERM, "this cluster is another user's");
+            return error_set(error, -EPERM, "this cluster belongs to another user");
     for (unsigned i = 0; i < cluster->node_count && !status; i++)
         status = end_process(&cluster->nodes[i].process, "firnd", deadline_ns, error);
     for (unsigned i = 0; i < cluster->node_count && !status; i++)

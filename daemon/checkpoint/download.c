@@ -97,7 +97,7 @@ static void on_recorded(void *context, const struct kv_result *result)
 
     fetching->recording = NULL;
     if (result->status || !result->succeeded) {
-        wait_and_retry(fetching, "what was fetched could not be recorded yet");
+        wait_and_retry(fetching, "the fetched checkpoint could not be recorded yet");
         return;
     }
     snprintf(text, sizeof(text),
@@ -160,7 +160,7 @@ static void write_record(struct download *fetching)
     if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
                                       &operation, 1, on_recorded, fetching, &fetching->recording))
         wait_and_retry(fetching,
-                       error.text[0] ? error.text : "no memory to record what was fetched");
+                       error.text[0] ? error.text : "no memory to record the fetched checkpoint");
 }
 
 /* ---- fetching ---- */

@@ -101,7 +101,7 @@ static int parse_flags(int argc, char **argv, const char *ret_values[CONFIG_KEYS
         if (flag_value_forgotten(argv))
             return error_set(
                 error, -EINVAL,
-                "%s: needs a value, and \"%s\" looks like the next flag; %s=%s if it is meant",
+                "%s: needs a value, but \"%s\" looks like a flag; write %s=%s to use it as the value",
                 argv[optind - 2], optarg, argv[optind - 2], optarg);
         if (flag == 'c')
             *ret_file = optarg;

@@ -33,7 +33,9 @@ static int refuse_address(int status, const char *text, const char *example, str
     if (status == -EADDRNOTAVAIL)
         return error_set(
             error, -EINVAL,
-            "\"%s\" leads nobody here; name the address of this node that others reach", text);
+            "\"%s\" is not an address of one node; name the address at which other nodes reach this "
+            "node",
+            text);
     return error_set(error, -EINVAL, "\"%s\" is not a numeric address%s", text, example);
 }
 
@@ -104,7 +106,7 @@ const struct config_key config_keys[] = {
     {"worker", CONFIG_TYPE_TEXT, AT(worker),
      .help = "the firn-worker program (default: beside firnd)"},
     {"device", CONFIG_TYPE_CHOICE, AT(device), .words = {[CONFIG_DEVICE_AUTO] = "auto", [CONFIG_DEVICE_CPU] = "cpu", [CONFIG_DEVICE_CUDA] = "cuda"},
-     .help = "auto, cpu or cuda: what the slots are (default: auto, the GPUs where there are some)"},
+     .help = "auto, cpu or cuda: the kind of the slots (default: auto, GPUs if there are any)"},
     {"slots", CONFIG_TYPE_UNSIGNED, AT(slots), .min = 1, .max = 64,
      .help = "CPU slots that this node offers (default: 1)"},
     {"threads", CONFIG_TYPE_UNSIGNED, AT(threads), .min = 1, .max = 1024,
@@ -114,15 +116,15 @@ const struct config_key config_keys[] = {
     {"failure_timeout_ms", CONFIG_TYPE_PERIOD, AT(failure_timeout_ns), .min = 100, .max = 600000, .unit_ns = NS_PER_MS,
      .help = "silence after which a peer is given up; all other time-outs follow from it (default: 1500)"},
     {"drain_timeout_s", CONFIG_TYPE_PERIOD, AT(drain_timeout_ns), .min = 0, .max = 86400, .unit_ns = NS_PER_SECOND,
-     .help = "how long SIGTERM waits for work to be handed over (default: 60)"},
+     .help = "time that SIGTERM waits for work to be handed over (default: 60)"},
     {"keep_finished_days", CONFIG_TYPE_PERIOD, AT(keep_finished_ns), .min = 0, .max = 3650, .unit_ns = DAY_NS,
-     .help = "how long jobs that are over stay listed; 0: for ever (default: 7)"},
+     .help = "time that jobs that are over stay listed; 0: for ever (default: 7)"},
     {"link_seals", CONFIG_TYPE_SWITCH, AT(link_checksums), .words = {"authenticated", "checksums"}, .on = 1,
-     .help = "authenticated or checksums: what every frame between workers carries; checksums, on a network that you trust, find damage alone (default: authenticated)"},
+     .help = "authenticated or checksums: the seal of every frame between workers; checksums, on a network that you trust, find damage alone (default: authenticated)"},
     {"link_addresses", CONFIG_TYPE_SWITCH, AT(link_any_address), .words = {"plan", "any"}, .on = 1,
-     .help = "plan or any: whose connections workers accept; any, where addresses between nodes are translated, takes others that prove to know the key (default: plan)"},
+     .help = "plan or any: the addresses from which workers accept connections; any, where addresses between nodes are translated, takes peers that prove to know the key (default: plan)"},
     {"device_seals", CONFIG_TYPE_SWITCH, AT(device_digests), .words = {"none", "digests"}, .on = 1,
-     .help = "none or digests: whether both ends of what NCCL moves from GPU to GPU compare digests of it before a step counts (default: none)"},
+     .help = "none or digests: the check of NCCL's traffic from GPU to GPU before a step counts; digests, both ends compare them (default: none)"},
     {"log", CONFIG_TYPE_SWITCH, AT(journal), .words = {"journal", "stderr"}, .on = 0,
      .help = "journal or stderr (default: the journal when systemd started firnd)"},
 };

@@ -333,7 +333,7 @@ static int check_token(const char *token, struct MHD_Connection *connection, str
                      "from authorization: credentials_file, others send \"Authorization: Bearer "
                      "TOKEN\"",
                      header ? "this is not the token of this node"
-                            : "this node tells only those who show its token");
+                            : "this node answers only requests with its token");
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,

@@ -67,7 +67,7 @@ static void add_slots(struct page *page, const struct job *jobs, const struct no
             busy++;
         else
             free++;
-    begin_family(page, "slots", "Slots of this node by what becomes of them.");
+    begin_family(page, "slots", "Slots of this node by state.");
     add_sample(page, "slots", "state=\"free\"", free);
     add_sample(page, "slots", "state=\"busy\"", busy);
     add_sample(page, "slots", "state=\"out_of_service\"", bad);
@@ -79,7 +79,7 @@ static void add_node(struct page *page, const struct daemon *daemon)
 
     snprintf(labels, sizeof(labels), "cluster=\"%s\",node=\"%s\",version=\"%s\"",
              daemon->config->cluster, daemon->config->node, FIRN_VERSION);
-    begin_family(page, "node_info", "Always 1; who this is.");
+    begin_family(page, "node_info", "Always 1; the labels identify the node.");
     add_sample(page, "node_info", labels, 1);
     add_single(page, "node_registered", "1: etcd has this node's record.", daemon->node.registered);
     add_single(page, "node_leads", "1: this firnd plans for the cluster.",
@@ -88,12 +88,13 @@ static void add_node(struct page *page, const struct daemon *daemon)
                daemon->node.self.draining);
     add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->keys.away);
     add_single(page, "loop_longest_turn_seconds",
-               "The longest that firnd has not looked for other events, since its start.",
+               "The longest turn of the event loop since the start of firnd.",
                (double)daemon->loop.turns.longest_ns / NS_PER_SECOND);
     add_single(page, "loop_longest_busy_turn_seconds",
-               "The same of the processor's time that firnd itself has had.",
+               "The longest turn of the event loop in processor time of firnd.",
                (double)daemon->loop.turns.longest_busy_ns / NS_PER_SECOND);
-    add_single(page, "loop_slow_turns", "How often that took 50 ms or more, since its start.",
+    add_single(page, "loop_slow_turns",
+               "Turns of the event loop of 50 ms or more since the start of firnd.",
                (double)daemon->loop.turns.slow_count);
     add_slots(page, daemon->jobs, &daemon->node.self);
 }
@@ -106,7 +107,7 @@ static void add_scrubbing(struct page *page, const struct daemon_checkpoints *ch
     const struct scrubbing_progress progress = scrubbing_progress(checkpoints->scrubbing);
     add_single(page, "scrub_bytes", "Bytes of the checkpoint that is being read back; 0: none is.",
                (double)progress.total_bytes);
-    add_single(page, "scrub_done_bytes", "How many of them have been read.",
+    add_single(page, "scrub_done_bytes", "Bytes of that checkpoint that have been read.",
                progress.total_bytes ? (double)progress.done_bytes : 0);
     add_single(page, "scrub_verified_checkpoints",
                "Checkpoints that were found good since this firnd was started.",
@@ -212,15 +213,15 @@ static const struct {
     {"job_held", "1: this node is cut off from etcd and lets the job commit nothing here.",
      job_held},
     {"job_step", "The newest committed step.", job_step},
-    {"job_steps", "How many there will be.", job_steps},
+    {"job_steps", "Steps of the whole job.", job_steps},
     {"job_checkpoint_step", "Step of the newest checkpoint that this node recorded.",
      job_checkpoint},
     {"job_loss", "Training loss of the newest step.", job_loss},
     {"job_validation_loss", "The newest validation loss.", job_validation},
-    {"job_gradient_norm", "Of the newest step, before clipping.", job_norm},
+    {"job_gradient_norm", "Gradient norm of the newest step, before clipping.", job_norm},
     {"job_frozen_layers", "Layers that are not trained any more.", job_frozen},
     {"job_tokens_per_second", "Speed of the newest step.", job_tokens},
-    {"job_pause_seconds", "How long the last change of layout paused it.", job_pause},
+    {"job_pause_seconds", "Pause of the last change of layout.", job_pause},
     {"job_workers", "Slots that compute it.", job_slots},
 };
 
@@ -296,9 +297,11 @@ static const struct {
     worker_value value;
 } worker_families[] = {
     {"worker_step", "The newest step that it has applied.", worker_step},
-    {"worker_step_seconds", "How long its newest step took.", worker_seconds},
-    {"worker_compute_seconds", "What of it was its own work.", worker_compute},
-    {"worker_wait_seconds", "What of it was waiting for others.", worker_wait},
+    {"worker_step_seconds", "Duration of the newest step.", worker_seconds},
+    {"worker_compute_seconds", "Part of the newest step in which the worker computed.",
+     worker_compute},
+    {"worker_wait_seconds", "Part of the newest step in which the worker waited for others.",
+     worker_wait},
     {"worker_memory_bytes", "The most that its generation took, without training data.",
      worker_memory},
 };

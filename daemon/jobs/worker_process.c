@@ -161,8 +161,8 @@ static int check_peer(const struct worker_process *process)
         return -errno;
     if ((peer.uid == geteuid() || peer.uid == 0) && (!process->child || peer.pid == process->pid))
         return 0;
-    log_error("%s: process %d of user %u listens there, not the worker; remove the socket and look "
-              "at who may write to its folder",
+    log_error("%s: process %d of user %u listens there, not the worker; remove the socket and "
+              "check the permissions of its folder",
               process->socket_path, (int)peer.pid, peer.uid);
     return -EPERM;
 }

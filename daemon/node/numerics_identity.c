@@ -124,7 +124,7 @@ static void take_out(struct node_record *self, unsigned slot, const char *kernel
     if (self->slots[slot].computes > RECORD_OTHERS_MAX && !bad[0])
         snprintf(bad, sizeof(self->slots[slot].bad), "%s",
                  kernels[0] ? "one kind of GPU too many for one node"
-                            : "firn-worker does not say what it computes with");
+                            : "firn-worker does not report its numerics");
 }
 
 void numerics_identity_describe_gpus(const struct config *config, const struct gpu_list *list,
@@ -159,9 +159,10 @@ void numerics_identity_describe_cpu(const struct config *config, struct node_rec
     numerics_identity_ask(config->worker, "identity", "cpu", NUMERICS_IDENTITY_ANSWER_NS, kernels,
                           sizeof(kernels));
     if (!kernels[0])
-        log_warning("%s does not say what it computes with: this node shares jobs only with others "
-                    "that do not, either",
-                    config->worker);
+        log_warning(
+            "%s does not report its numerics: this node shares jobs only with other nodes whose "
+            "worker does not report them",
+            config->worker);
     else
         snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
                  config->threads, config->threads == 1 ? "" : "s");

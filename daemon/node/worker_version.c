@@ -23,9 +23,10 @@ void worker_version_describe(const struct config *config, struct node_record *se
                           sizeof(answer));
     unsigned long links = strtoul(answer, &end, 10);
     if (end == answer || *end || links > PLAN_LINKS_MAX)
-        log_warning("%s does not say which link protocol it speaks: this node shares jobs only "
-                    "with others that do not, either",
-                    config->worker);
+        log_warning(
+            "%s does not report its link protocol: this node shares jobs only with other nodes "
+            "whose worker does not report it",
+            config->worker);
     else
         self->links = (unsigned)links;
 }

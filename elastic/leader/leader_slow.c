@@ -233,7 +233,7 @@ void leader_slow_say(struct leader_context *context)
         const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
         leader_add(context,
                    "; %s/%u computes %.1f times slower than its peers, and no layout without it "
-                   "is faster: look what else runs there, or add a slot",
+                   "is faster: look for other programs on its node, or add a slot",
                    worker->node, worker->slot, 1 / verdict->speed);
         return;
     }

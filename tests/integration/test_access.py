@@ -109,7 +109,7 @@ class Token(Access):
             self.assertIn("firn_", cluster.nodes["a"].ask("/metrics"))
             self.assert_refused(cluster, "--token-file or FIRN_TOKEN_FILE")
             other = make_secret(cluster.folder + "/other", TOKEN[::-1])
-            self.assert_refused(cluster, f"does not take the token of {other}", "--token-file", other)
+            self.assert_refused(cluster, f"refuses the token of {other}", "--token-file", other)
             self.assert_refused(cluster, "FIRN_TOKEN_FILE: ", FIRN_TOKEN_FILE="/nowhere/token")
             code, text, problem = firnctl(cluster, "job", "show", "job")  # etcd knows the most of it
             self.assertEqual((code, "running" in text), (0, True))

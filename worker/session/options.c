@@ -183,8 +183,7 @@ int worker_options_parse(int argc, char **argv, struct worker_options *ret_optio
             return error_set(error, -EINVAL, "%s: %s; see --help", argv[optind - 1],
                              flag == ':' ? "needs a value" : "no such flag");
         if (flag_value_forgotten(argv))
-            return error_set(error, -EINVAL,
-                             "%s: needs a value, and \"%s\" looks like the next flag",
+            return error_set(error, -EINVAL, "%s: needs a value, but \"%s\" looks like a flag",
                              argv[optind - 2], optarg);
         int status = take_flag(flag, flags[index].name, &options, error);
         if (status)

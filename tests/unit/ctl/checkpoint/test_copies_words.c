@@ -28,12 +28,12 @@ static void words_fit_the_number(void **state)
          "4 copies of files are damaged; 2 files have no good copy left"},
         {{.unseen = 1, .fewest = 1},
          -EHOSTUNREACH,
-         "1 copy of a file could not be read; what was read is good, and the file with the fewest "
-         "copies has 1"},
+         "1 copy of a file could not be read; the copies that were read are good, and the file with "
+         "the fewest has 1 of them"},
         {{.unseen = 3, .fewest = 2},
          -EHOSTUNREACH,
-         "3 copies of files could not be read; what was read is good, and the file with the fewest "
-         "copies has 2"},
+         "3 copies of files could not be read; the copies that were read are good, and the file with "
+         "the fewest has 2 of them"},
     };
 
     (void)state;

@@ -63,7 +63,7 @@ static void test_writing(void **state)
     const struct kv_operation put = {.type = KV_PUT, .key = "/x", .value = "1"};
     begin(&mute);
     int status = cluster_client_txn(&mute.store, NULL, 0, &put, 1, &succeeded, &error);
-    expect(&mute, status, &error, "so it may have been done or not");
+    expect(&mute, status, &error, "; the change may or may not have been made");
 }
 
 static int take_nothing(void *context, const struct kv_result *result, struct error *error)

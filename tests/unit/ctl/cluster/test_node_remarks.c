@@ -59,10 +59,10 @@ static void test_addresses_that_nobody_has_set(void **state)
     (void)state;
     strcpy(nodes[1].record.host, "127.0.0.1");
     expect(0, NULL);
-    expect(1, "says 127.0.0.1, where node a does not reach it: set address");
+    expect(1, "has address 127.0.0.1, which node a cannot reach: set address");
     for (unsigned i = 0; i < NODES; i++)
         strcpy(nodes[i].record.host, "127.0.0.1");
-    expect(0, "says the same address and ports as node b, 127.0.0.1:7600");
+    expect(0, "has the same address and ports as node b, 127.0.0.1:7600");
     expect(2, "as node a");
     nodes[0].record.link_port = 7598;
     nodes[2].record.link_port = 7601; /* its first is b's second */

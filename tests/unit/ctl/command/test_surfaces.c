@@ -1,5 +1,6 @@
 /* The manual page and the shell completion have every command and flag of the table, and no other.
  */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,6 +92,30 @@ static void test_the_manual_page_has_every_command_and_its_flags(void **state)
     assert_non_null(options);
     expect_flags(options, (size_t)(strstr(options + 1, "\n.SH ") - options), command_global_flags,
                  "OPTIONS");
+}
+
+/* "\nPrint a job's events": the table's summary as troff writes the begin of a sentence. */
+static void troff_summary(const char *summary, char *ret, size_t size)
+{
+    size_t used = (size_t)snprintf(ret, size, "\n%c", toupper((unsigned char)summary[0]));
+    for (summary++; *summary; summary++)
+        used += (size_t)snprintf(ret + used, size - used, *summary == '-' ? "\\-" : "%c", *summary);
+}
+
+static void test_the_manual_page_describes_each_command_by_its_summary(void **state)
+{
+    (void)state;
+    const char *page = load("docs/man/firnctl.1");
+    size_t length;
+    for (unsigned i = 0; i < command_count; i++) {
+        char name[128], line[256];
+        snprintf(name, sizeof(name), "firnctl %s", commands[i].name);
+        const char *begin = section(page, name, &length) - 1;
+        troff_summary(commands[i].summary, line, sizeof(line));
+        const char *found = memmem(begin, length + 1, line, strlen(line));
+        if (!found || !strchr(".,", found[strlen(line)]))
+            fail_msg("the manual page does not have this line under %s:%s", name, line);
+    }
 }
 
 static unsigned sections_of(const char *page)
@@ -223,6 +248,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_the_manual_page_has_every_command_and_its_flags, teardown),
+        cmocka_unit_test_teardown(test_the_manual_page_describes_each_command_by_its_summary,
+                                  teardown),
         cmocka_unit_test_teardown(test_the_manual_page_has_no_command_that_is_not_there, teardown),
         cmocka_unit_test_teardown(test_the_completion_has_every_command_and_its_flags, teardown),
         cmocka_unit_test_teardown(test_the_completion_has_the_global_flags_and_first_words,

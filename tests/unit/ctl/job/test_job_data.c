@@ -55,7 +55,7 @@ static void test_another_width_is_hinted_at(void **state)
         wide[i] = i * 7919 % 50257;
     test_folder_write("data", wide, sizeof(wide));
     assert_true(job_data_hint(&spec.data, words));
-    assert_non_null(strstr(words, "is its data.format uint32?"));
+    assert_non_null(strstr(words, "should data.format be uint32?"));
     for (uint32_t i = 0; i < ARRAY_COUNT(narrow); i++)
         narrow[i] = (uint16_t)(i * 7919 % 50257);
     test_folder_write("data", narrow, sizeof(narrow));

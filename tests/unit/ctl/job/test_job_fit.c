@@ -64,9 +64,10 @@ static void what_fits_is_allowed(void **state)
 static void what_needs_more_slots_is_refused(void **state)
 {
     (void)state;
-    expect((struct desired_record){.stages = 9},
-           "job demo cannot be like that: 9 stages x 1 replica are asked for, 6 slots may be used "
-           "(6 slots are in service on 3 nodes; it stays as it is)");
+    expect(
+        (struct desired_record){.stages = 9},
+        "job demo cannot have this layout: 9 stages x 1 replica are asked for, 6 slots may be used "
+        "(6 slots are in service on 3 nodes; the job is unchanged)");
     nodes[2].record.draining = true;
     strcpy(nodes[1].record.slots[1].bad, "burnt");
     expect((struct desired_record){.stages = 2, .replicas = 2}, "3 slots may be used");

@@ -56,7 +56,7 @@ static void test_nobody_knows_how_much_memory_there_is(void **state)
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
         nodes[i].record.slots[0].memory_bytes = 0;
-    expect("no slot's memory is known");
+    expect("the memory of the slots is not known");
     nodes[2].record.slots[1].memory_bytes = 1;
     expect(NULL);
 }
@@ -78,7 +78,9 @@ static void test_nodes_that_drain(void **state)
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
         nodes[i].drained = true;
-    expect("but 3 that drain: the job waits until firnctl node resume a");
+    expect("all 3 registered nodes drain; the job waits until firnctl node resume a");
+    cluster.node_count = 1;
+    expect("no node can train: the only registered node drains; the job waits until");
     cluster.node_count = 0;
     expect("no node is there to train on: the job waits until a firnd");
 }

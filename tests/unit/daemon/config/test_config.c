@@ -373,9 +373,9 @@ static void test_mistakes_in_the_file(void **state)
          "firnd.yaml:1: address: \"gpu7.example.org\" is not a numeric"},
         {"address: 10.0.0.1:7600\n", "firnd.yaml:1: address: \"10.0.0.1:7600\" is not a numeric"},
         {"address: fd00::1\n", "such as 10.0.0.1 or [fd00::1]"},
-        {"address: 0.0.0.0\n", "firnd.yaml:1: address: \"0.0.0.0\" leads nobody here"},
-        {"http: 0.0.0.0:7580\n", "firnd.yaml:1: http: \"0.0.0.0:7580\" leads nobody here"},
-        {"http: \"[::]:7580\"\n", "firnd.yaml:1: http: \"[::]:7580\" leads nobody here"},
+        {"address: 0.0.0.0\n", "firnd.yaml:1: address: \"0.0.0.0\" is not an address of one node"},
+        {"http: 0.0.0.0:7580\n", "firnd.yaml:1: http: \"0.0.0.0:7580\" is not an address"},
+        {"http: \"[::]:7580\"\n", "firnd.yaml:1: http: \"[::]:7580\" is not an address"},
         {"http: fd00::1:7580\n", "such as 10.0.0.1:7580 or [fd00::1]:7580"},
         {"http: localhost:7580\n", "firnd.yaml:1: http: \"localhost:7580\" is not a numeric"},
         {"http: 127.0.0.1\n", "firnd.yaml:1: http: \"127.0.0.1\" is not a numeric"},
@@ -459,7 +459,7 @@ static void test_mistakes_in_flags(void **state)
     check_refused("", FLAGS("--frobnicate"), "firnd --help lists the flags");
     check_refused("", FLAGS("--slots"), "--slots: needs a value");
     check_refused("", FLAGS("--data-dir", "--run-dir", "/run"),
-                  "--data-dir: needs a value, and \"--run-dir\" looks like the next flag");
+                  "--data-dir: needs a value, but \"--run-dir\" looks like a flag");
     check_refused("", FLAGS("extra"), "\"extra\" is not a flag");
     check_refused("", FLAGS("--node", "A B"), "node: \"A B\" is not a name");
     check_refused("", FLAGS("--endpoints", "nix"), "endpoints: \"nix\" is not an etcd endpoint");

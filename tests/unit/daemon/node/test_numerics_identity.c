@@ -93,7 +93,7 @@ static void each_kind_of_gpu_is_asked_for(void **state)
     assert_string_equal(self.arithmetic, "B, kernels 1");
     assert_string_equal(self.other_arithmetic[0], "A, kernels 1");
     assert_string_equal(self.other_arithmetic[2], "D, kernels 1");
-    assert_non_null(strstr(self.slots[2].bad, "does not say"));
+    assert_non_null(strstr(self.slots[2].bad, "does not report"));
     assert_string_equal(self.slots[4].bad, "");
     assert_non_null(strstr(self.slots[7].bad, "too many"));
     char asked[64];

@@ -163,7 +163,7 @@ static void test_refused(void **state)
     check_refused(MORE("--device", "cuda:"), "--device: \"\" is not a number");
     check_refused(MORE("--speed", "9"), "--speed");
     check_refused(MORE("--slot"), "--slot");
-    check_refused(MORE("--job-dir", "--socket"), "\"--socket\" looks like the next flag");
+    check_refused(MORE("--job-dir", "--socket"), "\"--socket\" looks like a flag");
 }
 
 static void test_help_and_version(void **state)
