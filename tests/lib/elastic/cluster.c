@@ -46,8 +46,8 @@ static void carry_out(struct cluster *cluster, unsigned index, struct agent_acti
                 fake_told(cluster, worker, action);
             break;
         case AGENT_REPORT:
-            take_report(cluster->reports[index], agent_last_report(node->agent));
-            cluster->report_version++;
+            take_report(cluster->etcd.reports[index], agent_last_report(node->agent));
+            cluster->etcd.report_version++;
             break;
         case AGENT_SLOT_BAD:
             node->slot_bad[action->slot] = true;
@@ -71,25 +71,26 @@ static void node_tick(struct cluster *cluster, unsigned index)
     if (!node->agent)
         return;
     node->lease_until_ns = cluster->now_ns + CLUSTER_LEASE_NS;
-    while (node->inbox_count > 0 && node->inbox[node->inbox_first].due_ns <= cluster->now_ns) {
-        unsigned first = node->inbox_first;
-        struct agent_event event = node->inbox[first].event;
-        struct worker_report status = node->inbox[first].status;
+    while (node->inbox.count > 0 &&
+           node->inbox.entries[node->inbox.first].due_ns <= cluster->now_ns) {
+        unsigned first = node->inbox.first;
+        struct agent_event event = node->inbox.entries[first].event;
+        struct worker_report status = node->inbox.entries[first].status;
         event.status = &status;
-        node->inbox_first = (first + 1) % CLUSTER_INBOX;
-        node->inbox_count--;
+        node->inbox.first = (first + 1) % CLUSTER_INBOX;
+        node->inbox.count--;
         feed(cluster, index, &event);
     }
     if (cluster->now_ns >= node->sync_at_ns) {
         node->sync_at_ns = cluster_delay(cluster, 40);
-        if (node->plan_seen != cluster->plan_version) {
-            node->plan_seen = cluster->plan_version;
-            struct agent_event event = {.type = AGENT_PLAN, .plan = cluster->plan};
+        if (node->plan_seen != cluster->etcd.plan_version) {
+            node->plan_seen = cluster->etcd.plan_version;
+            struct agent_event event = {.type = AGENT_PLAN, .plan = cluster->etcd.plan};
             feed(cluster, index, &event);
         }
-        if (node->next_seen != cluster->next_version) {
-            node->next_seen = cluster->next_version;
-            struct agent_event event = {.type = AGENT_NEXT, .plan = cluster->next};
+        if (node->next_seen != cluster->etcd.next_version) {
+            node->next_seen = cluster->etcd.next_version;
+            struct agent_event event = {.type = AGENT_NEXT, .plan = cluster->etcd.next};
             feed(cluster, index, &event);
         }
     }
@@ -105,7 +106,7 @@ static void node_tick(struct cluster *cluster, unsigned index)
  */
 static void judge_stragglers(const struct cluster *cluster, struct leader_view *view)
 {
-    const struct plan *plan = cluster->plan;
+    const struct plan *plan = cluster->etcd.plan;
     for (unsigned rank = 0; plan && rank < plan->layout.worker_count; rank++)
         for (unsigned i = 0; i < cluster->node_count; i++) {
             unsigned slot = plan->layout.workers[rank].slot;
@@ -130,25 +131,26 @@ void cluster_build_view(struct cluster *cluster, struct leader_view *view, struc
     view->now_ns = cluster->now_ns;
     view->failure_timeout_ns = CLUSTER_TIMEOUT_NS;
     view->spec = &cluster->spec;
-    view->desired = cluster->desired;
-    view->devices_wanted = cluster->devices_wanted;
-    view->stages_wanted = cluster->stages_wanted;
-    view->replicas_wanted = cluster->replicas_wanted;
-    view->plan = cluster->plan;
-    view->next = cluster->next;
-    view->finished = cluster->finished;
+    view->desired = cluster->wishes.desired;
+    view->devices_wanted = cluster->wishes.devices;
+    view->stages_wanted = cluster->wishes.stages;
+    view->replicas_wanted = cluster->wishes.replicas;
+    view->plan = cluster->etcd.plan;
+    view->next = cluster->etcd.next;
+    view->finished = cluster->etcd.finished;
     view->nodes = nodes;
     view->reports = reports;
-    view->checkpoint.step = cluster->checkpoint_step;
-    view->checkpoint.generation = cluster->checkpoint_generation;
+    view->checkpoint.step = cluster->etcd.checkpoint_step;
+    view->checkpoint.generation = cluster->etcd.checkpoint_generation;
     snprintf(view->checkpoint.path, sizeof(view->checkpoint.path), "/checkpoint");
     judge_stragglers(cluster, view);
     view->frozen_layers = cluster->frozen_layers;
     view->progress_step = cluster->committed_ever;
     for (unsigned i = 0; i < cluster->node_count; i++) {
         const struct fake_node *from = &cluster->nodes[i];
-        if (cluster->plan && cluster->reports[i]->generation == cluster->plan->generation)
-            reports[view->report_count++] = cluster->reports[i];
+        if (cluster->etcd.plan &&
+            cluster->etcd.reports[i]->generation == cluster->etcd.plan->generation)
+            reports[view->report_count++] = cluster->etcd.reports[i];
         if (from->lease_until_ns <= cluster->now_ns)
             continue;
         struct member *node = &nodes[view->node_count++];
@@ -178,7 +180,7 @@ static void check_plan(struct cluster *cluster, const struct plan *plan)
     struct error error = {0};
     if (plan_check(plan, &error) < 0)
         fail_msg("plan: %s", error.text);
-    assert_true(!cluster->plan || plan->generation > cluster->plan->generation);
+    assert_true(!cluster->etcd.plan || plan->generation > cluster->etcd.plan->generation);
     if (plan->layout.worker_count > 0)
         assert_int_equal(plan_layout_unit_count(&plan->layout), cluster->unit_count);
 }
@@ -192,7 +194,7 @@ static void check_fallback(struct cluster *cluster)
         const struct fake_worker *one = &cluster->workers[i];
         if (!one->alive || one->status.held_unit_count == 0 ||
             one->status.applied_step + 1 < cluster->committed_ever ||
-            one->status.applied_step <= cluster->checkpoint_step)
+            one->status.applied_step <= cluster->etcd.checkpoint_step)
             continue;
         unsigned covered = 0;
         for (unsigned unit = 0; unit < cluster->unit_count; unit++)
@@ -204,7 +206,7 @@ static void check_fallback(struct cluster *cluster)
                 }
         if (covered == cluster->unit_count)
             fail_msg("fell back to disk although step %llu lives: %s",
-                     (unsigned long long)one->status.applied_step, cluster->text);
+                     (unsigned long long)one->status.applied_step, cluster->leader.text);
     }
 }
 
@@ -218,8 +220,8 @@ static void set_plan(struct plan **key, uint64_t *version, struct plan *plan)
 static void apply_decision(struct cluster *cluster, struct leader_decision *decision)
 {
     struct plan *plan = decision->plan;
-    cluster->state = decision->state;
-    memcpy(cluster->text, decision->text, sizeof(cluster->text));
+    cluster->leader.state = decision->state;
+    memcpy(cluster->leader.text, decision->text, sizeof(cluster->leader.text));
     if (plan && plan->links.key[0] == '\0')
         for (unsigned i = 0; i < PLAN_KEY_HEX_SIZE - 1; i++)
             plan->links.key[i] = "0123456789abcdef"[cluster_random(cluster, 16)];
@@ -230,33 +232,33 @@ static void apply_decision(struct cluster *cluster, struct leader_decision *deci
         cluster_note(cluster, "prepare %llu: %s", (unsigned long long)plan->generation,
                      decision->text);
         check_plan(cluster, plan);
-        set_plan(&cluster->next, &cluster->next_version, plan);
-        cluster->prepared++;
+        set_plan(&cluster->etcd.next, &cluster->etcd.next_version, plan);
+        cluster->events.prepared++;
         break;
     case LEADER_PUBLISH:
         cluster_note(cluster, "publish %llu: %s", (unsigned long long)plan->generation,
                      decision->text);
         check_plan(cluster, plan);
-        if (cluster->plan && plan->start.source != PLAN_SOURCE_MEMORY &&
+        if (cluster->etcd.plan && plan->start.source != PLAN_SOURCE_MEMORY &&
             plan->change.reason == PLAN_REASON_FAILURE) {
             check_fallback(cluster);
-            cluster->restarts_from_disk++;
+            cluster->events.restarts_from_disk++;
             cluster->committed_ever = plan->start.resume_step;
         }
         if (plan->change.reason == PLAN_REASON_RESUME)
             cluster->committed_ever = plan->start.resume_step;
-        cluster->published++;
-        cluster->publish_reasons[plan->change.reason]++;
-        set_plan(&cluster->plan, &cluster->plan_version, plan);
-        set_plan(&cluster->next, &cluster->next_version, NULL);
+        cluster->events.published++;
+        cluster->events.reasons[plan->change.reason]++;
+        set_plan(&cluster->etcd.plan, &cluster->etcd.plan_version, plan);
+        set_plan(&cluster->etcd.next, &cluster->etcd.next_version, NULL);
         break;
     case LEADER_DROP_NEXT:
         cluster_note(cluster, "drop: %s", decision->text);
-        set_plan(&cluster->next, &cluster->next_version, NULL);
-        cluster->dropped++;
+        set_plan(&cluster->etcd.next, &cluster->etcd.next_version, NULL);
+        cluster->events.dropped++;
         break;
     case LEADER_FINISH:
-        cluster->over = true;
+        cluster->leader.over = true;
         break;
     }
 }
@@ -264,17 +266,17 @@ static void apply_decision(struct cluster *cluster, struct leader_decision *deci
 /* Return a number that changes whenever the view changes, except for its time. */
 static uint64_t view_fingerprint(const struct cluster *cluster)
 {
-    const uint64_t parts[] = {cluster->plan_version,
-                              cluster->next_version,
-                              cluster->report_version,
-                              cluster->desired,
-                              cluster->devices_wanted,
-                              cluster->stages_wanted,
-                              cluster->replicas_wanted,
+    const uint64_t parts[] = {cluster->etcd.plan_version,
+                              cluster->etcd.next_version,
+                              cluster->etcd.report_version,
+                              cluster->wishes.desired,
+                              cluster->wishes.devices,
+                              cluster->wishes.stages,
+                              cluster->wishes.replicas,
                               cluster->frozen_layers,
-                              cluster->finished,
-                              cluster->memory.published_ns,
-                              cluster->checkpoint_step > 0,
+                              cluster->etcd.finished,
+                              cluster->leader.memory.published_ns,
+                              cluster->etcd.checkpoint_step > 0,
                               cluster->spec.train.lanes};
     uint64_t print = 1;
     for (unsigned i = 0; i < ARRAY_COUNT(parts); i++)
@@ -298,21 +300,21 @@ static void leader_tick(struct cluster *cluster)
 {
     static struct member nodes[CLUSTER_NODES];
     static const struct node_report *reports[CLUSTER_NODES];
-    if (cluster->quiet_leader || cluster->now_ns < cluster->leader_at_ns ||
-        (view_fingerprint(cluster) == cluster->leader_saw &&
-         cluster->now_ns < cluster->leader_wake_ns))
+    if (cluster->leader.quiet || cluster->now_ns < cluster->leader.at_ns ||
+        (view_fingerprint(cluster) == cluster->leader.saw &&
+         cluster->now_ns < cluster->leader.wake_ns))
         return;
-    cluster->leader_at_ns = cluster_delay(cluster, 40);
+    cluster->leader.at_ns = cluster_delay(cluster, 40);
     struct leader_view view;
     struct leader_decision decision;
     struct error error;
     cluster_build_view(cluster, &view, nodes, reports);
-    cluster->over = false;
-    int status = leader_decide(&view, &cluster->memory, &decision, &error);
+    cluster->leader.over = false;
+    int status = leader_decide(&view, &cluster->leader.memory, &decision, &error);
     if (status < 0)
         fail_msg("leader: %s", error.text);
-    cluster->leader_saw = view_fingerprint(cluster);
-    cluster->leader_wake_ns = decision.wake_at_ns;
+    cluster->leader.saw = view_fingerprint(cluster);
+    cluster->leader.wake_ns = decision.wake_at_ns;
     apply_decision(cluster, &decision);
 }
 
@@ -336,12 +338,13 @@ void cluster_start_daemon(struct cluster *cluster, unsigned index)
     assert_non_null(node->agent);
     node->up = true;
     node->incarnation++;
-    node->inbox_count = 0;
+    node->inbox.count = 0;
     node->agent_wake_ns = UINT64_MAX;
     node->plan_seen = node->next_seen = UINT64_MAX;
     node->sync_at_ns = cluster->now_ns;
-    if (cluster->plan && cluster->reports[index]->generation == cluster->plan->generation) {
-        struct agent_event said = {.type = AGENT_REPORTED, .report = cluster->reports[index]};
+    if (cluster->etcd.plan &&
+        cluster->etcd.reports[index]->generation == cluster->etcd.plan->generation) {
+        struct agent_event said = {.type = AGENT_REPORTED, .report = cluster->etcd.reports[index]};
         feed(cluster, index, &said);
     }
     for (unsigned i = 0; i < cluster->worker_count; i++) {
@@ -352,17 +355,17 @@ void cluster_start_daemon(struct cluster *cluster, unsigned index)
         feed(cluster, index, &up);
         fake_inbox_put(cluster, worker, AGENT_WORKER_STATUS);
     }
-    if (!cluster->next)
-        node->next_seen = cluster->next_version;
-    if (!cluster->plan)
-        node->plan_seen = cluster->plan_version;
+    if (!cluster->etcd.next)
+        node->next_seen = cluster->etcd.next_version;
+    if (!cluster->etcd.plan)
+        node->plan_seen = cluster->etcd.plan_version;
 }
 
 void cluster_stop_daemon(struct cluster *cluster, unsigned index)
 {
     agent_free(cluster->nodes[index].agent);
     cluster->nodes[index].agent = NULL;
-    cluster->nodes[index].inbox_count = 0;
+    cluster->nodes[index].inbox.count = 0;
     /* A worker that was still starting has no daemon to greet. */
     for (unsigned i = 0; i < cluster->worker_count; i++)
         if (cluster->workers[i].alive && cluster->workers[i].node == index &&
@@ -413,8 +416,8 @@ struct cluster *cluster_new(uint64_t seed, unsigned nodes, unsigned slots)
         snprintf(cluster->nodes[i].name, sizeof(cluster->nodes[i].name), "%c", 'a' + i);
         cluster->nodes[i].slot_count = slots;
         cluster->nodes[i].protocol.links = CLUSTER_LINKS;
-        cluster->reports[i] = calloc(1, sizeof(struct node_report));
-        assert_non_null(cluster->reports[i]);
+        cluster->etcd.reports[i] = calloc(1, sizeof(struct node_report));
+        assert_non_null(cluster->etcd.reports[i]);
         cluster_start_daemon(cluster, i);
     }
     return cluster;
@@ -428,16 +431,16 @@ void cluster_free(struct cluster *cluster)
     }
     for (unsigned i = 0; i < cluster->node_count; i++) {
         agent_free(cluster->nodes[i].agent);
-        free(cluster->reports[i]);
+        free(cluster->etcd.reports[i]);
     }
-    plan_free(cluster->plan);
-    plan_free(cluster->next);
+    plan_free(cluster->etcd.plan);
+    plan_free(cluster->etcd.next);
     free(cluster);
 }
 
 bool cluster_trains(struct cluster *cluster)
 {
-    const struct plan *plan = cluster->plan;
+    const struct plan *plan = cluster->etcd.plan;
     if (!plan || plan->layout.worker_count == 0)
         return false;
     for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)

@@ -61,7 +61,7 @@ void cluster_run(struct cluster *cluster, double seconds);
         while (!(condition)) {                                                                     \
             if ((cluster)->now_ns >= until_)                                                       \
                 fail_msg("not in %.0f s: %s (%s)", (double)(seconds), #condition,                  \
-                         (cluster)->text);                                                         \
+                         (cluster)->leader.text);                                                  \
             cluster_tick(cluster);                                                                 \
         }                                                                                          \
     } while (0)

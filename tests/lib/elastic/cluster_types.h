@@ -57,6 +57,17 @@ struct fake_exchange {
     struct step_record record; /* of `committed` */
 };
 
+/* The events on their way to the agent of a node, in order. */
+struct fake_inbox {
+    struct {
+        uint64_t due_ns;
+        struct agent_event event;
+        struct worker_report status;
+        unsigned worker;
+    } entries[CLUSTER_INBOX];
+    unsigned first, count;
+};
+
 struct fake_node {
     char name[NAME_SIZE], arithmetic[PLAN_NUMERICS_SIZE];
     char other_arithmetic[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
@@ -70,13 +81,38 @@ struct fake_node {
     struct agent *agent;
     uint64_t agent_wake_ns, sync_at_ns;
     uint64_t plan_seen, next_seen; /* versions */
-    struct {
-        uint64_t due_ns;
-        struct agent_event event;
-        struct worker_report status;
-        unsigned worker;
-    } inbox[CLUSTER_INBOX];
-    unsigned inbox_first, inbox_count;
+    struct fake_inbox inbox;
+};
+
+/* The job's records in etcd. */
+struct fake_etcd {
+    struct plan *plan, *next;
+    uint64_t plan_version, next_version, report_version;
+    struct node_report *reports[CLUSTER_NODES]; /* each of its own generation */
+    uint64_t checkpoint_step, checkpoint_generation;
+    bool finished;
+};
+
+/* The user's wishes; a number of 0 is none. */
+struct fake_wishes {
+    enum job_desired desired;
+    unsigned devices, stages, replicas;
+};
+
+/* The leader, and its last decision. */
+struct fake_leader {
+    struct leader_memory memory;
+    uint64_t at_ns, wake_ns, saw;
+    enum job_state state;
+    char text[512];
+    bool over;  /* LEADER_FINISH */
+    bool quiet; /* no node leads */
+};
+
+/* The leader's decisions so far, for assertions. */
+struct fake_events {
+    unsigned published, prepared, dropped, restarts_from_disk;
+    unsigned reasons[PLAN_REASON_UPGRADE + 1]; /* published for each */
 };
 
 struct cluster {
@@ -89,25 +125,11 @@ struct cluster {
     struct fake_exchange exchanges[CLUSTER_EXCHANGES]; /* of the last generations, by number */
     uint64_t generation_open;                          /* the newest generation that has opened */
     uint64_t committed_ever;                           /* the largest committed step */
-    /* etcd */
-    struct plan *plan, *next;
-    uint64_t plan_version, next_version, report_version;
-    struct node_report *reports[CLUSTER_NODES]; /* each of its own generation */
-    uint64_t checkpoint_step, checkpoint_generation;
-    bool finished;
-    /* the user's wishes */
-    enum job_desired desired;
-    unsigned devices_wanted, stages_wanted, replicas_wanted, frozen_layers;
-    /* the leader */
-    struct leader_memory memory;
-    uint64_t leader_at_ns, leader_wake_ns, leader_saw;
-    enum job_state state;
-    char text[512];
-    bool over; /* LEADER_FINISH */
-    /* events, for assertions */
-    unsigned published, prepared, dropped, restarts_from_disk;
-    unsigned publish_reasons[PLAN_REASON_UPGRADE + 1];
-    bool quiet_leader; /* no node leads */
+    unsigned frozen_layers;
+    struct fake_etcd etcd;
+    struct fake_wishes wishes;
+    struct fake_leader leader;
+    struct fake_events events;
     bool verbose;
 };
 

@@ -30,17 +30,17 @@ void fake_inbox_put(struct cluster *cluster, struct fake_worker *worker, enum ag
     struct fake_node *node = &cluster->nodes[worker->node];
     if (!node->agent)
         return;
-    assert_true(node->inbox_count < CLUSTER_INBOX);
-    unsigned last = (node->inbox_first + node->inbox_count) % CLUSTER_INBOX;
+    assert_true(node->inbox.count < CLUSTER_INBOX);
+    unsigned last = (node->inbox.first + node->inbox.count) % CLUSTER_INBOX;
     unsigned before = (last + CLUSTER_INBOX - 1) % CLUSTER_INBOX;
     uint64_t due = cluster_delay(cluster, 15);
-    if (node->inbox_count > 0)
-        due = MAX(due, node->inbox[before].due_ns);
-    node->inbox[last].due_ns = due;
-    node->inbox[last].event = (struct agent_event){.type = type, .slot = worker->slot};
-    node->inbox[last].status = worker->status;
-    node->inbox[last].worker = (unsigned)(worker - cluster->workers);
-    node->inbox_count++;
+    if (node->inbox.count > 0)
+        due = MAX(due, node->inbox.entries[before].due_ns);
+    node->inbox.entries[last].due_ns = due;
+    node->inbox.entries[last].event = (struct agent_event){.type = type, .slot = worker->slot};
+    node->inbox.entries[last].status = worker->status;
+    node->inbox.entries[last].worker = (unsigned)(worker - cluster->workers);
+    node->inbox.count++;
 }
 
 void fake_say(struct cluster *cluster, struct fake_worker *worker, enum worker_phase phase)
@@ -63,8 +63,8 @@ void fake_exit(struct cluster *cluster, struct fake_worker *worker, int code)
     fake_inbox_put(cluster, worker, AGENT_WORKER_EXIT);
     struct fake_node *node = &cluster->nodes[worker->node];
     if (node->agent)
-        node->inbox[(node->inbox_first + node->inbox_count - 1) % CLUSTER_INBOX].event.exit_code =
-            code;
+        node->inbox.entries[(node->inbox.first + node->inbox.count - 1) % CLUSTER_INBOX]
+            .event.exit_code = code;
     plan_free(worker->plan);
     plan_free(worker->pending);
     worker->plan = worker->pending = NULL;
@@ -437,7 +437,7 @@ static void fake_apply(struct cluster *cluster, struct fake_worker *worker, uint
     worker->must_switch = exchange_of(cluster, worker->plan)->switches;
     bool root = fake_rank(cluster, worker, worker->plan) == 0;
     if (root && cluster->spec.checkpoint.every > 0 && step % cluster->spec.checkpoint.every == 0)
-        cluster->checkpoint_step = step;
+        cluster->etcd.checkpoint_step = step;
 }
 
 static void fake_act_training(struct cluster *cluster, struct fake_worker *worker)
@@ -463,8 +463,8 @@ static void fake_act_training(struct cluster *cluster, struct fake_worker *worke
     }
     if (status->applied_step == cluster->spec.train.steps) {
         if (status->phase != WORKER_FINISHED) {
-            cluster->checkpoint_step = status->applied_step;
-            cluster->finished = true;
+            cluster->etcd.checkpoint_step = status->applied_step;
+            cluster->etcd.finished = true;
             fake_say(cluster, worker, WORKER_FINISHED);
         }
         return;
@@ -498,11 +498,11 @@ static void fake_act_leaving(struct cluster *cluster, struct fake_worker *worker
     for (unsigned rank = 0; rank < plan->layout.donor_count; rank++) {
         struct fake_worker *peer =
             fake_at(cluster, plan->layout.workers[rank].node, plan->layout.workers[rank].slot);
-        if (cluster->checkpoint_step < worker->status.applied_step &&
+        if (cluster->etcd.checkpoint_step < worker->status.applied_step &&
             !fake_in(peer, plan->generation, FAKE_LEAVING))
             return;
     }
-    cluster->checkpoint_step = MAX(cluster->checkpoint_step, worker->status.applied_step);
+    cluster->etcd.checkpoint_step = MAX(cluster->etcd.checkpoint_step, worker->status.applied_step);
     fake_exit(cluster, worker, 0);
 }
 
@@ -522,7 +522,7 @@ static bool links_broken(struct cluster *cluster, const struct fake_worker *work
 {
     const struct plan *plan = worker->plan;
     if (worker->activity == FAKE_LEAVING) {
-        if (cluster->checkpoint_step >= worker->status.applied_step)
+        if (cluster->etcd.checkpoint_step >= worker->status.applied_step)
             return false;
         for (unsigned rank = 0; rank < plan->layout.donor_count; rank++) {
             struct fake_worker *peer =

@@ -58,8 +58,8 @@ static void something_happens(struct cluster *cluster)
         cluster_note(cluster, "DRAIN %s: %d", node->name, node->draining);
         break;
     case 8:
-        cluster->devices_wanted = cluster_random(cluster, 8);
-        cluster_note(cluster, "SCALE %u", cluster->devices_wanted);
+        cluster->wishes.devices = cluster_random(cluster, 8);
+        cluster_note(cluster, "SCALE %u", cluster->wishes.devices);
         break;
     case 9:
         if (cluster->frozen_layers < 2)
@@ -67,12 +67,13 @@ static void something_happens(struct cluster *cluster)
         break;
     case 10:
         cluster_note(cluster, "NEW LEADER");
-        memset(&cluster->memory, 0, sizeof(cluster->memory));
+        memset(&cluster->leader.memory, 0, sizeof(cluster->leader.memory));
         break;
     case 11:
-        cluster->desired =
-            cluster->desired == JOB_DESIRED_RUNNING ? JOB_DESIRED_PAUSED : JOB_DESIRED_RUNNING;
-        cluster_note(cluster, "DESIRED %d", cluster->desired);
+        cluster->wishes.desired = cluster->wishes.desired == JOB_DESIRED_RUNNING
+                                      ? JOB_DESIRED_PAUSED
+                                      : JOB_DESIRED_RUNNING;
+        cluster_note(cluster, "DESIRED %d", cluster->wishes.desired);
         break;
     default:
         break;
@@ -96,17 +97,17 @@ static void run_history(uint64_t seed, bool verbose)
         if (!cluster->nodes[i].agent)
             cluster_start_daemon(cluster, i);
     }
-    cluster->devices_wanted = 0;
-    cluster->desired = JOB_DESIRED_RUNNING;
+    cluster->wishes.devices = 0;
+    cluster->wishes.desired = JOB_DESIRED_RUNNING;
     cluster_progress(cluster, 10, 120);
     /* Without further faults the job settles: one plan, and no processes but its own. */
     cluster_run(cluster, 90);
     cluster_progress(cluster, 10, 5);
-    assert_null(cluster->next);
-    assert_int_equal(cluster_alive(cluster), cluster->plan->layout.worker_count);
-    unsigned published = cluster->published;
+    assert_null(cluster->etcd.next);
+    assert_int_equal(cluster_alive(cluster), cluster->etcd.plan->layout.worker_count);
+    unsigned published = cluster->events.published;
     cluster_run(cluster, 30);
-    assert_int_equal(cluster->published, published);
+    assert_int_equal(cluster->events.published, published);
     cluster_free(cluster);
 }
 

@@ -25,8 +25,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 
 static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
 {
-    struct fake_worker *worker = fake_at(cluster, cluster->plan->layout.workers[rank].node,
-                                         cluster->plan->layout.workers[rank].slot);
+    struct fake_worker *worker = fake_at(cluster, cluster->etcd.plan->layout.workers[rank].node,
+                                         cluster->etcd.plan->layout.workers[rank].slot);
     assert_non_null(worker);
     return worker;
 }
@@ -36,11 +36,11 @@ static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned sta
                                     unsigned replicas)
 {
     struct cluster *cluster = cluster_new(1, nodes, slots);
-    cluster->stages_wanted = stages;
-    cluster->replicas_wanted = replicas;
+    cluster->wishes.stages = stages;
+    cluster->wishes.replicas = replicas;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->layout.stage_count, stages);
-    assert_int_equal(cluster->plan->layout.replica_count, replicas);
+    assert_int_equal(cluster->etcd.plan->layout.stage_count, stages);
+    assert_int_equal(cluster->etcd.plan->layout.replica_count, replicas);
     return cluster;
 }
 
@@ -52,20 +52,20 @@ static void a_job_starts_when_there_are_slots(void **state)
     for (unsigned i = 0; i < 3; i++)
         cluster_kill_node(cluster, i);
     cluster_run(cluster, 12);
-    assert_null(cluster->plan);
+    assert_null(cluster->etcd.plan);
     cluster_start_daemon(cluster, 0);
     cluster_start_daemon(cluster, 2);
     cluster->nodes[2].draining = true;
     cluster_run(cluster, 1);
-    assert_null(cluster->plan);
-    assert_int_equal(cluster->state, JOB_WAITING);
-    assert_string_equal(cluster->text,
+    assert_null(cluster->etcd.plan);
+    assert_int_equal(cluster->leader.state, JOB_WAITING);
+    assert_string_equal(cluster->leader.text,
                         "waits for slots: wants at least 4, 2 are free (node c is draining)");
     cluster_start_daemon(cluster, 1);
     cluster_progress(cluster, 3, 10);
-    assert_int_equal(cluster->plan->generation, 1);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_START);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_FRESH);
+    assert_int_equal(cluster->etcd.plan->generation, 1);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_START);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_FRESH);
     cluster_free(cluster);
 }
 
@@ -77,24 +77,25 @@ static void unlike_nodes_do_not_share_a_job(void **state)
     snprintf(cluster->nodes[1].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
     snprintf(cluster->nodes[2].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
     cluster_run(cluster, 12);
-    assert_string_equal(cluster->plan->numerics, "Skylake"); /* most slots */
-    assert_int_equal(cluster->plan->layout.worker_count, 4);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
+    assert_string_equal(cluster->etcd.plan->numerics, "Skylake"); /* most slots */
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 0), -1);
     /* The job does not move even when its own kind is gone, and the leader gives the reason. */
     cluster_kill_node(cluster, 1);
     cluster_kill_node(cluster, 2);
     cluster_run(cluster, 12);
-    assert_int_equal(cluster->state, JOB_RECOVERING);
-    assert_non_null(strstr(cluster->text, "node a computes with Zen, this job with Skylake"));
-    assert_non_null(strstr(cluster->text, "elastic.mixed_devices"));
+    assert_int_equal(cluster->leader.state, JOB_RECOVERING);
+    assert_non_null(
+        strstr(cluster->leader.text, "node a computes with Zen, this job with Skylake"));
+    assert_non_null(strstr(cluster->leader.text, "elastic.mixed_devices"));
     /* A job with mixed devices gets all slots. */
     cluster->spec.elastic.mixed_devices = true;
     cluster_kill_node(cluster, 0);
     cluster_run(cluster, 12);
     cluster_start_daemon(cluster, 0);
     cluster_run(cluster, 12);
-    assert_true(plan_layout_find(&cluster->plan->layout, "a", 0) >= 0);
-    assert_string_equal(cluster->plan->numerics, "");
+    assert_true(plan_layout_find(&cluster->etcd.plan->layout, "a", 0) >= 0);
+    assert_string_equal(cluster->etcd.plan->numerics, "");
     cluster_free(cluster);
 }
 
@@ -108,10 +109,10 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
         snprintf(cluster->nodes[i].other_arithmetic, PLAN_NUMERICS_SIZE, "A100");
     }
     cluster_run(cluster, 12);
-    assert_string_equal(cluster->plan->numerics, "H100");
-    assert_int_equal(cluster->plan->layout.worker_count, 4);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 2), -1);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 2), -1);
+    assert_string_equal(cluster->etcd.plan->numerics, "H100");
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 2), -1);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 2), -1);
     /* The job does not take unlike slots even if no others are left. */
     cluster->nodes[0].slot_bad[0] = cluster->nodes[0].slot_bad[1] = true;
     cluster_kill_node(cluster, 0);
@@ -119,9 +120,9 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
     cluster_run(cluster, 12);
     cluster_start_daemon(cluster, 0);
     cluster_run(cluster, 12);
-    assert_int_equal(cluster->state, JOB_RECOVERING);
+    assert_int_equal(cluster->leader.state, JOB_RECOVERING);
     assert_non_null(
-        strstr(cluster->text, "slot 2 of node a computes with A100, this job with H100"));
+        strstr(cluster->leader.text, "slot 2 of node a computes with A100, this job with H100"));
     cluster_free(cluster);
 }
 
@@ -130,12 +131,12 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
-    cluster->checkpoint_step = 40;
-    cluster->checkpoint_generation = 7;
-    cluster_until(cluster, 3, cluster->plan);
-    assert_int_equal(cluster->plan->generation, 8);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->start.resume_step, 40);
+    cluster->etcd.checkpoint_step = 40;
+    cluster->etcd.checkpoint_generation = 7;
+    cluster_until(cluster, 3, cluster->etcd.plan);
+    assert_int_equal(cluster->etcd.plan->generation, 8);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->etcd.plan->start.resume_step, 40);
     cluster_free(cluster);
 }
 
@@ -151,7 +152,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
     struct leader_view view;
     struct leader_decision decision;
     struct error error;
-    cluster->quiet_leader = true;
+    cluster->leader.quiet = true;
     cluster_run(cluster, 1);
     cluster_build_view(cluster, &view, nodes, reports);
     snprintf(view.checkpoint.missing, sizeof(view.checkpoint.missing), "node x or y");
@@ -174,10 +175,10 @@ static void an_empty_plan_says_where_files_lie(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster->spec.checkpoint.copies = 2;
-    cluster->desired = JOB_DESIRED_PAUSED;
-    cluster_until(cluster, 5, cluster->plan->layout.worker_count == 0);
-    assert_int_equal(cluster->plan->checkpoints.store_count, 3);
-    assert_int_equal(copies_writer_count(cluster->plan), 0);
+    cluster->wishes.desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->etcd.plan->layout.worker_count == 0);
+    assert_int_equal(cluster->etcd.plan->checkpoints.store_count, 3);
+    assert_int_equal(copies_writer_count(cluster->etcd.plan), 0);
     cluster_free(cluster);
 }
 
@@ -186,9 +187,9 @@ static void nothing_happens_while_nothing_happens(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster_run(cluster, 60);
-    assert_int_equal(cluster->published, 1);
-    assert_int_equal(cluster->prepared, 0);
-    assert_int_equal(cluster->state, JOB_RUNNING);
+    assert_int_equal(cluster->events.published, 1);
+    assert_int_equal(cluster->events.prepared, 0);
+    assert_int_equal(cluster->leader.state, JOB_RUNNING);
     cluster_free(cluster);
 }
 
@@ -196,18 +197,18 @@ static void a_killed_worker_costs_no_checkpoint(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
-    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->wishes.stages = cluster->wishes.replicas = 0;
     uint64_t step = cluster->committed_ever;
     cluster_kill_worker(cluster, rank_worker(cluster, 4));
-    cluster_until(cluster, 1, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_FAILURE);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
-    assert_true(cluster->plan->start.resume_step + 1 >= step);
+    cluster_until(cluster, 1, cluster->etcd.plan->generation == 2);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_FAILURE);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_true(cluster->etcd.plan->start.resume_step + 1 >= step);
     cluster_progress(cluster, 5, 5);
     /* The slot is healthy: a process returns to it by a planned change. */
-    cluster_until(cluster, 10, cluster->plan->change.planned && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_JOIN);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_until(cluster, 10, cluster->etcd.plan->change.planned && cluster_trains(cluster));
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_JOIN);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 
@@ -215,25 +216,26 @@ static void a_killed_node_is_left_behind_and_taken_back(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 2, 3);
-    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->wishes.stages = cluster->wishes.replicas = 0;
     uint64_t killed_at = cluster->now_ns;
     cluster_kill_node(cluster, 1);
-    cluster_until(cluster, 2, cluster->plan->generation == 2 && cluster_trains(cluster));
+    cluster_until(cluster, 2, cluster->etcd.plan->generation == 2 && cluster_trains(cluster));
     /*
      * The leader waited neither for the lease nor for the whole failure_timeout: the peers accused
      * the worker.
      */
     assert_true(cluster->now_ns - killed_at < CLUSTER_TIMEOUT_NS);
-    for (unsigned rank = 0; rank < cluster->plan->layout.worker_count; rank++)
-        assert_string_not_equal(cluster->plan->layout.workers[rank].node, "b");
+    for (unsigned rank = 0; rank < cluster->etcd.plan->layout.worker_count; rank++)
+        assert_string_not_equal(cluster->etcd.plan->layout.workers[rank].node, "b");
     cluster_run(cluster, 15);
     cluster_start_daemon(cluster, 1);
     cluster_until(cluster, 20,
-                  cluster_trains(cluster) && plan_layout_find(&cluster->plan->layout, "b", 0) >= 0);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_JOIN);
+                  cluster_trains(cluster) &&
+                      plan_layout_find(&cluster->etcd.plan->layout, "b", 0) >= 0);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_JOIN);
     /* The worker's node was away: its metrics history comes from another node. */
-    assert_true(cluster->plan->start.history_count > 0);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    assert_true(cluster->etcd.plan->start.history_count > 0);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 
@@ -242,15 +244,15 @@ static void draining_hands_over_and_leaves(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster->nodes[2].draining = true;
-    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_DRAIN);
-    assert_true(cluster->plan->change.planned);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "c", 0) <
-                         (int)cluster->plan->layout.worker_count,
+    cluster_until(cluster, 5, cluster->etcd.plan->change.reason == PLAN_REASON_DRAIN);
+    assert_true(cluster->etcd.plan->change.planned);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "c", 0) <
+                         (int)cluster->etcd.plan->layout.worker_count,
                      true);
     cluster_until(cluster, 5, agent_idle(cluster->nodes[2].agent));
     cluster_progress(cluster, 5, 5);
-    assert_int_equal(cluster->published, 2);
-    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    assert_int_equal(cluster->events.published, 2);
+    assert_int_equal(cluster->events.reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
 
@@ -261,10 +263,10 @@ static void draining_hands_over_and_leaves(void **state)
 static struct cluster *start_preempted(uint64_t left_ns)
 {
     struct cluster *cluster = start_pinned(3, 1, 3, 1);
-    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->wishes.stages = cluster->wishes.replicas = 0;
     cluster->nodes[2].draining = true;
     cluster->nodes[2].drain_deadline_ns = cluster->now_ns + left_ns;
-    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_DRAIN);
+    cluster_until(cluster, 5, cluster->etcd.plan->change.reason == PLAN_REASON_DRAIN);
     return cluster;
 }
 
@@ -272,10 +274,10 @@ static void with_time_enough_a_node_that_goes_hands_over(void **state)
 {
     (void)state;
     struct cluster *cluster = start_preempted(30 * NS_PER_SECOND);
-    assert_int_equal(cluster->plan->layout.worker_count, 2);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 2);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_MEMORY);
     cluster_progress(cluster, 5, 5);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 
@@ -284,13 +286,13 @@ static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
     (void)state;
     struct cluster *cluster = start_preempted(1);
     uint64_t steps = cluster->committed_ever;
-    assert_int_equal(cluster->plan->layout.worker_count, 0);
-    assert_non_null(strstr(cluster->plan->change.text, "handing over"));
-    cluster_until(cluster, 10, cluster->plan->layout.worker_count == 2);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(cluster->plan->start.resume_step >= steps); /* no step is computed twice */
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 0);
+    assert_non_null(strstr(cluster->etcd.plan->change.text, "handing over"));
+    cluster_until(cluster, 10, cluster->etcd.plan->layout.worker_count == 2);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->etcd.plan->start.resume_step >= steps); /* no step is computed twice */
     cluster_progress(cluster, 5, 5);
-    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    assert_int_equal(cluster->events.reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
 
@@ -302,17 +304,17 @@ static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(v
     cluster_progress(cluster, 5, 20);
     uint64_t step = cluster->committed_ever;
     cluster->nodes[0].draining = true;
-    cluster_until(cluster, 10, cluster->plan->change.reason == PLAN_REASON_DRAIN);
-    assert_int_equal(cluster->plan->layout.worker_count, 0);
-    assert_true(cluster->plan->change.planned);
-    cluster_until(cluster, 10, cluster->state == JOB_WAITING);
+    cluster_until(cluster, 10, cluster->etcd.plan->change.reason == PLAN_REASON_DRAIN);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 0);
+    assert_true(cluster->etcd.plan->change.planned);
+    cluster_until(cluster, 10, cluster->leader.state == JOB_WAITING);
     assert_int_equal(cluster_alive(cluster), 0);
-    assert_non_null(strstr(cluster->text, "node a is draining"));
+    assert_non_null(strstr(cluster->leader.text, "node a is draining"));
     /* No step was lost: the job continues from the boundary at which the node left. */
     cluster->nodes[0].draining = false;
     cluster_until(cluster, 10, cluster_trains(cluster));
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_true(cluster->plan->start.resume_step >= step);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_true(cluster->etcd.plan->start.resume_step >= step);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -321,15 +323,16 @@ static void scaling_goes_down_and_up(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    unsigned before = cluster->plan->layout.worker_count;
-    cluster->devices_wanted = 2;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.worker_count <= 2);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_SCALE);
-    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->layout.worker_count);
-    cluster->devices_wanted = 0;
+    unsigned before = cluster->etcd.plan->layout.worker_count;
+    cluster->wishes.devices = 2;
     cluster_until(cluster, 10,
-                  cluster_trains(cluster) && cluster->plan->layout.worker_count == before);
-    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+                  cluster_trains(cluster) && cluster->etcd.plan->layout.worker_count <= 2);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_SCALE);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->etcd.plan->layout.worker_count);
+    cluster->wishes.devices = 0;
+    cluster_until(cluster, 10,
+                  cluster_trains(cluster) && cluster->etcd.plan->layout.worker_count == before);
+    assert_int_equal(cluster->events.reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
 
@@ -337,14 +340,15 @@ static void pinned_layouts_are_followed(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
-    cluster->stages_wanted = 2;
-    cluster->replicas_wanted = 3;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.stage_count == 2);
-    cluster->stages_wanted = 1;
-    cluster->replicas_wanted = 7; /* more than the slots, and more than the lanes */
+    cluster->wishes.stages = 2;
+    cluster->wishes.replicas = 3;
+    cluster_until(cluster, 10,
+                  cluster_trains(cluster) && cluster->etcd.plan->layout.stage_count == 2);
+    cluster->wishes.stages = 1;
+    cluster->wishes.replicas = 7; /* more than the slots, and more than the lanes */
     cluster_run(cluster, 10);
-    assert_int_equal(cluster->plan->layout.stage_count, 2);
-    assert_non_null(strstr(cluster->text, "7 replicas are asked for"));
+    assert_int_equal(cluster->etcd.plan->layout.stage_count, 2);
+    assert_non_null(strstr(cluster->leader.text, "7 replicas are asked for"));
     cluster_progress(cluster, 3, 5);
     cluster_free(cluster);
 }
@@ -355,17 +359,18 @@ static void freezing_shrinks_and_forks(void **state)
     struct cluster *cluster = cluster_new(1, 3, 2);
     cluster->spec.train.lanes = 8;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->layout.stage_count, 3);
+    assert_int_equal(cluster->etcd.plan->layout.stage_count, 3);
     cluster->frozen_layers = 1;
-    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
+    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->etcd.plan->generation == 2);
     cluster_until(cluster, 10, cluster_trains(cluster));
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_FREEZE);
-    assert_int_equal(cluster->plan->layout.frozen_layers, 1);
-    assert_int_equal(cluster->plan->layout.stage_count, 2);
-    assert_int_equal(cluster->plan->layout.replica_count, 3);
-    assert_int_equal(cluster->prepared, 0); /* all processes are running: no preparation needed */
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_FREEZE);
+    assert_int_equal(cluster->etcd.plan->layout.frozen_layers, 1);
+    assert_int_equal(cluster->etcd.plan->layout.stage_count, 2);
+    assert_int_equal(cluster->etcd.plan->layout.replica_count, 3);
+    assert_int_equal(cluster->events.prepared,
+                     0); /* all processes are running: no preparation needed */
     cluster_run(cluster, 20);
-    assert_int_equal(cluster->plan->generation, 2);
+    assert_int_equal(cluster->etcd.plan->generation, 2);
     cluster_free(cluster);
 }
 
@@ -373,14 +378,14 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 1);
-    cluster->stages_wanted = 2;
-    cluster_until(cluster, 5, cluster->plan && cluster_trains(cluster));
+    cluster->wishes.stages = 2;
+    cluster_until(cluster, 5, cluster->etcd.plan && cluster_trains(cluster));
     assert_int_equal(cluster->committed_ever, 0);
     cluster_kill_worker(cluster, rank_worker(cluster, 1));
-    cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_non_null(strstr(cluster->plan->change.text, " at the start: "));
-    assert_non_null(strstr(cluster->plan->change.text, " from step 0"));
-    assert_null(strstr(cluster->plan->change.text, "nothing but time is lost"));
+    cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
+    assert_non_null(strstr(cluster->etcd.plan->change.text, " at the start: "));
+    assert_non_null(strstr(cluster->etcd.plan->change.text, " from step 0"));
+    assert_null(strstr(cluster->etcd.plan->change.text, "nothing but time is lost"));
     cluster_free(cluster);
 }
 
@@ -389,14 +394,14 @@ static void who_stays_keeps_its_stage(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 1, 2, 1);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), 0);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), 1);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 0), 0);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 0), 1);
     cluster->nodes[0].draining = true;
-    cluster_until(cluster, 10, cluster->plan->generation == 2);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), 1);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "c", 0), 0);
-    for (unsigned i = 0; i < cluster->plan->start.move_count; i++)
-        assert_int_equal(cluster->plan->start.moves[i].to_rank, 0);
+    cluster_until(cluster, 10, cluster->etcd.plan->generation == 2);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 0), 1);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "c", 0), 0);
+    for (unsigned i = 0; i < cluster->etcd.plan->start.move_count; i++)
+        assert_int_equal(cluster->etcd.plan->start.moves[i].to_rank, 0);
     cluster_free(cluster);
 }
 
@@ -404,15 +409,15 @@ static void another_scale_is_taken_up_at_once(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    assert_int_equal(cluster->plan->layout.worker_count, 6);
-    cluster->devices_wanted = 4;
-    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_SCALE);
-    assert_non_null(strstr(cluster->plan->change.text, "another scale is asked for"));
-    assert_true(cluster->plan->change.planned);
-    assert_in_range(cluster->plan->layout.worker_count, 1, 4);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 6);
+    cluster->wishes.devices = 4;
+    cluster_until(cluster, LESS_THAN_A_WAIT, cluster->etcd.plan->generation == 2);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_SCALE);
+    assert_non_null(strstr(cluster->etcd.plan->change.text, "another scale is asked for"));
+    assert_true(cluster->etcd.plan->change.planned);
+    assert_in_range(cluster->etcd.plan->layout.worker_count, 1, 4);
     cluster_progress(cluster, 5, 5);
-    assert_int_equal(cluster->publish_reasons[PLAN_REASON_FAILURE], 0);
+    assert_int_equal(cluster->events.reasons[PLAN_REASON_FAILURE], 0);
     cluster_free(cluster);
 }
 
@@ -421,14 +426,14 @@ static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
     (void)state;
     struct cluster *cluster = start_pinned(2, 1, 2, 1);
     cluster_progress(cluster, 30, 20);
-    uint64_t checkpoint = cluster->checkpoint_step;
+    uint64_t checkpoint = cluster->etcd.checkpoint_step;
     assert_true(checkpoint > 0);
     cluster_kill_worker(cluster, rank_worker(cluster, 1));
-    cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->start.resume_step, checkpoint);
-    assert_string_equal(cluster->plan->start.restore_path, "/checkpoint");
-    assert_non_null(strstr(cluster->plan->change.text, "has no survivor"));
+    cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->etcd.plan->start.resume_step, checkpoint);
+    assert_string_equal(cluster->etcd.plan->start.restore_path, "/checkpoint");
+    assert_non_null(strstr(cluster->etcd.plan->change.text, "has no survivor"));
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -440,16 +445,16 @@ static void a_node_of_single_replicas_dies_and_its_shadow_lives(void **state)
     for (unsigned victim = 0; victim < 3; victim++) {
         struct cluster *cluster = cluster_new(1, 3, 1);
         cluster->spec.elastic.shadow = true;
-        cluster->stages_wanted = 3;
-        cluster->replicas_wanted = 1;
+        cluster->wishes.stages = 3;
+        cluster->wishes.replicas = 1;
         cluster_progress(cluster, 5, 20);
-        assert_int_equal(cluster->plan->layout.shadow_count, 3);
-        cluster->stages_wanted = cluster->replicas_wanted = 0;
+        assert_int_equal(cluster->etcd.plan->layout.shadow_count, 3);
+        cluster->wishes.stages = cluster->wishes.replicas = 0;
         cluster_kill_node(cluster, victim);
-        cluster_until(cluster, 12, cluster->plan->change.reason == PLAN_REASON_FAILURE);
-        assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
+        cluster_until(cluster, 12, cluster->etcd.plan->change.reason == PLAN_REASON_FAILURE);
+        assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_MEMORY);
         cluster_progress(cluster, 5, 10);
-        assert_int_equal(cluster->restarts_from_disk, 0);
+        assert_int_equal(cluster->events.restarts_from_disk, 0);
         cluster_free(cluster);
     }
 }
@@ -463,18 +468,18 @@ static void stages_are_spread_when_another_node_can_have_copies(void **state)
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->spec.elastic.shadow = true;
     cluster->spec.elastic.devices_max = 2;
-    cluster->stages_wanted = 2;
+    cluster->wishes.stages = 2;
     cluster_kill_node(cluster, 1);
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->layout.shadow_count, 0);
-    assert_non_null(strstr(cluster->text, "2 stages have no shadow"));
+    assert_int_equal(cluster->etcd.plan->layout.shadow_count, 0);
+    assert_non_null(strstr(cluster->leader.text, "2 stages have no shadow"));
     cluster_start_daemon(cluster, 1);
-    cluster_until(cluster, 20, cluster->plan->change.planned && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->layout.shadow_count, 2);
+    cluster_until(cluster, 20, cluster->etcd.plan->change.planned && cluster_trains(cluster));
+    assert_int_equal(cluster->etcd.plan->layout.shadow_count, 2);
     cluster_progress(cluster, 5, 10);
     cluster_run(cluster, 60);
-    assert_int_equal(cluster->published, 2);
-    assert_null(strstr(cluster->text, "no shadow"));
+    assert_int_equal(cluster->events.published, 2);
+    assert_null(strstr(cluster->leader.text, "no shadow"));
     cluster_free(cluster);
 }
 
@@ -483,13 +488,13 @@ static void without_a_checkpoint_it_starts_over(void **state)
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 1);
     cluster->spec.checkpoint.every = 0;
-    cluster->stages_wanted = 2;
+    cluster->wishes.stages = 2;
     cluster_progress(cluster, 5, 20);
     cluster_kill_worker(cluster, rank_worker(cluster, 0));
-    cluster_until(cluster, 2, cluster->plan->generation == 2);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_FRESH);
-    assert_int_equal(cluster->plan->start.resume_step, 0);
-    assert_non_null(strstr(cluster->plan->change.text, "from step 0 (exact"));
+    cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_FRESH);
+    assert_int_equal(cluster->etcd.plan->start.resume_step, 0);
+    assert_non_null(strstr(cluster->etcd.plan->change.text, "from step 0 (exact"));
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -498,16 +503,16 @@ static void pausing_saves_and_resuming_continues(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    cluster->desired = JOB_DESIRED_PAUSED;
-    cluster_until(cluster, 5, cluster->over);
-    assert_int_equal(cluster->state, JOB_PAUSED);
+    cluster->wishes.desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_PAUSED);
     assert_int_equal(cluster_alive(cluster), 0);
-    assert_int_equal(cluster->checkpoint_step, cluster->committed_ever);
+    assert_int_equal(cluster->etcd.checkpoint_step, cluster->committed_ever);
     uint64_t step = cluster->committed_ever;
-    cluster->desired = JOB_DESIRED_RUNNING;
-    cluster_until(cluster, 5, cluster->plan->layout.worker_count > 0);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_RESUME);
-    assert_int_equal(cluster->plan->start.resume_step, step);
+    cluster->wishes.desired = JOB_DESIRED_RUNNING;
+    cluster_until(cluster, 5, cluster->etcd.plan->layout.worker_count > 0);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_RESUME);
+    assert_int_equal(cluster->etcd.plan->start.resume_step, step);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -517,18 +522,18 @@ static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     uint64_t step = cluster->committed_ever;
-    cluster->desired = JOB_DESIRED_PAUSED;
-    cluster_until(cluster, 5, cluster->plan->layout.worker_count == 0);
-    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->wishes.desired = JOB_DESIRED_PAUSED;
+    cluster_until(cluster, 5, cluster->etcd.plan->layout.worker_count == 0);
+    cluster->wishes.stages = cluster->wishes.replicas = 0;
     for (unsigned i = 0; i < cluster->worker_count; i++)
         if (cluster->workers[i].alive) {
             cluster_kill_worker(cluster, &cluster->workers[i]);
             break;
         }
-    cluster_until(cluster, 20, cluster->over);
-    assert_int_equal(cluster->state, JOB_PAUSED);
-    assert_true(cluster->checkpoint_step >= step);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_until(cluster, 20, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_PAUSED);
+    assert_true(cluster->etcd.checkpoint_step >= step);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 
@@ -536,14 +541,14 @@ static void cancelling_ends_it_at_once(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    uint64_t checkpoint = cluster->checkpoint_step;
+    uint64_t checkpoint = cluster->etcd.checkpoint_step;
     for (unsigned i = 0; i < cluster->worker_count; i++)
         cluster->workers[i].deaf = i % 2 == 0; /* deaf workers must be killed */
-    cluster->desired = JOB_DESIRED_CANCELLED;
-    cluster_until(cluster, 5, cluster->over);
-    assert_int_equal(cluster->state, JOB_CANCELLED);
+    cluster->wishes.desired = JOB_DESIRED_CANCELLED;
+    cluster_until(cluster, 5, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_CANCELLED);
     assert_int_equal(cluster_alive(cluster), 0);
-    assert_true(cluster->checkpoint_step <= checkpoint + cluster->spec.checkpoint.every);
+    assert_true(cluster->etcd.checkpoint_step <= checkpoint + cluster->spec.checkpoint.every);
     cluster_free(cluster);
 }
 
@@ -552,8 +557,8 @@ static void a_finished_job_is_completed(void **state)
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
     cluster->spec.train.steps = 12;
-    cluster_until(cluster, 20, cluster->over);
-    assert_int_equal(cluster->state, JOB_COMPLETED);
+    cluster_until(cluster, 20, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_COMPLETED);
     assert_int_equal(cluster->committed_ever, 12);
     assert_int_equal(cluster_alive(cluster), 0);
     cluster_free(cluster);
@@ -581,11 +586,11 @@ static void a_death_at_any_moment_of_a_switch_is_survived(void **state)
                 break;
             }
         cluster_progress(cluster, 8, 60);
-        assert_int_equal(cluster->restarts_from_disk, 0);
+        assert_int_equal(cluster->events.restarts_from_disk, 0);
         cluster_until(cluster, 60,
                       cluster_trains(cluster) &&
-                          plan_layout_find(&cluster->plan->layout, "c", 0) < 0 &&
-                          plan_layout_find(&cluster->plan->layout, "c", 1) < 0);
+                          plan_layout_find(&cluster->etcd.plan->layout, "c", 0) < 0 &&
+                          plan_layout_find(&cluster->etcd.plan->layout, "c", 1) < 0);
         cluster_free(cluster);
     }
 }
@@ -594,15 +599,17 @@ static void a_new_leader_carries_on_with_what_is_prepared(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
-    cluster->devices_wanted = 2;
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->plan->layout.worker_count <= 2);
-    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->plan->layout.worker_count);
-    cluster->devices_wanted = 0;
-    cluster_until(cluster, 10, cluster->next);
-    memset(&cluster->memory, 0, sizeof(cluster->memory));
-    uint64_t prepared = cluster->next->generation;
-    cluster_until(cluster, 10, cluster->plan->generation == prepared && cluster_trains(cluster));
-    assert_int_equal(cluster->dropped, 0);
+    cluster->wishes.devices = 2;
+    cluster_until(cluster, 10,
+                  cluster_trains(cluster) && cluster->etcd.plan->layout.worker_count <= 2);
+    cluster_until(cluster, 10, cluster_alive(cluster) == cluster->etcd.plan->layout.worker_count);
+    cluster->wishes.devices = 0;
+    cluster_until(cluster, 10, cluster->etcd.next);
+    memset(&cluster->leader.memory, 0, sizeof(cluster->leader.memory));
+    uint64_t prepared = cluster->etcd.next->generation;
+    cluster_until(cluster, 10,
+                  cluster->etcd.plan->generation == prepared && cluster_trains(cluster));
+    assert_int_equal(cluster->events.dropped, 0);
     cluster_free(cluster);
 }
 
@@ -612,9 +619,9 @@ static void the_same_view_gives_the_same_decision(void **state)
     static struct member nodes[CLUSTER_NODES];
     static const struct node_report *reports[CLUSTER_NODES];
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
-    cluster->quiet_leader = true;
+    cluster->leader.quiet = true;
     cluster->nodes[0].draining = true;
-    cluster->stages_wanted = cluster->replicas_wanted = 0;
+    cluster->wishes.stages = cluster->wishes.replicas = 0;
     struct leader_view view;
     cluster_build_view(cluster, &view, nodes, reports);
     struct leader_decision decisions[3];
@@ -641,14 +648,14 @@ static void nodes_that_join_together_make_one_generation(void **state)
         cluster_kill_node(cluster, i);
     cluster_run(cluster, 12);
     cluster_progress(cluster, 5, 20);
-    unsigned before = cluster->published;
+    unsigned before = cluster->events.published;
     for (unsigned i = 1; i < 4; i++) {
         cluster_start_daemon(cluster, i);
         cluster_run(cluster, 0.3);
     }
-    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->published > before);
+    cluster_until(cluster, 10, cluster_trains(cluster) && cluster->events.published > before);
     cluster_run(cluster, 20);
-    assert_int_equal(cluster->published, before + 1);
+    assert_int_equal(cluster->events.published, before + 1);
     cluster_free(cluster);
 }
 
@@ -662,10 +669,10 @@ static void a_slot_that_cannot_start_is_given_up(void **state)
     cluster->nodes[1].start_fails = true;
     cluster_start_daemon(cluster, 1);
     cluster_until(cluster, 120, cluster->nodes[1].slot_bad[0] && cluster->nodes[1].slot_bad[1]);
-    cluster_until(cluster, 60, !cluster->next);
+    cluster_until(cluster, 60, !cluster->etcd.next);
     cluster_run(cluster, 60);
-    assert_null(cluster->next);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), -1);
+    assert_null(cluster->etcd.next);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 0), -1);
     cluster_progress(cluster, 5, 5);
     cluster_free(cluster);
 }
@@ -681,7 +688,7 @@ static void a_restarted_daemon_disturbs_nobody(void **state)
         cluster_run(cluster, 1);
     }
     cluster_progress(cluster, 5, 5);
-    assert_int_equal(cluster->plan->generation, 1);
+    assert_int_equal(cluster->etcd.plan->generation, 1);
     cluster_free(cluster);
 }
 
@@ -693,12 +700,12 @@ static void a_node_without_lease_is_left_without_a_failure(void **state)
     (void)state;
     struct cluster *cluster = start(3, 2);
     cluster_stop_daemon(cluster, 1);
-    cluster_until(cluster, 20, cluster->plan->generation == 2);
-    assert_true(cluster->plan->change.planned);
-    assert_non_null(strstr(cluster->plan->change.text, "node b is gone"));
+    cluster_until(cluster, 20, cluster->etcd.plan->generation == 2);
+    assert_true(cluster->etcd.plan->change.planned);
+    assert_non_null(strstr(cluster->etcd.plan->change.text, "node b is gone"));
     cluster_start_daemon(cluster, 1);
     cluster_progress(cluster, 5, 30);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 

@@ -19,8 +19,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 {
     struct cluster *cluster = cluster_new(1, nodes, slots);
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->links.protocol, 2);
-    assert_int_equal(cluster->plan->layout.worker_count, nodes * slots);
+    assert_int_equal(cluster->etcd.plan->links.protocol, 2);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, nodes * slots);
     return cluster;
 }
 
@@ -34,8 +34,8 @@ static void upgrade(struct cluster *cluster, unsigned index)
 
 static void expect_words(const struct cluster *cluster, const char *words)
 {
-    if (!strstr(cluster->text, words))
-        fail_msg("\"%s\" does not say \"%s\"", cluster->text, words);
+    if (!strstr(cluster->leader.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", cluster->leader.text, words);
 }
 
 /* The old workers train on until the last node is upgraded, then they make room. */
@@ -46,22 +46,22 @@ static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
     for (unsigned i = 0; i < 2; i++) {
         upgrade(cluster, i);
         cluster_progress(cluster, 10, 10);
-        assert_int_equal(cluster->published, 1);
+        assert_int_equal(cluster->events.published, 1);
     }
     expect_words(cluster, "starts workers of link protocol 3, this job's speak 2");
     uint64_t committed = cluster->committed_ever;
     upgrade(cluster, 2);
-    cluster_until(cluster, 5, cluster->plan->change.reason == PLAN_REASON_UPGRADE);
-    assert_true(cluster->plan->change.planned);
-    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->layout.worker_count, 6);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
-    assert_int_equal(cluster->plan->start.resume_step, cluster->checkpoint_step);
-    assert_true(cluster->plan->start.resume_step >=
+    cluster_until(cluster, 5, cluster->etcd.plan->change.reason == PLAN_REASON_UPGRADE);
+    assert_true(cluster->etcd.plan->change.planned);
+    cluster_until(cluster, 20, cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 6);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    assert_int_equal(cluster->etcd.plan->start.resume_step, cluster->etcd.checkpoint_step);
+    assert_true(cluster->etcd.plan->start.resume_step >=
                 committed); /* the step of the boundary at which the worker left */
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_progress(cluster, 5, 10);
-    assert_int_equal(cluster->published, 3);
+    assert_int_equal(cluster->events.published, 3);
     cluster_free(cluster);
 }
 
@@ -73,16 +73,16 @@ static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
     upgrade(cluster, 0);
     cluster_progress(cluster, 5, 10);
     cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
-    cluster_until(cluster, 10, cluster->plan->generation > 1);
+    cluster_until(cluster, 10, cluster->etcd.plan->generation > 1);
     cluster_progress(cluster, 30, 20);
-    assert_int_equal(cluster->plan->layout.worker_count, 2);
-    assert_int_equal(cluster->plan->links.protocol, 2);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 2);
+    assert_int_equal(cluster->etcd.plan->links.protocol, 2);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 0), -1);
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     upgrade(cluster, 1);
     upgrade(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->layout.worker_count, 3);
+    cluster_until(cluster, 20, cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 3);
     cluster_free(cluster);
 }
 
@@ -96,13 +96,13 @@ static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
     upgrade(cluster, 0);
     cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
     cluster_run(cluster, 10);
-    assert_int_equal(cluster->state, JOB_RECOVERING);
+    assert_int_equal(cluster->leader.state, JOB_RECOVERING);
     expect_words(cluster, "wants at least 3, 2 are free (node a starts workers of link protocol 3");
     upgrade(cluster, 1);
     upgrade(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->publish_reasons[PLAN_REASON_UPGRADE], 1);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_CHECKPOINT);
+    cluster_until(cluster, 20, cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->events.reasons[PLAN_REASON_UPGRADE], 1);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
     cluster_progress(cluster, 5, 10);
     cluster_free(cluster);
 }
@@ -124,8 +124,9 @@ static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
         cluster->nodes[2].slot_bad[0] = !drains;
         cluster_kill_worker(cluster, fake_at(cluster, "a", 0));
         cluster_kill_worker(cluster, fake_at(cluster, "b", 0));
-        cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
-        assert_int_equal(cluster->plan->layout.worker_count, 2);
+        cluster_until(cluster, 20,
+                      cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
+        assert_int_equal(cluster->etcd.plan->layout.worker_count, 2);
         cluster_free(cluster);
     }
 }
@@ -138,15 +139,16 @@ static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
     upgrade(cluster, 0);
     upgrade(cluster, 1);
     cluster_stop_daemon(cluster, 2);
-    cluster_until(cluster, 30, cluster->plan->layout.worker_count == 2);
-    assert_int_equal(cluster->plan->change.reason, PLAN_REASON_DRAIN);
-    assert_int_equal(cluster->plan->start.source, PLAN_SOURCE_MEMORY);
-    cluster_until(cluster, 30, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->plan->layout.worker_count, 2);
+    cluster_until(cluster, 30, cluster->etcd.plan->layout.worker_count == 2);
+    assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_DRAIN);
+    assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_MEMORY);
+    cluster_until(cluster, 30, cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 2);
     cluster->nodes[2].protocol.links = 3;
     cluster_start_daemon(cluster, 2);
-    cluster_until(cluster, 20, cluster->plan->layout.worker_count == 3 && cluster_trains(cluster));
-    assert_int_equal(cluster->restarts_from_disk, 0);
+    cluster_until(cluster, 20,
+                  cluster->etcd.plan->layout.worker_count == 3 && cluster_trains(cluster));
+    assert_int_equal(cluster->events.restarts_from_disk, 0);
     cluster_free(cluster);
 }
 
@@ -161,9 +163,9 @@ static void too_few_new_slots_are_not_moved_to(void **state)
         upgrade(cluster, i);
     }
     cluster_progress(cluster, 20, 10);
-    assert_int_equal(cluster->plan->links.protocol, 2);
+    assert_int_equal(cluster->etcd.plan->links.protocol, 2);
     cluster->nodes[2].slot_bad[0] = false;
-    cluster_until(cluster, 20, cluster->plan->links.protocol == 3 && cluster_trains(cluster));
+    cluster_until(cluster, 20, cluster->etcd.plan->links.protocol == 3 && cluster_trains(cluster));
     cluster_free(cluster);
 }
 
@@ -174,7 +176,7 @@ static void expect_wait_for_slot(bool tried_again, const char *text)
     cluster->nodes[1].slot_bad[0] = true;
     cluster->nodes[1].slot_tried_again[0] = tried_again;
     cluster_run(cluster, 1);
-    assert_string_equal(cluster->text, text);
+    assert_string_equal(cluster->leader.text, text);
     cluster_free(cluster);
 }
 
@@ -224,8 +226,8 @@ static void a_job_begins_on_the_kind_of_most_slots(void **state)
     upgrade(cluster, 0);
     cluster->spec.elastic.mixed_devices = true; /* concerns arithmetic only: lifts nothing here */
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->links.protocol, 2);
-    assert_int_equal(cluster->plan->layout.worker_count, 4);
+    assert_int_equal(cluster->etcd.plan->links.protocol, 2);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
     cluster_free(cluster);
 }
 
@@ -238,8 +240,8 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
     cluster->nodes[2].protocol.control = PROTOCOL_CONTROL + 2;
     cluster->nodes[2].protocol.control_oldest = PROTOCOL_CONTROL;
     cluster_progress(cluster, 5, 20);
-    assert_int_equal(cluster->plan->layout.worker_count, 4);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "b", 0), -1);
+    assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 0), -1);
     cluster_run(cluster, 1);
     char words[96];
     snprintf(words, sizeof(words), "firnd on node b speaks control protocol %u, the leader %u",
@@ -281,19 +283,19 @@ static void a_core_that_firnd_could_ask_for_is_named(void **state)
         for (unsigned n = 0; n < 2; n++)
             snprintf(cluster->nodes[n].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].job);
         cluster_run(cluster, 12);
-        assert_string_equal(cluster->plan->numerics, cases[i].job);
+        assert_string_equal(cluster->etcd.plan->numerics, cases[i].job);
         for (unsigned n = 0; n < 2; n++)
             cluster_kill_node(cluster, n);
         cluster_run(cluster, 12);
         snprintf(cluster->nodes[0].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].node);
         cluster_start_daemon(cluster, 0);
         cluster_run(cluster, 12);
-        assert_int_equal(cluster->state, JOB_RECOVERING);
-        assert_non_null(strstr(cluster->text, "see elastic.mixed_devices"));
+        assert_int_equal(cluster->leader.state, JOB_RECOVERING);
+        assert_non_null(strstr(cluster->leader.text, "see elastic.mixed_devices"));
         if (cases[i].remedy)
-            assert_non_null(strstr(cluster->text, cases[i].remedy));
+            assert_non_null(strstr(cluster->leader.text, cases[i].remedy));
         else
-            assert_null(strstr(cluster->text, "OPENBLAS_CORETYPE"));
+            assert_null(strstr(cluster->leader.text, "OPENBLAS_CORETYPE"));
         cluster_free(cluster);
     }
 }

@@ -19,8 +19,8 @@ static struct cluster *start(unsigned nodes, unsigned slots)
 
 static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
 {
-    struct fake_worker *worker = fake_at(cluster, cluster->plan->layout.workers[rank].node,
-                                         cluster->plan->layout.workers[rank].slot);
+    struct fake_worker *worker = fake_at(cluster, cluster->etcd.plan->layout.workers[rank].node,
+                                         cluster->etcd.plan->layout.workers[rank].slot);
     assert_non_null(worker);
     return worker;
 }
@@ -30,8 +30,8 @@ static void a_job_that_every_node_refuses_fails(void **state)
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->nodes[0].refuses = cluster->nodes[1].refuses = true;
-    cluster_until(cluster, 30, cluster->over);
-    assert_int_equal(cluster->state, JOB_FAILED);
+    cluster_until(cluster, 30, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_FAILED);
     assert_int_equal(cluster_alive(cluster), 0);
     cluster_free(cluster);
 }
@@ -44,18 +44,18 @@ static void expect_divergence(unsigned nodes)
 {
     struct cluster *cluster = start(nodes, 2);
     struct fake_worker *worker = rank_worker(cluster, 1);
-    uint64_t generation = cluster->plan->generation;
+    uint64_t generation = cluster->etcd.plan->generation;
 
-    cluster->checkpoint_step = 8;
+    cluster->etcd.checkpoint_step = 8;
     worker->status.cause = CAUSE_DIVERGED;
     snprintf(worker->status.text, sizeof(worker->status.text), "step 9: the loss is NaN");
     fake_say(cluster, worker, WORKER_REFUSED);
     fake_exit(cluster, worker, 1);
-    cluster_until(cluster, 30, cluster->over);
-    assert_int_equal(cluster->state, JOB_FAILED);
-    assert_int_equal(cluster->plan->generation, generation + 1);
+    cluster_until(cluster, 30, cluster->leader.over);
+    assert_int_equal(cluster->leader.state, JOB_FAILED);
+    assert_int_equal(cluster->etcd.plan->generation, generation + 1);
     assert_int_equal(cluster_alive(cluster), 0);
-    assert_string_equal(cluster->text,
+    assert_string_equal(cluster->leader.text,
                         "step 9: the loss is NaN; to go on from the checkpoint of step 8 with "
                         "other settings: firnctl job submit --from");
     cluster_free(cluster);
@@ -102,8 +102,8 @@ static void a_node_that_refuses_is_done_without(void **state)
     struct cluster *cluster = cluster_new(1, 2, 2);
     cluster->nodes[0].refuses = true;
     cluster_progress(cluster, 5, 60);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 0), -1);
-    assert_int_equal(plan_layout_find(&cluster->plan->layout, "a", 1), -1);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 0), -1);
+    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 1), -1);
     cluster_free(cluster);
 }
 
