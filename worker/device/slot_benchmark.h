@@ -25,7 +25,8 @@ struct slot_benchmark_size {
  * Takes about @size->measure_ns beside opening the device, which no other process may use
  * meanwhile.
  *
- * Return: 0; -EBUSY: most of its memory is taken; -ENOMEM, -EIO, and the errors of opening it
+ * Return: 0; -EBUSY: more than a tenth of the device's memory is taken; -ENOMEM, -EIO, and the
+ * errors of opening it
  */
 int slot_benchmark_of_products(const struct kernel *kernel, const struct kernel_options *options,
                                const struct slot_benchmark_size *size, double *ret_flops_per_second,
