@@ -481,7 +481,7 @@ static uint64_t step_max_ns(const struct sim *sim)
 void sim_check_outage_begins(struct sim *sim)
 {
     struct sim_faults *faults = sim->faults;
-    bool settled = faults->disturbing == 0 && !sim->store->down &&
+    bool settled = sim->check->commits > 0 && faults->disturbing == 0 && !sim->store->down &&
                    (faults->disturbed_ns == 0 || faults->disturbed_ns + SETTLED_NS < sim->now_ns) &&
                    sim->check->committed_ns + step_max_ns(sim) > sim->now_ns;
     faults->outage_ns = settled ? sim->now_ns : 0;

@@ -6,12 +6,13 @@
 
 #include "elastic/planner/planner.h"
 #include "sim/sim_check.h"
+#include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 #include "sim/sim_scale.h"
 #include "sim/sim_stragglers.h"
 
-#define IDLE_MAX_NS    (60 * NS_PER_SECOND) /* a slot that failed is left alone for a while */
+#define IDLE_MAX_NS    (90 * NS_PER_SECOND) /* a node that was suspected is left out for 60 s */
 #define IDLE_MAX_STEPS 3                    /* the change takes effect at a boundary */
 #define GAIN_LEAST     0.06                 /* the leader makes no change for less */
 #define SLOTS_MAX      (SIM_NODES_MAX * SIM_SLOTS_MAX)
@@ -44,14 +45,15 @@ static const struct plan *committing_plan(const struct sim *sim)
     return NULL;
 }
 
-/* Nodes of another version, copies for shadows, and slots that are judged decide otherwise. */
+/* Nodes of another version, copies for shadows, slots that are judged, and nodes that are believed
+ * to be cut decide otherwise. */
 static bool is_judged(const struct sim *sim)
 {
     for (unsigned i = 1; i < sim->node_count; i++)
         if (sim->nodes[i].links != sim->nodes[0].links)
             return false;
-    return !sim->spec.elastic.shadow && sim->spec.elastic.evict_stragglers.factor == 0 &&
-           sim->faults->wish == RECORD_RUNNING;
+    return !sim_cuts_any(sim) && !sim->spec.elastic.shadow &&
+           sim->spec.elastic.evict_stragglers.factor == 0 && sim->faults->wish == RECORD_RUNNING;
 }
 
 static void free_plan(struct plan **plan)

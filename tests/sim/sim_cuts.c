@@ -41,6 +41,11 @@ struct sim_cuts {
     struct cut cuts[CUTS_MAX];
 };
 
+bool sim_cuts_any(const struct sim *sim)
+{
+    return sim->cuts->lone || sim->cuts->count > 0;
+}
+
 static void mend(void *context)
 {
     struct cut *cut = context;

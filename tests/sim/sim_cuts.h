@@ -26,6 +26,8 @@ bool sim_cuts_lone(const struct sim *sim);
 void sim_cuts_begin(struct sim *sim);
 /** sim_cuts_pairs_apart() - some pair has lost each other by now */
 bool sim_cuts_pairs_apart(const struct sim *sim);
+/** sim_cuts_any() - some pair is cut in this history, or one node is cut off */
+bool sim_cuts_any(const struct sim *sim);
 /** sim_cuts_off() - the node that has the whole job is cut off just now */
 bool sim_cuts_off(const struct sim *sim);
 void sim_cuts_free(struct sim *sim);
