@@ -128,7 +128,7 @@ class Checkpoints(JobTest):
             self.assertIn(f"durable     step {before}", firnctl(cluster, "job", "show", "job")[1])
             status, text = firnctl(cluster, "checkpoint", "remove", "job", "--step", str(before))
             self.assertEqual(status, 1)
-            self.assertIn("the newest checkpoint that is sound", text)
+            self.assertIn("the newest sound checkpoint", text)
             job.ask(state="running")
             cluster.wait("somebody is asked", lambda: "no sound checkpoint is left" in firnctl(
                 cluster, "job", "show", "job")[1])
@@ -248,8 +248,10 @@ class Checkpoints(JobTest):
                 self.assertIn(why, text)
             self.assertIn(oldest, job.checkpoints())
             firnctl(cluster, "checkpoint", "unpin", oldest["path"])
-            self.assertEqual(firnctl(cluster, *remove, str(oldest["step"]))[0], 0)
+            status, text = firnctl(cluster, *remove, str(oldest["step"]))
+            self.assertTrue(status == 0 or "No such file" in text, text)  # retention may come first
             self.assertEqual(firnctl(cluster, *remove, str(newest["step"]), "--force")[0], 0)
+            cluster.wait("the record of the oldest is gone", lambda: oldest not in job.checkpoints())
             left = job.checkpoints()
             self.assertNotIn(oldest, left)
             self.assertNotIn(newest, left)

@@ -18,13 +18,16 @@ class Divergence(JobTest):
     def failed(self, job, **wishes):
         """The step that it fails at; what came before it is good, and kept."""
         job.submit(**wishes).wait_state("failed")
-        lines, newest = job.metrics(), job.checkpoints()[-1]
+        lines, newest = job.metrics(), job.checkpoints()[-1:]
         step = max(lines) + 1
+        # A slow disk may not have written the first checkpoint in the half second until then.
+        way_on = rf"checkpoint of step {newest[0]['step']} .*--from" if newest else "no checkpoint to go on from"
         self.assertRegex(job.why(), rf"^step {step}: the (loss|gradient norm) is (NaN|infinite), so it "
-                         rf"changes no parameter .*checkpoint of step {newest['step']} .*--from$")
+                         rf"changes no parameter .*{way_on}$")
         self.assertFalse(list(self.without_numbers(job)))
-        self.assertLess(newest["step"], step - 1, "a checkpoint is there from which no step can be computed")
-        self.assert_finite(newest["path"])
+        for checkpoint in newest:
+            self.assertLess(checkpoint["step"], step - 1, "no step can be computed from it")
+            self.assert_finite(checkpoint["path"])
         job.cluster.wait("its progress is that of the step before",
                          lambda: job.key("progress").get("step") == step - 1, 20)
         told = [event["text"] for event in job.events("diverged")]
