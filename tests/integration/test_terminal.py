@@ -163,7 +163,7 @@ class Terminal(unittest.TestCase):
                                 (("job", "events", "job"), "plan of generation 1")):
                 status, text = self.firnctl(*words, "--timeout", "1")
                 self.assertEqual(status, 0, text)
-                self.assertIn("the nodes are asked", text)
+                self.assertIn("asking the nodes", text)
                 self.assertIn(sign, text)
             step = int(followed.stdout.readline().split()[0])
             self.wait("what follows goes on", lambda: int(followed.stdout.readline().split()[0]) > step + 1000)
