@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -19,7 +20,8 @@ struct start_watch {
     pthread_mutex_t lock; /* guards all members below, and the order of reports */
     pthread_cond_t changed;
     bool ending;
-    const char *doing; /* NULL: no call is in progress */
+    const char *doing;                                    /* NULL: no call is in progress */
+    char noted[REPORT_TEXT_SIZE], sent[REPORT_TEXT_SIZE]; /* "": nothing was noted; not sent yet */
     uint64_t generation, began_ns, report_ns, processor_ms;
     bool reported;
 };
@@ -38,15 +40,31 @@ static uint64_t pause_ns(const struct start_watch *watch)
     return TIMEOUTS_START_REPORT * watch->options->failure_timeout_ns;
 }
 
+/* Return true, and the text, if there was progress since the last report. */
+static bool describe(struct start_watch *watch, uint64_t now_ns, char ret_text[REPORT_TEXT_SIZE])
+{
+    uint64_t used_ms = processor_ms();
+
+    if (watch->noted[0]) {
+        strcpy(ret_text, watch->noted);
+        return strcmp(watch->noted, watch->sent) != 0;
+    }
+    snprintf(ret_text, REPORT_TEXT_SIZE, "%s (%.0f s, of which the processor %.1f s)", watch->doing,
+             (double)(now_ns - watch->began_ns) / 1e9, (double)used_ms / 1e3);
+    bool progress = used_ms != watch->processor_ms;
+    watch->processor_ms = used_ms;
+    return progress;
+}
+
 static void report(struct start_watch *watch, uint64_t now_ns)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
-    uint64_t used_ms = processor_ms();
+    char text[REPORT_TEXT_SIZE];
 
     watch->report_ns = now_ns + pause_ns(watch);
-    if (!message || used_ms == watch->processor_ms)
+    if (!message || !describe(watch, now_ns, text))
         return;
-    watch->processor_ms = used_ms;
+    strcpy(watch->sent, text);
     watch->reported = true;
     message->type = CONTROL_STATUS;
     message->status = (struct worker_report){
@@ -56,10 +74,8 @@ static void report(struct start_watch *watch, uint64_t now_ns)
         .cause = CAUSE_STARTS,
         .generation = watch->generation,
     };
-    snprintf(message->status.text, sizeof(message->status.text),
-             "%s (%.0f s, of which the processor %.1f s)", watch->doing,
-             (double)(now_ns - watch->began_ns) / 1e9, (double)used_ms / 1e3);
-    log_info("this worker %s", message->status.text);
+    strcpy(message->status.text, text);
+    log_info("this worker %s", text);
     control_server_send(watch->control, message);
 }
 
@@ -141,11 +157,19 @@ void start_watch_begin(struct start_watch *watch, uint64_t generation, const cha
     pthread_mutex_lock(&watch->lock);
     watch->generation = generation;
     watch->doing = doing;
+    watch->noted[0] = watch->sent[0] = '\0';
     watch->reported = false;
     watch->began_ns = clock_monotonic_ns();
     watch->report_ns = watch->began_ns + pause_ns(watch) / 4;
     watch->processor_ms = processor_ms();
     pthread_cond_signal(&watch->changed);
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void start_watch_note(struct start_watch *watch, const char *text)
+{
+    pthread_mutex_lock(&watch->lock);
+    snprintf(watch->noted, sizeof(watch->noted), "%s", text);
     pthread_mutex_unlock(&watch->lock);
 }
 

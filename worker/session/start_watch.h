@@ -1,10 +1,11 @@
 /*
- * Report that a start progresses: a device opens, memory is taken. These calls take seconds or
- * minutes, and return nothing on the way. The leader waits for a worker for as long as it reports
- * progress (elastic/leader/leader_starting.h). Reading the training data reports itself.
+ * Report that a start progresses: a device opens, data is read, memory is taken. These calls take
+ * seconds or minutes. The leader waits for a worker for as long as it reports progress
+ * (elastic/leader/leader_starting.h).
  *
- * Progress is the processor time of this process, which a call that hangs does not use. A thread
- * sends the reports while the main thread is in such a call.
+ * Progress is what the call notes, or, for a call that notes nothing, the processor time of this
+ * process, which a call that hangs does not use. A thread sends the reports while the main thread
+ * is in such a call.
  */
 #pragma once
 
@@ -22,5 +23,8 @@ void start_watch_free(struct start_watch *watch);
 /** start_watch_begin() - begin a call that may take long, as a worker of @generation (0: none yet)
  * @doing: a literal for people, "opens its device" */
 void start_watch_begin(struct start_watch *watch, uint64_t generation, const char *doing);
+/** start_watch_note() - note the progress of the call in words for people, from any thread; from
+ * now on only another text is progress */
+void start_watch_note(struct start_watch *watch, const char *text);
 /** start_watch_end() - end the call: no report is sent after this. Return: whether one was sent */
 bool start_watch_end(struct start_watch *watch);

@@ -10,12 +10,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/size_words.h"
-#include "base/timeouts.h"
 #include "checkpoint/read/reader.h"
 #include "worker/session/commands.h"
 #include "worker/session/generation.h"
@@ -286,48 +284,28 @@ static void try_checkpoints(struct trainer *trainer)
 
 /* ---- data ---- */
 
-struct data_reader {
-    struct trainer *trainer;
-    uint64_t told_ns; /* 0: not yet */
-    uint64_t began_ns;
-};
-
-/* Rarely enough for etcd, and often enough that this worker does not count as hung. */
-static bool is_time_to_tell(const struct data_reader *reader, uint64_t now_ns)
+static void note_reading(void *context, uint64_t done_bytes, uint64_t total_bytes)
 {
-    uint64_t pause_ns = TIMEOUTS_START_REPORT * reader->trainer->options->failure_timeout_ns;
-
-    return now_ns >=
-           (reader->told_ns ? reader->told_ns + pause_ns : reader->began_ns + pause_ns / 4);
-}
-
-static void tell_reading(void *context, uint64_t done_bytes, uint64_t total_bytes)
-{
-    struct data_reader *reader = context;
-    uint64_t now_ns = clock_monotonic_ns();
     char text[REPORT_TEXT_SIZE], done[SIZE_WORDS_SIZE], total[SIZE_WORDS_SIZE];
 
-    if (total_bytes && !is_time_to_tell(reader, now_ns))
-        return;
-    reader->told_ns = now_ns;
     if (total_bytes)
         snprintf(text, sizeof(text), "reads the training data: %s of %s",
                  size_words(done_bytes, done), size_words(total_bytes, total));
     else
         snprintf(text, sizeof(text), "%s", REPORT_WAITS_FOR_READER);
-    log_info("this worker %s", text);
-    status_report_send_cause(reader->trainer, WORKER_STARTING, CAUSE_STARTS, text);
+    start_watch_note(context, text);
 }
 
 static int open_data(struct trainer *trainer, struct error *error)
 {
     const char *folder = trainer->options->digests_dir;
-    struct data_reader reader = {.trainer = trainer, .began_ns = clock_monotonic_ns()};
-    const struct dataset_listener listener = {.reading = tell_reading, .context = &reader};
+    const struct dataset_listener listener = {.reading = note_reading,
+                                              .context = trainer->start_watch};
+
+    start_watch_begin(trainer->start_watch, 0, "reads the training data");
     int status = job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &listener,
                                   &trainer->dataset, error);
-
-    if (!status && reader.told_ns) /* reading has ended */
+    if (start_watch_end(trainer->start_watch) && !status)
         status_report_send(trainer, WORKER_STARTING, "");
     if (!status && dataset_was_known(trainer->dataset))
         log_info(

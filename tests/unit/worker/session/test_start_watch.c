@@ -128,6 +128,25 @@ static void nothing_is_reported_after_the_end(void **state)
         assert_false(hear(bench));
 }
 
+/* Reading: what was noted counts, and the processor time no more. */
+static void what_a_call_notes_is_reported_once(void **state)
+{
+    struct bench *bench = *state;
+    const struct worker_report *report = &bench->message.status;
+
+    start_watch_begin(bench->watch, 0, "reads the training data");
+    start_watch_note(bench->watch, "reads the training data: 1 of 2 MiB");
+    compute_until_heard(bench);
+    assert_string_equal(report->text, "reads the training data: 1 of 2 MiB");
+    uint64_t until_ns = clock_monotonic_ns() + 10 * bench->options.failure_timeout_ns;
+    while (clock_monotonic_ns() < until_ns) /* several reports would be due */
+        assert_false(hear(bench));
+    start_watch_note(bench->watch, "reads the training data: 2 of 2 MiB");
+    compute_until_heard(bench);
+    assert_string_equal(report->text, "reads the training data: 2 of 2 MiB");
+    assert_true(start_watch_end(bench->watch));
+}
+
 static void a_short_call_is_not_reported(void **state)
 {
     struct bench *bench = *state;
@@ -144,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_call_that_computes_is_reported_again_and_again),
         TEST(nothing_is_reported_after_the_end),
+        TEST(what_a_call_notes_is_reported_once),
         TEST(a_short_call_is_not_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
