@@ -471,3 +471,18 @@ unsigned cluster_alive(const struct cluster *cluster)
         alive += cluster->workers[i].alive;
     return alive;
 }
+
+struct cluster *cluster_training(unsigned nodes, unsigned slots)
+{
+    struct cluster *cluster = cluster_new(1, nodes, slots);
+    cluster_progress(cluster, 5, 20);
+    return cluster;
+}
+
+struct fake_worker *cluster_rank_worker(struct cluster *cluster, unsigned rank)
+{
+    const struct plan_worker *place = &cluster->etcd.plan->layout.workers[rank];
+    struct fake_worker *worker = fake_at(cluster, place->node, place->slot);
+    assert_non_null(worker);
+    return worker;
+}

@@ -69,5 +69,11 @@ void cluster_run(struct cluster *cluster, double seconds);
 /* Run until the job is @steps further, in any generation. */
 void cluster_progress(struct cluster *cluster, unsigned steps, double seconds);
 
+/** cluster_training() - make a cluster whose job has trained for a few steps */
+struct cluster *cluster_training(unsigned nodes, unsigned slots);
+
+/** cluster_rank_worker() - return the living worker of @rank in the plan in force */
+struct fake_worker *cluster_rank_worker(struct cluster *cluster, unsigned rank);
+
 /** cluster_alive() - return the number of living workers */
 unsigned cluster_alive(const struct cluster *cluster);

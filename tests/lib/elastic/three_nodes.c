@@ -128,3 +128,11 @@ void three_expect_published(uint64_t step, uint64_t commit)
     assert_int_equal(
         three_decision.plan->start.has_commit ? three_decision.plan->start.commit.step : 0, commit);
 }
+
+void three_train_on_two(bool donor)
+{
+    three_plan->change.planned = true;
+    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
+    three_plan->layout.replica_first_lane[2] = LANES;
+    three_plan->layout.donor_count = donor;
+}

@@ -34,6 +34,10 @@ void three_say(unsigned node, enum worker_phase phase, uint64_t generation, uint
 /* Make the worker hold applied + 1 and know the losses of lanes [first, end). */
 void three_hold(unsigned node, unsigned first, unsigned end);
 
+/** three_train_on_two() - make plan 6 a planned change to a and b alone; c keeps its rank, as a
+ * donor where @donor */
+void three_train_on_two(bool donor);
+
 /** three_decide() - take the leader's next decision about three_view */
 void three_decide(void);
 

@@ -98,15 +98,21 @@ static void preparing_starts_what_is_missing_and_touches_nobody_else(void **stat
     assert_int_equal(rig_last_report.generation, 2);
 }
 
-static void a_dropped_plan_takes_its_workers_along(void **state)
+/* Slots 0 and 1 run, and slot 2 is prepared for the plan that comes next. */
+static void prepare_a_third(void)
 {
-    (void)state;
     rig_run_two();
     rig_feed_plan(AGENT_NEXT,
                   rig_make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
     rig_feed_up(2);
     rig_feed_status(2, 12, WORKER_STARTING, 0);
     rig_feed_status(2, 12, WORKER_PREPARED, 2);
+}
+
+static void a_dropped_plan_takes_its_workers_along(void **state)
+{
+    (void)state;
+    prepare_a_third();
     rig_feed_plan(AGENT_NEXT, NULL);
     assert_int_equal(rig_count(AGENT_SEND_STOP, 2), 1);
     assert_int_equal(rig_count(AGENT_SEND_STOP, 0), 0);
@@ -145,12 +151,7 @@ static void a_leaver_makes_room_for_the_next_plan(void **state)
 static void one_sent_away_makes_room_for_the_next_plan(void **state)
 {
     (void)state;
-    rig_run_two();
-    rig_feed_plan(AGENT_NEXT,
-                  rig_make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
-    rig_feed_up(2);
-    rig_feed_status(2, 12, WORKER_STARTING, 0);
-    rig_feed_status(2, 12, WORKER_PREPARED, 2);
+    prepare_a_third();
     rig_feed_plan(AGENT_NEXT, NULL);
     rig_feed_plan(AGENT_NEXT,
                   rig_make_plan(3, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
@@ -162,12 +163,7 @@ static void one_sent_away_makes_room_for_the_next_plan(void **state)
 static void one_prepared_and_dead_is_not_replaced(void **state)
 {
     (void)state;
-    rig_run_two();
-    rig_feed_plan(AGENT_NEXT,
-                  rig_make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
-    rig_feed_up(2);
-    rig_feed_status(2, 12, WORKER_STARTING, 0);
-    rig_feed_status(2, 12, WORKER_PREPARED, 2);
+    prepare_a_third();
     rig_feed_exit(2, -9);
     assert_int_equal(rig_count(AGENT_SPAWN, 2), 0);
     assert_reported(2, WORKER_DEAD);
@@ -200,12 +196,7 @@ static void one_that_got_state_on_the_way_is_switched(void **state)
 static void prepared_means_for_this_very_plan(void **state)
 {
     (void)state;
-    rig_run_two();
-    rig_feed_plan(AGENT_NEXT,
-                  rig_make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0}));
-    rig_feed_up(2);
-    rig_feed_status(2, 12, WORKER_STARTING, 0);
-    rig_feed_status(2, 12, WORKER_PREPARED, 2);
+    prepare_a_third();
     struct plan *other = rig_make_plan(2, true, 3, (unsigned[]){0, 1, 2}, (uint64_t[]){10, 11, 0});
     snprintf(other->links.key, sizeof(other->links.key), "another key");
     rig_feed_plan(AGENT_NEXT, other);

@@ -16,21 +16,6 @@
 
 #define LESS_THAN_A_WAIT 1.0 /* seconds: the leader collects events for CLUSTER_TIMEOUT_NS */
 
-static struct cluster *start(unsigned nodes, unsigned slots)
-{
-    struct cluster *cluster = cluster_new(1, nodes, slots);
-    cluster_progress(cluster, 5, 20);
-    return cluster;
-}
-
-static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
-{
-    struct fake_worker *worker = fake_at(cluster, cluster->etcd.plan->layout.workers[rank].node,
-                                         cluster->etcd.plan->layout.workers[rank].slot);
-    assert_non_null(worker);
-    return worker;
-}
-
 /* Start a cluster with the pinned layout on all slots. */
 static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned stages,
                                     unsigned replicas)
@@ -173,7 +158,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 static void an_empty_plan_says_where_files_lie(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster->spec.checkpoint.copies = 2;
     cluster->wishes.desired = JOB_DESIRED_PAUSED;
     cluster_until(cluster, 5, cluster->etcd.plan->layout.worker_count == 0);
@@ -185,7 +170,7 @@ static void an_empty_plan_says_where_files_lie(void **state)
 static void nothing_happens_while_nothing_happens(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster_run(cluster, 60);
     assert_int_equal(cluster->events.published, 1);
     assert_int_equal(cluster->events.prepared, 0);
@@ -199,7 +184,7 @@ static void a_killed_worker_costs_no_checkpoint(void **state)
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
     cluster->wishes.stages = cluster->wishes.replicas = 0;
     uint64_t step = cluster->committed_ever;
-    cluster_kill_worker(cluster, rank_worker(cluster, 4));
+    cluster_kill_worker(cluster, cluster_rank_worker(cluster, 4));
     cluster_until(cluster, 1, cluster->etcd.plan->generation == 2);
     assert_int_equal(cluster->etcd.plan->change.reason, PLAN_REASON_FAILURE);
     assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_MEMORY);
@@ -242,7 +227,7 @@ static void a_killed_node_is_left_behind_and_taken_back(void **state)
 static void draining_hands_over_and_leaves(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster->nodes[2].draining = true;
     cluster_until(cluster, 5, cluster->etcd.plan->change.reason == PLAN_REASON_DRAIN);
     assert_true(cluster->etcd.plan->change.planned);
@@ -322,7 +307,7 @@ static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(v
 static void scaling_goes_down_and_up(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     unsigned before = cluster->etcd.plan->layout.worker_count;
     cluster->wishes.devices = 2;
     cluster_until(cluster, 10,
@@ -381,7 +366,7 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
     cluster->wishes.stages = 2;
     cluster_until(cluster, 5, cluster->etcd.plan && cluster_trains(cluster));
     assert_int_equal(cluster->committed_ever, 0);
-    cluster_kill_worker(cluster, rank_worker(cluster, 1));
+    cluster_kill_worker(cluster, cluster_rank_worker(cluster, 1));
     cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
     assert_non_null(strstr(cluster->etcd.plan->change.text, " at the start: "));
     assert_non_null(strstr(cluster->etcd.plan->change.text, " from step 0"));
@@ -408,7 +393,7 @@ static void who_stays_keeps_its_stage(void **state)
 static void another_scale_is_taken_up_at_once(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     assert_int_equal(cluster->etcd.plan->layout.worker_count, 6);
     cluster->wishes.devices = 4;
     cluster_until(cluster, LESS_THAN_A_WAIT, cluster->etcd.plan->generation == 2);
@@ -428,7 +413,7 @@ static void a_lost_stage_goes_back_to_the_checkpoint(void **state)
     cluster_progress(cluster, 30, 20);
     uint64_t checkpoint = cluster->etcd.checkpoint_step;
     assert_true(checkpoint > 0);
-    cluster_kill_worker(cluster, rank_worker(cluster, 1));
+    cluster_kill_worker(cluster, cluster_rank_worker(cluster, 1));
     cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
     assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_CHECKPOINT);
     assert_int_equal(cluster->etcd.plan->start.resume_step, checkpoint);
@@ -490,7 +475,7 @@ static void without_a_checkpoint_it_starts_over(void **state)
     cluster->spec.checkpoint.every = 0;
     cluster->wishes.stages = 2;
     cluster_progress(cluster, 5, 20);
-    cluster_kill_worker(cluster, rank_worker(cluster, 0));
+    cluster_kill_worker(cluster, cluster_rank_worker(cluster, 0));
     cluster_until(cluster, 2, cluster->etcd.plan->generation == 2);
     assert_int_equal(cluster->etcd.plan->start.source, PLAN_SOURCE_FRESH);
     assert_int_equal(cluster->etcd.plan->start.resume_step, 0);
@@ -502,7 +487,7 @@ static void without_a_checkpoint_it_starts_over(void **state)
 static void pausing_saves_and_resuming_continues(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster->wishes.desired = JOB_DESIRED_PAUSED;
     cluster_until(cluster, 5, cluster->leader.over);
     assert_int_equal(cluster->leader.state, JOB_PAUSED);
@@ -540,7 +525,7 @@ static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
 static void cancelling_ends_it_at_once(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     uint64_t checkpoint = cluster->etcd.checkpoint_step;
     for (unsigned i = 0; i < cluster->worker_count; i++)
         cluster->workers[i].deaf = i % 2 == 0; /* deaf workers must be killed */
@@ -598,7 +583,7 @@ static void a_death_at_any_moment_of_a_switch_is_survived(void **state)
 static void a_new_leader_carries_on_with_what_is_prepared(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster->wishes.devices = 2;
     cluster_until(cluster, 10,
                   cluster_trains(cluster) && cluster->etcd.plan->layout.worker_count <= 2);
@@ -680,7 +665,7 @@ static void a_slot_that_cannot_start_is_given_up(void **state)
 static void a_restarted_daemon_disturbs_nobody(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     for (unsigned i = 0; i < 3; i++) {
         cluster_stop_daemon(cluster, i);
         cluster_run(cluster, 2);
@@ -698,7 +683,7 @@ static void a_restarted_daemon_disturbs_nobody(void **state)
 static void a_node_without_lease_is_left_without_a_failure(void **state)
 {
     (void)state;
-    struct cluster *cluster = start(3, 2);
+    struct cluster *cluster = cluster_training(3, 2);
     cluster_stop_daemon(cluster, 1);
     cluster_until(cluster, 20, cluster->etcd.plan->generation == 2);
     assert_true(cluster->etcd.plan->change.planned);

@@ -177,10 +177,7 @@ static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
 static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 {
     (void)state;
-    three_plan->change.planned = true;
-    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
-    three_plan->layout.replica_first_lane[2] = LANES;
-    three_plan->layout.donor_count = 1;
+    three_train_on_two(true);
     three_say(0, WORKER_STUCK, 6, 10);
     three_say(1, WORKER_DEAD, 6, 0);
     three_say(2, WORKER_STUCK, 6, 9);
@@ -192,10 +189,8 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 {
     (void)state;
-    three_plan->change.planned = true;
+    three_train_on_two(false);
     three_plan->follows = 5;
-    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
-    three_plan->layout.replica_first_lane[2] = LANES;
     three_say(0, WORKER_STUCK, 5, 10);
     three_say(1, WORKER_STUCK, 5, 10);
     three_say(2, WORKER_STUCK, 5, 8);
@@ -632,11 +627,8 @@ static void a_large_state_is_given_the_time_to_come(void **state)
 static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
     (void)state;
-    three_plan->change.planned = true;
+    three_train_on_two(true);
     three_plan->follows = 5;
-    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
-    three_plan->layout.replica_first_lane[2] = LANES;
-    three_plan->layout.donor_count = 1;
     memcpy(three_plan->layout.workers[0].node, "b", 2);
     memcpy(three_plan->layout.workers[1].node, "c", 2);
     memcpy(three_plan->layout.workers[2].node, "a", 2);

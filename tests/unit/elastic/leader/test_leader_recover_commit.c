@@ -79,11 +79,8 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
 static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 {
     (void)state;
-    three_plan->change.planned = true;
+    three_train_on_two(true);
     three_plan->follows = 5;
-    three_plan->layout.replica_count = three_plan->layout.worker_count = 2;
-    three_plan->layout.replica_first_lane[2] = LANES;
-    three_plan->layout.donor_count = 1;
     three_say(0, WORKER_RUNNING, 6, 9);
     three_say(1, WORKER_RUNNING, 5, 0);
     three_say(2, WORKER_DEAD, 5, 0);

@@ -10,21 +10,6 @@
 
 #include "lib/elastic/cluster.h"
 
-static struct cluster *start(unsigned nodes, unsigned slots)
-{
-    struct cluster *cluster = cluster_new(1, nodes, slots);
-    cluster_progress(cluster, 5, 20);
-    return cluster;
-}
-
-static struct fake_worker *rank_worker(struct cluster *cluster, unsigned rank)
-{
-    struct fake_worker *worker = fake_at(cluster, cluster->etcd.plan->layout.workers[rank].node,
-                                         cluster->etcd.plan->layout.workers[rank].slot);
-    assert_non_null(worker);
-    return worker;
-}
-
 static void a_job_that_every_node_refuses_fails(void **state)
 {
     (void)state;
@@ -42,8 +27,8 @@ static void a_job_that_every_node_refuses_fails(void **state)
  */
 static void expect_divergence(unsigned nodes)
 {
-    struct cluster *cluster = start(nodes, 2);
-    struct fake_worker *worker = rank_worker(cluster, 1);
+    struct cluster *cluster = cluster_training(nodes, 2);
+    struct fake_worker *worker = cluster_rank_worker(cluster, 1);
     uint64_t generation = cluster->etcd.plan->generation;
 
     cluster->etcd.checkpoint_step = 8;
