@@ -410,8 +410,8 @@ struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit
         .world = options->world,
         .tensor_count = options->tensor_count,
         .spec = job_spec_encode(options->spec),
-        .state = json_incref(options->state),
-        .config = json_incref(options->config),
+        .state = json_deep_copy(options->state), /* references are counted by one thread */
+        .config = json_deep_copy(options->config),
         .began_ns = options->began_ns,
         .stall_ns = options->stall_ns,
         .replication = options->replication,
@@ -423,7 +423,8 @@ struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit
     commit->left_out = calloc(commit->world, sizeof(*commit->left_out));
     if (commit->left_out)
         memcpy(commit->left_out, options->left_out, commit->world * sizeof(*commit->left_out));
-    if (commit->left_out && !pthread_create(&commit->thread, NULL, run_commit, commit))
+    if (commit->left_out && commit->state && commit->config &&
+        !pthread_create(&commit->thread, NULL, run_commit, commit))
         return commit;
     commit_free(commit);
     return NULL;
