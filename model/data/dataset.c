@@ -11,6 +11,7 @@
 #include "model/data/data_digests.h"
 #include "model/data/loss_mask.h"
 #include "model/data/token_row.h"
+#include "model/data/token_scan.h"
 #include "model/net/streams.h"
 
 /* The tokens of samples, and their mask. */
@@ -177,7 +178,7 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
     const struct text *texts[] = {&dataset->text, &dataset->validation_text};
     const uint64_t head[] = {(uint64_t)options->format, texts[0]->tokens.count,
                              texts[1]->tokens.count};
-    struct token_row_progress progress = {.listener = &options->listener};
+    struct token_scan_progress progress = {.listener = &options->listener};
     struct hash_stream *stream = hash_stream_new();
     int status = 0;
 
@@ -189,7 +190,7 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
     hash_stream_add(stream, head, sizeof(head));
     for (size_t i = 0; status == 0 && i < ARRAY_COUNT(texts); i++) {
         const struct token_row_options tokens = row_options(options, &texts[i]->files);
-        status = token_row_scan(&texts[i]->tokens, &tokens, &progress, stream, error);
+        status = token_scan_run(&texts[i]->tokens, &tokens, &progress, stream, error);
     }
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         token_row_hash(&texts[i]->mask.bytes, stream);

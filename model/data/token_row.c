@@ -12,8 +12,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are read as they lie");
 
-#define LLMC_HEADER_BYTES 1024              /* 256 int32 */
-#define SCAN_BYTES        ((size_t)1 << 20) /* checked, then hashed while in the cache */
+#define LLMC_HEADER_BYTES 1024 /* 256 int32 */
 
 /* Headers of llm.c's formats. */
 static const struct llmc_kind {
@@ -28,22 +27,27 @@ struct source {
     size_t size_bytes, header_bytes, token_bytes;
 };
 
-static int read_all(const struct source *source, size_t offset, void *to, size_t size_bytes,
-                    struct error *error)
+int token_row_read_file(const char *path, int descriptor, uint64_t offset, void *to,
+                        size_t size_bytes, struct error *error)
 {
     for (size_t done = 0; done < size_bytes;) {
-        ssize_t n =
-            pread(source->descriptor, (char *)to + done, size_bytes - done, (off_t)(offset + done));
+        ssize_t n = pread(descriptor, (char *)to + done, size_bytes - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return error_set(error, -errno, "data: %s: %s", source->path, strerror(errno));
+            return error_set(error, -errno, "data: %s: reading at byte %llu: %s", path,
+                             (unsigned long long)(offset + done), strerror(errno));
         if (n == 0)
-            return error_set(error, -EIO, "data: %s: became shorter while it was read",
-                             source->path);
+            return error_set(error, -EIO, "data: %s: became shorter while it was read", path);
         done += (size_t)n;
     }
     return 0;
+}
+
+static int read_all(const struct source *source, size_t offset, void *to, size_t size_bytes,
+                    struct error *error)
+{
+    return token_row_read_file(source->path, source->descriptor, offset, to, size_bytes, error);
 }
 
 static const struct llmc_kind *find_llmc_kind(uint32_t magic)
@@ -200,9 +204,8 @@ static uint32_t largest_token(const void *tokens, size_t token_bytes, size_t cou
     return largest_double;
 }
 
-/* @first: the position of the first of them in their file */
-static int check_tokens(const char *path, const void *tokens, size_t token_bytes, uint64_t first,
-                        size_t count, unsigned vocab, struct error *error)
+int token_row_check(const char *path, const void *tokens, size_t token_bytes, uint64_t first,
+                    size_t count, unsigned vocab, struct error *error)
 {
     if (count == 0 || vocab >= 1ull << (8 * token_bytes) ||
         largest_token(tokens, token_bytes, count) < vocab)
@@ -217,7 +220,8 @@ static int check_tokens(const char *path, const void *tokens, size_t token_bytes
         error, -ERANGE,
         "data: %s: token %u at position %llu is outside the vocabulary (model.vocab %u)%s", path,
         token_at(tokens, token_bytes, position), (unsigned long long)(first + position), vocab,
-        narrow ? "; read as uint16 its tokens would fit: is data.format uint16?" : "");
+        narrow ? "; read as uint16 its tokens would fit: is data.format uint16?"
+               : "; are model.vocab and data.format those of the tokenizer and the file?");
 }
 
 static void add_extent(struct token_row *row, struct token_extent extent, size_t token_count)
@@ -254,8 +258,8 @@ static int copy_files(const struct token_row_options *options, size_t total_byte
             status = read_all(&source, source.header_bytes, memory + used_bytes, size_bytes, error);
         close_descriptor(&source.descriptor);
         if (status == 0)
-            status = check_tokens(source.path, memory + used_bytes, row->token_bytes, 0,
-                                  size_bytes / row->token_bytes, options->vocab, error);
+            status = token_row_check(source.path, memory + used_bytes, row->token_bytes, 0,
+                                     size_bytes / row->token_bytes, options->vocab, error);
         if (status == 0)
             count_file(row, size_bytes / row->token_bytes);
         used_bytes += size_bytes;
@@ -322,8 +326,8 @@ static int map_file(const struct token_row_options *options, const struct listed
     row->unchecked = options->check_later;
     if (row->unchecked)
         return 0;
-    return check_tokens(file->path, extent.tokens, row->token_bytes, 0, token_count, options->vocab,
-                        error);
+    return token_row_check(file->path, extent.tokens, row->token_bytes, 0, token_count,
+                           options->vocab, error);
 }
 
 static int load_files(const struct token_row_options *options, struct token_row *row,
@@ -437,52 +441,4 @@ void token_row_hash(const struct token_row *row, struct hash_stream *stream)
         uint64_t token_count = extent_end(row, i) - row->extents[i].first;
         hash_stream_add(stream, row->extents[i].tokens, (size_t)token_count * row->token_bytes);
     }
-}
-
-static void tell(struct token_row_progress *progress, size_t size_bytes)
-{
-    const struct dataset_listener *listener = progress->listener;
-
-    progress->done_bytes += size_bytes;
-    if (listener->reading)
-        listener->reading(listener->context, progress->done_bytes, progress->total_bytes);
-}
-
-/* The tokens of one file, in one extent. */
-static int scan_extent(const struct token_row *row, size_t index, const char *path, unsigned vocab,
-                       struct token_row_progress *progress, struct hash_stream *stream,
-                       struct error *error)
-{
-    const char *tokens = row->extents[index].tokens;
-    uint64_t count = extent_end(row, index) - row->extents[index].first;
-    int status = 0;
-
-    for (uint64_t done = 0; status == 0 && done < count;) {
-        size_t here = (size_t)MIN(count - done, (uint64_t)(SCAN_BYTES / row->token_bytes));
-        const char *from = tokens + (size_t)done * row->token_bytes;
-        status = check_tokens(path, from, row->token_bytes, done, here, vocab, error);
-        hash_stream_add(stream, from, here * row->token_bytes);
-        done += here;
-        tell(progress, here * row->token_bytes);
-    }
-    return status;
-}
-
-int token_row_scan(const struct token_row *row, const struct token_row_options *options,
-                   struct token_row_progress *progress, struct hash_stream *stream,
-                   struct error *error)
-{
-    size_t index = 0;
-    int status = 0;
-
-    if (!row->unchecked) {
-        token_row_hash(row, stream);
-        return 0;
-    }
-    assert(row->file_count == options->files->count);
-    for (size_t i = 0; status == 0 && i < row->file_count; i++)
-        if (row->file_counts[i] > 0)
-            status = scan_extent(row, index++, options->files->files[i].path, options->vocab,
-                                 progress, stream, error);
-    return status;
 }

@@ -28,7 +28,7 @@ struct token_row_options {
     const struct file_list *files; /* read in their order; borrowed for the call */
     unsigned vocab;
     uint64_t memory_max_bytes, map_min_bytes; /* the limits above; others in tests */
-    bool check_later; /* token_row_scan() checks the tokens of a row that is not copied whole */
+    bool check_later; /* token_scan_run() checks the tokens of a row that is not copied whole */
 };
 
 struct token_extent {
@@ -71,16 +71,15 @@ const void *token_row_span(const struct token_row *row, uint64_t first, uint64_t
 /** token_row_hash() - add the bytes of all tokens */
 void token_row_hash(const struct token_row *row, struct hash_stream *stream);
 
-/* Progress of a scan of several rows, and its listener. */
-struct token_row_progress {
-    const struct dataset_listener *listener;
-    uint64_t done_bytes, total_bytes;
-};
+/** token_row_check() - check that tokens of a file are in the vocabulary
+ * @tokens: @count tokens of @token_bytes each
+ * @first: the position of the first of them in the file, for the message
+ *
+ * Return: 0; -ERANGE, and @error names the file, the first bad token and its position */
+int token_row_check(const char *path, const void *tokens, size_t token_bytes, uint64_t first,
+                    size_t count, unsigned vocab, struct error *error) CHECK_RESULT;
 
-/** token_row_scan() - hash the tokens as token_row_hash(), and make the deferred check in the same
- * pass; @options: the options of token_row_open()
- * @progress: of all rows; only rows that are checked here are reported. Return: 0; -ERANGE: a token
- * outside the vocabulary */
-int token_row_scan(const struct token_row *row, const struct token_row_options *options,
-                   struct token_row_progress *progress, struct hash_stream *stream,
-                   struct error *error) CHECK_RESULT;
+/** token_row_read_file() - read @size_bytes at @offset of a file; -EIO when it is shorter, else
+ * errno of pread() */
+int token_row_read_file(const char *path, int descriptor, uint64_t offset, void *to,
+                        size_t size_bytes, struct error *error) CHECK_RESULT;
