@@ -8,15 +8,18 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/file_list.h"
 #include "base/log.h"
+#include "model/data/digest_folder.h"
 #include "model/data/token_row.h"
 
-#define YOUNG_NS  (2 * NS_PER_SECOND)
-#define ENTRY_MAX 256
+#define SETTLED_NS    (2 * NS_PER_SECOND) /* the coarsest tick of a file system: FAT's */
+#define WAIT_SLICE_NS (10 * NS_PER_MS)
+#define ENTRY_MAX     256
 
 /* File system metadata of the files of a data set. */
 struct survey {
@@ -114,7 +117,8 @@ static void entry_text(struct hash128 key, struct hash128 digest, char ret_text[
     snprintf(ret_text + length, (size_t)(ENTRY_MAX - length), "check %s\n", check);
 }
 
-/* Look the entry up; it is valid only if it equals the text that this program would write. */
+/* Look the entry up; it is valid only if it equals the text that this program would write. Its use
+ * makes it young. */
 static bool look_up(struct data_digests *memo, const char *path)
 {
     struct bytes text = {0};
@@ -132,6 +136,8 @@ static bool look_up(struct data_digests *memo, const char *path)
             text.size_bytes == strlen(right) && memcmp(text.data, right, text.size_bytes) == 0;
     }
     bytes_done(&text);
+    if (memo->known)
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
     return memo->known;
 }
 
@@ -158,7 +164,33 @@ static void wait_for_turn(struct data_digests *memo, const char *path,
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
 }
 
-static void consult(struct data_digests *memo, const struct dataset_listener *listener)
+static uint64_t wall_ns(const struct dataset_options *options)
+{
+    const struct clock *clock = options->clock ? options->clock : clock_real();
+
+    return clock->realtime_ns(clock->context);
+}
+
+/* Wait until a write could not be hidden by the tick of the file system's clock: two seconds, for
+ * files that were written just now. */
+static void settle(struct data_digests *memo, const struct dataset_options *options)
+{
+    const struct timespec slice = {.tv_nsec = WAIT_SLICE_NS};
+    uint64_t waited_ns = 0;
+
+    while (memo->changed_ns <= wall_ns(options) &&
+           wall_ns(options) < memo->changed_ns + SETTLED_NS && waited_ns < SETTLED_NS) {
+        (void)nanosleep(&slice, NULL);
+        waited_ns += WAIT_SLICE_NS;
+    }
+    memo->settled = memo->changed_ns + SETTLED_NS <= wall_ns(options);
+    if (!memo->settled)
+        log_warning("the last change of a file of the training data is in the future of this "
+                    "node's clock, so its digest is not kept, and every worker reads the data: "
+                    "mend the clock, or touch the files");
+}
+
+static void consult(struct data_digests *memo, const struct dataset_options *options)
 {
     char path[PATH_MAX];
     struct error error = {0};
@@ -173,11 +205,13 @@ static void consult(struct data_digests *memo, const struct dataset_listener *li
     }
     if (look_up(memo, path))
         return;
-    wait_for_turn(memo, path, listener);
-    if (look_up(memo, path))
+    wait_for_turn(memo, path, &options->listener);
+    if (look_up(memo, path)) {
         data_digests_done(memo); /* the next process may go on */
-    else
-        log_info("nothing right is known of the training data in %s: it is read", path);
+        return;
+    }
+    log_info("nothing right is known of the training data in %s: it is read", path);
+    settle(memo, options);
 }
 
 /* ---- the call's three parts ---- */
@@ -187,16 +221,14 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
 {
     struct survey survey;
 
-    *ret_memo = (struct data_digests){.lock = -1,
-                                      .folder = options->memo_folder,
-                                      .began_ns = clock_real()->realtime_ns(clock_real()->context)};
+    *ret_memo = (struct data_digests){.lock = -1, .folder = options->memo_folder};
     int status = survey_files(options, &survey, &ret_memo->identity, error);
     ret_memo->watched = survey.size_bytes > dataset_memory_max(options);
     if (status < 0 || !ret_memo->watched || !ret_memo->folder)
         return status;
     ret_memo->key = key_of(options, ret_memo->identity, survey.changed_ns);
-    ret_memo->newest_ns = survey.modified_ns;
-    consult(ret_memo, &options->listener);
+    ret_memo->changed_ns = MAX(survey.modified_ns, survey.changed_ns);
+    consult(ret_memo, options);
     return 0;
 }
 
@@ -208,6 +240,7 @@ static void keep(const struct data_digests *memo, struct hash128 digest)
     entry_text(memo->key, digest, text);
     if (entry_path(memo, path) == 0 && file_replace(path, text, strlen(text), 0644, &error) < 0)
         log_warning("every worker will read the data for itself: %s", error.text);
+    digest_folder_limit(memo->folder, DIGEST_FOLDER_MAX);
 }
 
 int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
@@ -227,7 +260,7 @@ int data_digests_end(struct data_digests *memo, const struct dataset_options *op
             "data: a file of data.path, data.validation or of their masks changed while "
             "it was read: start the job when nothing writes to them any more");
     bool same = hash128_equal(key_of(options, identity, survey.changed_ns), memo->key);
-    if (memo->folder && !memo->known && same && memo->newest_ns + YOUNG_NS <= memo->began_ns)
+    if (memo->folder && !memo->known && same && memo->settled)
         keep(memo, digest);
     return 0;
 }

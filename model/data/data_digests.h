@@ -4,12 +4,17 @@
  * share. Only mapped data has an entry; copied data is read anyway.
  *
  * An entry's name is a digest of the format, the vocabulary, and path, device, inode, size and
- * times of every file, so data that changed has another name, and no entry. Workers that start
- * together wait for a lock on the entry: the first worker reads the data, and the others find its
- * entry. A damaged entry counts as missing. The folder may be removed at any time.
+ * times of every file, so data that changed has another name, and no entry. Its first line has the
+ * version of the entry and of the checks that it stands for: an entry of another version counts as
+ * missing, as does a damaged one and one of another name. Workers that start together wait for a
+ * lock on the entry: the first worker reads the data, and the others find its entry. The lock ends
+ * with its process, and the next worker reads. The folder holds DIGEST_FOLDER_MAX entries at most
+ * (model/data/digest_folder.h), and may be removed at any time.
  *
- * Files that were modified less than two seconds before they are read get no entry: a write in the
- * same tick of the file system's clock would not be seen in their times.
+ * A file system's clock has ticks: a write in the same tick as the one before does not move the
+ * times of a file. So the reader waits until the last change of all files, of content or of times,
+ * is two seconds old, and every write after that moves a time. Files whose last change lies in the
+ * future of this node's clock get no entry.
  */
 #pragma once
 
@@ -20,8 +25,8 @@ struct data_digests {
     bool known;              /* @digest is valid, and all tokens are in the vocabulary */
     struct hash128 digest;   /* valid if known */
     struct hash128 identity; /* of all files */
-    uint64_t newest_ns;      /* when the last of the files was modified */
-    uint64_t began_ns;       /* wall clock */
+    uint64_t changed_ns;     /* the last change of any file, of content or of times */
+    bool settled;            /* a change after that moves a time */
     struct hash128 key;      /* the entry's name */
     const char *folder;      /* NULL: nothing is kept */
     int lock;                /* on the entry while this process reads, else -1 */

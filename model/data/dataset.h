@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -58,6 +59,7 @@ struct dataset_options {
     const char *memo_folder;          /* NULL, or the node's folder of digests of large data
                                        * (model/data/data_digests.h) */
     struct dataset_listener listener; /* reading may be NULL */
+    const struct clock *clock;        /* NULL: the real one; of the ages of files */
     uint64_t memory_max_bytes;        /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
 };
 

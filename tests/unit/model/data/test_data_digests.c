@@ -6,10 +6,12 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +22,33 @@
 #include "base/log.h"
 #include "lib/base/test_folder.h"
 #include "model/data/data_digests.h"
+#include "model/data/digest_folder.h"
 
 #define READERS     6
 #define LARGE_BYTES (256 << 20) /* a hole: takes no room, and a while to read */
 
 static const char *path;
+
+/* The wall clock of a test: some time after the real one, or moving with each look. */
+struct test_time {
+    int64_t ahead_ns;
+    uint64_t fixed_ns, step_ns; /* used if not 0 */
+    unsigned looks;
+};
+
+static uint64_t test_realtime(void *context)
+{
+    struct test_time *time = context;
+
+    time->looks++;
+    if (time->fixed_ns)
+        return time->fixed_ns += time->step_ns;
+    return clock_real()->realtime_ns(clock_real()->context) + (uint64_t)time->ahead_ns;
+}
+
+/* Files that have just been written are old enough for this clock. */
+static struct test_time later = {.ahead_ns = 10 * (int64_t)NS_PER_SECOND};
+static const struct clock later_clock = {.realtime_ns = test_realtime, .context = &later};
 
 /* All data is large here. */
 static struct dataset_options remembered(void)
@@ -36,10 +60,10 @@ static struct dataset_options remembered(void)
     struct dataset_options options = data_folder_options(&path, 1);
     options.memo_folder = folder;
     options.memory_max_bytes = 1;
+    options.clock = &later_clock;
     return options;
 }
 
-/* Files that have just been written are not trusted. */
 static void set_modified(const char *name, time_t seconds, long nanoseconds)
 {
     const struct timespec times[] = {{.tv_sec = seconds},
@@ -173,16 +197,58 @@ static void test_all_files_count(void **state)
     assert_true(is_read(&options));
 }
 
-/* Between a modification and the reading, the file system's clock may not have moved. */
-static void test_young_files_are_not_trusted(void **state)
+/* ---- the tick of the file system's clock ---- */
+
+static uint64_t last_change_ns(const char *name)
+{
+    struct stat status;
+
+    assert_int_equal(stat(test_folder_at(name), &status), 0);
+    return (uint64_t)status.st_ctim.tv_sec * NS_PER_SECOND + (uint64_t)status.st_ctim.tv_nsec;
+}
+
+/* A write in the same tick would move no time, even the time of change of a file whose time of
+ * modification is old: the reader waits. */
+static void test_reader_waits_until_files_are_settled(void **state)
+{
+    struct test_time slow = {.step_ns = NS_PER_SECOND / 5};
+    const struct clock clock = {.realtime_ns = test_realtime, .context = &slow};
+
+    (void)state;
+    write_tokens("tokens", "abcdefghijkl");
+    struct dataset_options options = remembered();
+    options.clock = &clock;
+    slow.fixed_ns = last_change_ns("tokens");
+    assert_true(is_read(&options));
+    assert_true(slow.fixed_ns >= last_change_ns("tokens") + 2 * NS_PER_SECOND);
+    assert_in_range(slow.looks, 10, 15);
+    slow.looks = 0;
+    assert_false(is_read(&options));
+    assert_int_equal(slow.looks, 0); /* nothing to wait for */
+}
+
+/* A clock that was set back, or the times of another machine. */
+static void test_changes_of_the_future_are_not_trusted(void **state)
 {
     (void)state;
     write_tokens("tokens", "abcdefghijkl");
     struct dataset_options options = remembered();
-    set_modified("tokens", (time_t)1 << 33, 0); /* younger than now, on every machine */
+    set_modified("tokens", (time_t)1 << 33, 0);
     assert_true(is_read(&options));
     assert_true(is_read(&options));
+
+    struct test_time early = {.ahead_ns = -100 * (int64_t)NS_PER_SECOND};
+    const struct clock clock = {.realtime_ns = test_realtime, .context = &early};
+    set_modified("tokens", 1000, 0);
+    options.clock = &clock;
+    assert_true(is_read(&options));
+    assert_true(is_read(&options));
+    options.clock = &later_clock;
+    assert_true(is_read(&options));
+    assert_false(is_read(&options));
 }
+
+/* ---- entries ---- */
 
 static void find_entry(const struct dataset_options *options, char ret_path[512])
 {
@@ -224,6 +290,111 @@ static void test_damaged_entries_are_made_anew(void **state)
         assert_int_equal(truncate(entry, (off_t)i), 0);
         assert_true(is_read(&options));
     }
+    assert_false(is_read(&options));
+}
+
+static void read_entry(const char *entry, char ret_text[512])
+{
+    FILE *file = fopen(entry, "r");
+
+    assert_non_null(file);
+    size_t size_bytes = fread(ret_text, 1, 511, file);
+    ret_text[size_bytes] = '\0';
+    fclose(file);
+}
+
+/* An entry whose checksum is right. */
+static void write_entry(const char *entry, const char *text)
+{
+    char check[HASH128_TEXT_SIZE];
+    const char *end = strstr(text, "check ");
+    FILE *file = fopen(entry, "w");
+
+    assert_true(file && end);
+    hash128_text(hash_xxh3(text, (size_t)(end - text)), check);
+    fprintf(file, "%.*scheck %s\n", (int)(end - text), text, check);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A later firn that checks more writes another version; a copied entry has another name. */
+static void test_entries_of_others_are_not_trusted(void **state)
+{
+    char entry[512], other[512], text[512], changed[512];
+
+    (void)state;
+    write_tokens("tokens", "abcdefghijkl");
+    struct dataset_options options = remembered();
+    assert_true(is_read(&options));
+    find_entry(&options, entry);
+    read_entry(entry, text);
+    write_entry(entry, text);
+    assert_false(is_read(&options)); /* as it was */
+    strcpy(changed, text);
+    *strstr(changed, " 1\n") = '\t';
+    write_entry(entry, changed);
+    assert_true(is_read(&options));
+    strcpy(changed, text);
+    strstr(changed, " 1\n")[1] = '2';
+    write_entry(entry, changed);
+    assert_true(is_read(&options));
+    assert_false(is_read(&options));
+
+    write_tokens("tokens", "abcdefghijkL");
+    find_entry(&options, other);
+    assert_string_not_equal(entry, other);
+    write_entry(other, text);
+    assert_true(is_read(&options));
+}
+
+static unsigned count_files(const char *folder)
+{
+    unsigned count = 0;
+    DIR *opened = opendir(folder);
+
+    assert_non_null(opened);
+    for (const struct dirent *entry; (entry = readdir(opened));)
+        count += entry->d_name[0] != '.';
+    closedir(opened);
+    return count;
+}
+
+/* Make an entry of nothing, which was used at @seconds; returns a descriptor of it. */
+static int make_entry(const char *folder, uint64_t key, time_t seconds)
+{
+    const struct timespec times[] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    char path_of_entry[512], name[HASH128_TEXT_SIZE];
+
+    hash128_text((struct hash128){key, key}, name);
+    snprintf(path_of_entry, sizeof(path_of_entry), "%s/%s%s", folder, name,
+             key % 2 ? "" : ".tmp-0000aa");
+    int descriptor = open(path_of_entry, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(descriptor >= 0);
+    assert_int_equal(futimens(descriptor, times), 0);
+    return descriptor;
+}
+
+static void test_folder_is_bounded(void **state)
+{
+    (void)state;
+    write_tokens("tokens", "abcdefghijkl");
+    struct dataset_options options = remembered();
+    assert_true(is_read(&options));
+    test_folder_write_text("memo/readme", "of somebody else");
+    int locked = make_entry(options.memo_folder, 1, 1000);
+    assert_int_equal(flock(locked, LOCK_EX), 0);
+    for (unsigned i = 2; i <= DIGEST_FOLDER_MAX + 50; i++)
+        close(make_entry(options.memo_folder, i, 1000 + i));
+    set_modified("memo", 1000, 0);
+    assert_false(is_read(&options)); /* used last, though not made last */
+    options.vocab = 255;
+    assert_true(is_read(&options));
+    assert_int_equal(count_files(options.memo_folder), DIGEST_FOLDER_MAX + 2); /* locked, foreign */
+    assert_int_equal(access(test_folder_at("memo/readme"), F_OK), 0);
+    struct stat status;
+    assert_true(fstat(locked, &status) == 0 && status.st_nlink == 1);
+    close(locked);
+    assert_false(is_read(&options));
+    options.vocab = 256;
     assert_false(is_read(&options));
 }
 
@@ -406,8 +577,11 @@ int main(void)
         IN_FOLDER(test_changes_are_seen),
         IN_FOLDER(test_other_checks_are_other_entries),
         IN_FOLDER(test_all_files_count),
-        IN_FOLDER(test_young_files_are_not_trusted),
+        IN_FOLDER(test_reader_waits_until_files_are_settled),
+        IN_FOLDER(test_changes_of_the_future_are_not_trusted),
         IN_FOLDER(test_damaged_entries_are_made_anew),
+        IN_FOLDER(test_entries_of_others_are_not_trusted),
+        IN_FOLDER(test_folder_is_bounded),
         IN_FOLDER(test_a_folder_that_cannot_be_written),
         IN_FOLDER(test_a_change_while_it_is_read),
         IN_FOLDER(test_workers_that_start_together_read_once),
