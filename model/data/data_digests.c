@@ -265,6 +265,13 @@ int data_digests_end(struct data_digests *memo, const struct dataset_options *op
     return 0;
 }
 
+char *data_digests_path(const struct data_digests *memo)
+{
+    char path[PATH_MAX];
+
+    return memo->watched && memo->folder && entry_path(memo, path) == 0 ? strdup(path) : NULL;
+}
+
 void data_digests_done(struct data_digests *memo)
 {
     close_descriptor(&memo->lock);

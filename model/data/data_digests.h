@@ -46,4 +46,6 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
  */
 int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
                      struct hash128 digest, struct error *error) CHECK_RESULT;
+/** data_digests_path() - return the path of the entry, from malloc(); NULL: nothing is kept */
+char *data_digests_path(const struct data_digests *memo);
 void data_digests_done(struct data_digests *memo);

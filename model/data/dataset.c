@@ -5,6 +5,7 @@
 #include "model/data/dataset.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/file_list.h"
 #include "base/philox.h"
@@ -19,7 +20,7 @@ struct text {
     struct token_row tokens;
     struct loss_mask mask;
     uint64_t sample_count;
-    struct file_list files; /* until the digest is known */
+    struct file_list files;
 };
 
 struct dataset {
@@ -28,10 +29,11 @@ struct dataset {
     const struct text *validation;          /* source of the validation samples */
     uint64_t validation_first;              /* first validation sample in that text */
     uint64_t train_count, validation_count; /* samples */
-    unsigned context;
+    unsigned context, vocab;
     struct philox_key order_key;
     struct hash128 digest;
     bool was_known;
+    char *digest_path; /* NULL: the digest is not kept */
 };
 
 static int check_options(const struct dataset_options *options, struct error *error)
@@ -222,6 +224,7 @@ static int fill(struct dataset *dataset, const struct dataset_options *options, 
         status = open_texts(options, dataset, error);
     if (status < 0)
         return status;
+    dataset->digest_path = data_digests_path(&memo);
     split(dataset, options);
     status = check_something_counts(dataset, error);
     return status < 0 ? status : learn_digest(dataset, options, &memo, error);
@@ -238,10 +241,9 @@ int dataset_open(const struct dataset_options *options, struct dataset **ret_dat
         return error_set(error, -ENOMEM, "data: no memory");
 
     dataset->context = options->context;
+    dataset->vocab = options->vocab;
     dataset->order_key = philox_key_make(options->seed, MODEL_STREAM_SHUFFLE);
     status = fill(dataset, options, error);
-    file_list_done(&dataset->text.files);
-    file_list_done(&dataset->validation_text.files);
     if (status < 0) {
         dataset_close(dataset);
         return status;
@@ -254,6 +256,7 @@ static void close_text(struct text *text)
 {
     token_row_done(&text->tokens);
     loss_mask_done(&text->mask);
+    file_list_done(&text->files);
 }
 
 void dataset_close(struct dataset *dataset)
@@ -262,6 +265,7 @@ void dataset_close(struct dataset *dataset)
         return;
     close_text(&dataset->text);
     close_text(&dataset->validation_text);
+    free(dataset->digest_path);
     free(dataset);
 }
 
@@ -309,13 +313,66 @@ uint64_t dataset_validation_count(const struct dataset *dataset)
     return dataset->validation_count;
 }
 
-static void read_sample(const struct text *text, uint64_t sample, unsigned context,
-                        int32_t *ret_tokens, int32_t *ret_targets)
+/* Return whether all tokens are in the vocabulary. A plain loop, which the compiler can vectorize.
+ */
+static bool all_below(const int32_t *tokens, size_t count, unsigned vocab)
 {
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < count; i++)
+        largest = (uint32_t)tokens[i] > largest ? (uint32_t)tokens[i] : largest;
+    return largest < vocab;
+}
+
+/* The file of the row that has the token at @position, which becomes the position in that file. */
+static const char *find_file(const struct text *text, uint64_t *position)
+{
+    size_t file = 0;
+
+    while (*position >= text->tokens.file_counts[file])
+        *position -= text->tokens.file_counts[file++];
+    return text->files.files[file].path;
+}
+
+/* A mapped file has other content than when it was checked. */
+static int report_rot(const struct dataset *dataset, const struct text *text, uint64_t first,
+                      size_t count, struct error *error)
+{
+    int32_t token;
+    uint64_t position = first;
+
+    do {
+        token_row_read(&text->tokens, position, 1, &token);
+    } while ((uint32_t)token < dataset->vocab && ++position < first + count);
+    if (dataset->digest_path)
+        (void)unlink(dataset->digest_path);
+    if (position == first + count)
+        return error_set(error, -ERANGE,
+                         "data: a token was outside the vocabulary (model.vocab %u) when it was "
+                         "read, and is not when it is read again: check this node's memory and "
+                         "disks, then firnctl node resume",
+                         dataset->vocab);
+    const char *path = find_file(text, &position);
+    return error_set(error, -ERANGE,
+                     "data: %s: token %u at position %llu is outside the vocabulary (model.vocab "
+                     "%u), and was not when the file was checked: bring the file back as it was, "
+                     "then firnctl node resume",
+                     path, (uint32_t)token, (unsigned long long)position, dataset->vocab);
+}
+
+static int read_sample(const struct dataset *dataset, const struct text *text, uint64_t sample,
+                       int32_t *ret_tokens, int32_t *ret_targets, struct error *error)
+{
+    unsigned context = dataset->context;
+
     token_row_read(&text->tokens, sample * context, context, ret_tokens);
     token_row_read(&text->tokens, sample * context + 1, context, ret_targets);
+    if (!all_below(ret_tokens, context, dataset->vocab) ||
+        !all_below(ret_targets, context, dataset->vocab))
+        return report_rot(dataset, text, sample * context, context + 1, error);
     if (loss_mask_is_given(&text->mask))
         loss_mask_apply(&text->mask, sample * context + 1, context, ret_targets);
+    return 0;
 }
 
 /* Each epoch has a key of its own, so its order needs neither memory nor the epochs before it. */
@@ -334,28 +391,34 @@ static uint64_t train_sample(const struct dataset *dataset, uint64_t position)
     return philox_permute(epoch_key(dataset, epoch), index, dataset->train_count);
 }
 
-void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
-                         int32_t *ret_tokens, int32_t *ret_targets)
+int dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                        int32_t *ret_tokens, int32_t *ret_targets, struct error *error)
 {
-    for (unsigned i = 0; i < batch; i++) {
+    int status = 0;
+
+    for (unsigned i = 0; status == 0 && i < batch; i++) {
         size_t row = (size_t)i * dataset->context;
-        read_sample(&dataset->text, train_sample(dataset, first_sample + i), dataset->context,
-                    ret_tokens + row, ret_targets + row);
+        status = read_sample(dataset, &dataset->text, train_sample(dataset, first_sample + i),
+                             ret_tokens + row, ret_targets + row, error);
     }
+    return status;
 }
 
-void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
-                              int32_t *ret_tokens, int32_t *ret_targets)
+int dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                             int32_t *ret_tokens, int32_t *ret_targets, struct error *error)
 {
+    int status = 0;
+
     assert(dataset->validation_count > 0);
-    for (unsigned i = 0; i < batch; i++) {
+    for (unsigned i = 0; status == 0 && i < batch; i++) {
         size_t row = (size_t)i * dataset->context;
         uint64_t sample = MIN(first_sample + i, dataset->validation_count - 1);
-        read_sample(dataset->validation, dataset->validation_first + sample, dataset->context,
-                    ret_tokens + row, ret_targets + row);
+        status = read_sample(dataset, dataset->validation, dataset->validation_first + sample,
+                             ret_tokens + row, ret_targets + row, error);
         for (unsigned k = 0; sample < first_sample + i && k < dataset->context; k++)
             ret_targets[row + k] = -1;
     }
+    return status;
 }
 
 uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sample, uint64_t count)

@@ -97,13 +97,19 @@ uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, ma
  * dataset_train_batch() - read the micro-batch that begins at global sample @first_sample
  * @first_sample: counts samples since the job's first; epoch = first_sample / train count
  * @ret_tokens, @ret_targets: (batch, T) i32; a target that does not count is -1
+ *
+ * Return: 0; -ERANGE: a mapped file has a token outside the vocabulary that it did not have when it
+ * was checked; @error has the file, the token and the position, and the kept digest is removed, so
+ * that the next start reads all data
  */
-void dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
-                         int32_t *ret_tokens, int32_t *ret_targets);
+int dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                        int32_t *ret_tokens, int32_t *ret_targets,
+                        struct error *error) CHECK_RESULT;
 /** dataset_validation_batch() - read samples [first_sample, +batch), unshuffled; behind the last
- * sample follow samples without a target that counts */
-void dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
-                              int32_t *ret_tokens, int32_t *ret_targets);
+ * sample follow samples without a target that counts. Errors as dataset_train_batch() */
+int dataset_validation_batch(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                             int32_t *ret_tokens, int32_t *ret_targets,
+                             struct error *error) CHECK_RESULT;
 
 /** dataset_train_counted(), dataset_validation_counted() - return how many targets of samples
  * [first_sample, +count) count in the loss: the divisor of the loss sum */

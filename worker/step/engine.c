@@ -224,6 +224,13 @@ static int links_broke(const struct engine *engine, int status, struct error *er
                      fault.failed ? fault.text : "");
 }
 
+/* The other workers see this one leave, and go on without it. */
+static int data_broke(const struct engine *engine, struct error *error)
+{
+    return error_set(error, -EILSEQ, "step %llu: %s", (unsigned long long)engine->state->hold.step,
+                     engine->data_error.text);
+}
+
 int engine_compute(struct engine *engine, struct error *error)
 {
     struct mesh_statistics before, after;
@@ -246,7 +253,8 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = shadow_await(engine->shadow);
     if (status)
-        return links_broke(engine, status, error);
+        return engine->data_error.code ? data_broke(engine, error)
+                                       : links_broke(engine, status, error);
     gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
                          &engine->state->hold);
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank,
@@ -272,6 +280,8 @@ int engine_evaluate(struct engine *engine, struct error *error)
     step_record_init(&state->hold, state->applied_step + 1, 0, state->spec->train.lanes);
     state->hold.evaluated = true;
     int status = pipeline_evaluate(engine);
+    if (engine->data_error.code)
+        return data_broke(engine, error);
     return status ? error_set(error, status,
                               "the links of generation %llu broke while the model was evaluated",
                               (unsigned long long)engine->plan->generation)

@@ -67,6 +67,7 @@ struct engine {
     int32_t *tokens, *targets;
     float loss_scale; /* of the step: turns the sum of its token losses into their mean */
     struct engine_timing timing;
+    struct error data_error; /* a sample of this node's data cannot be used; code 0: none */
 };
 
 /** engine_new() - create an engine and the memory of a step; @state holds the stage's units */
@@ -84,7 +85,9 @@ bool engine_stale(const struct engine *engine);
  *
  * Fills state->hold and computes the digests of the state before that step.
  *
- * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; others: the device failed
+ * Return: 0: the state holds; -ECONNRESET, -ETIMEDOUT: the mesh failed; -EILSEQ: this node's
+ * data is not what it was when it was checked, and this worker must leave; others: the device
+ * failed
  */
 int engine_compute(struct engine *engine, struct error *error) CHECK_RESULT;
 

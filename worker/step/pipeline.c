@@ -51,7 +51,7 @@ static int receive(struct tensor_channel *direction, unsigned count, unsigned in
     return status ? status : tensor_channel_land(&direction[index]);
 }
 
-static void load_training_samples(struct engine *engine, unsigned index)
+static int load_training_samples(struct engine *engine, unsigned index)
 {
     const struct job_spec *spec = engine->state->spec;
     struct micro_batch batch = micro_batch_at(engine, index);
@@ -60,8 +60,9 @@ static void load_training_samples(struct engine *engine, unsigned index)
                         (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
                         batch.index_in_lane;
 
-    dataset_train_batch(engine->dataset, position * spec->train.micro_batch,
-                        spec->train.micro_batch, engine->tokens, engine->targets);
+    return dataset_train_batch(engine->dataset, position * spec->train.micro_batch,
+                               spec->train.micro_batch, engine->tokens, engine->targets,
+                               &engine->data_error);
 }
 
 /* One forward through the stage: input from the stage before, output to the stage after. */
@@ -113,11 +114,13 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
     unsigned count = job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         unsigned slot = *turn % one_f_one_b_slots(&engine->position);
-        dataset_validation_batch(engine->dataset, (uint64_t)batch * spec->train.micro_batch,
-                                 spec->train.micro_batch, engine->tokens, engine->targets);
         double loss = 0;
-        int status =
-            forward(engine, slot, tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
+        int status = dataset_validation_batch(
+            engine->dataset, (uint64_t)batch * spec->train.micro_batch, spec->train.micro_batch,
+            engine->tokens, engine->targets, &engine->data_error);
+        if (!status)
+            status = forward(engine, slot,
+                             tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
         if (!status && last_stage(engine))
             status = read_loss(engine, slot, &loss);
         if (status)
@@ -142,13 +145,14 @@ static int train_forward(struct engine *engine, const struct one_f_one_b_operati
 {
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
     double loss = 0;
-    int status;
+    int status = 0;
 
     if (first_stage(&engine->part) || last_stage(engine))
-        load_training_samples(engine, operation->micro_batch);
-    status = forward(engine, operation->slot,
-                     tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
-                     engine->position.backward);
+        status = load_training_samples(engine, operation->micro_batch);
+    if (!status)
+        status = forward(engine, operation->slot,
+                         tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
+                         engine->position.backward);
     if (status || !last_stage(engine))
         return status;
     status = read_loss(engine, operation->slot, &loss);

@@ -39,3 +39,21 @@ void data_folder_expect_failure(const struct dataset_options *options, int code,
     if (!strstr(error.text, text))
         fail_msg("\"%s\" does not say \"%s\"", error.text, text);
 }
+
+void data_folder_train(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                       int32_t *ret_tokens, int32_t *ret_targets)
+{
+    struct error error = {0};
+
+    if (dataset_train_batch(dataset, first_sample, batch, ret_tokens, ret_targets, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+void data_folder_validate(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                          int32_t *ret_tokens, int32_t *ret_targets)
+{
+    struct error error = {0};
+
+    if (dataset_validation_batch(dataset, first_sample, batch, ret_tokens, ret_targets, &error) < 0)
+        fail_msg("%s", error.text);
+}

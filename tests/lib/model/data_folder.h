@@ -15,3 +15,9 @@ struct dataset *data_folder_open(const struct dataset_options *options);
 /** data_folder_expect_failure() - check that a data set fails to open with @code and a text that
  * has @text */
 void data_folder_expect_failure(const struct dataset_options *options, int code, const char *text);
+
+/** data_folder_train(), data_folder_validate() - read a batch, which must be readable */
+void data_folder_train(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                       int32_t *ret_tokens, int32_t *ret_targets);
+void data_folder_validate(const struct dataset *dataset, uint64_t first_sample, unsigned batch,
+                          int32_t *ret_tokens, int32_t *ret_targets);

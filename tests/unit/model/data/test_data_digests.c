@@ -398,6 +398,87 @@ static void test_folder_is_bounded(void **state)
     assert_false(is_read(&options));
 }
 
+static void overwrite(const char *name, off_t offset, char byte)
+{
+    int descriptor = open(test_folder_at(name), O_WRONLY);
+
+    assert_true(descriptor >= 0 && pwrite(descriptor, &byte, 1, offset) == 1);
+    close(descriptor);
+    set_modified(name, 1000, 5);
+}
+
+/* A mapped file that changes after its check gives no token outside the vocabulary to the model,
+ * and is read again by the next start. */
+static void test_rot_is_found_when_a_sample_is_read(void **state)
+{
+    static char text[3 << 20];
+    int32_t tokens[8], targets[8];
+    struct error error = {0};
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    write_tokens("tokens", text);
+    write_tokens("validation", text);
+    struct dataset_options options = remembered();
+    options.vocab = 'b';
+    options.validation_path = test_folder_at("validation");
+    dataset_close(data_folder_open(&options));
+    struct dataset *dataset = data_folder_open(&options);
+    assert_true(dataset_was_known(dataset));
+    for (unsigned i = 0; i < 4; i++) /* all of sample 2, and the last target of sample 1 */
+        overwrite("tokens", 8 + i, 'b');
+    unsigned bad = 0;
+    for (uint64_t i = 0; i < dataset_train_count(dataset); i++) {
+        int status = dataset_train_batch(dataset, i, 1, tokens, targets, &error);
+        assert_true(status == 0 || status == -ERANGE);
+        if (status == 0)
+            continue;
+        bad++;
+        assert_non_null(strstr(error.text, "tokens: token 98 at position 8 is outside"));
+        assert_non_null(strstr(error.text, "firnctl node resume"));
+    }
+    assert_int_equal(bad, 2);
+
+    overwrite("validation", 5, 'c');
+    assert_int_equal(dataset_validation_batch(dataset, 0, 1, tokens, targets, &error), 0);
+    assert_int_equal(dataset_validation_batch(dataset, 0, 2, tokens, targets, &error), -ERANGE);
+    assert_non_null(strstr(error.text, "validation: token 99 at position 5 is outside"));
+    dataset_close(dataset);
+}
+
+/* Rot moves no time: the entry that hides it goes. */
+static void test_rot_that_was_found_is_not_known(void **state)
+{
+    static char text[3 << 20];
+    int32_t tokens[4], targets[4];
+    char entry[512], kept[512], restored[512];
+    struct error error = {0};
+
+    (void)state;
+    memset(text, 'a', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    write_tokens("tokens", text);
+    struct dataset_options options = remembered();
+    options.vocab = 'b';
+    dataset_close(data_folder_open(&options));
+    find_entry(&options, entry);
+    read_entry(entry, kept);
+    overwrite("tokens", 0, 'b');
+    find_entry(&options, restored);
+    char *name = strstr(kept, "key ") + 4;
+    memcpy(name, strrchr(restored, '/') + 1, HASH128_TEXT_SIZE - 1);
+    write_entry(restored, kept); /* as if no time had moved */
+    struct dataset *dataset = data_folder_open(&options);
+    assert_true(dataset_was_known(dataset));
+    int status = 0;
+    for (uint64_t i = 0; status == 0 && i < dataset_train_count(dataset); i++)
+        status = dataset_train_batch(dataset, i, 1, tokens, targets, &error);
+    assert_int_equal(status, -ERANGE);
+    dataset_close(dataset);
+    data_folder_expect_failure(&options, -ERANGE, "tokens: token 98 at position 0");
+}
+
 /* It costs time, and nothing else. */
 static void test_a_folder_that_cannot_be_written(void **state)
 {
@@ -582,6 +663,8 @@ int main(void)
         IN_FOLDER(test_damaged_entries_are_made_anew),
         IN_FOLDER(test_entries_of_others_are_not_trusted),
         IN_FOLDER(test_folder_is_bounded),
+        IN_FOLDER(test_rot_is_found_when_a_sample_is_read),
+        IN_FOLDER(test_rot_that_was_found_is_not_known),
         IN_FOLDER(test_a_folder_that_cannot_be_written),
         IN_FOLDER(test_a_change_while_it_is_read),
         IN_FOLDER(test_workers_that_start_together_read_once),

@@ -31,7 +31,7 @@ static void test_samples_of_a_file(void **state)
     assert_int_equal(dataset_train_count(dataset), 3);
     assert_int_equal(dataset_validation_count(dataset), 0);
     for (uint64_t i = 0; i < 3; i++) {
-        dataset_train_batch(dataset, i, 1, tokens, targets);
+        data_folder_train(dataset, i, 1, tokens, targets);
         unsigned sample = ((unsigned)tokens[0] - 'a') / 4;
         for (unsigned k = 0; k < 4; k++) {
             assert_int_equal(tokens[k], 'a' + 4 * sample + k);
@@ -58,7 +58,7 @@ static void epoch_order(const struct dataset *dataset, uint64_t epoch, unsigned 
     uint64_t count = dataset_train_count(dataset);
     int32_t tokens[4], targets[4];
     for (uint64_t i = 0; i < count; i++) {
-        dataset_train_batch(dataset, epoch * count + i, 1, tokens, targets);
+        data_folder_train(dataset, epoch * count + i, 1, tokens, targets);
         ret_samples[i] = (unsigned)tokens[0] / 4;
     }
 }
@@ -107,9 +107,9 @@ static void test_a_batch_is_its_samples(void **state)
     struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[6 * 4], targets[6 * 4], token[4], target[4];
 
-    dataset_train_batch(dataset, 7, 6, tokens, targets); /* over the end of the first epoch */
+    data_folder_train(dataset, 7, 6, tokens, targets); /* over the end of the first epoch */
     for (unsigned i = 0; i < 6; i++) {
-        dataset_train_batch(dataset, 7 + i, 1, token, target);
+        data_folder_train(dataset, 7 + i, 1, token, target);
         assert_memory_equal(tokens + 4 * i, token, sizeof(token));
         assert_memory_equal(targets + 4 * i, target, sizeof(target));
     }
@@ -130,7 +130,7 @@ static void test_validation_is_the_last_share(void **state)
 
     assert_int_equal(dataset_train_count(dataset), 8);
     assert_int_equal(dataset_validation_count(dataset), 2);
-    dataset_validation_batch(dataset, 0, 3, tokens, targets); /* two, and none */
+    data_folder_validate(dataset, 0, 3, tokens, targets); /* two, and none */
     assert_int_equal(tokens[0], 32);
     assert_int_equal(tokens[4], 36);
     assert_int_equal(targets[7], 40);
@@ -168,7 +168,7 @@ static void test_validation_of_its_own(void **state)
     assert_int_equal(dataset_train_count(dataset), 2);
     assert_int_equal(dataset_validation_count(dataset), 3);
     assert_int_equal(dataset_token_count(dataset), 22);
-    dataset_validation_batch(dataset, 2, 1, tokens, targets);
+    data_folder_validate(dataset, 2, 1, tokens, targets);
     assert_int_equal(tokens[0], 'I');
     assert_int_equal(targets[3], 'M');
     dataset_close(dataset);

@@ -62,7 +62,7 @@ static void test_targets_that_do_not_count(void **state)
     unsigned seen = 0;
 
     for (uint64_t i = 0; i < 3; i++) {
-        dataset_train_batch(dataset, i, 1, tokens, targets);
+        data_folder_train(dataset, i, 1, tokens, targets);
         unsigned sample = ((unsigned)tokens[0] - 'a') / 4;
         for (unsigned k = 0; k < 4; k++) /* what is read is not masked */
             assert_int_equal(tokens[k], 'a' + 4 * sample + k);
@@ -102,7 +102,7 @@ static void test_validation(void **state)
     struct dataset *dataset = data_folder_open(&options);
     int32_t tokens[8], targets[8];
 
-    dataset_validation_batch(dataset, 0, 2, tokens, targets); /* one sample, and none */
+    data_folder_validate(dataset, 0, 2, tokens, targets); /* one sample, and none */
     assert_int_equal(dataset_validation_counted(dataset, 0, 2), 1);
     assert_int_equal(count_targets(targets, 8), 1);
     assert_int_equal(targets[1], 'k');
@@ -116,7 +116,7 @@ static void test_validation(void **state)
     options.validation_path = validation;
     options.validation_mask_path = validation_mask;
     dataset = data_folder_open(&options);
-    dataset_validation_batch(dataset, 0, 2, tokens, targets);
+    data_folder_validate(dataset, 0, 2, tokens, targets);
     assert_int_equal(dataset_validation_counted(dataset, 0, 2), 3);
     assert_int_equal(dataset_train_counted(dataset, 0, 3), 9);
     assert_int_equal(targets[3], 'E');

@@ -48,7 +48,7 @@ static void test_llmc(void **state)
     const int32_t want[] = {0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8};
 
     assert_int_equal(dataset_token_count(dataset), 13);
-    dataset_train_batch(dataset, 0, 1, tokens, targets);
+    data_folder_train(dataset, 0, 1, tokens, targets);
     assert_memory_equal(tokens, want, sizeof(want));
     assert_int_equal(targets[11], 9);
     dataset_close(dataset);
@@ -72,7 +72,7 @@ static void test_wide_tokens(void **state)
         test_folder_write("wide.bin", raw ? words : file, raw ? sizeof(words) : sizeof(file));
         options.format = raw ? DATASET_UINT32 : DATASET_LLMC;
         struct dataset *dataset = data_folder_open(&options);
-        dataset_train_batch(dataset, 0, 1, tokens, targets);
+        data_folder_train(dataset, 0, 1, tokens, targets);
         assert_memory_equal(tokens, want, sizeof(tokens));
         assert_memory_equal(targets, want + 1, sizeof(targets));
         dataset_close(dataset);

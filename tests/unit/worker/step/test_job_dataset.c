@@ -64,7 +64,7 @@ static void test_what_counts_in_a_step(void **state)
     for (uint64_t step = 1; step <= 10; step++) { /* three epochs */
         int32_t tokens[6 * 4], targets[6 * 4];
         uint64_t counted = 0;
-        dataset_train_batch(dataset, (step - 1) * 6, 6, tokens, targets);
+        assert_int_equal(dataset_train_batch(dataset, (step - 1) * 6, 6, tokens, targets, NULL), 0);
         for (size_t i = 0; i < ARRAY_COUNT(targets); i++)
             counted += targets[i] >= 0;
         assert_int_equal(job_dataset_counted(&spec.train, dataset, step), counted);
