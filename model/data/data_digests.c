@@ -232,15 +232,19 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
     return 0;
 }
 
-static void keep(const struct data_digests *memo, struct hash128 digest)
+static void keep(struct data_digests *memo, struct hash128 digest)
 {
     char path[PATH_MAX], text[ENTRY_MAX];
     struct error error = {0};
 
     entry_text(memo->key, digest, text);
-    if (entry_path(memo, path) == 0 && file_replace(path, text, strlen(text), 0644, &error) < 0)
+    memo->known =
+        entry_path(memo, path) == 0 && file_replace(path, text, strlen(text), 0644, &error) == 0;
+    if (memo->known)
+        memo->digest = digest;
+    else
         log_warning("every worker will read the data for itself: %s", error.text);
-    digest_folder_limit(memo->folder, DIGEST_FOLDER_MAX);
+    data_digests_limit(memo);
 }
 
 int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
@@ -265,11 +269,19 @@ int data_digests_end(struct data_digests *memo, const struct dataset_options *op
     return 0;
 }
 
-char *data_digests_path(const struct data_digests *memo)
+char *data_digests_path(const struct data_digests *memo, const char *ending)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], *full;
 
-    return memo->watched && memo->folder && entry_path(memo, path) == 0 ? strdup(path) : NULL;
+    if (!memo->watched || !memo->folder || entry_path(memo, path) < 0 ||
+        asprintf(&full, "%s%s", path, ending) < 0)
+        return NULL;
+    return full;
+}
+
+void data_digests_limit(const struct data_digests *memo)
+{
+    digest_folder_limit(memo->folder, DIGEST_FOLDER_MAX, DIGEST_FOLDER_MAX_BYTES);
 }
 
 void data_digests_done(struct data_digests *memo)

@@ -41,11 +41,14 @@ struct data_digests {
 int data_digests_begin(const struct dataset_options *options, struct data_digests *ret_memo,
                        struct error *error) CHECK_RESULT;
 
-/** data_digests_end() - keep @digest after all data was read and checked; -EIO when a file changed
- * meanwhile
+/** data_digests_end() - keep @digest after all data was read and checked: then the data is known;
+ * -EIO when a file changed meanwhile
  */
 int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
                      struct hash128 digest, struct error *error) CHECK_RESULT;
-/** data_digests_path() - return the path of the entry, from malloc(); NULL: nothing is kept */
-char *data_digests_path(const struct data_digests *memo);
+/** data_digests_path() - return the path of the entry with @ending, from malloc(); NULL: nothing is
+ * kept of this data */
+char *data_digests_path(const struct data_digests *memo, const char *ending);
+/** data_digests_limit() - remove what was not used for the longest time */
+void data_digests_limit(const struct data_digests *memo);
 void data_digests_done(struct data_digests *memo);

@@ -5,9 +5,11 @@
 #include "model/data/dataset.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/file_list.h"
+#include "base/log.h"
 #include "base/philox.h"
 #include "model/data/data_digests.h"
 #include "model/data/loss_mask.h"
@@ -52,6 +54,7 @@ static int check_options(const struct dataset_options *options, struct error *er
 /* The files of a text, and their keys in the job file. */
 struct text_source {
     const char *key, *mask_key;
+    const struct data_digests *memo;
     const char *const *paths, *const *mask_paths;
     unsigned path_count, mask_path_count;
 };
@@ -70,9 +73,24 @@ static int count_samples(const struct text_source *source, const struct token_ro
                      (unsigned long long)row->count, (unsigned long long)context + 1);
 }
 
+/* Where a node keeps the counts of the mask of this text; the path is the caller's to free. */
+static struct mask_counts kept_counts(const struct data_digests *memo, const char *mask_key,
+                                      unsigned context, uint64_t sample_count)
+{
+    char ending[64];
+
+    snprintf(ending, sizeof(ending), ".%s.%u", mask_key, context);
+    return (struct mask_counts){.path = data_digests_path(memo, ending),
+                                .key = memo->key,
+                                .context = context,
+                                .sample_count = sample_count};
+}
+
 static int open_mask(const struct dataset_options *options, const struct text_source *source,
                      const struct file_list *files, struct text *text, struct error *error)
 {
+    const struct mask_counts kept =
+        kept_counts(source->memo, source->mask_key, options->context, text->sample_count);
     const struct loss_mask_options mask_options = {.key = source->mask_key,
                                                    .paths = source->mask_paths,
                                                    .path_count = source->mask_path_count,
@@ -81,8 +99,12 @@ static int open_mask(const struct dataset_options *options, const struct text_so
                                                    .context = options->context,
                                                    .sample_count = text->sample_count,
                                                    .memory_max_bytes = dataset_memory_max(options),
-                                                   .map_min_bytes = TOKEN_ROW_MAP_MIN};
-    return loss_mask_open(&mask_options, &text->mask, error);
+                                                   .map_min_bytes = TOKEN_ROW_MAP_MIN,
+                                                   .kept = source->memo->known ? &kept : NULL};
+    int status = loss_mask_open(&mask_options, &text->mask, error);
+
+    free(kept.path);
+    return status;
 }
 
 static struct token_row_options row_options(const struct dataset_options *options,
@@ -112,18 +134,24 @@ static int open_text(const struct dataset_options *options, const struct text_so
     return status < 0 ? status : open_mask(options, source, &text->files, text, error);
 }
 
-static int open_texts(const struct dataset_options *options, struct dataset *dataset,
-                      struct error *error)
+static int open_texts(const struct dataset_options *options, const struct data_digests *memo,
+                      struct dataset *dataset, struct error *error)
 {
-    const struct text_source source = {"data.path",         "data.mask",
-                                       options->paths,      options->mask_paths,
-                                       options->path_count, options->mask_path_count};
-    const struct text_source validation = {"data.validation",
-                                           "data.validation_mask",
-                                           &options->validation_path,
-                                           &options->validation_mask_path,
-                                           1,
-                                           options->validation_mask_path != NULL};
+    const struct text_source source = {.key = "data.path",
+                                       .mask_key = "data.mask",
+                                       .memo = memo,
+                                       .paths = options->paths,
+                                       .path_count = options->path_count,
+                                       .mask_paths = options->mask_paths,
+                                       .mask_path_count = options->mask_path_count};
+    const struct text_source validation = {.key = "data.validation",
+                                           .mask_key = "data.validation_mask",
+                                           .memo = memo,
+                                           .paths = &options->validation_path,
+                                           .path_count = 1,
+                                           .mask_paths = &options->validation_mask_path,
+                                           .mask_path_count =
+                                               options->validation_mask_path != NULL};
 
     int status = open_text(options, &source, &dataset->text, error);
     if (status == 0 && options->validation_path)
@@ -172,6 +200,11 @@ static int check_something_counts(const struct dataset *dataset, struct error *e
                      "bytes are 0 there");
 }
 
+static uint64_t unchecked_bytes(const struct token_row *row)
+{
+    return row->unchecked ? row->count * row->token_bytes : 0;
+}
+
 /* The counts keep the two rows apart: moving a token from one to the other gives another digest.
  * Tokens of mapped files are first checked here, so that they are read once. */
 static int digest_texts(struct dataset *dataset, const struct dataset_options *options,
@@ -187,15 +220,15 @@ static int digest_texts(struct dataset *dataset, const struct dataset_options *o
     if (!stream)
         return error_set(error, -ENOMEM, "data: no memory for the digest");
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (texts[i]->tokens.unchecked)
-            progress.total_bytes += texts[i]->tokens.count * texts[i]->tokens.token_bytes;
+        progress.total_bytes +=
+            unchecked_bytes(&texts[i]->tokens) + unchecked_bytes(&texts[i]->mask.bytes);
     hash_stream_add(stream, head, sizeof(head));
     for (size_t i = 0; status == 0 && i < ARRAY_COUNT(texts); i++) {
         const struct token_row_options tokens = row_options(options, &texts[i]->files);
         status = token_scan_run(&texts[i]->tokens, &tokens, &progress, stream, error);
     }
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        token_row_hash(&texts[i]->mask.bytes, stream);
+    for (size_t i = 0; status == 0 && i < ARRAY_COUNT(texts); i++)
+        status = loss_mask_scan(&texts[i]->mask, &progress, stream, error);
     dataset->digest = hash_stream_result(stream);
     hash_stream_free(stream);
     return status;
@@ -216,18 +249,39 @@ static int learn_digest(struct dataset *dataset, const struct dataset_options *o
     return status < 0 ? status : data_digests_end(memo, options, dataset->digest, error);
 }
 
+static void keep_counts(const struct data_digests *memo, const char *mask_key, unsigned context,
+                        const struct text *text)
+{
+    struct error error = {0};
+
+    if (!memo->known || !text->mask.counted || !text->mask.bytes.unchecked)
+        return;
+    const struct mask_counts kept = kept_counts(memo, mask_key, context, text->sample_count);
+    if (kept.path && mask_counts_keep(&kept, text->mask.counts, &error) < 0)
+        log_warning("every worker will add up %s for itself: %s", mask_key, error.text);
+    if (kept.path)
+        data_digests_limit(memo);
+    free(kept.path);
+}
+
 static int fill(struct dataset *dataset, const struct dataset_options *options, struct error *error)
 {
     CLEANUP(data_digests_done) struct data_digests memo;
     int status = data_digests_begin(options, &memo, error);
     if (status == 0)
-        status = open_texts(options, dataset, error);
+        status = open_texts(options, &memo, dataset, error);
     if (status < 0)
         return status;
-    dataset->digest_path = data_digests_path(&memo);
+    dataset->digest_path = data_digests_path(&memo, "");
     split(dataset, options);
     status = check_something_counts(dataset, error);
-    return status < 0 ? status : learn_digest(dataset, options, &memo, error);
+    if (status == 0)
+        status = learn_digest(dataset, options, &memo, error);
+    if (status < 0)
+        return status;
+    keep_counts(&memo, "data.mask", options->context, &dataset->text);
+    keep_counts(&memo, "data.validation_mask", options->context, &dataset->validation_text);
+    return 0;
 }
 
 int dataset_open(const struct dataset_options *options, struct dataset **ret_dataset,

@@ -17,6 +17,7 @@
 struct old_file {
     char name[NAME_MAX + 1];
     struct timespec used;
+    uint64_t size_bytes;
 };
 
 static int compare_ages(const void *a, const void *b)
@@ -49,6 +50,7 @@ static bool add_file(int folder, const char *name, struct old_file *ret_file)
         return false;
     snprintf(ret_file->name, sizeof(ret_file->name), "%s", name);
     ret_file->used = status.st_mtim;
+    ret_file->size_bytes = (uint64_t)status.st_size;
     return true;
 }
 
@@ -81,18 +83,22 @@ static void remove_unless_locked(int folder, const char *name)
     close_descriptor(&descriptor);
 }
 
-void digest_folder_limit(const char *folder, unsigned count_max)
+void digest_folder_limit(const char *folder, unsigned count_max, uint64_t bytes_max)
 {
     AUTO_FREE struct old_file *files = NULL;
     DIR *opened = opendir(folder);
+    uint64_t bytes = 0;
 
     if (!opened)
         return;
     size_t count = list_files(opened, &files);
-    if (count > count_max) {
+    for (size_t i = 0; i < count; i++)
+        bytes += files[i].size_bytes;
+    if (count > 0)
         qsort(files, count, sizeof(*files), compare_ages);
-        for (size_t i = 0; i < count - count_max; i++)
-            remove_unless_locked(dirfd(opened), files[i].name);
+    for (size_t i = 0; i < count && (count - i > count_max || bytes > bytes_max); i++) {
+        remove_unless_locked(dirfd(opened), files[i].name);
+        bytes -= files[i].size_bytes;
     }
     closedir(opened);
 }

@@ -5,12 +5,16 @@
  */
 #pragma once
 
-#define DIGEST_FOLDER_MAX 256 /* data sets; of some 150 bytes each */
+#include <stdint.h>
+
+#define DIGEST_FOLDER_MAX       256          /* files: digests of some 150 bytes, and counts */
+#define DIGEST_FOLDER_MAX_BYTES (1ull << 30) /* the counts of a mask have 4 bytes a sample */
 
 /**
- * digest_folder_limit() - remove the oldest files with names of entries until @count_max are left
+ * digest_folder_limit() - remove the oldest files with names of entries until at most @count_max of
+ * them and @bytes_max bytes are left
  *
  * Other files stay, and locked entries, whose data is being read. An entry is as old as its time of
  * modification, which its use moves. Errors are ignored: the next call tries again.
  */
-void digest_folder_limit(const char *folder, unsigned count_max);
+void digest_folder_limit(const char *folder, unsigned count_max, uint64_t bytes_max);

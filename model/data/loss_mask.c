@@ -74,9 +74,10 @@ static uint64_t sum_bytes(const struct token_row *row, uint64_t first, uint64_t 
     return sum;
 }
 
-static int check_file(const struct loss_mask_options *options, const struct listed_file *file,
-                      const struct token_row *bytes, uint64_t first, struct error *error)
+static int check_file(const struct loss_mask *mask, const struct listed_file *file, uint64_t first,
+                      struct error *error)
 {
+    const struct token_row *bytes = &mask->bytes;
     uint8_t all = 0;
     uint64_t position = 0, here;
 
@@ -86,19 +87,19 @@ static int check_file(const struct loss_mask_options *options, const struct list
     while (*(const uint8_t *)token_row_span(bytes, first + position, &here) <= 1)
         position++;
     return error_set(error, -EINVAL, "%s: %s: byte %u at position %llu: 0 or 1 is needed",
-                     options->key, file->path,
+                     mask->key, file->path,
                      *(const uint8_t *)token_row_span(bytes, first + position, &here),
                      (unsigned long long)position);
 }
 
-static int check_bytes(const struct loss_mask_options *options, const struct file_list *masks,
-                       const struct token_row *bytes, struct error *error)
+static int check_bytes(const struct loss_mask *mask, struct error *error)
 {
     uint64_t first = 0;
     int status = 0;
 
-    for (size_t i = 0; status == 0 && i < masks->count; first += masks->files[i++].size_bytes)
-        status = check_file(options, &masks->files[i], bytes, first, error);
+    for (size_t i = 0; status == 0 && i < mask->files.count;
+         first += mask->files.files[i++].size_bytes)
+        status = check_file(mask, &mask->files.files[i], first, error);
     return status;
 }
 
@@ -110,45 +111,48 @@ static int count_samples(const struct loss_mask_options *options, struct loss_ma
     mask->counts = calloc((size_t)MAX(options->sample_count, (uint64_t)1), sizeof(*mask->counts));
     if (!mask->counts)
         return no_memory(options, error);
+    if (options->kept && mask_counts_load(options->kept, mask->counts))
+        return 0;
+    mask->counted = true;
     for (uint64_t i = 0; i < options->sample_count; i++)
         mask->counts[i] =
             (uint32_t)sum_bytes(&mask->bytes, i * options->context + 1, options->context, &all);
     return 0;
 }
 
-static int read_masks(const struct loss_mask_options *options, const struct file_list *masks,
-                      struct loss_mask *mask, struct error *error)
+static int read_masks(const struct loss_mask_options *options, struct loss_mask *mask,
+                      struct error *error)
 {
     const struct token_row_options row_options = {.format = DATASET_BYTES,
-                                                  .files = masks,
+                                                  .files = &mask->files,
                                                   .vocab = UINT8_MAX + 1,
                                                   .memory_max_bytes = options->memory_max_bytes,
-                                                  .map_min_bytes = options->map_min_bytes};
-    int status = check_apart(options, masks, error);
+                                                  .map_min_bytes = options->map_min_bytes,
+                                                  .check_later = true};
+    int status = check_apart(options, &mask->files, error);
     if (status == 0)
-        status = check_sizes(options, masks, error);
+        status = check_sizes(options, &mask->files, error);
     if (status == 0)
         status = token_row_open(&row_options, &mask->bytes, error);
-    if (status == 0)
-        status = check_bytes(options, masks, &mask->bytes, error);
+    if (status == 0 && !mask->bytes.unchecked)
+        status = check_bytes(mask, error);
     return status < 0 ? status : count_samples(options, mask, error);
 }
 
 int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *ret_mask,
                    struct error *error)
 {
-    struct loss_mask mask = {0};
-    struct file_list masks;
+    struct loss_mask mask = {.key = options->key};
 
     if (options->path_count == 0) {
         *ret_mask = mask;
         return 0;
     }
-    int status = file_list_find(options->key, options->paths, options->path_count, &masks, error);
+    int status =
+        file_list_find(options->key, options->paths, options->path_count, &mask.files, error);
     if (status < 0)
         return status;
-    status = read_masks(options, &masks, &mask, error);
-    file_list_done(&masks);
+    status = read_masks(options, &mask, error);
     if (status < 0) {
         loss_mask_done(&mask);
         return status;
@@ -160,8 +164,24 @@ int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *re
 void loss_mask_done(struct loss_mask *mask)
 {
     token_row_done(&mask->bytes);
+    file_list_done(&mask->files);
     free(mask->counts);
     *mask = (struct loss_mask){0};
+}
+
+int loss_mask_scan(const struct loss_mask *mask, struct token_scan_progress *progress,
+                   struct hash_stream *stream, struct error *error)
+{
+    const struct token_row_options options = {
+        .format = DATASET_BYTES, .files = &mask->files, .vocab = 2};
+    struct error scan_error = {0};
+    int status = token_scan_run(&mask->bytes, &options, progress, stream, &scan_error);
+    if (status == 0)
+        return 0;
+    int found = status == -ERANGE ? check_bytes(mask, error) : 0; /* with its own words */
+    if (found == 0 && error)
+        *error = scan_error;
+    return found < 0 ? found : status;
 }
 
 bool loss_mask_is_given(const struct loss_mask *mask)

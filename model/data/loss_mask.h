@@ -5,7 +5,8 @@
  *
  * A token's byte says whether the token itself is a target. Sample i has the targets
  * [i*T + 1, i*T + T]; the number of them that count is computed once, when the mask is opened, so
- * that the divisor of a step's losses is known without reading its bytes again.
+ * that the divisor of a step's losses is known without reading its bytes again. For a mask that is
+ * mapped a node keeps these numbers (model/data/mask_counts.h).
  *
  * Immutable once open: any thread may read.
  */
@@ -13,7 +14,8 @@
 
 #include <stdbool.h>
 
-#include "model/data/token_row.h"
+#include "model/data/mask_counts.h"
+#include "model/data/token_scan.h"
 
 /* A target that does not count: the kernels give it no loss and no gradient. */
 #define LOSS_MASK_IGNORED (-1)
@@ -21,6 +23,9 @@
 struct loss_mask {
     struct token_row bytes; /* one a token of the row; empty: every token counts */
     uint32_t *counts;       /* of each sample */
+    bool counted;           /* they were not loaded */
+    struct file_list files;
+    const char *key; /* as in the options */
 };
 
 struct loss_mask_options {
@@ -32,16 +37,22 @@ struct loss_mask_options {
     unsigned context;
     uint64_t sample_count;
     uint64_t memory_max_bytes, map_min_bytes; /* as of a token row */
+    const struct mask_counts *kept;           /* NULL, or of this mask, which is known */
 };
 
 /**
  * loss_mask_open() - open the masks. Errors as token_row_open(), and -EINVAL: not one file for each
  * of the row's, a file of another size than its tokens, a mask that is among the row's files, a
- * byte but 0 and 1
+ * byte but 0 and 1 of a mask that is not mapped: loss_mask_scan() checks the others
  */
 int loss_mask_open(const struct loss_mask_options *options, struct loss_mask *ret_mask,
                    struct error *error) CHECK_RESULT;
 void loss_mask_done(struct loss_mask *mask);
+
+/** loss_mask_scan() - hash the bytes as token_row_hash(), and check those of a mapped mask; errors
+ * as token_scan_run(), but -EINVAL: a byte but 0 and 1 */
+int loss_mask_scan(const struct loss_mask *mask, struct token_scan_progress *progress,
+                   struct hash_stream *stream, struct error *error) CHECK_RESULT;
 
 /** loss_mask_is_given() - return whether there is a mask. Without a mask every token counts, and
  * the calls below must not be made */

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "lib/base/test_folder.h"
 #include "model/data/data_digests.h"
 #include "model/data/digest_folder.h"
+#include "model/data/mask_counts.h"
 
 #define READERS     6
 #define LARGE_BYTES (256 << 20) /* a hole: takes no room, and a while to read */
@@ -358,45 +358,160 @@ static unsigned count_files(const char *folder)
     return count;
 }
 
-/* Make an entry of nothing, which was used at @seconds; returns a descriptor of it. */
-static int make_entry(const char *folder, uint64_t key, time_t seconds)
+static void make_entry(const char *folder, uint64_t key, off_t size_bytes)
 {
-    const struct timespec times[] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
-    char path_of_entry[512], name[HASH128_TEXT_SIZE];
+    const struct timespec times[] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char entry[512], name[HASH128_TEXT_SIZE];
 
     hash128_text((struct hash128){key, key}, name);
-    snprintf(path_of_entry, sizeof(path_of_entry), "%s/%s%s", folder, name,
-             key % 2 ? "" : ".tmp-0000aa");
-    int descriptor = open(path_of_entry, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    assert_true(descriptor >= 0);
+    snprintf(entry, sizeof(entry), "%s/%s", folder, name);
+    int descriptor = open(entry, O_RDWR | O_CREAT, 0644);
+    assert_true(descriptor >= 0 && ftruncate(descriptor, size_bytes) == 0);
     assert_int_equal(futimens(descriptor, times), 0);
-    return descriptor;
+    close(descriptor);
 }
 
+/* tests/unit/model/data/test_digest_folder.c has the rest. */
 static void test_folder_is_bounded(void **state)
 {
     (void)state;
     write_tokens("tokens", "abcdefghijkl");
     struct dataset_options options = remembered();
     assert_true(is_read(&options));
-    test_folder_write_text("memo/readme", "of somebody else");
-    int locked = make_entry(options.memo_folder, 1, 1000);
-    assert_int_equal(flock(locked, LOCK_EX), 0);
-    for (unsigned i = 2; i <= DIGEST_FOLDER_MAX + 50; i++)
-        close(make_entry(options.memo_folder, i, 1000 + i));
-    set_modified("memo", 1000, 0);
-    assert_false(is_read(&options)); /* used last, though not made last */
+    for (unsigned i = 1; i <= DIGEST_FOLDER_MAX; i++)
+        make_entry(options.memo_folder, i, 0);
     options.vocab = 255;
     assert_true(is_read(&options));
-    assert_int_equal(count_files(options.memo_folder), DIGEST_FOLDER_MAX + 2); /* locked, foreign */
-    assert_int_equal(access(test_folder_at("memo/readme"), F_OK), 0);
-    struct stat status;
-    assert_true(fstat(locked, &status) == 0 && status.st_nlink == 1);
-    close(locked);
+    assert_int_equal(count_files(options.memo_folder), DIGEST_FOLDER_MAX);
     assert_false(is_read(&options));
     options.vocab = 256;
     assert_false(is_read(&options));
 }
+
+/* ---- counts of a mask ---- */
+
+/* Opens the data twice; the counted targets of all samples, by a node that knows the data. */
+static uint64_t known_count(const struct dataset_options *options)
+{
+    dataset_close(data_folder_open(options));
+    struct dataset *dataset = data_folder_open(options);
+    assert_true(dataset_was_known(dataset));
+    uint64_t counted = dataset_train_counted(dataset, 0, dataset_train_count(dataset));
+    dataset_close(dataset);
+    return counted;
+}
+
+static struct mask_counts counts_of(const struct dataset_options *options, uint64_t sample_count)
+{
+    static char counts_path[600];
+    struct data_digests memo;
+    struct error error;
+
+    assert_int_equal(data_digests_begin(options, &memo, &error), 0);
+    char *found = data_digests_path(&memo, ".data.mask.4");
+    assert_non_null(found);
+    snprintf(counts_path, sizeof(counts_path), "%s", found);
+    free(found);
+    data_digests_done(&memo);
+    return (struct mask_counts){
+        .path = counts_path, .key = memo.key, .context = 4, .sample_count = sample_count};
+}
+
+static struct dataset_options masked(void)
+{
+    static const uint8_t mask[] = {1, 1, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0};
+    static const char *mask_path;
+
+    write_tokens("tokens", "abcdefghijklm");
+    test_folder_write("mask", mask, sizeof(mask));
+    set_modified("mask", 1000, 0);
+    mask_path = test_folder_at("mask");
+    struct dataset_options options = remembered();
+    options.mask_paths = &mask_path;
+    options.mask_path_count = 1;
+    return options;
+}
+
+static void test_counts_of_a_mask_are_kept(void **state)
+{
+    uint32_t counts[3];
+    struct error error;
+
+    (void)state;
+    struct dataset_options options = masked();
+    assert_int_equal(known_count(&options), 3 + 2 + 2);
+    struct mask_counts kept = counts_of(&options, 3);
+    assert_true(mask_counts_load(&kept, counts));
+    assert_true(counts[0] == 3 && counts[1] == 2 && counts[2] == 2);
+
+    counts[1] = 4; /* a known mask is not added up again */
+    assert_int_equal(mask_counts_keep(&kept, counts, &error), 0);
+    assert_int_equal(known_count(&options), 3 + 4 + 2);
+    options.context = 6;
+    assert_int_equal(known_count(&options), 5 + 2);
+    options.context = 4;
+    rewrite_unnoticed("tokens", "abcdefghijkLm"); /* other data: nothing is known of it */
+    assert_int_equal(known_count(&options), 3 + 2 + 2);
+}
+
+static void test_damaged_counts_are_made_anew(void **state)
+{
+    uint32_t counts[4];
+    struct stat status;
+    struct error error;
+
+    (void)state;
+    struct dataset_options options = masked();
+    assert_int_equal(known_count(&options), 7);
+    struct mask_counts kept = counts_of(&options, 3);
+    assert_int_equal(stat(kept.path, &status), 0);
+    for (off_t i = 0; i < status.st_size; i++) {
+        int descriptor = open(kept.path, O_RDWR);
+        uint8_t byte;
+        assert_int_equal(pread(descriptor, &byte, 1, i), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(descriptor, &byte, 1, i), 1);
+        close(descriptor);
+        assert_false(mask_counts_load(&kept, counts));
+        assert_int_equal(known_count(&options), 7);
+        assert_true(mask_counts_load(&kept, counts));
+    }
+    struct mask_counts other = kept;
+    other.sample_count = 2;
+    assert_false(mask_counts_load(&other, counts));
+    other = kept;
+    other.context = 5;
+    assert_false(mask_counts_load(&other, counts));
+    other = kept;
+    other.key.low++;
+    assert_false(mask_counts_load(&other, counts));
+    assert_int_equal(truncate(kept.path, status.st_size - 1), 0);
+    assert_int_equal(known_count(&options), 7);
+    other.path = (char[]){"/nowhere/at/all"};
+    assert_true(mask_counts_keep(&other, counts, &error) < 0);
+}
+
+static void test_bad_byte_of_a_mapped_mask(void **state)
+{
+    (void)state;
+    struct dataset_options options = masked();
+    uint8_t mask[13] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 7, 1, 1, 2};
+    test_folder_write("mask", mask, sizeof(mask));
+    data_folder_expect_failure(&options, -EINVAL, "mask: byte 7 at position 9: 0 or 1 is needed");
+}
+
+static void test_counts_are_bounded(void **state)
+{
+    (void)state;
+    struct dataset_options options = masked();
+    assert_int_equal(known_count(&options), 7);
+    make_entry(options.memo_folder, 3, DIGEST_FOLDER_MAX_BYTES); /* a hole */
+    options.context = 3; /* known data, and counts that are kept now */
+    assert_int_equal(known_count(&options), 2 + 2 + 1 + 2);
+    assert_int_equal(count_files(options.memo_folder), 3);
+}
+
+/* ---- rot ---- */
 
 static void overwrite(const char *name, off_t offset, char byte)
 {
@@ -663,6 +778,10 @@ int main(void)
         IN_FOLDER(test_damaged_entries_are_made_anew),
         IN_FOLDER(test_entries_of_others_are_not_trusted),
         IN_FOLDER(test_folder_is_bounded),
+        IN_FOLDER(test_counts_of_a_mask_are_kept),
+        IN_FOLDER(test_damaged_counts_are_made_anew),
+        IN_FOLDER(test_bad_byte_of_a_mapped_mask),
+        IN_FOLDER(test_counts_are_bounded),
         IN_FOLDER(test_rot_is_found_when_a_sample_is_read),
         IN_FOLDER(test_rot_that_was_found_is_not_known),
         IN_FOLDER(test_a_folder_that_cannot_be_written),
