@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -20,6 +21,9 @@
 #define SETTLED_NS    (2 * NS_PER_SECOND) /* the coarsest tick of a file system: FAT's */
 #define WAIT_SLICE_NS (10 * NS_PER_MS)
 #define ENTRY_MAX     256
+#define FAILURE_MAX   (ERROR_TEXT_SIZE + 256)
+#define FAILURE_HEAD  "firn data failure 1\n"
+_Static_assert(ERROR_TEXT_SIZE == 1024, "the width in inherit_failure()");
 
 /* File system metadata of the files of a data set. */
 struct survey {
@@ -154,6 +158,7 @@ static void wait_for_turn(struct data_digests *memo, const char *path,
         return;
     }
     status = flock(memo->lock, LOCK_EX | LOCK_NB);
+    memo->waited = status < 0;
     if (status < 0 && listener->reading)
         listener->reading(listener->context, 0, 0);
     if (status < 0)
@@ -162,6 +167,49 @@ static void wait_for_turn(struct data_digests *memo, const char *path,
         while (status < 0 && errno == EINTR);
     if (status < 0)
         log_warning("locking %s: %s: this worker reads the data for itself", path, strerror(errno));
+}
+
+/* ---- a failure, for those that wait ---- */
+
+static void failure_text(struct hash128 key, const struct error *error, char ret_text[FAILURE_MAX])
+{
+    char name[HASH128_TEXT_SIZE], check[HASH128_TEXT_SIZE];
+
+    hash128_text(key, name);
+    int length = snprintf(ret_text, FAILURE_MAX, FAILURE_HEAD "key %s\ncause %s\n%s\n", name,
+                          error->code == -ERANGE ? "range" : "form", error->text);
+    hash128_text(hash_xxh3(ret_text, (size_t)length), check);
+    snprintf(ret_text + length, (size_t)(FAILURE_MAX - length), "check %s\n", check);
+}
+
+/* Return the failure of the process that this one has waited for, whose lock it has now; 0: it
+ * died, or failed by a cause of its own. */
+static int inherit_failure(const struct data_digests *memo, struct error *error)
+{
+    char found[FAILURE_MAX] = {0}, right[FAILURE_MAX], cause[8];
+    struct error failure = {0};
+
+    ssize_t size_bytes = memo->waited ? pread(memo->lock, found, sizeof(found) - 1, 0) : 0;
+    if (size_bytes <= 0 || sscanf(found, FAILURE_HEAD "key %*32s\ncause %7[a-z]\n%1023[^\n]", cause,
+                                  failure.text) != 2)
+        return 0;
+    failure.code = strcmp(cause, "range") == 0 ? -ERANGE : -EINVAL;
+    failure_text(memo->key, &failure, right);
+    if (strcmp(found, right) != 0)
+        return 0;
+    return error_set(error, failure.code, "%s", failure.text);
+}
+
+/* Into the locked file itself: only those that wait for it have it open. A later start replaces it,
+ * or reads again. */
+static void bequeath_failure(const struct data_digests *memo, const struct error *error)
+{
+    char text[FAILURE_MAX];
+
+    failure_text(memo->key, error, text);
+    if (ftruncate(memo->lock, 0) < 0 ||
+        pwrite(memo->lock, text, strlen(text), 0) != (ssize_t)strlen(text))
+        log_info("the others read the data for themselves: %s", strerror(errno));
 }
 
 static uint64_t wall_ns(const struct dataset_options *options)
@@ -190,28 +238,34 @@ static void settle(struct data_digests *memo, const struct dataset_options *opti
                     "mend the clock, or touch the files");
 }
 
-static void consult(struct data_digests *memo, const struct dataset_options *options)
+static int consult(struct data_digests *memo, const struct dataset_options *options,
+                   struct error *error)
 {
     char path[PATH_MAX];
-    struct error error = {0};
+    struct error folder_error = {0};
 
-    int status = file_make_directories(memo->folder, 0755, &error);
+    int status = file_make_directories(memo->folder, 0755, &folder_error);
     if (status == 0)
         status = entry_path(memo, path);
     if (status < 0) {
-        log_warning("nothing is kept of the data: %s", error.code ? error.text : strerror(-status));
+        log_warning("nothing is kept of the data: %s",
+                    folder_error.code ? folder_error.text : strerror(-status));
         memo->folder = NULL;
-        return;
+        return 0;
     }
     if (look_up(memo, path))
-        return;
+        return 0;
     wait_for_turn(memo, path, &options->listener);
     if (look_up(memo, path)) {
         data_digests_done(memo); /* the next process may go on */
-        return;
+        return 0;
     }
+    status = inherit_failure(memo, error);
+    if (status < 0)
+        return status;
     log_info("nothing right is known of the training data in %s: it is read", path);
     settle(memo, options);
+    return 0;
 }
 
 /* ---- the call's three parts ---- */
@@ -228,8 +282,7 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
         return status;
     ret_memo->key = key_of(options, ret_memo->identity, survey.changed_ns);
     ret_memo->changed_ns = MAX(survey.modified_ns, survey.changed_ns);
-    consult(ret_memo, options);
-    return 0;
+    return consult(ret_memo, options, error);
 }
 
 static void keep(struct data_digests *memo, struct hash128 digest)
@@ -267,6 +320,19 @@ int data_digests_end(struct data_digests *memo, const struct dataset_options *op
     if (memo->folder && !memo->known && same && memo->settled)
         keep(memo, digest);
     return 0;
+}
+
+void data_digests_fail(const struct data_digests *memo, const struct dataset_options *options,
+                       const struct error *error)
+{
+    struct survey survey;
+    struct hash128 identity;
+
+    if (memo->lock < 0 || memo->known || (error->code != -ERANGE && error->code != -EINVAL))
+        return;
+    if (survey_files(options, &survey, &identity, NULL) == 0 &&
+        hash128_equal(key_of(options, identity, survey.changed_ns), memo->key))
+        bequeath_failure(memo, error);
 }
 
 char *data_digests_path(const struct data_digests *memo, const char *ending)

@@ -8,8 +8,9 @@
  * version of the entry and of the checks that it stands for: an entry of another version counts as
  * missing, as does a damaged one and one of another name. Workers that start together wait for a
  * lock on the entry: the first worker reads the data, and the others find its entry. The lock ends
- * with its process, and the next worker reads. The folder holds DIGEST_FOLDER_MAX entries at most
- * (model/data/digest_folder.h), and may be removed at any time.
+ * with its process, and the next worker reads. A worker that finds bad data leaves the error to
+ * those that wait, and only to them: a later start reads again. The folder holds DIGEST_FOLDER_MAX
+ * entries at most (model/data/digest_folder.h), and may be removed at any time.
  *
  * A file system's clock has ticks: a write in the same tick as the one before does not move the
  * times of a file. So the reader waits until the last change of all files, of content or of times,
@@ -29,12 +30,14 @@ struct data_digests {
     bool settled;            /* a change after that moves a time */
     struct hash128 key;      /* the entry's name */
     const char *folder;      /* NULL: nothing is kept */
+    bool waited;             /* for another process that had the lock */
     int lock;                /* on the entry while this process reads, else -1 */
 };
 
 /**
  * data_digests_begin() - look the data of @options up before it is opened; wait while another
- * process reads the same data
+ * process reads the same data; -ERANGE or -EINVAL: it has found the data bad, and @error is its
+ * error
  * @ret_memo: to be closed by data_digests_done() in any case; dataset_options.memo_folder is
  * borrowed
  */
@@ -46,6 +49,10 @@ int data_digests_begin(const struct dataset_options *options, struct data_digest
  */
 int data_digests_end(struct data_digests *memo, const struct dataset_options *options,
                      struct hash128 digest, struct error *error) CHECK_RESULT;
+/** data_digests_fail() - leave the error of bad content to the processes that wait; others are
+ * ignored */
+void data_digests_fail(const struct data_digests *memo, const struct dataset_options *options,
+                       const struct error *error);
 /** data_digests_path() - return the path of the entry with @ending, from malloc(); NULL: nothing is
  * kept of this data */
 char *data_digests_path(const struct data_digests *memo, const char *ending);

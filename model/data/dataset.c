@@ -277,8 +277,11 @@ static int fill(struct dataset *dataset, const struct dataset_options *options, 
     status = check_something_counts(dataset, error);
     if (status == 0)
         status = learn_digest(dataset, options, &memo, error);
-    if (status < 0)
+    if (status < 0) {
+        if (error)
+            data_digests_fail(&memo, options, error);
         return status;
+    }
     keep_counts(&memo, "data.mask", options->context, &dataset->text);
     keep_counts(&memo, "data.validation_mask", options->context, &dataset->validation_text);
     return 0;
