@@ -12,6 +12,7 @@
 #include "ctl/cluster/history.h"
 #include "fuzz/memory_file.h"
 #include "worker/metrics/metrics.h"
+#include "worker/metrics/metrics_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,7 +54,7 @@ static void check_file(const uint8_t *data, size_t size)
             error.text[0] == '\0')
             abort();
         if (metrics_history(metrics, UINT64_MAX, &text, &error) == 0 && text.size_bytes > 0 &&
-            metrics_newest(text.data, text.size_bytes) != metrics_last_step(metrics))
+            metrics_text_newest(text.data, text.size_bytes) != metrics_last_step(metrics))
             abort();
         bytes_done(&text);
         metrics_close(metrics);
@@ -63,8 +64,8 @@ static void check_file(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    (void)metrics_newest(data, size);
-    if (metrics_cut(data, size, 7) > size)
+    (void)metrics_text_newest(data, size);
+    if (metrics_text_cut(data, size, 7) > size)
         abort();
     check_history(data, size);
     check_file(data, size);

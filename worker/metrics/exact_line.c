@@ -1,7 +1,6 @@
 #include "worker/metrics/exact_line.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,4 +76,11 @@ int exact_line_scan(const char *line, size_t size_bytes, struct exact *ret_exact
 
     ret_exact->frozen_layers = (unsigned)frozen_layers;
     return scanned ? 0 : exact_line_parse(line, size_bytes, ret_exact, NULL);
+}
+
+bool exact_line_same(const struct exact *one, const struct exact *other)
+{
+    return !strcmp(one->loss_bits, other->loss_bits) &&
+           !strcmp(one->grad_norm_bits, other->grad_norm_bits) &&
+           one->frozen_layers == other->frozen_layers;
 }

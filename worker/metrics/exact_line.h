@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,3 +28,7 @@ int exact_line_parse(const char *line, size_t size_bytes, struct exact *ret_exac
  * format, because histories have hundreds of thousands of lines; other lines are parsed. The byte
  * after the line must not continue a number: its newline, or a zero */
 int exact_line_scan(const char *line, size_t size_bytes, struct exact *ret_exact) CHECK_RESULT;
+
+/** exact_line_same() - return whether two lines of a step have the same bits; generations are not
+ * compared */
+bool exact_line_same(const struct exact *one, const struct exact *other);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "worker/metrics/metrics_text.h"
 
 #define PATH_SIZE 1280
 
@@ -145,7 +146,7 @@ static size_t count_kept(const struct manifest_file *const *segments, size_t cou
 {
     while (count > 0) {
         uint64_t last = last_step_of(segments[count - 1]->name);
-        size_t fresh = text->size_bytes - metrics_cut(text->data, text->size_bytes, last);
+        size_t fresh = text->size_bytes - metrics_text_cut(text->data, text->size_bytes, last);
         if (segments[count - 1]->size_bytes > 2 * (uint64_t)fresh)
             break;
         count--;
@@ -168,14 +169,14 @@ static size_t first_kept(const struct manifest_file *const *segments, size_t cou
 static int save_fresh(const struct bytes *text, uint64_t after, const char *part,
                       struct manifest *manifest, struct error *error)
 {
-    size_t known = after > 0 ? metrics_cut(text->data, text->size_bytes, after) : 0;
+    size_t known = after > 0 ? metrics_text_cut(text->data, text->size_bytes, after) : 0;
     const struct bytes fresh = {.data = text->data + known, .size_bytes = text->size_bytes - known};
     char name[MANIFEST_FILE_SIZE];
 
     if (fresh.size_bytes == 0)
         return 0;
     snprintf(name, sizeof(name), HISTORY_SEGMENT,
-             (unsigned long long)metrics_newest(fresh.data, fresh.size_bytes));
+             (unsigned long long)metrics_text_newest(fresh.data, fresh.size_bytes));
     return write_lines(part, name, &fresh, manifest, error);
 }
 
@@ -187,7 +188,7 @@ static int save(const struct history_source *source, const struct bytes *text, c
         source->manifest ? list_segments(source->manifest, &count) : NULL;
     size_t kept = segments ? count_kept(segments, count, text) : 0;
     uint64_t last = kept > 0 ? last_step_of(segments[kept - 1]->name) : 0;
-    size_t fresh = text->size_bytes - metrics_cut(text->data, text->size_bytes, last);
+    size_t fresh = text->size_bytes - metrics_text_cut(text->data, text->size_bytes, last);
 
     for (size_t i = kept > 0 ? first_kept(segments, kept, fresh) : 0; i < kept; i++)
         if (link_segment(source, segments[i], part, manifest)) { /* write all lines anew */
@@ -211,7 +212,7 @@ int history_save(const struct history_source *source, uint64_t step, const char 
                    : error_set(error, -errno, "%s: %s", source->metrics_path, strerror(errno));
     status = read_end(source->metrics_path, &text, error);
     if (!status) {
-        text.size_bytes = metrics_cut(text.data, text.size_bytes, step);
+        text.size_bytes = metrics_text_cut(text.data, text.size_bytes, step);
         status = save(source, &text, part, manifest, error);
     }
     bytes_done(&text);

@@ -14,35 +14,14 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "elastic/messages/straggler.h"
+#include "worker/metrics/metrics_line.h"
 
 struct metrics;
-
-struct metrics_line {
-    const char *job;
-    uint64_t step;
-    double loss, grad_norm, lr;
-    unsigned frozen_layers;
-    uint64_t generation;
-    unsigned stages, replicas, workers;
-    uint64_t tokens;  /* since the job began */
-    bool masked;      /* not all tokens count in the loss: the line has `counted` */
-    uint64_t counted; /* of this step's tokens */
-    double step_ms;
-    uint64_t unix_ns;
-    bool evaluated;
-    double val_loss;
-    bool final_evaluated; /* the last step, with the validation loss of the model after it: */
-    double final_loss;
-    const struct plan *plan;               /* of the step */
-    const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
-};
 
 #define METRICS_HISTORY_MAX ((size_t)64 << 20) /* bytes of lines sent to another node */
 
@@ -71,11 +50,6 @@ int metrics_history(const struct metrics *metrics, uint64_t step, struct bytes *
 /** metrics_rewind() - forget the lines after @step: they were computed from a wrong state, and
  * their replay may come out different; on an error the file is unchanged */
 int metrics_rewind(struct metrics *metrics, uint64_t step, struct error *error) CHECK_RESULT;
-/** metrics_cut() - return how many bytes of a metrics file's @text are lines up to and with @step;
- * scans from the end, where a line may be cut off */
-size_t metrics_cut(const void *text, size_t size_bytes, uint64_t step);
-/** metrics_newest() - return the step of the last whole line of @text; 0: there is none */
-uint64_t metrics_newest(const void *text, size_t size_bytes);
 /** metrics_adopt() - insert the lines of @data whose steps are not in the file; -EBADMSG when @data
  * does not parse (the file is unchanged) */
 int metrics_adopt(struct metrics *metrics, const void *data, size_t size_bytes,

@@ -9,8 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -125,4 +128,38 @@ void metrics_file_check_steps(uint64_t first, uint64_t last)
     }
     assert_int_equal(step, last + 1);
     bytes_done(&text);
+}
+
+/* ---- a full disk ---- */
+
+static void allow_bytes(rlim_t size)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = size;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+void metrics_file_fill_disk(unsigned spare_bytes)
+{
+    struct stat now;
+
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(stat(metrics_file_path, &now), 0);
+    allow_bytes((rlim_t)now.st_size + spare_bytes);
+}
+
+void metrics_file_empty_disk(void)
+{
+    allow_bytes(RLIM_INFINITY);
+}
+
+void metrics_file_refuse(struct metrics *metrics, uint64_t step)
+{
+    struct metrics_line line = metrics_file_line(step);
+    struct error error = {0};
+
+    assert_true(metrics_append(metrics, &line, &error) < 0);
+    assert_non_null(strstr(error.text, "kept and tried again"));
 }

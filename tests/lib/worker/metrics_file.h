@@ -33,3 +33,13 @@ void metrics_file_read(struct bytes *ret_text);
 
 /* Check that the file holds exactly these steps, once each, in order. */
 void metrics_file_check_steps(uint64_t first, uint64_t last);
+
+/** metrics_file_fill_disk() - leave @spare_bytes for the file: a limit on its size stands for a
+ * full disk */
+void metrics_file_fill_disk(unsigned spare_bytes);
+
+/** metrics_file_empty_disk() - lift the limit */
+void metrics_file_empty_disk(void);
+
+/** metrics_file_refuse() - append the line of @step, which the full disk refuses */
+void metrics_file_refuse(struct metrics *metrics, uint64_t step);

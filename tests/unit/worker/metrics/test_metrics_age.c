@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/worker/metrics_file.h"
+#include "worker/metrics/metrics_text.h"
 
 /* Return the bytes that this process has requested by read() and similar calls. */
 static uint64_t bytes_read(void)
@@ -83,7 +84,7 @@ static void test_adopt_keeps_what_is_older(void **state)
     struct metrics *metrics = metrics_file_open();
     assert_int_equal(metrics_history(metrics, 40000, &foreign, &error), 0);
     metrics_close(metrics);
-    size_t known = metrics_cut(foreign.data, foreign.size_bytes, 39000);
+    size_t known = metrics_text_cut(foreign.data, foreign.size_bytes, 39000);
     write_long_file(39500);
     metrics = metrics_file_open();
     assert_int_equal(
@@ -107,8 +108,8 @@ static void test_adopt_fills_an_old_gap(void **state)
     (void)state;
     write_long_file(100000);
     metrics_file_read(&whole);
-    size_t known = metrics_cut(whole.data, whole.size_bytes, 400);
-    size_t gap = metrics_cut(whole.data, whole.size_bytes, 390);
+    size_t known = metrics_text_cut(whole.data, whole.size_bytes, 400);
+    size_t gap = metrics_text_cut(whole.data, whole.size_bytes, 390);
     struct bytes torn = {0};
     assert_int_equal(bytes_append(&torn, whole.data, gap), 0);
     assert_int_equal(bytes_append(&torn, whole.data + known, whole.size_bytes - known), 0);

@@ -1,0 +1,27 @@
+/*
+ * The members of struct metrics, for the files that change it.
+ */
+#pragma once
+
+#include "worker/metrics/exact_steps.h"
+#include "worker/metrics/line_file.h"
+#include "worker/metrics/metrics.h"
+
+struct metrics {
+    struct line_file file;
+    struct exact_steps newest; /* the last lines; older ones are found in the file */
+    struct bytes unwritten;    /* lines that could not be written, on a full disk */
+    size_t unwritten_count;    /* number of those lines; all are among `newest` */
+};
+
+/** metrics_load() - load and check the last lines of the file; cut the file off before the first
+ * invalid one */
+int metrics_load(struct metrics *metrics, struct error *error) CHECK_RESULT;
+
+/** metrics_read_from() - read the file from @offset on, and the lines that are not on disk yet */
+int metrics_read_from(const struct metrics *metrics, off_t offset, struct bytes *ret_text,
+                      struct error *error) CHECK_RESULT;
+
+/** metrics_bound_memory() - drop lines from memory when there are many, so that memory does not
+ * grow with the run; lines that are not on disk yet stay */
+void metrics_bound_memory(struct metrics *metrics);
