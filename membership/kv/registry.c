@@ -37,33 +37,45 @@
 #define BEAT_SHARE      8                   /* of the time between two keep-alives: its jitter */
 #define HOLDER_GRACE_NS (1 * NS_PER_SECOND) /* etcd ends leases a little late */
 
+/* The lease, and the request that keeps it alive, which is in flight independently of `step`. */
+struct node_lease {
+    int64_t id; /* 0: none */
+    int64_t ttl_seconds;
+    uint64_t until_ns; /* it cannot expire earlier; 0: unknown */
+    uint64_t beat_sent_ns;
+    struct kv_request *keep_alive;
+    struct timer beat;
+};
+
+/* The key of this node, and its content as far as known. */
+struct node_key {
+    char path[KV_KEY_MAX];
+    char *value;
+    bool held;                /* it has been written under the lease */
+    bool stored;              /* it holds `value` under the lease */
+    int64_t revision;         /* when it was last known to be ours; 0: it is free */
+    bool must_look;           /* `revision` has turned out wrong, or may have */
+    bool outdated;            /* `value` has changed since the write in flight began */
+    bool unsure;              /* a write has failed that the store may carry out yet */
+    uint64_t holder_until_ns; /* another daemon's key exists; that daemon is alive if the key still
+                               * exists then. 0: no such key */
+};
+
 struct registry {
     const struct loop *loop;
     const struct kv *kv;
     char node[NAME_SIZE];
-    char key[KV_KEY_MAX];
-    char *value;
-    int64_t ttl_seconds;
     uint64_t incarnation, takeover;
     registry_callback changed;
     void *context;
     enum registry_state state;
     int reported; /* code of the last reason given while connecting */
-    int64_t lease;
-    uint64_t lease_until_ns; /* the lease cannot expire earlier; 0: unknown */
-    uint64_t step_sent_ns, beat_sent_ns;
-    bool holds_key;                /* our key has been written under `lease` */
-    bool stored;                   /* the key holds `value` under `lease` */
-    int64_t revision;              /* of the key when it was last known to be ours; 0: it is free */
-    bool must_look;                /* `revision` has turned out wrong, or may have */
-    bool outdated;                 /* `value` has changed since the write in flight began */
-    bool unsure;                   /* a write has failed that the store may carry out yet */
-    struct kv_request *step;       /* grant, read or write: one at a time */
-    struct kv_request *keep_alive; /* in flight independently of `step` */
-    struct timer retry, beat;
+    struct node_lease lease;
+    struct node_key key;
+    struct kv_request *step; /* grant, read or write: one at a time */
+    uint64_t step_sent_ns;
+    struct timer retry;
     struct backoff backoff;
-    uint64_t holder_until_ns; /* another daemon's key exists; that daemon is alive if the key still
-                               * exists then. 0: no such key */
 };
 
 static void advance(struct registry *registry);
@@ -83,8 +95,8 @@ static void set_state(struct registry *registry, enum registry_state state,
  * prolonged. */
 static void store_failed(struct registry *registry, const struct error *error)
 {
-    registry->holder_until_ns = 0;
-    registry->must_look = true;
+    registry->key.holder_until_ns = 0;
+    registry->key.must_look = true;
     timer_set_in(&registry->retry, backoff_next(&registry->backoff));
     set_state(registry, REGISTRY_CONNECTING, error);
 }
@@ -100,53 +112,64 @@ static void start_failed(struct registry *registry, int status)
  * time. */
 static void beat_later(struct registry *registry)
 {
-    uint64_t period_ns = (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 3;
-    timer_set_in(&registry->beat,
+    uint64_t period_ns = (uint64_t)registry->lease.ttl_seconds * NS_PER_SECOND / 3;
+    timer_set_in(&registry->lease.beat,
                  period_ns - backoff_spread(&registry->backoff, period_ns / BEAT_SHARE));
 }
 
-/* From when the request was sent, less a tenth for clocks that differ and timers that are late. */
-static void lease_renewed(struct registry *registry, uint64_t sent_ns)
+/* Less a tenth, for clocks that differ and timers that are late. */
+static uint64_t safe_ns(const struct node_lease *lease)
 {
-    registry->lease_until_ns = sent_ns + registry_safe_ns(registry);
+    return (uint64_t)lease->ttl_seconds * NS_PER_SECOND / 10 * 9;
+}
+
+/* It cannot expire earlier, counted from when the request was sent. */
+static void lease_renewed(struct node_lease *lease, uint64_t sent_ns)
+{
+    lease->until_ns = sent_ns + safe_ns(lease);
 }
 
 uint64_t registry_safe_ns(const struct registry *registry)
 {
-    return (uint64_t)registry->ttl_seconds * NS_PER_SECOND / 10 * 9;
+    return safe_ns(&registry->lease);
 }
 
 bool registry_holds_key(const struct registry *registry)
 {
-    return registry->holds_key;
+    return registry->key.held;
 }
 
 uint64_t registry_left_ns(const struct registry *registry)
 {
     uint64_t now_ns = registry->loop->now_ns(registry->loop->context);
-    return registry->holds_key && registry->lease_until_ns > now_ns
-               ? registry->lease_until_ns - now_ns
+    return registry->key.held && registry->lease.until_ns > now_ns
+               ? registry->lease.until_ns - now_ns
                : 0;
 }
 
 /* An answer about the old lease that is still on its way must not be taken for the next one's. */
-static void forget_keep_alive(struct registry *registry)
+static void forget_keep_alive(struct node_lease *lease, const struct kv *kv)
 {
-    const struct kv *kv = registry->kv;
-    kv->cancel(kv->context, registry->keep_alive);
-    registry->keep_alive = NULL;
-    timer_clear(&registry->beat);
+    kv->cancel(kv->context, lease->keep_alive);
+    lease->keep_alive = NULL;
+    timer_clear(&lease->beat);
+}
+
+/* The store has deleted the key with its lease. */
+static void key_gone(struct node_key *key)
+{
+    key->stored = key->held = false;
+    key->revision = 0;
+    key->must_look = false;
 }
 
 static void lease_gone(struct registry *registry)
 {
     struct error error;
     error_set(&error, -ESTALE, "the lease of node %s ran out", registry->node);
-    registry->lease = 0;
-    registry->stored = registry->holds_key = false;
-    registry->revision = 0; /* the key was deleted with its lease */
-    registry->must_look = false;
-    forget_keep_alive(registry);
+    registry->lease.id = 0;
+    key_gone(&registry->key);
+    forget_keep_alive(&registry->lease, registry->kv);
     set_state(registry, REGISTRY_CONNECTING, &error);
     advance(registry);
 }
@@ -154,18 +177,18 @@ static void lease_gone(struct registry *registry)
 static void keep_alive_done(void *context, const struct kv_result *result)
 {
     struct registry *registry = context;
-    registry->keep_alive = NULL;
+    registry->lease.keep_alive = NULL;
     if (result->status < 0) {
-        timer_set_in(&registry->beat,
+        timer_set_in(&registry->lease.beat,
                      RETRY_MIN_NS + backoff_spread(&registry->backoff, RETRY_MIN_NS));
-        registry->stored = false; /* check again when the store is back: it may have changed */
+        registry->key.stored = false; /* check again when the store is back: it may have changed */
         store_failed(registry, &result->error);
     } else if (result->ttl_seconds == 0) {
         lease_gone(registry);
     } else {
-        lease_renewed(registry, registry->beat_sent_ns);
+        lease_renewed(&registry->lease, registry->lease.beat_sent_ns);
         beat_later(registry);
-        if (!registry->stored)
+        if (!registry->key.stored)
             advance(registry);
     }
 }
@@ -173,14 +196,14 @@ static void keep_alive_done(void *context, const struct kv_result *result)
 static void beat_fired(void *user)
 {
     struct registry *registry = user;
-    if (registry->keep_alive || registry->lease == 0)
+    if (registry->lease.keep_alive || registry->lease.id == 0)
         return;
     const struct kv *kv = registry->kv;
-    registry->beat_sent_ns = registry->loop->now_ns(registry->loop->context);
-    int status = kv->lease_keep_alive(kv->context, registry->lease, keep_alive_done, registry,
-                                      &registry->keep_alive);
+    registry->lease.beat_sent_ns = registry->loop->now_ns(registry->loop->context);
+    int status = kv->lease_keep_alive(kv->context, registry->lease.id, keep_alive_done, registry,
+                                      &registry->lease.keep_alive);
     if (status < 0)
-        timer_set_in(&registry->beat, RETRY_MIN_NS);
+        timer_set_in(&registry->lease.beat, RETRY_MIN_NS);
 }
 
 static void granted(void *context, const struct kv_result *result)
@@ -191,16 +214,16 @@ static void granted(void *context, const struct kv_result *result)
         store_failed(registry, &result->error);
         return;
     }
-    registry->lease = result->lease;
-    lease_renewed(registry, registry->step_sent_ns);
+    registry->lease.id = result->lease;
+    lease_renewed(&registry->lease, registry->step_sent_ns);
     beat_later(registry);
     advance(registry);
 }
 
 static void mark_stored(struct registry *registry)
 {
-    registry->stored = registry->holds_key = true;
-    registry->holder_until_ns = 0;
+    registry->key.stored = registry->key.held = true;
+    registry->key.holder_until_ns = 0;
     backoff_reset(&registry->backoff);
     set_state(registry, REGISTRY_REGISTERED, NULL);
 }
@@ -212,15 +235,15 @@ static void written(void *context, const struct kv_result *result)
     if (result->status == -ENOENT) { /* the store knows no such lease */
         lease_gone(registry);
     } else if (result->status < 0) {
-        registry->unsure = true;
+        registry->key.unsure = true;
         store_failed(registry, &result->error);
     } else if (!result->succeeded) {
-        registry->must_look = true; /* the key differs from the assumed revision */
+        registry->key.must_look = true; /* the key differs from the assumed revision */
         advance(registry);
     } else {
-        registry->revision = result->revision;
-        registry->unsure = false; /* a late write is guarded by an older revision and fails */
-        if (registry->outdated)
+        registry->key.revision = result->revision;
+        registry->key.unsure = false; /* a late write is guarded by an older revision and fails */
+        if (registry->key.outdated)
             advance(registry);
         else
             mark_stored(registry);
@@ -231,10 +254,12 @@ static int write_key(struct registry *registry)
 {
     const struct kv *kv = registry->kv;
     const struct kv_compare unchanged = {
-        .key = registry->key, .target = KV_MOD_REVISION, .value = registry->revision};
-    const struct kv_operation put = {
-        .type = KV_PUT, .key = registry->key, .value = registry->value, .lease = registry->lease};
-    registry->outdated = false;
+        .key = registry->key.path, .target = KV_MOD_REVISION, .value = registry->key.revision};
+    const struct kv_operation put = {.type = KV_PUT,
+                                     .key = registry->key.path,
+                                     .value = registry->key.value,
+                                     .lease = registry->lease.id};
+    registry->key.outdated = false;
     return kv->txn(kv->context, &unchanged, 1, &put, 1, written, registry, &registry->step);
 }
 
@@ -256,8 +281,8 @@ static void refuse(struct registry *registry, uint64_t holder)
               "another firnd is alive under the node name \"%s\" (incarnation %" PRIu64
               "); give this node a name of its own or stop the other daemon",
               registry->node, holder);
-    forget_keep_alive(registry);
-    registry->lease = 0; /* expires unused */
+    forget_keep_alive(&registry->lease, registry->kv);
+    registry->lease.id = 0; /* expires unused */
     set_state(registry, REGISTRY_REFUSED, &error);
 }
 
@@ -266,10 +291,10 @@ static void refuse(struct registry *registry, uint64_t holder)
 static void wait_for_holder(struct registry *registry, uint64_t holder)
 {
     uint64_t now = registry->loop->now_ns(registry->loop->context);
-    if (registry->holder_until_ns == 0)
-        registry->holder_until_ns =
-            now + (uint64_t)registry->ttl_seconds * NS_PER_SECOND + HOLDER_GRACE_NS;
-    if (now >= registry->holder_until_ns) {
+    if (registry->key.holder_until_ns == 0)
+        registry->key.holder_until_ns =
+            now + (uint64_t)registry->lease.ttl_seconds * NS_PER_SECOND + HOLDER_GRACE_NS;
+    if (now >= registry->key.holder_until_ns) {
         refuse(registry, holder);
         return;
     }
@@ -277,7 +302,7 @@ static void wait_for_holder(struct registry *registry, uint64_t holder)
     error_set(&error, -EEXIST,
               "the node name \"%s\" is held by an earlier firnd (incarnation %" PRIu64
               "); if that one is dead its registration ends within %" PRId64 " s",
-              registry->node, holder, registry->ttl_seconds);
+              registry->node, holder, registry->lease.ttl_seconds);
     timer_set_in(&registry->retry, LOOK_NS);
     set_state(registry, REGISTRY_CONNECTING, &error);
 }
@@ -294,15 +319,15 @@ static void key_read(void *context, const struct kv_result *result)
     uint64_t holder = entry ? incarnation_of(entry->value, entry->value_bytes) : 0;
     bool ours = entry && (holder == registry->incarnation ||
                           (registry->takeover != 0 && holder == registry->takeover));
-    if (registry->lease != 0 && entry && !ours) {
+    if (registry->lease.id != 0 && entry && !ours) {
         wait_for_holder(registry, holder);
         return;
     }
-    registry->revision = ours ? entry->mod_revision : 0;
-    registry->must_look = false;
+    registry->key.revision = ours ? entry->mod_revision : 0;
+    registry->key.must_look = false;
     /* Not while an earlier write may be in flight: it could still replace this very revision. */
-    if (registry->lease != 0 && ours && !registry->unsure && entry->lease == registry->lease &&
-        strcmp(entry->value, registry->value) == 0)
+    if (registry->lease.id != 0 && ours && !registry->key.unsure &&
+        entry->lease == registry->lease.id && strcmp(entry->value, registry->key.value) == 0)
         mark_stored(registry);
     else
         advance(registry); /* writes it, or grants a lease where that ran out while we read */
@@ -317,13 +342,14 @@ static void advance(struct registry *registry)
         return;
     timer_clear(&registry->retry);
     registry->step_sent_ns = registry->loop->now_ns(registry->loop->context);
-    if (registry->lease == 0)
-        status =
-            kv->lease_grant(kv->context, registry->ttl_seconds, granted, registry, &registry->step);
-    else if (!registry->stored && !registry->must_look)
+    if (registry->lease.id == 0)
+        status = kv->lease_grant(kv->context, registry->lease.ttl_seconds, granted, registry,
+                                 &registry->step);
+    else if (!registry->key.stored && !registry->key.must_look)
         status = write_key(registry);
-    else if (!registry->stored)
-        status = kv->range(kv->context, registry->key, false, key_read, registry, &registry->step);
+    else if (!registry->key.stored)
+        status =
+            kv->range(kv->context, registry->key.path, false, key_read, registry, &registry->step);
     if (status < 0)
         start_failed(registry, status);
 }
@@ -333,20 +359,20 @@ static void retry_fired(void *user)
     advance(user);
 }
 
-static int set_value(struct registry *registry, const char *value)
+static int set_value(struct node_key *key, uint64_t incarnation, const char *value)
 {
     size_t value_bytes = strlen(value);
     if (value_bytes > KV_VALUE_MAX)
         return -EFBIG;
-    if (incarnation_of(value, value_bytes) != registry->incarnation)
+    if (incarnation_of(value, value_bytes) != incarnation)
         return -EINVAL;
     char *copy = strdup(value);
     if (!copy)
         return -ENOMEM;
-    free(registry->value);
-    registry->value = copy;
-    registry->stored = false;
-    registry->outdated = true;
+    free(key->value);
+    key->value = copy;
+    key->stored = false;
+    key->outdated = true;
     return 0;
 }
 
@@ -356,10 +382,10 @@ void registry_abandon(struct registry *registry)
         return;
     const struct kv *kv = registry->kv;
     kv->cancel(kv->context, registry->step);
-    kv->cancel(kv->context, registry->keep_alive);
+    kv->cancel(kv->context, registry->lease.keep_alive);
     timer_done(&registry->retry);
-    timer_done(&registry->beat);
-    free(registry->value);
+    timer_done(&registry->lease.beat);
+    free(registry->key.value);
     free(registry);
 }
 
@@ -375,19 +401,19 @@ int registry_start(const struct loop *loop, const struct kv *kv,
         return -ENOMEM;
     registry->loop = loop;
     registry->kv = kv;
-    registry->ttl_seconds = options->ttl_seconds;
+    registry->lease.ttl_seconds = options->ttl_seconds;
     registry->incarnation = options->incarnation;
     registry->takeover = options->takeover;
     registry->changed = changed;
     registry->context = context;
     stpcpy(registry->node, options->node);
-    keys_node(registry->key, options->cluster, options->node);
+    keys_node(registry->key.path, options->cluster, options->node);
     backoff_init(&registry->backoff, RETRY_MIN_NS, RETRY_MAX_NS, options->node);
-    int status = set_value(registry, value);
+    int status = set_value(&registry->key, registry->incarnation, value);
     if (status == 0)
         status = timer_init(&registry->retry, loop, retry_fired, registry);
     if (status == 0)
-        status = timer_init(&registry->beat, loop, beat_fired, registry);
+        status = timer_init(&registry->lease.beat, loop, beat_fired, registry);
     if (status < 0) {
         registry_abandon(registry);
         return status;
@@ -399,7 +425,7 @@ int registry_start(const struct loop *loop, const struct kv *kv,
 
 int registry_update(struct registry *registry, const char *value)
 {
-    int status = set_value(registry, value);
+    int status = set_value(&registry->key, registry->incarnation, value);
     if (status == 0 && registry->state == REGISTRY_REGISTERED)
         timer_set_in(&registry->retry, 0);
     return status;
@@ -407,7 +433,7 @@ int registry_update(struct registry *registry, const char *value)
 
 int64_t registry_lease(const struct registry *registry)
 {
-    return registry->state == REGISTRY_REGISTERED ? registry->lease : 0;
+    return registry->state == REGISTRY_REGISTERED ? registry->lease.id : 0;
 }
 
 /* State of a stopped registry: its last request, and the callback after it. */
@@ -449,7 +475,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     }
     farewell->done = done;
     farewell->context = context;
-    int64_t lease = registry->lease;
+    int64_t lease = registry->lease.id;
     registry_abandon(registry);
     struct kv_request *request;
     if (lease == 0 || kv->lease_revoke(kv->context, lease, revoked, farewell, &request) < 0)

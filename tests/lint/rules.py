@@ -23,7 +23,6 @@ MAY_HAVE_MEMBERS = {
     ("elastic/agent/agent_internal.h", "agent_slot"): 26,
     ("elastic/leader/leader.h", "leader_memory"): 27,
     ("elastic/leader/leader.h", "leader_view"): 25,
-    ("membership/kv/registry.c", "registry"): 28,
     ("tests/sim/sim.h", "sim"): 36,
     ("tests/sim/sim_check.h", "sim_check"): 38,
     ("tests/sim/sim_worker.h", "sim_worker"): 65,
