@@ -76,7 +76,7 @@ bool agent_rests(const struct agent *agent)
         const struct agent_slot *slot = &agent->slots[index];
         bool wanted = (trains && agent_rank(agent, agent->plan, index) >= 0) ||
                       agent_rank(agent, agent->next, index) >= 0;
-        bool fails = trains && slot->crashes + slot->deaths_at_start > 0;
+        bool fails = trains && slot->deaths.crashes + slot->deaths.at_start > 0;
         if (wanted || fails || slot->process != PROCESS_NONE || slot->bad || slot->refused)
             return false;
     }
@@ -103,11 +103,16 @@ static void find_ranks(const struct agent *agent, const struct plan *plan, int *
     }
 }
 
+/* Return whether the worker was sent PREPARE for this very plan. */
+static bool was_sent_prepare(const struct slot_sent *sent, const struct plan *plan)
+{
+    return sent->prepare == plan->generation && strcmp(sent->prepare_key, plan->links.key) == 0;
+}
+
 bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
 {
     return plan && slot->status.phase == WORKER_PREPARED &&
-           slot->status.generation == plan->generation && slot->prepare_sent == plan->generation &&
-           strcmp(slot->prepare_key, plan->links.key) == 0;
+           slot->status.generation == plan->generation && was_sent_prepare(&slot->sent, plan);
 }
 
 /* What the plans require of one slot. */
@@ -165,9 +170,9 @@ static void forget_ends(struct agent *agent)
         struct wish wish = wish_of(agent, index);
         bool same = (wish.worker || wish.donor) && wish.instance != 0 &&
                     wish.instance == slot->status.instance;
-        bool now = agent->plan && slot->end_generation == agent->plan->generation;
+        bool now = agent->plan && slot->end.generation == agent->plan->generation;
         if (slot->process == PROCESS_NONE && !same && !now)
-            slot->end = END_NONE;
+            slot->end.how = END_NONE;
     }
 }
 
@@ -222,7 +227,7 @@ static void take_next(struct agent *agent, struct plan *next)
     find_ranks(agent, next, agent->next_ranks);
     for (unsigned index = 0; news && index < REPORT_WORKERS_MAX; index++)
         if (agent->slots[index].process == PROCESS_NONE && !wish_of(agent, index).worker)
-            agent->slots[index].end = END_NONE;
+            agent->slots[index].end.how = END_NONE;
 }
 
 /* Mark the slot bad because its worker says so itself: that worker's state cannot be trusted. */
@@ -263,8 +268,8 @@ static void take_reported(struct agent *agent, const struct agent_event *event,
         slot->status = *said;
         if (accused_itself(said) && !event->excused)
             take_out_of_service(agent, said->slot % REPORT_WORKERS_MAX, said, actions);
-        slot->end = was_in ? END_DEAD : END_LEFT;
-        slot->end_generation = report->generation;
+        slot->end.how = was_in ? END_DEAD : END_LEFT;
+        slot->end.generation = report->generation;
     }
     agent->reported->generation = report->generation;
     agent->reported->worker_count = report->worker_count;
@@ -278,11 +283,11 @@ static void take_up(struct agent *agent, const struct agent_event *event)
     if (slot->process == PROCESS_NONE) { /* found running */
         /* The worker may die before its first status: the last report tells whether it was in a
          * generation. */
-        slot->was_prepared = slot->end == END_DEAD;
+        slot->was_prepared = slot->end.how == END_DEAD;
         if (!slot->was_prepared)
             memset(&slot->status, 0, sizeof(slot->status));
         slot->found = true;
-        slot->end = END_NONE;
+        slot->end.how = END_NONE;
         slot->fenced = slot->killed = false;
         slot->wanted = false;
         slot->joined_at_ns = 0;
@@ -290,7 +295,7 @@ static void take_up(struct agent *agent, const struct agent_event *event)
     slot->spawned_at_ns = event->now_ns;
     slot->process = PROCESS_CONNECTED;
     slot->greeted = false;
-    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = 0;
+    slot->sent = (struct slot_sent){0};
 }
 
 static void take_status(struct agent *agent, const struct agent_event *event,
@@ -312,7 +317,7 @@ static void take_status(struct agent *agent, const struct agent_event *event,
         take_out_of_service(agent, event->slot, event->status, actions);
     } else if (event->status->phase != WORKER_STARTING) {
         slot->was_prepared = true;
-        slot->deaths_at_start = 0;
+        slot->deaths.at_start = 0;
     }
     if (event->status->phase == WORKER_RUNNING && slot->joined_at_ns == 0)
         slot->joined_at_ns = MAX(event->now_ns, (uint64_t)1);
@@ -340,9 +345,9 @@ static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsig
 static void count_death_at_start(struct agent *agent, struct agent_slot *slot,
                                  const struct agent_event *event, struct agent_actions *actions)
 {
-    slot->deaths_at_start++;
-    if (slot->deaths_at_start < AGENT_STARTS_MAX && !event->on_probation)
-        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths_at_start);
+    slot->deaths.at_start++;
+    if (slot->deaths.at_start < AGENT_STARTS_MAX && !event->on_probation)
+        slot->deaths.respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths.at_start);
     else
         take_out(slot, event, "at start", AGENT_STARTS_MAX, actions);
 }
@@ -355,19 +360,18 @@ static void count_crash(struct agent *agent, struct agent_slot *slot,
     uint64_t long_enough = TIMEOUTS_WORKER_JOINED * agent->failure_timeout_ns;
     bool soon = slot->joined_at_ns == 0 || event->now_ns < slot->joined_at_ns + long_enough;
     if (!soon)
-        slot->crashes = 0;
-    slot->crashes++;
-    if (slot->crashes == AGENT_CRASHES_MAX || (soon && event->on_probation))
+        slot->deaths.crashes = 0;
+    slot->deaths.crashes++;
+    if (slot->deaths.crashes == AGENT_CRASHES_MAX || (soon && event->on_probation))
         take_out(slot, event, "soon after it had joined", AGENT_CRASHES_MAX, actions);
-    else if (slot->crashes > 1)
-        slot->respawn_at_ns = start_again_at(agent, event->now_ns, slot->crashes - 1);
+    else if (slot->deaths.crashes > 1)
+        slot->deaths.respawn_at_ns = start_again_at(agent, event->now_ns, slot->deaths.crashes - 1);
 }
 
 static void take_mended(struct agent_slot *slot)
 {
     slot->bad = slot->crashed = slot->refused = false;
-    slot->crashes = slot->deaths_at_start = 0;
-    slot->respawn_at_ns = 0;
+    slot->deaths = (struct slot_deaths){0};
 }
 
 /* Return whether the worker has no state. A worker between two generations says PREPARED with its
@@ -401,22 +405,22 @@ static void take_exit(struct agent *agent, const struct agent_event *event,
     slot->process = PROCESS_NONE;
     if (slot->refused)
         return;
-    slot->end_generation = agent->plan ? agent->plan->generation : 0;
+    slot->end.generation = agent->plan ? agent->plan->generation : 0;
     if (slot->fenced || (slot->was_prepared && event->exit_code == 0))
-        slot->end = END_LEFT;
+        slot->end.how = END_LEFT;
     else if (slot->was_prepared)
-        slot->end = END_DEAD;
+        slot->end.how = END_DEAD;
     /* The slot of a worker that accused itself may be mended while its plan is still in force. Its
        end stays known, so that no other process enters that generation again. */
     if (!slot->bad) {
         snprintf(slot->text, sizeof(slot->text), "%s", event->text);
-        if (slot->end == END_DEAD && !slot->killed)
+        if (slot->end.how == END_DEAD && !slot->killed)
             count_crash(agent, slot, event, actions);
         else if (!slot->was_prepared && !slot->fenced)
             count_death_at_start(agent, slot, event, actions);
     }
     if (makes_room(agent, event->slot))
-        slot->end = END_NONE;
+        slot->end.how = END_NONE;
 }
 
 /* --- converging --- */
@@ -434,9 +438,10 @@ static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
     slot->greeted = slot->found = slot->was_prepared = slot->fenced = slot->killed = false;
     slot->wanted = false;
     slot->joined_at_ns = 0;
-    slot->end = END_NONE;
+    slot->end.how = END_NONE;
     memset(&slot->status, 0, sizeof(slot->status));
-    slot->prepare_sent = slot->switch_sent = slot->stop_sent_ns = slot->respawn_at_ns = 0;
+    slot->sent = (struct slot_sent){0};
+    slot->deaths.respawn_at_ns = 0;
     slot->spawned_at_ns = now_ns;
     wake(actions, hello_due(agent, slot));
     emit(actions, AGENT_SPAWN, index);
@@ -461,33 +466,33 @@ static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
         kill_process(slot, index, actions);
         return;
     }
-    if (slot->stop_sent_ns == 0) {
-        slot->stop_sent_ns = MAX(now_ns, (uint64_t)1);
+    if (slot->sent.stop_ns == 0) {
+        slot->sent.stop_ns = MAX(now_ns, (uint64_t)1);
         emit(actions, AGENT_SEND_STOP, index);
     }
-    uint64_t due = slot->stop_sent_ns + agent->failure_timeout_ns;
+    uint64_t due = slot->sent.stop_ns + agent->failure_timeout_ns;
     if (now_ns >= due)
         kill_process(slot, index, actions);
     else
         wake(actions, due);
 }
 
-static void send_prepare(struct agent_slot *slot, unsigned index, const struct plan *plan,
+static void send_prepare(struct slot_sent *sent, unsigned index, const struct plan *plan,
                          struct agent_actions *actions)
 {
-    if (slot->prepare_sent == plan->generation && strcmp(slot->prepare_key, plan->links.key) == 0)
+    if (was_sent_prepare(sent, plan))
         return;
-    slot->prepare_sent = plan->generation;
-    memcpy(slot->prepare_key, plan->links.key, sizeof(slot->prepare_key));
+    sent->prepare = plan->generation;
+    memcpy(sent->prepare_key, plan->links.key, sizeof(sent->prepare_key));
     emit(actions, AGENT_SEND_PREPARE, index)->plan = plan;
 }
 
-static void send_switch(struct agent_slot *slot, unsigned index, const struct plan *plan,
+static void send_switch(struct slot_sent *sent, unsigned index, const struct plan *plan,
                         struct agent_actions *actions)
 {
-    if (slot->switch_sent == plan->generation)
+    if (sent->switch_to == plan->generation)
         return;
-    slot->switch_sent = plan->generation;
+    sent->switch_to = plan->generation;
     emit(actions, AGENT_SEND_SWITCH, index)->plan = plan;
 }
 
@@ -496,9 +501,9 @@ static void bring_up(struct agent_slot *slot, unsigned index, const struct plan 
                      bool in_force, struct agent_actions *actions)
 {
     if (!agent_prepared_for(slot, plan))
-        send_prepare(slot, index, plan, actions);
+        send_prepare(&slot->sent, index, plan, actions);
     else if (in_force)
-        send_switch(slot, index, plan, actions);
+        send_switch(&slot->sent, index, plan, actions);
 }
 
 /*
@@ -548,9 +553,9 @@ static void set_aside(struct agent *agent, unsigned index, uint64_t now_ns,
         keep_for_a_while(agent, index, now_ns, actions);
         return;
     }
-    if (slot->switch_sent != agent->plan->generation)
+    if (slot->sent.switch_to != agent->plan->generation)
         slot->aside_due_ns = now_ns + agent->failure_timeout_ns;
-    send_switch(slot, index, agent->plan, actions);
+    send_switch(&slot->sent, index, agent->plan, actions);
     if (now_ns >= slot->aside_due_ns)
         stop(agent, index, now_ns, actions);
     else
@@ -588,7 +593,8 @@ static void lead_out(struct agent *agent, unsigned index, uint64_t now_ns,
     else if (!plan->change.planned || is_aside(slot) || is_outdated(slot, plan))
         stop(agent, index, now_ns, actions);
     else if (slot->status.phase != WORKER_STUCK)
-        send_switch(slot, index, plan, actions); /* the worker leaves by itself at the boundary */
+        send_switch(&slot->sent, index, plan,
+                    actions); /* the worker leaves by itself at the boundary */
     else
         keep_for_a_while(agent, index, now_ns, actions); /* the switch broke */
 }
@@ -607,7 +613,8 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
         else
             stop(agent, index, now_ns, actions);
     } else if (agent_prepared_for(slot, plan) && plan->layout.worker_count > 0) {
-        send_switch(slot, index, plan, actions); /* got its state on the way into an earlier plan */
+        send_switch(&slot->sent, index, plan,
+                    actions); /* got its state on the way into an earlier plan */
     } else if (slot->status.generation >= plan->generation) {
         return; /* the worker is in this generation already, broken or not */
     } else if (plan->layout.worker_count == 0) {
@@ -615,7 +622,7 @@ static void lead_member(struct agent *agent, unsigned index, const struct wish *
     } else if (is_outdated(slot, plan)) {
         stop(agent, index, now_ns, actions); /* the plan means another process */
     } else if (!plan->change.planned || slot->status.phase != WORKER_STUCK) {
-        send_switch(slot, index, plan, actions);
+        send_switch(&slot->sent, index, plan, actions);
     }
 }
 
@@ -665,8 +672,8 @@ static bool is_of_another_version(const struct agent *agent, const struct wish *
 static void start_none(struct agent *agent, struct agent_slot *slot)
 {
     memset(&slot->status, 0, sizeof(slot->status));
-    slot->end = END_DEAD;
-    slot->end_generation = agent->plan ? agent->plan->generation : 0;
+    slot->end.how = END_DEAD;
+    slot->end.generation = agent->plan ? agent->plan->generation : 0;
     snprintf(slot->text, sizeof(slot->text), "this node starts workers of link protocol %u now",
              agent->links);
 }
@@ -678,14 +685,14 @@ static void converge(struct agent *agent, uint64_t now_ns, struct agent_actions 
         struct wish wish = wish_of(agent, index);
         if (slot->process != PROCESS_NONE)
             lead_process(agent, index, &wish, now_ns, actions);
-        else if (!wish.fresh || slot->bad || slot->refused || slot->end != END_NONE)
+        else if (!wish.fresh || slot->bad || slot->refused || slot->end.how != END_NONE)
             continue;
         else if (is_of_another_version(agent, &wish))
             start_none(agent, slot);
-        else if (now_ns >= slot->respawn_at_ns)
+        else if (now_ns >= slot->deaths.respawn_at_ns)
             spawn(agent, index, now_ns, actions);
         else
-            wake(actions, slot->respawn_at_ns);
+            wake(actions, slot->deaths.respawn_at_ns);
     }
 }
 

@@ -6,6 +6,26 @@
 enum agent_process { PROCESS_NONE, PROCESS_STARTING, PROCESS_CONNECTED };
 enum agent_end { END_NONE, END_DEAD, END_LEFT };
 
+/* How the last process of a slot ended, while a plan still names it. */
+struct slot_end {
+    enum agent_end how;
+    uint64_t generation; /* of the plan in force at that end */
+};
+
+/* Deaths in a row of a slot's processes. */
+struct slot_deaths {
+    unsigned at_start;      /* before the worker was prepared */
+    unsigned crashes;       /* each soon after the worker had joined */
+    uint64_t respawn_at_ns; /* the end of the pause after the last death */
+};
+
+/* The messages that a worker was sent on its connection. */
+struct slot_sent {
+    uint64_t prepare, switch_to; /* generations of the last PREPARE and SWITCH; 0: none was sent */
+    char prepare_key[PLAN_KEY_HEX_SIZE]; /* of the plan of that PREPARE */
+    uint64_t stop_ns;                    /* 0: STOP was not sent */
+};
+
 struct agent_slot {
     enum agent_process process;
     bool greeted;      /* the worker has sent its status on this connection */
@@ -15,25 +35,19 @@ struct agent_slot {
     bool wanted;       /* by another job, which has got this slot since */
     /* The last status of the current or last process; slot and phase at least. */
     struct worker_report status;
-    enum agent_end end;          /* of the last process, while a plan still names it */
-    uint64_t end_generation;     /* generation of the plan in force at that end */
+    struct slot_end end;
     char text[REPORT_TEXT_SIZE]; /* why the process ended, or the slot is bad or refuses */
     bool bad, refused;
     bool crashed; /* bad because of deaths */
-    unsigned deaths_at_start;
-    unsigned crashes;      /* in a row, each soon after the worker had joined */
+    struct slot_deaths deaths;
+    struct slot_sent sent;
     uint64_t joined_at_ns; /* 0: this process has not been RUNNING yet */
-    uint64_t respawn_at_ns;
     uint64_t spawned_at_ns;
     uint64_t stuck_at_ns;
-    uint64_t stop_sent_ns; /* 0: STOP was not sent */
     uint64_t aside_due_ns; /* deadline for a worker that was told to step aside to report it */
     bool killed;
     uint64_t
         lone_generation; /* run by this node alone, with this slot's worker as its root; 0: none */
-    /* The last plan that the worker was sent on this connection. */
-    uint64_t prepare_sent, switch_sent;
-    char prepare_key[PLAN_KEY_HEX_SIZE];
 };
 
 struct agent {

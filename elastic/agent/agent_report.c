@@ -79,8 +79,8 @@ static void fill_slot(const struct agent *agent, struct node_report *report, uns
         add_ended(report, index, slot, WORKER_BAD);
     else if (slot->process != PROCESS_NONE)
         add_alive(agent, report, index, slot);
-    else if (slot->end != END_NONE && mentioned)
-        add_ended(report, index, slot, slot->end == END_DEAD ? WORKER_DEAD : WORKER_LEFT);
+    else if (slot->end.how != END_NONE && mentioned)
+        add_ended(report, index, slot, slot->end.how == END_DEAD ? WORKER_DEAD : WORKER_LEFT);
     else if (rank >= 0)
         add_missing(agent, report, index, slot, &agent->plan->layout.workers[rank]);
 }
