@@ -86,10 +86,10 @@ static int read_desired(struct view *view, const struct mirror *mirror, const ch
 
     if (status)
         return status;
-    view->view.desired = wishes[desired.wish];
-    view->view.devices_wanted = desired.devices;
-    view->view.stages_wanted = desired.stages;
-    view->view.replicas_wanted = desired.replicas;
+    view->view.wish = (struct leader_wish){.desired = wishes[desired.wish],
+                                           .devices = desired.devices,
+                                           .stages = desired.stages,
+                                           .replicas = desired.replicas};
     return 0;
 }
 
@@ -135,6 +135,27 @@ bool view_job_cancelled(const struct mirror *mirror, const char *cluster, const 
     return !find_desired(mirror, cluster, job, &desired, NULL) && desired.wish == RECORD_CANCELLED;
 }
 
+/* Fill in the job's progress and its stragglers from the report of the root. */
+static void read_progress(struct leader_view *view, const struct plan *plan,
+                          const struct progress_record *record)
+{
+    struct leader_progress *progress = &view->progress;
+
+    progress->last_step_seconds = record->step_seconds;
+    if (plan && !speaks_of(record, plan))
+        return;
+    progress->frozen_layers = record->frozen_layers;
+    progress->step = record->step;
+    progress->generation = record->generation;
+    if (!plan || record->generation != plan->generation)
+        return;
+    progress->step_seconds = record->step_seconds;
+    view->stragglers.count = record->straggler_count;
+    for (unsigned i = 0; i < record->straggler_count; i++)
+        view->stragglers.verdicts[i] =
+            (struct straggler_verdict){record->stragglers[i].rank, record->stragglers[i].speed};
+}
+
 /* State and progress are informational: treat a malformed record as absent. */
 static void read_words(struct view *view, const struct mirror *mirror, const char *cluster,
                        const char *job)
@@ -147,25 +168,12 @@ static void read_words(struct view *view, const struct mirror *mirror, const cha
     if (state)
         view->state = *state;
     if (view->plan) {
-        view->view.frozen_layers = view->plan->layout.frozen_layers;
-        view->view.progress_step = view->plan->start.resume_step;
+        view->view.progress.frozen_layers = view->plan->layout.frozen_layers;
+        view->view.progress.step = view->plan->start.resume_step;
     }
-    if (!progress || parse_entry(progress, &progress_tree, NULL) ||
-        progress_record_decode(progress_tree, &record, NULL))
-        return;
-    view->view.last_step_seconds = record.step_seconds;
-    if (view->plan && !speaks_of(&record, view->plan))
-        return;
-    view->view.frozen_layers = record.frozen_layers;
-    view->view.progress_step = record.step;
-    view->view.progress_generation = record.generation;
-    if (view->plan && record.generation == view->plan->generation) {
-        view->view.measured_step_seconds = record.step_seconds;
-        view->view.verdict_count = record.straggler_count;
-        for (unsigned i = 0; i < record.straggler_count; i++)
-            view->view.verdicts[i] =
-                (struct straggler_verdict){record.stragglers[i].rank, record.stragglers[i].speed};
-    }
+    if (progress && !parse_entry(progress, &progress_tree, NULL) &&
+        !progress_record_decode(progress_tree, &record, NULL))
+        read_progress(&view->view, view->plan, &record);
 }
 
 /* Return whether the worker on @slot of @node, which generation @generation of @job releases,

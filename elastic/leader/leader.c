@@ -153,7 +153,7 @@ static int pause_when_possible(struct leader_context *context)
 
 static void note_that_it_runs(struct leader_context *context)
 {
-    context->memory->standoff_seen_ns = 0;
+    context->memory->pair_loss.seen_ns = 0;
     leader_netsplit_mended(context);
 }
 
@@ -163,7 +163,7 @@ static int decide(struct leader_context *context)
     char refusal[PLAN_REASON_SIZE];
     if (view->finished)
         return complete(context);
-    if (view->desired == JOB_DESIRED_CANCELLED)
+    if (view->wish.desired == JOB_DESIRED_CANCELLED)
         return end_now(context, PLAN_REASON_CANCEL, JOB_CANCELLED, "cancelled");
     if (is_refused(context, refusal))
         return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
@@ -173,7 +173,7 @@ static int decide(struct leader_context *context)
     if (context->roster.all_running)
         note_that_it_runs(context);
 
-    bool paused = view->desired == JOB_DESIRED_PAUSED;
+    bool paused = view->wish.desired == JOB_DESIRED_PAUSED;
     if (!view->plan || view->plan->layout.worker_count == 0) {
         if (view->plan && !everybody_is_gone(&context->roster))
             return wait_for_leaving(context);
@@ -201,7 +201,7 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
     /* The job may begin from another job's checkpoint, whose part folders may still be on disk. */
     memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
-    leader_slow_refresh(view, memory);
+    leader_slow_refresh(view, &memory->slow);
 }
 
 /* Name the stores in the plan: with copies, its workers must know which nodes have which files. */

@@ -57,14 +57,35 @@ struct leader_checkpoint {
     unsigned given_up_count; /* passed over because they were out of reach for too long */
 };
 
+/* The state and the size that the user wishes for the job. */
+struct leader_wish {
+    enum job_desired desired;
+    unsigned devices;          /* at most; 0: as the specification says */
+    unsigned stages, replicas; /* 0: free */
+};
+
+/* How far the job has come, and its pace. */
+struct leader_progress {
+    uint64_t step;
+    uint64_t generation;      /* newest that reported committed steps; 0: none */
+    unsigned frozen_layers;   /* newest known */
+    double step_seconds;      /* measured, of the plan in force; 0: unknown */
+    double last_step_seconds; /* of the last plan that trained; 0: unknown */
+};
+
+/* Stragglers among the workers of the plan in force. */
+struct leader_stragglers {
+    unsigned count;
+    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
+};
+
 struct leader_view {
     uint64_t now_ns;
     uint64_t failure_timeout_ns;
     const struct job_spec *spec;
-    enum job_desired desired;
-    unsigned devices_wanted, stages_wanted, replicas_wanted; /* 0: from the spec / free */
-    const struct plan *plan;                                 /* in force; NULL before the first */
-    const struct plan *next;                                 /* being prepared; NULL */
+    struct leader_wish wish;
+    const struct plan *plan;    /* in force; NULL before the first */
+    const struct plan *next;    /* being prepared; NULL */
     bool finished;              /* the job's last step is committed and checkpointed */
     const struct member *nodes; /* alive (leased) */
     unsigned node_count;
@@ -75,13 +96,8 @@ struct leader_view {
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
-    unsigned frozen_layers;              /* newest known */
-    uint64_t progress_step;
-    uint64_t progress_generation; /* newest generation that reported committed steps; 0: none */
-    double measured_step_seconds; /* of the plan in force; 0: unknown */
-    double last_step_seconds;     /* of the last plan that trained; 0: unknown */
-    unsigned verdict_count;       /* stragglers among the workers of the plan in force */
-    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
+    struct leader_progress progress;
+    struct leader_stragglers stragglers;
 };
 
 #define LEADER_AVOIDED_MAX 16
@@ -95,12 +111,22 @@ struct leader_avoided {
     uint64_t until_ns;
 };
 
+struct leader_avoidance {
+    struct leader_avoided slots[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
+    unsigned next;                                   /* entry that is written next */
+};
+
 /* Since when a slot that was found slow is out of the plan in force, or in it again. */
 struct leader_slow_seen {
     char node[NAME_SIZE];
     unsigned slot, times; /* as the plan has them */
     bool used;
     uint64_t since_ns;
+};
+
+struct leader_slow_slots {
+    struct leader_slow_seen seen[PLAN_SLOW_MAX];
+    unsigned count;
 };
 
 #define LEADER_CUTS_MAX 64
@@ -124,6 +150,26 @@ struct leader_reader {
     uint64_t until_ns; /* the entry is believed until then; 0: no entry */
 };
 
+/* Generations that failed to begin (elastic/leader/leader_retry.h). */
+struct leader_retries {
+    /* Failed attempts to begin from the checkpoint of this step (0: the job's beginning), and the
+     * generation of the last one. */
+    uint64_t step, generation;
+    unsigned attempts;
+    /* Generations from memory in a row that failed to begin, and the last of them. */
+    uint64_t memory_generation;
+    unsigned memory_attempts;
+    uint64_t away_seen_ns; /* since when the job waits for nodes with a newer checkpoint; 0: not */
+    uint64_t unread_ns;    /* since when nodes with the checkpoint do not answer; 0: not so */
+};
+
+/* The wait for nodes that have lost each other (elastic/leader/leader_pair_loss.h). */
+struct leader_pair_wait {
+    uint64_t seen_ns;    /* since when the job waits; 0: it does not */
+    uint64_t until_ns;   /* how long it waits */
+    uint64_t refused_ns; /* going back is not tried again until then */
+};
+
 struct leader_memory {
     uint64_t generation;       /* of the plan that the times below belong to */
     uint64_t failure_seen_ns;  /* 0: none */
@@ -135,25 +181,13 @@ struct leader_memory {
         starting_ns; /* last progress of starting workers, and when it changed */
     uint64_t better_seen_ns;
     uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
-    uint64_t away_seen_ns; /* since when the job waits for nodes with a newer checkpoint; 0: not */
-    /* Failed attempts to begin from the checkpoint of this step (0: the job's beginning), and the
-     * generation of the last one. */
-    uint64_t attempt_step, attempt_generation;
-    unsigned attempts;
-    /* Generations from memory in a row that failed to begin, and the last of them. */
-    uint64_t memory_generation;
-    unsigned memory_attempts;
-    uint64_t unread_ns;       /* since when nodes with the checkpoint do not answer; 0: not so */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
-    struct leader_avoided avoided[LEADER_AVOIDED_MAX]; /* the oldest is forgotten first */
-    unsigned avoided_next;
-    struct leader_slow_seen slow_seen[PLAN_SLOW_MAX];
-    unsigned slow_seen_count;
+    struct leader_retries retry;
+    struct leader_avoidance avoided;
+    struct leader_slow_slots slow;
     struct leader_cut cuts[LEADER_CUTS_MAX];          /* the oldest is forgotten first */
     struct leader_reader readers[LEADER_READERS_MAX]; /* the same */
-    /* Since when the job waits for nodes that have lost each other (0: not), until when it waits,
-     * and until when going back is not tried again. */
-    uint64_t standoff_seen_ns, standoff_until_ns, standoff_refused_ns;
+    struct leader_pair_wait pair_loss;
 };
 
 enum leader_action {

@@ -59,11 +59,10 @@ static struct demand find_demand(struct leader_context *context)
     /* Do not give slots up while leaving a node: the next plan, which works, is early enough. */
     if (demand.draining || demand.absent)
         context->gives = 0;
-    demand.scale =
-        plan->layout.worker_count > leader_devices_now(context) ||
-        (view->stages_wanted != 0 && view->stages_wanted != plan->layout.stage_count) ||
-        (view->replicas_wanted != 0 && view->replicas_wanted != plan->layout.replica_count);
-    demand.frozen = view->frozen_layers > plan->layout.frozen_layers;
+    demand.scale = plan->layout.worker_count > leader_devices_now(context) ||
+                   (view->wish.stages != 0 && view->wish.stages != plan->layout.stage_count) ||
+                   (view->wish.replicas != 0 && view->wish.replicas != plan->layout.replica_count);
+    demand.frozen = view->progress.frozen_layers > plan->layout.frozen_layers;
     demand.slow = leader_slow_found(context);
     return demand;
 }
@@ -120,14 +119,14 @@ static void explain(struct leader_context *context, const struct demand *demand,
             snprintf(why, sizeof(why), "another scale is asked for");
     } else if (demand->frozen) {
         plan->change.reason = PLAN_REASON_FREEZE;
-        snprintf(why, sizeof(why), "%u layer%s frozen", view->frozen_layers,
-                 view->frozen_layers == 1 ? " is" : "s are");
+        snprintf(why, sizeof(why), "%u layer%s frozen", view->progress.frozen_layers,
+                 view->progress.frozen_layers == 1 ? " is" : "s are");
     } else if (leader_slow_words(context, &plan->layout, why, sizeof(why))) {
         plan->change.reason = PLAN_REASON_STRAGGLER;
-    } else if (view->devices_wanted != 0) {
+    } else if (view->wish.devices != 0) {
         plan->change.reason = PLAN_REASON_SCALE;
-        snprintf(why, sizeof(why), "up to %u slot%s asked for", view->devices_wanted,
-                 view->devices_wanted == 1 ? " is" : "s are");
+        snprintf(why, sizeof(why), "up to %u slot%s asked for", view->wish.devices,
+                 view->wish.devices == 1 ? " is" : "s are");
     } else {
         plan->change.reason = PLAN_REASON_JOIN;
         snprintf(why, sizeof(why), "free slots are put to use");
@@ -177,9 +176,9 @@ static void say_running(struct leader_context *context)
     const struct plan *plan = view->plan;
     char layout[LAYOUT_WORDS_SIZE];
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout);
-    if (view->measured_step_seconds > 0)
+    if (view->progress.step_seconds > 0)
         leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
-                   view->measured_step_seconds * 1e3, plan->layout.predicted_step_seconds * 1e3);
+                   view->progress.step_seconds * 1e3, plan->layout.predicted_step_seconds * 1e3);
     else
         leader_say(context, JOB_RUNNING, "%s", layout);
     unsigned bare = view->spec->elastic.shadow ? shadow_stages_bare_stages(&plan->layout) : 0;
@@ -258,7 +257,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     }
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;
-    plan->start.resume_step = context->view->progress_step;
+    plan->start.resume_step = context->view->progress.step;
     explain(context, demand, plan);
     status = add_moves(context, plan);
     if (status < 0) {
@@ -320,12 +319,12 @@ static int look_for_better(struct leader_context *context)
         else
             leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
     } else if (status == 0) {
-        status = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+        status = leader_layout(context, &pool, context->view->progress.frozen_layers, &plan);
         if (status == -ENOSPC && context->gives > 0) {
             say_that_it_keeps_them(context);
             context->gives = 0;
             demand = find_demand(context);
-            status = leader_layout(context, &pool, context->view->frozen_layers, &plan);
+            status = leader_layout(context, &pool, context->view->progress.frozen_layers, &plan);
         }
         if (status == 0)
             status = weigh(context, &demand, &pool, plan);
@@ -388,8 +387,8 @@ static bool next_is_wanted(const struct leader_context *context)
     const struct plan *next = view->next;
     return next->generation > view->plan->generation && next->layout.worker_count > 0 &&
            next->layout.worker_count <= leader_devices_max(view) &&
-           (view->stages_wanted == 0 || view->stages_wanted == next->layout.stage_count) &&
-           (view->replicas_wanted == 0 || view->replicas_wanted == next->layout.replica_count);
+           (view->wish.stages == 0 || view->wish.stages == next->layout.stage_count) &&
+           (view->wish.replicas == 0 || view->wish.replicas == next->layout.replica_count);
 }
 
 static void drop_next(struct leader_context *context, const char *why)

@@ -53,7 +53,7 @@ static bool has_begun(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     uint64_t generation = view->plan->generation;
-    return context->roster.all_running || view->progress_generation == generation ||
+    return context->roster.all_running || view->progress.generation == generation ||
            view->checkpoint.generation == generation;
 }
 

@@ -18,21 +18,21 @@ static bool stands(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return view->plan && view->plan->links.patient && !context->roster.any_running &&
-           context->memory->standoff_seen_ns != 0;
+           context->memory->pair_loss.seen_ns != 0;
 }
 
 bool leader_pair_loss_is_over(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    const struct leader_memory *memory = context->memory;
-    return stands(context) && view->now_ns >= memory->standoff_refused_ns &&
-           (view->now_ns >= memory->standoff_until_ns || somebody_drains(context));
+    const struct leader_pair_wait *wait = &context->memory->pair_loss;
+    return stands(context) && view->now_ns >= wait->refused_ns &&
+           (view->now_ns >= wait->until_ns || somebody_drains(context));
 }
 
 void leader_pair_loss_goes_on(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    context->memory->standoff_refused_ns =
+    context->memory->pair_loss.refused_ns =
         view->now_ns + TIMEOUTS_PAIR_LOSS * view->failure_timeout_ns;
 }
 
@@ -47,20 +47,20 @@ static uint64_t patience_ns(const struct leader_context *context, const struct p
 
 void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, uint64_t step)
 {
-    struct leader_memory *memory = context->memory;
+    struct leader_pair_wait *wait = &context->memory->pair_loss;
     plan->links.patient = leader_netsplit_parts(context, &plan->layout, NULL);
     if (!plan->links.patient) {
-        memory->standoff_seen_ns = 0;
-    } else if (memory->standoff_seen_ns == 0) {
-        memory->standoff_seen_ns = context->view->now_ns;
-        memory->standoff_until_ns = context->view->now_ns + patience_ns(context, plan, step);
-        memory->standoff_refused_ns = 0;
+        wait->seen_ns = 0;
+    } else if (wait->seen_ns == 0) {
+        wait->seen_ns = context->view->now_ns;
+        wait->until_ns = context->view->now_ns + patience_ns(context, plan, step);
+        wait->refused_ns = 0;
     }
 }
 
 void leader_pair_loss_say(struct leader_context *context)
 {
-    const struct leader_memory *memory = context->memory;
+    const struct leader_pair_wait *wait = &context->memory->pair_loss;
     if (!context->view->plan->links.patient)
         return;
     leader_add(context, "; the network between them is waited for");
@@ -69,7 +69,7 @@ void leader_pair_loss_say(struct leader_context *context)
     leader_add(context,
                ": after %.0f s, or when one of them is drained, the job goes back to step %llu "
                "without it, if there are slots enough",
-               (double)(memory->standoff_until_ns - memory->standoff_seen_ns) / 1e9,
+               (double)(wait->until_ns - wait->seen_ns) / 1e9,
                (unsigned long long)context->view->checkpoint.step);
-    leader_wake(context, MAX(memory->standoff_until_ns, memory->standoff_refused_ns));
+    leader_wake(context, MAX(wait->until_ns, wait->refused_ns));
 }

@@ -34,8 +34,8 @@ static bool stays(const struct leader_context *context, const struct plan_worker
 static void weigh_state(struct leader_context *context, struct preemption *numbers)
 {
     const struct plan *plan = context->view->plan;
-    AUTO_FREE size_t *unit_bytes =
-        leader_unit_bytes(context, context->view->frozen_layers, &numbers->bytes_per_second);
+    AUTO_FREE size_t *unit_bytes = leader_unit_bytes(context, context->view->progress.frozen_layers,
+                                                     &numbers->bytes_per_second);
     for (unsigned stage = 0; stage < plan->layout.stage_count; stage++) {
         int shadow = plan_layout_shadow_of(&plan->layout, stage);
         bool alone = shadow < 0 || !stays(context, &plan->layout.workers[shadow]);
@@ -56,7 +56,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
     *ret_numbers = (struct preemption){
         .left_ns = time_left(context),
         .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
-        .boundary_ns = (uint64_t)(view->measured_step_seconds * 1e9),
+        .boundary_ns = (uint64_t)(view->progress.step_seconds * 1e9),
     };
     if (ret_numbers->left_ns != UINT64_MAX)
         weigh_state(context, ret_numbers);

@@ -45,7 +45,7 @@ static void name_lost(const struct leader_context *context, char *text, size_t s
 static unsigned frozen_layers(const struct leader_context *context,
                               const struct leader_survivors *survivors)
 {
-    unsigned frozen = context->view->frozen_layers;
+    unsigned frozen = context->view->progress.frozen_layers;
     for (unsigned i = 0; i < survivors->count; i++)
         frozen = MAX(frozen, survivors->reports[i].frozen_layers);
     return frozen;
@@ -227,7 +227,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
                      const struct recovery *recovery, const char *contradiction)
 {
     const struct plan *plan = context->view->plan;
-    if (plan->layout.worker_count == 0 || context->view->desired == JOB_DESIRED_PAUSED)
+    if (plan->layout.worker_count == 0 || context->view->wish.desired == JOB_DESIRED_PAUSED)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
                                  "state is incomplete: the newest checkpoint counts");
     char lost[120], why[224], starter[160];
@@ -241,7 +241,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
     else if (starting)
         snprintf(why, sizeof(why), "a start has stopped (%.159s)", starting);
-    else if (context->view->progress_step == 0 && context->view->checkpoint.step == 0)
+    else if (context->view->progress.step == 0 && context->view->checkpoint.step == 0)
         snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",

@@ -7,7 +7,8 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
 {
     const struct leader_view *view = context->view;
     double predicted = plan ? plan->layout.predicted_step_seconds : 0;
-    double each = view->last_step_seconds > 0 ? view->last_step_seconds : predicted;
+    double each =
+        view->progress.last_step_seconds > 0 ? view->progress.last_step_seconds : predicted;
     double seconds = to > from ? (double)(to - from) * each : 0;
     return (uint64_t)(MIN(seconds, SECONDS_MAX) * 1e9);
 }

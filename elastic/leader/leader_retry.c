@@ -28,14 +28,14 @@
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
-    struct leader_memory *memory = context->memory;
+    struct leader_retries *retry = &context->memory->retry;
     if (view->checkpoint.missing[0] == '\0') {
-        memory->away_seen_ns = 0;
+        retry->away_seen_ns = 0;
         return false;
     }
-    if (memory->away_seen_ns == 0)
-        memory->away_seen_ns = view->now_ns;
-    uint64_t due = memory->away_seen_ns + TIMEOUTS_NEWER_CHECKPOINT * view->failure_timeout_ns;
+    if (retry->away_seen_ns == 0)
+        retry->away_seen_ns = view->now_ns;
+    uint64_t due = retry->away_seen_ns + TIMEOUTS_NEWER_CHECKPOINT * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return false;
     leader_say(context, state, "waits for %s", view->checkpoint.missing);
@@ -51,20 +51,20 @@ static bool failed_again(const struct leader_view *view)
     const struct plan *plan = view->plan;
     return plan && plan->layout.worker_count > 0 && plan->start.source != PLAN_SOURCE_MEMORY &&
            plan->start.resume_step == view->checkpoint.step &&
-           view->progress_step <= plan->start.resume_step;
+           view->progress.step <= plan->start.resume_step;
 }
 
-static void count_attempt(const struct leader_view *view, struct leader_memory *memory)
+static void count_attempt(const struct leader_view *view, struct leader_retries *retry)
 {
-    if (memory->attempt_generation == view->plan->generation)
+    if (retry->generation == view->plan->generation)
         return;
-    if (memory->attempt_step != view->checkpoint.step) {
-        memory->attempts = 0;
-        memory->unread_ns = 0;
+    if (retry->step != view->checkpoint.step) {
+        retry->attempts = 0;
+        retry->unread_ns = 0;
     }
-    memory->attempts++;
-    memory->attempt_step = view->checkpoint.step;
-    memory->attempt_generation = view->plan->generation;
+    retry->attempts++;
+    retry->step = view->checkpoint.step;
+    retry->generation = view->plan->generation;
 }
 
 /* Return the text of a worker that could not begin; a general text if no worker has one. */
@@ -105,14 +105,14 @@ static uint64_t tried_until_ns(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     const struct leader_checkpoint *checkpoint = &view->checkpoint;
-    struct leader_memory *memory = context->memory;
-    if (memory->unread_ns == 0 && is_out_of_reach(context))
-        memory->unread_ns = view->now_ns;
-    if (memory->unread_ns == 0 || is_last_hope(checkpoint))
+    struct leader_retries *retry = &context->memory->retry;
+    if (retry->unread_ns == 0 && is_out_of_reach(context))
+        retry->unread_ns = view->now_ns;
+    if (retry->unread_ns == 0 || is_last_hope(checkpoint))
         return UINT64_MAX;
     uint64_t worth_ns =
         leader_replay_cost_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
-    return memory->unread_ns +
+    return retry->unread_ns +
            MAX(TIMEOUTS_UNREADABLE_CHECKPOINT * view->failure_timeout_ns, worth_ns);
 }
 
@@ -131,8 +131,8 @@ static void give_up(struct leader_context *context, enum job_state state)
     context->decision->gives_up_checkpoint = true;
     leader_say(context, state,
                "for %.0f s nodes that may have a part of it have not answered (%.160s)",
-               (double)(view->now_ns - context->memory->unread_ns) / 1e9, complaint(context));
-    context->memory->unread_ns = 0;
+               (double)(view->now_ns - context->memory->retry.unread_ns) / 1e9, complaint(context));
+    context->memory->retry.unread_ns = 0;
 }
 
 /* Return when another generation may follow @attempts (at least 2) failed ones. */
@@ -146,22 +146,22 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
 static bool waits_after_failure(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
-    struct leader_memory *memory = context->memory;
+    struct leader_retries *retry = &context->memory->retry;
     if (!failed_again(view)) {
-        memory->attempts = 0;
-        memory->attempt_step = memory->attempt_generation = 0;
-        memory->unread_ns = 0;
+        retry->attempts = 0;
+        retry->step = retry->generation = 0;
+        retry->unread_ns = 0;
         return false;
     }
-    count_attempt(view, memory);
+    count_attempt(view, retry);
     uint64_t end = tried_until_ns(context);
     if (view->now_ns >= end && is_fresh(context)) {
         give_up(context, state);
         return true;
     }
-    if (memory->attempts == 1)
+    if (retry->attempts == 1)
         return false;
-    uint64_t due = next_attempt_ns(context, memory->attempts);
+    uint64_t due = next_attempt_ns(context, retry->attempts);
     if (view->now_ns >= due)
         return false;
     if (view->checkpoint.step > 0)
@@ -172,10 +172,10 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     else
         leader_say(context, state, "the job cannot begin (%.256s): tried again in %.1f s",
                    complaint(context), (double)(due - view->now_ns) / 1e9);
-    leader_add(context, " (attempt %u)", memory->attempts + 1);
+    leader_add(context, " (attempt %u)", retry->attempts + 1);
     if (end != UINT64_MAX)
         leader_add(context, ", and given up after %.0f s, for step %llu",
-                   (double)(end - memory->unread_ns) / 1e9,
+                   (double)(end - retry->unread_ns) / 1e9,
                    (unsigned long long)view->checkpoint.before_step);
     leader_wake(context, MIN(due, end));
     return true;
@@ -243,24 +243,24 @@ static bool failed_again_in_memory(const struct leader_context *context, uint64_
 bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)
 {
     const struct leader_view *view = context->view;
-    struct leader_memory *memory = context->memory;
+    struct leader_retries *retry = &context->memory->retry;
     if (!failed_again_in_memory(context, step)) {
-        memory->memory_attempts = 0;
+        retry->memory_attempts = 0;
         return false;
     }
-    if (memory->memory_generation != view->plan->generation) {
-        memory->memory_generation = view->plan->generation;
-        memory->memory_attempts++;
+    if (retry->memory_generation != view->plan->generation) {
+        retry->memory_generation = view->plan->generation;
+        retry->memory_attempts++;
     }
-    if (memory->memory_attempts == 1)
+    if (retry->memory_attempts == 1)
         return false;
-    uint64_t due = next_attempt_ns(context, memory->memory_attempts);
+    uint64_t due = next_attempt_ns(context, retry->memory_attempts);
     if (view->now_ns >= due)
         return false;
     leader_say(context, JOB_RECOVERING,
                "step %llu does not go on (%.256s): tried again in %.1f s (attempt %u)",
                (unsigned long long)step, complaint(context), (double)(due - view->now_ns) / 1e9,
-               memory->memory_attempts + 1);
+               retry->memory_attempts + 1);
     leader_wake(context, due);
     return true;
 }

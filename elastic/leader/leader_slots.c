@@ -64,7 +64,7 @@ static struct leader_avoided *find_avoided(const struct leader_context *context,
                                            const struct member *node, unsigned slot)
 {
     for (unsigned i = 0; i < LEADER_AVOIDED_MAX; i++) {
-        struct leader_avoided *avoided = &context->memory->avoided[i];
+        struct leader_avoided *avoided = &context->memory->avoided.slots[i];
         if (avoided->timeouts && avoided->slot == slot &&
             avoided->incarnation == node->incarnation && strcmp(avoided->node, node->name) == 0)
             return avoided;
@@ -102,7 +102,7 @@ static bool is_vacant(const struct leader_context *context, const char *node, un
 
 void leader_avoid(struct leader_context *context, const char *node_name, unsigned slot)
 {
-    struct leader_memory *memory = context->memory;
+    struct leader_avoidance *avoidance = &context->memory->avoided;
     uint64_t now_ns = context->view->now_ns, timeout_ns = context->view->failure_timeout_ns;
     const struct member *node = roster_node(&context->roster, node_name);
     if (!node || is_avoided(context, node, slot))
@@ -110,7 +110,7 @@ void leader_avoid(struct leader_context *context, const char *node_name, unsigne
     struct leader_avoided *avoided = find_avoided(context, node, slot);
     unsigned timeouts = TIMEOUTS_AVOID_MIN;
     if (!avoided)
-        avoided = &memory->avoided[memory->avoided_next++ % LEADER_AVOIDED_MAX];
+        avoided = &avoidance->slots[avoidance->next++ % LEADER_AVOIDED_MAX];
     else if (now_ns < avoided->until_ns + TIMEOUTS_AVOID_MAX * timeout_ns)
         timeouts = MIN(2 * avoided->timeouts, (unsigned)TIMEOUTS_AVOID_MAX);
     *avoided = (struct leader_avoided){
@@ -149,7 +149,7 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
 
 unsigned leader_devices_max(const struct leader_view *view)
 {
-    unsigned wanted = view->devices_wanted, allowed = view->spec->elastic.devices_max;
+    unsigned wanted = view->wish.devices, allowed = view->spec->elastic.devices_max;
     return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
 }
 
@@ -165,7 +165,7 @@ unsigned leader_devices_min(const struct leader_view *view)
 {
     unsigned least = MAX(view->spec->elastic.devices_min, 1u);
     /* A job that is only to be saved and put aside takes any number of slots. */
-    return view->desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
+    return view->wish.desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
 }
 
 static int make_input(const struct leader_context *context, const struct slot_pool *pool,
@@ -179,8 +179,8 @@ static int make_input(const struct leader_context *context, const struct slot_po
     planner_job(&view->spec->model, &view->spec->train, frozen_layers, pool ? pool->slots : NULL,
                 pool ? pool->count : 0, units, ret_input);
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
-    ret_input->stages_wanted = view->stages_wanted;
-    ret_input->replicas_wanted = view->replicas_wanted;
+    ret_input->stages_wanted = view->wish.stages;
+    ret_input->replicas_wanted = view->wish.replicas;
     *ret_units = units;
     return 0;
 }
@@ -213,7 +213,7 @@ int leader_predict(struct leader_context *context, const struct slot_pool *pool,
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
-    int status = make_input(context, pool, context->view->frozen_layers, &units, &input);
+    int status = make_input(context, pool, context->view->progress.frozen_layers, &units, &input);
     return status < 0 ? status : planner_predict(&input, layout, ret_seconds);
 }
 
@@ -284,8 +284,8 @@ void leader_wake(struct leader_context *context, uint64_t at_ns)
 bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step)
 {
     const struct leader_view *view = context->view;
-    bool passed = view->progress_generation > view->checkpoint.generation &&
-                  view->progress_step < view->checkpoint.step;
+    bool passed = view->progress.generation > view->checkpoint.generation &&
+                  view->progress.step < view->checkpoint.step;
     return view->checkpoint.step > step && !passed;
 }
 

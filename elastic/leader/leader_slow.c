@@ -21,11 +21,11 @@ static bool on_probation(const struct plan_slow *slow)
     return slow->speed >= 1;
 }
 
-static const struct leader_slow_seen *find_seen(const struct leader_memory *memory,
+static const struct leader_slow_seen *find_seen(const struct leader_slow_slots *known,
                                                 const struct plan_slow *slow, bool used)
 {
-    for (unsigned i = 0; i < memory->slow_seen_count; i++) {
-        const struct leader_slow_seen *seen = &memory->slow_seen[i];
+    for (unsigned i = 0; i < known->count; i++) {
+        const struct leader_slow_seen *seen = &known->seen[i];
         if (is_slot(slow, seen->node, seen->slot) && seen->times == slow->times &&
             seen->used == used)
             return seen;
@@ -33,22 +33,22 @@ static const struct leader_slow_seen *find_seen(const struct leader_memory *memo
     return NULL;
 }
 
-void leader_slow_refresh(const struct leader_view *view, struct leader_memory *memory)
+void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slots *known)
 {
     struct leader_slow_seen fresh[PLAN_SLOW_MAX];
     unsigned count = view->plan ? view->plan->slow_count : 0;
     for (unsigned i = 0; i < count; i++) {
         const struct plan_slow *slow = &view->plan->slow[i];
         bool used = is_used(&view->plan->layout, slow->node, slow->slot);
-        const struct leader_slow_seen *seen = find_seen(memory, slow, used);
+        const struct leader_slow_seen *seen = find_seen(known, slow, used);
         fresh[i] = (struct leader_slow_seen){.slot = slow->slot,
                                              .times = slow->times,
                                              .used = used,
                                              .since_ns = seen ? seen->since_ns : view->now_ns};
         memcpy(fresh[i].node, slow->node, sizeof(fresh[i].node));
     }
-    memcpy(memory->slow_seen, fresh, count * sizeof(*fresh));
-    memory->slow_seen_count = count;
+    memcpy(known->seen, fresh, count * sizeof(*fresh));
+    known->count = count;
 }
 
 /* Return how long a slot that was found slow @times times is left out, and then on probation. */
@@ -62,7 +62,7 @@ static uint64_t term_ns(const struct leader_context *context, unsigned times)
 static uint64_t due_ns(const struct leader_context *context, const struct plan_slow *slow)
 {
     bool used = is_used(&context->view->plan->layout, slow->node, slow->slot);
-    const struct leader_slow_seen *seen = find_seen(context->memory, slow, used);
+    const struct leader_slow_seen *seen = find_seen(&context->memory->slow, slow, used);
     uint64_t since_ns = seen ? seen->since_ns : context->view->now_ns;
     return since_ns + term_ns(context, slow->times);
 }
@@ -86,7 +86,7 @@ static const struct plan_slow *find_known(const struct leader_context *context,
 static const struct straggler_verdict *believed(struct leader_context *context, unsigned index)
 {
     const struct leader_view *view = context->view;
-    const struct straggler_verdict *verdict = &view->verdicts[index];
+    const struct straggler_verdict *verdict = &view->stragglers.verdicts[index];
     if (verdict->rank >= view->plan->layout.worker_count)
         return NULL;
     const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
@@ -105,7 +105,7 @@ static const struct straggler_verdict *verdict_on(struct leader_context *context
                                                   unsigned slot)
 {
     const struct leader_view *view = context->view;
-    for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
+    for (unsigned i = 0; view->plan && i < view->stragglers.count; i++) {
         const struct straggler_verdict *verdict = believed(context, i);
         if (verdict && view->plan->layout.workers[verdict->rank].slot == slot &&
             strcmp(view->plan->layout.workers[verdict->rank].node, node) == 0)
@@ -170,8 +170,8 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
         if (carried(context, &plan->layout, &slow))
             add_slow(plan, &slow);
     }
-    for (unsigned i = 0; view->plan && i < view->verdict_count; i++) {
-        const struct straggler_verdict *verdict = &view->verdicts[i];
+    for (unsigned i = 0; view->plan && i < view->stragglers.count; i++) {
+        const struct straggler_verdict *verdict = &view->stragglers.verdicts[i];
         if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
             continue;
         const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
@@ -189,7 +189,7 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
 
 bool leader_slow_found(struct leader_context *context)
 {
-    for (unsigned i = 0; i < context->view->verdict_count; i++)
+    for (unsigned i = 0; i < context->view->stragglers.count; i++)
         if (believed(context, i))
             return true;
     return false;
@@ -199,7 +199,7 @@ const char *leader_slow_words(struct leader_context *context, const struct plan_
                               char *ret_words, size_t size)
 {
     const struct leader_view *view = context->view;
-    for (unsigned i = 0; i < view->verdict_count; i++) {
+    for (unsigned i = 0; i < view->stragglers.count; i++) {
         const struct straggler_verdict *verdict = believed(context, i);
         if (!verdict)
             continue;
@@ -226,8 +226,8 @@ const char *leader_slow_words(struct leader_context *context, const struct plan_
 void leader_slow_say(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    for (unsigned i = 0; i < view->verdict_count; i++) {
-        const struct straggler_verdict *verdict = &view->verdicts[i];
+    for (unsigned i = 0; i < view->stragglers.count; i++) {
+        const struct straggler_verdict *verdict = &view->stragglers.verdicts[i];
         if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
             continue;
         const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];

@@ -23,7 +23,7 @@
 #define LEADER_SLOW_TIMES_MAX 7u /* beyond it the time is not doubled */
 
 /** leader_slow_refresh() - note when each slow slot of the plan in force was first seen */
-void leader_slow_refresh(const struct leader_view *view, struct leader_memory *memory);
+void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slots *known);
 
 /** leader_slow_speed() - return the speed of a slot for the planner now, relative to its peers */
 double leader_slow_speed(struct leader_context *context, const struct member *node, unsigned slot);

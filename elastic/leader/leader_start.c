@@ -41,8 +41,8 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     if (leader_retry_waits(context, waiting))
         return 0;
     struct plan *plan;
-    int status =
-        leader_layout(context, pool, checkpoint->step > 0 ? view->frozen_layers : 0, &plan);
+    int status = leader_layout(context, pool,
+                               checkpoint->step > 0 ? view->progress.frozen_layers : 0, &plan);
     if (status == -ENOSPC) {
         leader_explain_wait(context, waiting, pool->count, context->error->text);
         return 0;
@@ -64,7 +64,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                  (unsigned long long)checkpoint->step,
                  checkpoint->missing[0] != '\0' ? " (not from " : "", checkpoint->missing,
                  checkpoint->missing[0] != '\0' ? ")" : "");
-    else if (reason != PLAN_REASON_FAILURE || view->progress_step == 0)
+    else if (reason != PLAN_REASON_FAILURE || view->progress.step == 0)
         snprintf(from, sizeof(from), "from step 0");
     snprintf(plan->change.text, sizeof(plan->change.text), "%.120s%s%s %s", why,
              why[0] != '\0' ? ": " : "",
@@ -127,8 +127,8 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     plan->change.reason = reason;
     plan->change.planned = planned;
     plan->start.source = PLAN_SOURCE_MEMORY;
-    plan->start.resume_step = context->view->progress_step;
-    plan->layout.frozen_layers = context->view->frozen_layers;
+    plan->start.resume_step = context->view->progress.step;
+    plan->layout.frozen_layers = context->view->progress.frozen_layers;
     int status = state_moves_add_donors(&plan->layout, leaving, count);
     if (status < 0) {
         plan_free(plan);

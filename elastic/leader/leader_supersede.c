@@ -188,7 +188,7 @@ static void publish(struct leader_context *context, uint64_t generation, const c
     plan->change.reason = PLAN_REASON_DRAIN;
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;
-    plan->start.resume_step = context->view->progress_step;
+    plan->start.resume_step = context->view->progress.step;
     explain(context, gone, plan);
     leader_act(context, LEADER_PUBLISH, plan);
     plan->follows = generation;
@@ -203,7 +203,7 @@ static int plan_anew(struct leader_context *context, uint64_t generation, const 
     if (status == 0)
         status = pool.count < leader_devices_min(context->view)
                      ? -ENOSPC
-                     : leader_layout(context, &pool, context->view->frozen_layers, &plan);
+                     : leader_layout(context, &pool, context->view->progress.frozen_layers, &plan);
     slot_pool_done(&pool);
     if (status == 0)
         status = add_moves(context, plan);

@@ -20,8 +20,6 @@ MAY_HAVE_MEMBERS = {
     ("kernels/kernel.h", "kernel"): 59,  # a table of functions, one for each operation
     ("comm/mesh/mesh_state.h", "mesh"): 47,
     ("daemon/config/config.h", "config"): 33,
-    ("elastic/leader/leader.h", "leader_memory"): 27,
-    ("elastic/leader/leader.h", "leader_view"): 25,
     ("tests/sim/sim.h", "sim"): 36,
     ("tests/sim/sim_check.h", "sim_check"): 38,
     ("tests/sim/sim_worker.h", "sim_worker"): 65,

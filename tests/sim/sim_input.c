@@ -34,7 +34,7 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
                          struct leader_decision *ret_decision, struct error *error)
 {
     if (sim_now->bug == BUG_HASTY_LEADER)
-        memory->attempts = memory->memory_attempts = 0;
+        memory->retry.attempts = memory->retry.memory_attempts = 0;
     return __real_leader_decide(view, memory, ret_decision, error);
 }
 

@@ -112,14 +112,14 @@ static void judge_stragglers(const struct cluster *cluster, struct leader_view *
             unsigned slot = plan->layout.workers[rank].slot;
             double slowness = cluster->nodes[i].slowness[slot], known = 1;
             if (strcmp(cluster->nodes[i].name, plan->layout.workers[rank].node) != 0 ||
-                view->verdict_count == STRAGGLER_VERDICTS_MAX)
+                view->stragglers.count == STRAGGLER_VERDICTS_MAX)
                 continue;
             for (unsigned j = 0; j < plan->slow_count; j++)
                 if (plan->slow[j].slot == slot &&
                     strcmp(plan->slow[j].node, cluster->nodes[i].name) == 0)
                     known = plan->slow[j].speed;
             if (slowness * known >= 2 || (slowness < 2 && known < 1))
-                view->verdicts[view->verdict_count++] =
+                view->stragglers.verdicts[view->stragglers.count++] =
                     (struct straggler_verdict){rank, slowness >= 2 ? 1 / slowness : 1};
         }
 }
@@ -131,10 +131,10 @@ void cluster_build_view(struct cluster *cluster, struct leader_view *view, struc
     view->now_ns = cluster->now_ns;
     view->failure_timeout_ns = CLUSTER_TIMEOUT_NS;
     view->spec = &cluster->spec;
-    view->desired = cluster->wishes.desired;
-    view->devices_wanted = cluster->wishes.devices;
-    view->stages_wanted = cluster->wishes.stages;
-    view->replicas_wanted = cluster->wishes.replicas;
+    view->wish.desired = cluster->wishes.desired;
+    view->wish.devices = cluster->wishes.devices;
+    view->wish.stages = cluster->wishes.stages;
+    view->wish.replicas = cluster->wishes.replicas;
     view->plan = cluster->etcd.plan;
     view->next = cluster->etcd.next;
     view->finished = cluster->etcd.finished;
@@ -144,8 +144,8 @@ void cluster_build_view(struct cluster *cluster, struct leader_view *view, struc
     view->checkpoint.generation = cluster->etcd.checkpoint_generation;
     snprintf(view->checkpoint.path, sizeof(view->checkpoint.path), "/checkpoint");
     judge_stragglers(cluster, view);
-    view->frozen_layers = cluster->frozen_layers;
-    view->progress_step = cluster->committed_ever;
+    view->progress.frozen_layers = cluster->frozen_layers;
+    view->progress.step = cluster->committed_ever;
     for (unsigned i = 0; i < cluster->node_count; i++) {
         const struct fake_node *from = &cluster->nodes[i];
         if (cluster->etcd.plan &&

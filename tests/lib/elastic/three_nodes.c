@@ -78,7 +78,7 @@ int three_setup(void **state)
                                       .reports = report_list,
                                       .report_count = NODES,
                                       .checkpoint = {.step = 4, .path = "/checkpoint"},
-                                      .progress_step = 9};
+                                      .progress.step = 9};
     return 0;
 }
 

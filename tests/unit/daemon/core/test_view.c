@@ -154,7 +154,7 @@ static void test_new_job(void **state)
     assert_null(view->view.plan);
     assert_null(view->view.next);
     assert_int_equal(view->plan_revision, 0);
-    assert_int_equal(view->view.desired, JOB_DESIRED_RUNNING);
+    assert_int_equal(view->view.wish.desired, JOB_DESIRED_RUNNING);
     assert_int_equal(view->view.node_count, 0);
     assert_int_equal(view->view.report_count, 0);
     assert_int_equal(view->view.checkpoint.step, 0);
@@ -261,34 +261,34 @@ static void test_wishes_and_words(void **state)
                   progress_record_encode(&progress));
     put_state(&mirror, "demo", "pausing");
     struct view *view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.desired, JOB_DESIRED_PAUSED);
-    assert_int_equal(view->view.devices_wanted, 5);
-    assert_int_equal(view->view.stages_wanted, 2);
-    assert_int_equal(view->view.replicas_wanted, 3);
-    assert_int_equal(view->view.frozen_layers, 1);
-    assert_int_equal(view->view.progress_step, 40);
-    assert_true(view->view.measured_step_seconds > 0.2);
-    assert_true(view->view.last_step_seconds > 0.2);
-    assert_int_equal(view->view.verdict_count, 1);
-    assert_int_equal(view->view.verdicts[0].rank, 1);
-    assert_true(view->view.verdicts[0].speed < 0.3);
+    assert_int_equal(view->view.wish.desired, JOB_DESIRED_PAUSED);
+    assert_int_equal(view->view.wish.devices, 5);
+    assert_int_equal(view->view.wish.stages, 2);
+    assert_int_equal(view->view.wish.replicas, 3);
+    assert_int_equal(view->view.progress.frozen_layers, 1);
+    assert_int_equal(view->view.progress.step, 40);
+    assert_true(view->view.progress.step_seconds > 0.2);
+    assert_true(view->view.progress.last_step_seconds > 0.2);
+    assert_int_equal(view->view.stragglers.count, 1);
+    assert_int_equal(view->view.stragglers.verdicts[0].rank, 1);
+    assert_true(view->view.stragglers.verdicts[0].speed < 0.3);
     assert_string_equal(view->state.state, "pausing");
     view_free(view);
 
     /* A measurement under another generation does not count for this generation. */
     put_plan(&mirror, "demo", "generation", 9);
     view = make_view(&mirror, "demo", 0);
-    assert_true(view->view.measured_step_seconds == 0);
-    assert_true(view->view.last_step_seconds > 0.2);
-    assert_int_equal(view->view.verdict_count, 0);
-    assert_int_equal(view->view.frozen_layers, 1);
+    assert_true(view->view.progress.step_seconds == 0);
+    assert_true(view->view.progress.last_step_seconds > 0.2);
+    assert_int_equal(view->view.stragglers.count, 0);
+    assert_int_equal(view->view.progress.frozen_layers, 1);
     view_free(view);
 
     /* Messages for operators may be damaged; inputs of decisions may not. */
     keys_put(&mirror, keys_said(key, CLUSTER, "demo", "progress"), "{");
     keys_put(&mirror, keys_said(key, CLUSTER, "demo", "state"), "[]");
     view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, view->plan->start.resume_step);
+    assert_int_equal(view->view.progress.step, view->plan->start.resume_step);
     assert_string_equal(view->state.state, "");
     view_free(view);
     mirror_done(&mirror);
@@ -330,8 +330,8 @@ static void check_progress(const struct said *said)
     keys_put_tree(&mirror, keys_said(key, CLUSTER, "demo", "progress"),
                   progress_record_encode(&progress));
     struct view *view = make_view(&mirror, "demo", 0);
-    assert_int_equal(view->view.progress_step, said->counts ? said->step : plan->start.resume_step);
-    assert_int_equal(view->view.frozen_layers, said->counts ? 5 : 2);
+    assert_int_equal(view->view.progress.step, said->counts ? said->step : plan->start.resume_step);
+    assert_int_equal(view->view.progress.frozen_layers, said->counts ? 5 : 2);
     view_free(view);
     plan_free(plan);
     mirror_done(&mirror);

@@ -61,7 +61,7 @@ static void it_keeps_what_it_cannot_do_without(void **state)
 {
     (void)state;
     let_another_wait(2);
-    three_view.replicas_wanted = NODES;
+    three_view.wish.replicas = NODES;
     three_decide();
     assert_int_equal(three_decision.action, LEADER_NOTHING);
     assert_int_equal(three_decision.state, JOB_RUNNING);

@@ -180,12 +180,12 @@ static void no_sooner_than_its_steps_would_be_made_again(void **state)
     break_links_again(2, 0);
     share_units();
     three_view.checkpoint.step = 0;
-    three_view.last_step_seconds = 20;
+    three_view.progress.last_step_seconds = 20;
     three_decide();
     follow();
-    assert_int_equal(three_memory.standoff_until_ns - three_memory.standoff_seen_ns,
+    assert_int_equal(three_memory.pair_loss.until_ns - three_memory.pair_loss.seen_ns,
                      9 * 20 * NS_PER_SECOND);
-    three_memory.standoff_until_ns += TERM_NS;
+    three_memory.pair_loss.until_ns += TERM_NS;
     three_view.now_ns += TERM_NS;
     break_links(2, 0);
     share_units();
@@ -239,8 +239,8 @@ static void where_going_back_takes_both_they_are_waited_for_again(void **state)
     three_expect_published(9, 0);
     assert_int_equal(three_decision.plan->layout.worker_count, 3);
     assert_true(three_decision.plan->links.patient);
-    assert_int_equal(three_memory.standoff_refused_ns, three_view.now_ns + TERM_NS);
-    uint64_t refused_ns = three_memory.standoff_refused_ns;
+    assert_int_equal(three_memory.pair_loss.refused_ns, three_view.now_ns + TERM_NS);
+    uint64_t refused_ns = three_memory.pair_loss.refused_ns;
     follow();
     three_decide();
     assert_int_equal(three_decision.action, LEADER_NOTHING);
@@ -248,7 +248,7 @@ static void where_going_back_takes_both_they_are_waited_for_again(void **state)
     share_units();
     three_decide();
     three_expect_published(9, 0);
-    assert_int_equal(three_memory.standoff_refused_ns, refused_ns);
+    assert_int_equal(three_memory.pair_loss.refused_ns, refused_ns);
 }
 
 /* No worker has state, and the job begins anew on all slots: two slots are not enough. */
@@ -275,13 +275,13 @@ static void those_who_only_leave_are_not_waited_for(void **state)
     break_links_again(2, 0);
     for (unsigned i = 0; i < NODES; i++)
         three_reports[i].workers[0].held_unit_count = 0;
-    three_view.desired = JOB_DESIRED_PAUSED;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
     three_decide();
     assert_int_equal(three_decision.action, LEADER_PUBLISH);
     assert_int_equal(three_decision.plan->layout.worker_count, 0);
     assert_int_equal(three_decision.plan->layout.donor_count, 3);
     assert_false(three_decision.plan->links.patient);
-    assert_int_equal(three_memory.standoff_seen_ns, 0);
+    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
 }
 
 static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
@@ -503,7 +503,7 @@ static void a_pair_that_runs_together_is_mended(void **state)
         three_reports[i].workers[0].held_first_unit = 0;
     }
     three_decide();
-    assert_int_equal(three_memory.standoff_seen_ns, 0);
+    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
     assert_true(three_memory.cuts[0].until_ns <= three_view.now_ns);
 }
 

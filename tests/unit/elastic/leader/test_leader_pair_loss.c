@@ -35,8 +35,8 @@ static int begin(void **state)
     three_plan->links.patient = true;
     three_memory.cuts[0] =
         (struct leader_cut){.nodes = {"a", "c"}, .until_ns = three_view.now_ns + 10 * TERM_NS};
-    three_memory.standoff_seen_ns = three_view.now_ns - TERM_NS;
-    three_memory.standoff_until_ns = three_view.now_ns;
+    three_memory.pair_loss.seen_ns = three_view.now_ns - TERM_NS;
+    three_memory.pair_loss.until_ns = three_view.now_ns;
     look();
     return 0;
 }
@@ -57,7 +57,7 @@ static void it_is_over_when_its_time_is(void **state)
 {
     (void)state;
     assert_true(is_over());
-    three_memory.standoff_until_ns++;
+    three_memory.pair_loss.until_ns++;
     assert_false(is_over());
 }
 
@@ -65,7 +65,7 @@ static void it_is_not_asked_again_at_once(void **state)
 {
     (void)state;
     leader_pair_loss_goes_on(&context);
-    assert_int_equal(three_memory.standoff_refused_ns, three_view.now_ns + TERM_NS);
+    assert_int_equal(three_memory.pair_loss.refused_ns, three_view.now_ns + TERM_NS);
     assert_false(is_over());
     three_view.now_ns += TERM_NS - 1;
     assert_false(is_over());
@@ -83,9 +83,9 @@ static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
     assert_false(is_over());
     three_say(1, WORKER_STUCK, 5, 9);
     assert_true(is_over());
-    three_memory.standoff_seen_ns = 0;
+    three_memory.pair_loss.seen_ns = 0;
     assert_false(is_over());
-    three_memory.standoff_seen_ns = 1;
+    three_memory.pair_loss.seen_ns = 1;
     three_view.plan = NULL;
     assert_false(is_over());
 }
@@ -93,7 +93,7 @@ static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
 static void a_drain_of_either_end_ends_it(void **state)
 {
     (void)state;
-    three_memory.standoff_until_ns++;
+    three_memory.pair_loss.until_ns++;
     three_nodes[1].draining = true; /* b reaches both */
     assert_false(is_over());
     three_nodes[1].draining = false;
@@ -111,47 +111,47 @@ static void it_begins_with_the_first_patient_plan(void **state)
     struct plan *next = plan_copy(three_plan);
     assert_non_null(next);
     next->links.patient = false;
-    three_memory.standoff_seen_ns = 0;
-    three_memory.standoff_refused_ns = 77;
+    three_memory.pair_loss.seen_ns = 0;
+    three_memory.pair_loss.refused_ns = 77;
     leader_pair_loss_enter(&context, next, 9);
     assert_true(next->links.patient);
-    assert_int_equal(three_memory.standoff_seen_ns, three_view.now_ns);
-    assert_int_equal(three_memory.standoff_until_ns, three_view.now_ns + TERM_NS);
-    assert_int_equal(three_memory.standoff_refused_ns, 0);
+    assert_int_equal(three_memory.pair_loss.seen_ns, three_view.now_ns);
+    assert_int_equal(three_memory.pair_loss.until_ns, three_view.now_ns + TERM_NS);
+    assert_int_equal(three_memory.pair_loss.refused_ns, 0);
     uint64_t seen_ns = three_view.now_ns;
     three_view.now_ns += 5;
-    three_memory.standoff_refused_ns = 77;
+    three_memory.pair_loss.refused_ns = 77;
     look();
     leader_pair_loss_enter(&context, next, 9);
-    assert_int_equal(three_memory.standoff_seen_ns, seen_ns);
-    assert_int_equal(three_memory.standoff_refused_ns, 77);
+    assert_int_equal(three_memory.pair_loss.seen_ns, seen_ns);
+    assert_int_equal(three_memory.pair_loss.refused_ns, 77);
     next->layout.worker_count = next->layout.replica_count = 2; /* without c */
     leader_pair_loss_enter(&context, next, 9);
     assert_false(next->links.patient);
-    assert_int_equal(three_memory.standoff_seen_ns, 0);
+    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
     plan_free(next);
 }
 
 static void words_say_for_how_long(void **state)
 {
     (void)state;
-    three_memory.standoff_refused_ns = three_view.now_ns + TERM_NS;
+    three_memory.pair_loss.refused_ns = three_view.now_ns + TERM_NS;
     leader_pair_loss_say(&context);
     assert_string_equal(three_decision.text,
                         "; the network between them is waited for: after 40 s, or when one of "
                         "them is drained, the job goes back to step 4 without it, if there are "
                         "slots enough");
-    assert_int_equal(three_decision.wake_at_ns, three_memory.standoff_refused_ns);
-    three_memory.standoff_until_ns = three_memory.standoff_refused_ns + 1;
+    assert_int_equal(three_decision.wake_at_ns, three_memory.pair_loss.refused_ns);
+    three_memory.pair_loss.until_ns = three_memory.pair_loss.refused_ns + 1;
     look();
     leader_pair_loss_say(&context);
-    assert_int_equal(three_decision.wake_at_ns, three_memory.standoff_until_ns);
+    assert_int_equal(three_decision.wake_at_ns, three_memory.pair_loss.until_ns);
 }
 
 static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
 {
     (void)state;
-    three_memory.standoff_seen_ns = 0;
+    three_memory.pair_loss.seen_ns = 0;
     look();
     leader_pair_loss_say(&context);
     assert_string_equal(three_decision.text, "; the network between them is waited for");

@@ -160,7 +160,7 @@ static void one_that_stands_aside_is_no_failure(void **state)
 static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
 {
     (void)state;
-    three_view.devices_wanted = 1;
+    three_view.wish.devices = 1;
     three_say(0, WORKER_STUCK, 6, 9);
     three_say(1, WORKER_STUCK, 6, 9);
     three_say(2, WORKER_DEAD, 6, 0);
@@ -537,7 +537,7 @@ static void one_that_was_left_behind_breaks_nothing(void **state)
     three_say(0, WORKER_STUCK, 4, 7);
     three_say(1, WORKER_RUNNING, 5, 9);
     three_say(2, WORKER_RUNNING, 5, 9);
-    three_view.desired = JOB_DESIRED_PAUSED;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
     three_decide();
     assert_int_equal(three_decision.action, LEADER_NOTHING);
     assert_int_equal(three_decision.state, JOB_PAUSING);
@@ -559,9 +559,9 @@ static void avoided_slots_are_looked_at_again(void **state)
     three_view.report_count = 0;
     three_view.checkpoint.step = 0;
     three_view.node_count = 1;
-    three_memory.avoided[0].timeouts = 1;
-    three_memory.avoided[0].until_ns = three_view.now_ns + TIMEOUT_NS;
-    snprintf(three_memory.avoided[0].node, NAME_SIZE, "a");
+    three_memory.avoided.slots[0].timeouts = 1;
+    three_memory.avoided.slots[0].until_ns = three_view.now_ns + TIMEOUT_NS;
+    snprintf(three_memory.avoided.slots[0].node, NAME_SIZE, "a");
     for (unsigned again = 0; again < 2; again++) {
         three_decide();
         assert_int_equal(three_decision.action, LEADER_NOTHING);
@@ -657,8 +657,8 @@ static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
     (void)state;
     three_view.checkpoint.step = 20;
     three_view.checkpoint.generation = 4;
-    three_view.progress_generation = 6;
-    three_view.progress_step = 9;
+    three_view.progress.generation = 6;
+    three_view.progress.step = 9;
     three_say(0, WORKER_STUCK, 6, 9);
     three_say(1, WORKER_STUCK, 6, 9);
     three_say(2, WORKER_DEAD, 6, 0);
@@ -675,7 +675,7 @@ static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
     (void)state;
     three_view.checkpoint.step = 20;
     three_view.checkpoint.generation = 6;
-    three_view.progress_generation = 6;
+    three_view.progress.generation = 6;
     three_say(0, WORKER_STUCK, 6, 9);
     three_say(1, WORKER_STUCK, 6, 9);
     three_say(2, WORKER_DEAD, 6, 0);

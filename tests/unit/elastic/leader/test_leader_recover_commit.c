@@ -61,7 +61,7 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
 {
     (void)state;
     order_commit();
-    three_view.progress_step = 12;
+    three_view.progress.step = 12;
     three_say(0, WORKER_STUCK, 5, 9);
     three_hold(0, 0, LANES);
     three_say(1, WORKER_STUCK, 6, 12);
@@ -85,10 +85,10 @@ static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
     three_say(1, WORKER_RUNNING, 5, 0);
     three_say(2, WORKER_DEAD, 5, 0);
     three_view.node_count = 3;
-    three_view.progress_generation = 6;
+    three_view.progress.generation = 6;
     three_decide();
     assert_int_not_equal(three_decision.state, JOB_RECOVERING);
-    three_view.progress_generation = 5;
+    three_view.progress.generation = 5;
     three_view.checkpoint.generation = 6;
     three_decide();
     assert_int_not_equal(three_decision.state, JOB_RECOVERING);

@@ -202,8 +202,8 @@ static void say_units(unsigned node, unsigned first)
 static void whoever_has_units_keeps_them(void **state)
 {
     (void)state;
-    three_view.stages_wanted = 2;
-    three_view.replicas_wanted = 1;
+    three_view.wish.stages = 2;
+    three_view.wish.replicas = 1;
     for (unsigned first = 0; first < 2; first++) {
         break_links(false);
         lose(2);
@@ -276,10 +276,10 @@ static void a_node_keeps_the_history_of_its_dead_worker(void **state)
 
 static void expect_avoided(const char *node)
 {
-    assert_string_equal(three_memory.avoided[0].node, node);
-    assert_int_equal(three_memory.avoided[0].until_ns,
+    assert_string_equal(three_memory.avoided.slots[0].node, node);
+    assert_int_equal(three_memory.avoided.slots[0].until_ns,
                      node[0] != '\0' ? three_view.now_ns + 2 * TIMEOUT_NS : 0);
-    assert_int_equal(three_memory.avoided[1].timeouts, 0);
+    assert_int_equal(three_memory.avoided.slots[1].timeouts, 0);
 }
 
 static void whoever_was_heard_of_is_not_avoided(void **state)
@@ -414,7 +414,7 @@ static void words_of_a_job_without_a_checkpoint(void **state)
     three_view.checkpoint.step = 0;
     expect_words("lost a/0, b/0, c/0, unit 0 has no survivor: 1 stage x 3 replicas from step 0 "
                  "(exact: nothing but time is lost)");
-    three_view.progress_step = 0;
+    three_view.progress.step = 0;
     expect_words("lost a/0, b/0, c/0 at the start: 1 stage x 3 replicas from step 0");
 }
 
@@ -432,7 +432,7 @@ static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
 {
     (void)state;
     lose_all_but(0);
-    three_view.desired = JOB_DESIRED_PAUSED;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
     expect_pause();
 }
 

@@ -30,7 +30,7 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    three_view.progress_step = three_plan->start.resume_step = 4;
+    three_view.progress.step = three_plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
         three_say(i, WORKER_STUCK, 6, 0);
         three_reports[i].workers[0].held_unit_count = 0;
@@ -47,7 +47,7 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
-    three_view.progress_step = 5; /* it did begin */
+    three_view.progress.step = 5; /* it did begin */
     publish_in_vain();
 }
 
@@ -55,7 +55,7 @@ static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **stat
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_FRESH;
-    three_view.checkpoint.step = three_view.progress_step = three_plan->start.resume_step = 0;
+    three_view.checkpoint.step = three_view.progress.step = three_plan->start.resume_step = 0;
     for (unsigned i = 0; i < NODES; i++) {
         three_say(i, WORKER_STUCK, 6, 0);
         three_reports[i].workers[0].held_unit_count = 0;
@@ -77,7 +77,7 @@ static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **stat
         publish_in_vain();
         pause = MIN(2 * pause, 4 * TIMEOUT_NS);
     }
-    three_view.progress_step = 1; /* it did begin */
+    three_view.progress.step = 1; /* it did begin */
     publish_in_vain();
 }
 
@@ -110,7 +110,7 @@ static uint64_t try_until_given_up(void)
 {
     uint64_t since_ns = three_view.now_ns;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    three_view.progress_step = three_plan->start.resume_step = three_view.checkpoint.step;
+    three_view.progress.step = three_plan->start.resume_step = three_view.checkpoint.step;
     for (unsigned i = 0; i < NODES; i++) {
         three_say(i, WORKER_STUCK, 6, 0);
         three_reports[i].workers[0].held_unit_count = 0;
@@ -146,7 +146,7 @@ static void not_sooner_than_what_follows_would_be_computed_again(void **state)
     (void)state;
     three_view.checkpoint.step = 14;
     three_view.checkpoint.before_step = 4;
-    three_view.last_step_seconds = 2;
+    three_view.progress.last_step_seconds = 2;
     assert_int_equal(try_until_given_up(), 20 * NS_PER_SECOND);
     assert_true(three_decision.gives_up_checkpoint);
 }
@@ -180,10 +180,10 @@ static void unless_another_that_was_given_up_has_its_turn_again(void **state)
 static void nor_for_what_was_found_out_long_ago(void **state)
 {
     (void)state;
-    three_view.last_step_seconds = 100; /* not yet */
+    three_view.progress.last_step_seconds = 100; /* not yet */
     try_until_given_up();
     assert_false(three_decision.gives_up_checkpoint);
-    three_view.last_step_seconds = 0;
+    three_view.progress.last_step_seconds = 0;
     three_view.now_ns += 300 * TIMEOUT_NS;
     three_decide();
     assert_false(three_decision.gives_up_checkpoint);
@@ -196,7 +196,7 @@ static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
-    three_view.progress_step = three_plan->start.resume_step = 4;
+    three_view.progress.step = three_plan->start.resume_step = 4;
     for (unsigned i = 0; i < NODES; i++) {
         three_say(i, WORKER_STUCK, 6, 4);
         three_reports[i].workers[0].held_unit_count = 0;

@@ -125,7 +125,7 @@ static void a_plan_that_gives_way_has_fewer_devices(void **state)
     context.gives = 0;
     assert_int_equal(leader_devices_now(&context), 64);
     context.gives = 1;
-    view.devices_wanted = 2; /* the user already asked for fewer */
+    view.wish.devices = 2; /* the user already asked for fewer */
     assert_int_equal(leader_devices_now(&context), 2);
     spec.elastic.devices_max = 0;
 }

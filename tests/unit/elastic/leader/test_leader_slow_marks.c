@@ -33,7 +33,7 @@ static void look(void)
     context = (struct leader_context){
         .view = &three_view, .memory = &three_memory, .decision = &three_decision};
     assert_int_equal(roster_init(&context.roster, &three_view), 0);
-    leader_slow_refresh(&three_view, &three_memory);
+    leader_slow_refresh(&three_view, &three_memory.slow);
 }
 
 static int begin(void **state)
@@ -65,8 +65,8 @@ static void leave_out_c(bool donor)
 
 static void judge(unsigned rank, double speed)
 {
-    three_view.verdict_count = 1;
-    three_view.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
+    three_view.stragglers.count = 1;
+    three_view.stragglers.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
 }
 
 static void at(uint64_t now_ns)
@@ -121,7 +121,7 @@ static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **sta
     (void)state;
     for (unsigned donor = 0; donor < 2; donor++) {
         three_view.now_ns = seen_ns;
-        three_memory.slow_seen_count = 0;
+        three_memory.slow.count = 0;
         leave_out_c(donor);
         at(seen_ns + TERM_NS - 1);
         assert_true(speed_of(2) == 0.25);
@@ -145,19 +145,19 @@ static void times_are_about_the_mark_as_it_is(void **state)
     (void)state;
     leave_out_c(false); /* from now on */
     at(seen_ns + 5);
-    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns);
+    assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns);
     three_plan->slow[0].times = 2;
     at(seen_ns + 10);
-    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 10);
+    assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns + 10);
     three_plan->layout.worker_count = three_plan->layout.replica_count = 3;
     at(seen_ns + 20);
-    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 20);
+    assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns + 20);
     three_plan->slow[0].slot = 1; /* another slot of the node */
     at(seen_ns + 30);
-    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 30);
+    assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns + 30);
     memcpy(three_plan->slow[0].node, "b", 2);
     at(seen_ns + 40);
-    assert_int_equal(three_memory.slow_seen[0].since_ns, seen_ns + 40);
+    assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns + 40);
 }
 
 /* ---- verdicts ---- */
@@ -306,13 +306,13 @@ static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
     assert_string_equal(words(), "c/0 computes 8.0 times slower than its peers");
     judge(2, 1);
     assert_null(words()); /* its term is not over */
-    three_view.verdict_count = 2;
-    three_view.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
+    three_view.stragglers.count = 2;
+    three_view.stragglers.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
     assert_string_equal(words(), "b/0 computes 2.0 times slower than its peers");
-    three_view.verdict_count = 1;
+    three_view.stragglers.count = 1;
     at(seen_ns + TERM_NS);
     assert_string_equal(words(), "c/0 computes as fast as its peers again");
-    three_view.verdict_count = 0;
+    three_view.stragglers.count = 0;
     leave_out_c(false);
     assert_string_equal(words(), "c/0, which was slow, is tried again");
     made->layout.worker_count = made->layout.replica_count = 2;

@@ -19,7 +19,7 @@
 static void begin(void)
 {
     three_plan->start.source = PLAN_SOURCE_FRESH;
-    three_plan->start.resume_step = three_view.progress_step = three_view.checkpoint.step = 0;
+    three_plan->start.resume_step = three_view.progress.step = three_view.checkpoint.step = 0;
     for (unsigned i = 0; i < NODES; i++) {
         three_plan->layout.workers[i].instance = 0;
         three_say(i, WORKER_STARTING, 0, 0);

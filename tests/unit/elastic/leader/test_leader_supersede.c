@@ -47,7 +47,7 @@ static int setup_change(void **state)
         return -1;
     three_plan->follows = 5;
     three_plan->change.planned = true;
-    three_view.progress_step = 12;
+    three_view.progress.step = 12;
     for (unsigned i = 0; i < NODES; i++)
         say_units(i, WORKER_RUNNING, 5, 0, unit_count());
     three_reports[0].workers[0].root = true;
@@ -203,7 +203,7 @@ static void a_node_that_drains_hands_over(void **state)
 static void a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
-    three_view.desired = JOB_DESIRED_PAUSED;
+    three_view.wish.desired = JOB_DESIRED_PAUSED;
     three_plan->layout.worker_count = three_plan->layout.stage_count =
         three_plan->layout.replica_count = 0;
     three_plan->layout.donor_count = NODES;
