@@ -86,7 +86,7 @@ static void on_recorded(void *context, const struct kv_result *result)
     /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:
      * retry. */
     const struct loop *loop = &job->daemon->loop.loop;
-    if (job->record.unrecorded.step &&
+    if (job_record_waits(&job->record) &&
         loop->timer_set(loop->context, job->record.retry, loop->now_ns(loop->context) + RETRY_NS))
         log_error("job %s: a timer failed", job->name);
 }
@@ -205,7 +205,7 @@ void checkpoint_record_sync(struct job *job)
     char key[KV_KEY_MAX], generation_key[KV_KEY_MAX], newer_key[KV_KEY_MAX], end_key[KV_KEY_MAX];
     AUTO_FREE char *text = NULL;
 
-    if (!job->record.unrecorded.step || job->record.request)
+    if (!job_record_waits(&job->record) || job->record.request)
         return;
     keys_checkpoint(key, daemon->config->cluster, job->name, job->record.unrecorded.step);
     const struct mirror_entry *there = mirror_find(&daemon->keys.mirror, key);

@@ -120,7 +120,7 @@ void expiring_sync(struct job *job)
     char prefix[KV_KEY_MAX];
 
     if (!job->plans.plan || job->plans.plan->layout.worker_count > 0 || job->expiry.request ||
-        job->record.unrecorded.step)
+        job_record_waits(&job->record))
         return;
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);

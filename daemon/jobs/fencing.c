@@ -41,16 +41,17 @@ static bool runs_alone(const struct job *job)
 static bool find_root(struct job *job, unsigned *ret_slot)
 {
     const struct plan *plan = job->plans.plan;
-    if (plan && plan->change.planned && job->fence.alone_generation &&
-        plan->follows == job->fence.alone_generation &&
-        job->workers.statuses[job->fence.alone_slot].generation < plan->generation) {
-        *ret_slot = job->fence.alone_slot;
+    struct job_lone_root *lone = &job->fence.lone;
+    if (plan && plan->change.planned && lone->is_known && plan->follows == lone->generation &&
+        job->workers.statuses[lone->slot].generation < plan->generation) {
+        *ret_slot = lone->slot;
         return true;
     }
     if (!plan || !runs_alone(job))
         return false;
-    job->fence.alone_generation = plan->generation;
-    *ret_slot = job->fence.alone_slot = plan->layout.workers[0].slot;
+    *lone = (struct job_lone_root){
+        .is_known = true, .generation = plan->generation, .slot = plan->layout.workers[0].slot};
+    *ret_slot = lone->slot;
     return true;
 }
 
@@ -62,7 +63,7 @@ static bool find_root(struct job *job, unsigned *ret_slot)
 static bool find_left_behind(const struct job *job, unsigned *ret_slot)
 {
     const struct plan *plan = job->plans.plan;
-    if (!plan || !plan->change.planned || !job->workers.statuses || job->fence.alone_generation)
+    if (!plan || !plan->change.planned || !job->workers.statuses || job->fence.lone.is_known)
         return false;
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++) {
         const struct worker_report *status = &job->workers.statuses[slot];
@@ -98,7 +99,7 @@ bool fencing_holds(const struct job *job)
 
 bool fencing_holds_slot(const struct job *job, unsigned slot)
 {
-    return fencing_holds(job) && job->fence.alone_slot == slot;
+    return fencing_holds(job) && job->fence.lone.slot == slot;
 }
 
 static uint64_t now_of(const struct fencing *fencing)
@@ -231,7 +232,7 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
 static void let_go(struct job *job)
 {
     if (job->plans.plan && job->fence.standing == JOB_HELD)
-        order(job, job->fence.alone_slot, CONTROL_GO_ON);
+        order(job, job->fence.lone.slot, CONTROL_GO_ON);
 }
 
 /* Return the earliest time at which the result can change without an event. */

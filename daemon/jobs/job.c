@@ -486,7 +486,7 @@ static void rest(struct job *job)
         loop->timer_set(loop->context, job->tick, UINT64_MAX))
         return;
     lull(&job->workers);
-    job->fence.alone_generation = 0;
+    job->fence.lone = (struct job_lone_root){0};
 }
 
 /* Without memory for an agent no event is lost: the agent starts from the plans, and this node

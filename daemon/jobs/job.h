@@ -46,14 +46,20 @@ struct job_plans {
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
 };
 
+/* The root of the last generation that ran on this node alone. */
+struct job_lone_root {
+    bool is_known;
+    uint64_t generation;
+    unsigned slot;
+};
+
 /* Whether the root of a generation on this node alone may commit (daemon/jobs/fencing.h). */
 struct job_fence {
     enum job_standing standing; /* last order to the root, under the plan of `generation` */
     uint64_t generation;
     int64_t plan_read_revision; /* plan to which plan_read_ns applies */
     uint64_t plan_read_ns;      /* when fencing last found it in etcd */
-    uint64_t alone_generation;  /* last generation on this node alone; 0: none */
-    unsigned alone_slot;        /* slot of that generation's root */
+    struct job_lone_root lone;
 };
 
 /* The job's workers on this node, and their last messages. */
@@ -79,6 +85,12 @@ struct job_record {
     struct kv_request *request;
     struct loop_timer *retry;
 };
+
+/** job_record_waits() - return whether a checkpoint waits to be recorded */
+static inline bool job_record_waits(const struct job_record *record)
+{
+    return record->unrecorded.step != 0;
+}
 
 /* The removal of expired checkpoints (daemon/jobs/retention.h). */
 struct job_expiry {

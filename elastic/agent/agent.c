@@ -137,7 +137,7 @@ static struct wish wish_of(const struct agent *agent, unsigned index)
     assert(next < 0 || agent->next);
     wish.next_fresh = !wish.worker && next >= 0 &&
                       (unsigned)next < agent->next->layout.worker_count &&
-                      agent->next->layout.workers[next].instance == 0;
+                      plan_worker_is_new(&agent->next->layout.workers[next]);
     wish.fresh = wish.next_fresh || (wish.worker && wish.instance == 0);
     return wish;
 }
@@ -246,7 +246,7 @@ static void take_out_of_service(struct agent *agent, unsigned index,
  * cure. */
 static bool accused_itself(const struct worker_report *said)
 {
-    return said->phase == WORKER_BAD && said->generation != 0 && said->cause != CAUSE_CRASHED;
+    return said->phase == WORKER_BAD && worker_report_entered(said) && said->cause != CAUSE_CRASHED;
 }
 
 /* Take over the report of an earlier daemon about processes that are no longer found. The report
@@ -258,10 +258,10 @@ static void take_reported(struct agent *agent, const struct agent_event *event,
     for (unsigned i = 0; i < report->worker_count; i++) {
         const struct worker_report *said = &report->workers[i];
         struct agent_slot *slot = &agent->slots[said->slot % REPORT_WORKERS_MAX];
-        bool was_in =
-            said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
-            said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD ||
-            (said->phase == WORKER_BAD && said->cause == CAUSE_CRASHED && said->generation != 0);
+        bool was_in = said->phase == WORKER_RUNNING || said->phase == WORKER_STUCK ||
+                      said->phase == WORKER_FINISHED || said->phase == WORKER_DEAD ||
+                      (said->phase == WORKER_BAD && said->cause == CAUSE_CRASHED &&
+                       worker_report_entered(said));
         if (slot->process != PROCESS_NONE ||
             (!was_in && !accused_itself(said) && said->phase != WORKER_LEFT))
             continue;
@@ -290,7 +290,7 @@ static void take_up(struct agent *agent, const struct agent_event *event)
         slot->end.how = END_NONE;
         slot->fenced = slot->killed = false;
         slot->wanted = false;
-        slot->joined_at_ns = 0;
+        instant_clear(&slot->joined);
     }
     slot->spawned_at_ns = event->now_ns;
     slot->process = PROCESS_CONNECTED;
@@ -319,8 +319,8 @@ static void take_status(struct agent *agent, const struct agent_event *event,
         slot->was_prepared = true;
         slot->deaths.at_start = 0;
     }
-    if (event->status->phase == WORKER_RUNNING && slot->joined_at_ns == 0)
-        slot->joined_at_ns = MAX(event->now_ns, (uint64_t)1);
+    if (event->status->phase == WORKER_RUNNING)
+        instant_note(&slot->joined, event->now_ns);
 }
 
 static void take_out(struct agent_slot *slot, const struct agent_event *event, const char *how,
@@ -358,7 +358,7 @@ static void count_crash(struct agent *agent, struct agent_slot *slot,
                         const struct agent_event *event, struct agent_actions *actions)
 {
     uint64_t long_enough = TIMEOUTS_WORKER_JOINED * agent->failure_timeout_ns;
-    bool soon = slot->joined_at_ns == 0 || event->now_ns < slot->joined_at_ns + long_enough;
+    bool soon = !slot->joined.is_set || event->now_ns < slot->joined.ns + long_enough;
     if (!soon)
         slot->deaths.crashes = 0;
     slot->deaths.crashes++;
@@ -437,7 +437,7 @@ static void spawn(struct agent *agent, unsigned index, uint64_t now_ns,
     slot->process = PROCESS_STARTING;
     slot->greeted = slot->found = slot->was_prepared = slot->fenced = slot->killed = false;
     slot->wanted = false;
-    slot->joined_at_ns = 0;
+    instant_clear(&slot->joined);
     slot->end.how = END_NONE;
     memset(&slot->status, 0, sizeof(slot->status));
     slot->sent = (struct slot_sent){0};
@@ -466,11 +466,11 @@ static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
         kill_process(slot, index, actions);
         return;
     }
-    if (slot->sent.stop_ns == 0) {
-        slot->sent.stop_ns = MAX(now_ns, (uint64_t)1);
+    if (!slot->sent.stop.is_set) {
+        slot->sent.stop = instant_at(now_ns);
         emit(actions, AGENT_SEND_STOP, index);
     }
-    uint64_t due = slot->sent.stop_ns + agent->failure_timeout_ns;
+    uint64_t due = slot->sent.stop.ns + agent->failure_timeout_ns;
     if (now_ns >= due)
         kill_process(slot, index, actions);
     else

@@ -1,6 +1,7 @@
 /* The agent's knowledge of each slot, and the report built from it. Private to the agent. */
 #pragma once
 
+#include "base/instant.h"
 #include "elastic/agent/agent.h"
 
 enum agent_process { PROCESS_NONE, PROCESS_STARTING, PROCESS_CONNECTED };
@@ -23,7 +24,7 @@ struct slot_deaths {
 struct slot_sent {
     uint64_t prepare, switch_to; /* generations of the last PREPARE and SWITCH; 0: none was sent */
     char prepare_key[PLAN_KEY_HEX_SIZE]; /* of the plan of that PREPARE */
-    uint64_t stop_ns;                    /* 0: STOP was not sent */
+    struct instant stop;                 /* when STOP was sent */
 };
 
 struct agent_slot {
@@ -41,7 +42,7 @@ struct agent_slot {
     bool crashed; /* bad because of deaths */
     struct slot_deaths deaths;
     struct slot_sent sent;
-    uint64_t joined_at_ns; /* 0: this process has not been RUNNING yet */
+    struct instant joined; /* when this process was first RUNNING */
     uint64_t spawned_at_ns;
     uint64_t stuck_at_ns;
     uint64_t aside_due_ns; /* deadline for a worker that was told to step aside to report it */

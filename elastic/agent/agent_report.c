@@ -57,7 +57,7 @@ static void add_missing(const struct agent *agent, struct node_report *report, u
                         const struct agent_slot *slot, const struct plan_worker *worker)
 {
     bool leaves = agent->plan->layout.worker_count == 0;
-    if (worker->instance == 0 && !leaves) {
+    if (plan_worker_is_new(worker) && !leaves) {
         struct worker_report *entry = add_entry(report, index, WORKER_STARTING);
         memcpy(entry->text, slot->text, sizeof(entry->text));
         return;

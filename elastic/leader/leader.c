@@ -125,9 +125,8 @@ static bool still_leave_by_themselves(struct leader_context *context)
             return false;
         somebody_runs = somebody_runs || member->seat == SEAT_RUNNING;
     }
-    if (memory->finished_seen_ns == 0)
-        memory->finished_seen_ns = view->now_ns;
-    uint64_t due = memory->finished_seen_ns + view->failure_timeout_ns;
+    instant_note(&memory->finished_seen, view->now_ns);
+    uint64_t due = memory->finished_seen.ns + view->failure_timeout_ns;
     if (!somebody_runs || view->now_ns >= due)
         return false;
     leader_say(context, JOB_RUNNING, "all steps are committed: workers are leaving");
@@ -153,7 +152,7 @@ static int pause_when_possible(struct leader_context *context)
 
 static void note_that_it_runs(struct leader_context *context)
 {
-    context->memory->pair_loss.seen_ns = 0;
+    instant_clear(&context->memory->pair_loss.seen);
     leader_netsplit_mended(context);
 }
 
@@ -169,7 +168,7 @@ static int decide(struct leader_context *context)
         return end_now(context, PLAN_REASON_REFUSED, JOB_FAILED, refusal);
     if (view->plan && leader_has_failed(context))
         return leader_recover(context);
-    context->memory->failure_seen_ns = 0;
+    instant_clear(&context->memory->failure_seen);
     if (context->roster.all_running)
         note_that_it_runs(context);
 
@@ -187,16 +186,18 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
 {
     uint64_t generation = view->plan ? view->plan->generation : 0;
     uint64_t next = view->next ? view->next->generation : 0;
-    if (memory->generation != generation || memory->published_ns == 0) {
+    if (memory->generation != generation || !memory->published.is_set) {
         memory->generation = generation;
-        memory->published_ns = view->now_ns;
-        memory->failure_seen_ns = memory->better_seen_ns = memory->finished_seen_ns = 0;
-        memory->gone_seen_ns = 0;
+        memory->published = instant_at(view->now_ns);
+        instant_clear(&memory->failure_seen);
+        instant_clear(&memory->better_seen);
+        instant_clear(&memory->finished_seen);
+        instant_clear(&memory->gone_seen);
     }
     if (memory->next_generation != next) {
         memory->next_generation = next;
         memory->next_seen_ns = view->now_ns;
-        memory->better_seen_ns = 0;
+        instant_clear(&memory->better_seen);
     }
     memory->generation_last = MAX(memory->generation_last, MAX(generation, next));
     /* The job may begin from another job's checkpoint, whose part folders may still be on disk. */

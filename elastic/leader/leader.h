@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "base/instant.h"
 #include "elastic/copies/copies.h"
 #include "elastic/copies/member.h"
 #include "elastic/leader/slot_queue.h"
@@ -56,6 +57,18 @@ struct leader_checkpoint {
     bool before_is_away;     /* there is an older checkpoint, but its nodes are away */
     unsigned given_up_count; /* passed over because they were out of reach for too long */
 };
+
+/** leader_checkpoint_exists() - return whether there is a checkpoint to begin from */
+static inline bool leader_checkpoint_exists(const struct leader_checkpoint *checkpoint)
+{
+    return checkpoint->step > 0;
+}
+
+/** leader_checkpoint_has_before() - return whether an older checkpoint is within reach */
+static inline bool leader_checkpoint_has_before(const struct leader_checkpoint *checkpoint)
+{
+    return checkpoint->before_step > 0;
+}
 
 /* The state and the size that the user wishes for the job. */
 struct leader_wish {
@@ -159,28 +172,27 @@ struct leader_retries {
     /* Generations from memory in a row that failed to begin, and the last of them. */
     uint64_t memory_generation;
     unsigned memory_attempts;
-    uint64_t away_seen_ns; /* since when the job waits for nodes with a newer checkpoint; 0: not */
-    uint64_t unread_ns;    /* since when nodes with the checkpoint do not answer; 0: not so */
+    struct instant away_seen; /* since when the job waits for nodes with a newer checkpoint */
+    struct instant unread;    /* since when nodes with the checkpoint do not answer */
 };
 
 /* The wait for nodes that have lost each other (elastic/leader/leader_pair_loss.h). */
 struct leader_pair_wait {
-    uint64_t seen_ns;    /* since when the job waits; 0: it does not */
+    struct instant seen; /* since when the job waits */
     uint64_t until_ns;   /* how long it waits */
     uint64_t refused_ns; /* going back is not tried again until then */
 };
 
 struct leader_memory {
-    uint64_t generation;       /* of the plan that the times below belong to */
-    uint64_t failure_seen_ns;  /* 0: none */
-    uint64_t finished_seen_ns; /* 0: not yet */
-    uint64_t next_generation;  /* of the plan being prepared that next_seen_ns belongs to */
+    uint64_t generation; /* of the plan that the times below belong to */
+    struct instant failure_seen, finished_seen;
+    uint64_t next_generation; /* of the plan being prepared that next_seen_ns belongs to */
     uint64_t next_seen_ns;
-    uint64_t published_ns;
+    struct instant published; /* when the plan in force was first seen */
     uint64_t starting_mark,
         starting_ns; /* last progress of starting workers, and when it changed */
-    uint64_t better_seen_ns;
-    uint64_t gone_seen_ns; /* since when a planned change waits for a node that is gone; 0: none */
+    struct instant better_seen;
+    struct instant gone_seen; /* since when a planned change waits for a node that is gone */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_retries retry;
     struct leader_avoidance avoided;

@@ -96,7 +96,7 @@ static int pool_for_change(struct leader_context *context, struct slot_pool *poo
 static bool needs_processes(const struct plan_layout *layout)
 {
     for (unsigned rank = 0; rank < layout->worker_count; rank++)
-        if (layout->workers[rank].instance == 0)
+        if (plan_worker_is_new(&layout->workers[rank]))
             return true;
     return false;
 }
@@ -198,9 +198,8 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
     struct leader_memory *memory = context->memory;
     if (demand->draining || demand->scale || demand->frozen || demand->slow)
         return false;
-    if (memory->better_seen_ns == 0)
-        memory->better_seen_ns = view->now_ns;
-    uint64_t due = memory->better_seen_ns + view->failure_timeout_ns;
+    instant_note(&memory->better_seen, view->now_ns);
+    uint64_t due = memory->better_seen.ns + view->failure_timeout_ns;
     if (view->now_ns >= due)
         return false;
     leader_wake(context, due);
@@ -244,7 +243,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     bool worth = must_change(demand) || covers_more(context, &plan->layout) ||
                  plan->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (status == 0 && !worth)
-        context->memory->better_seen_ns = 0;
+        instant_clear(&context->memory->better_seen);
     if (status < 0 || !worth || must_wait(context, demand)) {
         plan_free(plan);
         return status;
@@ -365,7 +364,7 @@ static enum readiness readiness_of(const struct leader_context *context, unsigne
     const struct roster_member *member = roster_find(&context->roster, worker->node, worker->slot);
     if (rank < next->layout.worker_count && (!node || node->draining))
         return HOPELESS;
-    if (worker->instance != 0)
+    if (!plan_worker_is_new(worker))
         return readiness_of_runner(member, worker->instance);
     if (rank >= next->layout.worker_count || !slot_in_service(node, worker->slot) ||
         roster_refused(&context->roster, worker->node))
@@ -421,7 +420,7 @@ static int supervise_next(struct leader_context *context)
         missing += readiness == NOT_YET;
         hopeless += readiness == HOPELESS;
         bool failed = readiness == HOPELESS || (readiness == NOT_YET && view->now_ns >= due);
-        if (failed && next->layout.workers[rank].instance == 0)
+        if (failed && plan_worker_is_new(&next->layout.workers[rank]))
             leader_avoid(context, next->layout.workers[rank].node, next->layout.workers[rank].slot);
     }
     struct preemption numbers;

@@ -18,7 +18,7 @@ static bool stands(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return view->plan && view->plan->links.patient && !context->roster.any_running &&
-           context->memory->pair_loss.seen_ns != 0;
+           context->memory->pair_loss.seen.is_set;
 }
 
 bool leader_pair_loss_is_over(const struct leader_context *context)
@@ -50,9 +50,9 @@ void leader_pair_loss_enter(struct leader_context *context, struct plan *plan, u
     struct leader_pair_wait *wait = &context->memory->pair_loss;
     plan->links.patient = leader_netsplit_parts(context, &plan->layout, NULL);
     if (!plan->links.patient) {
-        wait->seen_ns = 0;
-    } else if (wait->seen_ns == 0) {
-        wait->seen_ns = context->view->now_ns;
+        instant_clear(&wait->seen);
+    } else if (!wait->seen.is_set) {
+        wait->seen = instant_at(context->view->now_ns);
         wait->until_ns = context->view->now_ns + patience_ns(context, plan, step);
         wait->refused_ns = 0;
     }
@@ -69,7 +69,7 @@ void leader_pair_loss_say(struct leader_context *context)
     leader_add(context,
                ": after %.0f s, or when one of them is drained, the job goes back to step %llu "
                "without it, if there are slots enough",
-               (double)(wait->until_ns - wait->seen_ns) / 1e9,
+               (double)(wait->until_ns - wait->seen.ns) / 1e9,
                (unsigned long long)context->view->checkpoint.step);
     leader_wake(context, MAX(wait->until_ns, wait->refused_ns));
 }

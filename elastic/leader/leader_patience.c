@@ -19,7 +19,7 @@ static void cover_report(const struct worker_report *report, bool covered[STEP_R
  */
 static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 {
-    if (plan->start.source != PLAN_SOURCE_MEMORY || plan->layout.workers[rank].instance == 0)
+    if (plan->start.source != PLAN_SOURCE_MEMORY || plan_worker_is_new(&plan->layout.workers[rank]))
         return false;
     bool kept = plan_layout_keeps(&plan->layout, rank, unit);
     for (unsigned i = 0; i < plan->start.move_count; i++) {
@@ -130,7 +130,7 @@ static uint64_t patient_until(const struct leader_context *context)
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     /* A worker without links reports when it gives up; only then do workers with all links. */
     bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
-    return context->memory->failure_seen_ns + (begins ? leader_start_time_ns(context) + timeout_ns
+    return context->memory->failure_seen.ns + (begins ? leader_start_time_ns(context) + timeout_ns
                                                       : TIMEOUTS_SILENT_WORKER * timeout_ns);
 }
 
@@ -139,7 +139,7 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
                            bool falls_back)
 {
     const struct leader_view *view = context->view;
-    uint64_t seen = context->memory->failure_seen_ns;
+    uint64_t seen = context->memory->failure_seen.ns;
     /* No peer accuses these workers, and the lease of a dead node ends soon enough. */
     bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared &&
                    may_be_complete(context, survivors);

@@ -181,7 +181,8 @@ static int publish_from_memory(struct leader_context *context,
                                const struct leader_survivors *survivors, struct recovery *recovery)
 {
     const struct step_record *ordered = &context->view->plan->start.commit;
-    if (recovery->commit.step == 0 && survivors->obeyed_commit && ordered->step == recovery->step)
+    if (step_record_is_empty(&recovery->commit) && survivors->obeyed_commit &&
+        ordered->step == recovery->step)
         recovery->commit = *ordered; /* workers counted as having applied it may not have yet */
     struct plan *plan = NULL;
     int status = layout_after_failure(context, survivors, recovery, &plan);
@@ -192,7 +193,7 @@ static int publish_from_memory(struct leader_context *context,
     plan->change.planned = false;
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = recovery->step;
-    plan->start.has_commit = recovery->commit.step > 0;
+    plan->start.has_commit = !step_record_is_empty(&recovery->commit);
     plan->start.commit = recovery->commit;
     explain(context, recovery, plan);
 
@@ -241,7 +242,8 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
                  lost[0] != '\0' ? lost : "state", (unsigned long long)recovery->step);
     else if (starting)
         snprintf(why, sizeof(why), "a start has stopped (%.159s)", starting);
-    else if (context->view->progress.step == 0 && context->view->checkpoint.step == 0)
+    else if (context->view->progress.step == 0 &&
+             !leader_checkpoint_exists(&context->view->checkpoint))
         snprintf(why, sizeof(why), "lost %s at the start", lost[0] != '\0' ? lost : "a worker");
     else
         snprintf(why, sizeof(why), "lost %s, unit %u has no survivor",
@@ -382,8 +384,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
 
 int leader_recover(struct leader_context *context)
 {
-    if (context->memory->failure_seen_ns == 0)
-        context->memory->failure_seen_ns = context->view->now_ns;
+    instant_note(&context->memory->failure_seen, context->view->now_ns);
     leader_netsplit_note(context);
     struct leader_survivors survivors = {0};
     AUTO_FREE struct recovery *recovery = calloc(1, sizeof(*recovery));

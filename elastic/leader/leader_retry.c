@@ -30,12 +30,11 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
     const struct leader_view *view = context->view;
     struct leader_retries *retry = &context->memory->retry;
     if (view->checkpoint.missing[0] == '\0') {
-        retry->away_seen_ns = 0;
+        instant_clear(&retry->away_seen);
         return false;
     }
-    if (retry->away_seen_ns == 0)
-        retry->away_seen_ns = view->now_ns;
-    uint64_t due = retry->away_seen_ns + TIMEOUTS_NEWER_CHECKPOINT * view->failure_timeout_ns;
+    instant_note(&retry->away_seen, view->now_ns);
+    uint64_t due = retry->away_seen.ns + TIMEOUTS_NEWER_CHECKPOINT * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return false;
     leader_say(context, state, "waits for %s", view->checkpoint.missing);
@@ -60,7 +59,7 @@ static void count_attempt(const struct leader_view *view, struct leader_retries 
         return;
     if (retry->step != view->checkpoint.step) {
         retry->attempts = 0;
-        retry->unread_ns = 0;
+        instant_clear(&retry->unread);
     }
     retry->attempts++;
     retry->step = view->checkpoint.step;
@@ -95,7 +94,7 @@ static bool is_out_of_reach(const struct leader_context *context)
 /* Without it the job would wait for absent nodes, or for the operator. */
 static bool is_last_hope(const struct leader_checkpoint *checkpoint)
 {
-    return checkpoint->before_step == 0 && checkpoint->given_up_count == 0 &&
+    return !leader_checkpoint_has_before(checkpoint) && checkpoint->given_up_count == 0 &&
            (checkpoint->before_is_away || checkpoint->damaged_count > 0);
 }
 
@@ -106,13 +105,13 @@ static uint64_t tried_until_ns(struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct leader_checkpoint *checkpoint = &view->checkpoint;
     struct leader_retries *retry = &context->memory->retry;
-    if (retry->unread_ns == 0 && is_out_of_reach(context))
-        retry->unread_ns = view->now_ns;
-    if (retry->unread_ns == 0 || is_last_hope(checkpoint))
+    if (!retry->unread.is_set && is_out_of_reach(context))
+        retry->unread = instant_at(view->now_ns);
+    if (!retry->unread.is_set || is_last_hope(checkpoint))
         return UINT64_MAX;
     uint64_t worth_ns =
         leader_replay_cost_ns(context, view->plan, checkpoint->before_step, checkpoint->step);
-    return retry->unread_ns +
+    return retry->unread.ns +
            MAX(TIMEOUTS_UNREADABLE_CHECKPOINT * view->failure_timeout_ns, worth_ns);
 }
 
@@ -122,7 +121,7 @@ static bool is_fresh(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     return view->now_ns <=
-           context->memory->failure_seen_ns + TIMEOUTS_RETRY_PAUSE_MAX * view->failure_timeout_ns;
+           context->memory->failure_seen.ns + TIMEOUTS_RETRY_PAUSE_MAX * view->failure_timeout_ns;
 }
 
 static void give_up(struct leader_context *context, enum job_state state)
@@ -131,8 +130,8 @@ static void give_up(struct leader_context *context, enum job_state state)
     context->decision->gives_up_checkpoint = true;
     leader_say(context, state,
                "for %.0f s nodes that may have a part of it have not answered (%.160s)",
-               (double)(view->now_ns - context->memory->retry.unread_ns) / 1e9, complaint(context));
-    context->memory->retry.unread_ns = 0;
+               (double)(view->now_ns - context->memory->retry.unread.ns) / 1e9, complaint(context));
+    instant_clear(&context->memory->retry.unread);
 }
 
 /* Return when another generation may follow @attempts (at least 2) failed ones. */
@@ -140,7 +139,7 @@ static uint64_t next_attempt_ns(const struct leader_context *context, unsigned a
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
     uint64_t pause_ns = timeout_ns / PAUSE_SHARE << MIN(attempts - 2, 8u);
-    return context->memory->failure_seen_ns + MIN(pause_ns, TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
+    return context->memory->failure_seen.ns + MIN(pause_ns, TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
 }
 
 static bool waits_after_failure(struct leader_context *context, enum job_state state)
@@ -150,7 +149,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     if (!failed_again(view)) {
         retry->attempts = 0;
         retry->step = retry->generation = 0;
-        retry->unread_ns = 0;
+        instant_clear(&retry->unread);
         return false;
     }
     count_attempt(view, retry);
@@ -164,7 +163,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     uint64_t due = next_attempt_ns(context, retry->attempts);
     if (view->now_ns >= due)
         return false;
-    if (view->checkpoint.step > 0)
+    if (leader_checkpoint_exists(&view->checkpoint))
         leader_say(context, state,
                    "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
                    (unsigned long long)view->checkpoint.step, complaint(context),
@@ -175,7 +174,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     leader_add(context, " (attempt %u)", retry->attempts + 1);
     if (end != UINT64_MAX)
         leader_add(context, ", and given up after %.0f s, for step %llu",
-                   (double)(end - retry->unread_ns) / 1e9,
+                   (double)(end - retry->unread.ns) / 1e9,
                    (unsigned long long)view->checkpoint.before_step);
     leader_wake(context, MIN(due, end));
     return true;
@@ -188,7 +187,7 @@ static bool asks_operator(struct leader_context *context)
     const struct leader_view *view = context->view;
     const struct leader_checkpoint *checkpoint = &view->checkpoint;
     const char *job = view->spec->name;
-    if (checkpoint->step > 0 || checkpoint->damaged_count == 0)
+    if (leader_checkpoint_exists(checkpoint) || checkpoint->damaged_count == 0)
         return false;
     leader_say(context, JOB_WAITING,
                "no sound checkpoint is left (%u damaged; %.160s). firnctl checkpoint remove %s "
@@ -203,7 +202,7 @@ bool leader_retry_takes_back(struct leader_context *context, enum job_state stat
 {
     const struct leader_checkpoint *checkpoint = &context->view->checkpoint;
     bool begins_anew = checkpoint->damaged_count == 0 && checkpoint->missing[0] == '\0';
-    if (checkpoint->step > 0 || checkpoint->given_up_count == 0 || begins_anew)
+    if (leader_checkpoint_exists(checkpoint) || checkpoint->given_up_count == 0 || begins_anew)
         return false;
     context->decision->takes_back_checkpoints = true;
     leader_say(context, state,

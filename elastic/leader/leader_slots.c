@@ -90,7 +90,7 @@ static bool is_vacant(const struct leader_context *context, const char *node, un
     if (!member || member->seat == SEAT_LEFT || member->seat == SEAT_SPARE)
         return true;
     if (member->seat == SEAT_ASIDE) /* its state is not needed, and it leaves when told to */
-        return context->roster.all_running && context->memory->failure_seen_ns == 0;
+        return context->roster.all_running && !context->memory->failure_seen.is_set;
     if (member->seat == SEAT_LOST)
         return member->report->phase == WORKER_DEAD || member->report->phase == WORKER_LEFT;
     if (roster_has_state(member))

@@ -33,7 +33,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     }
     if (leader_retry_takes_back(context, waiting))
         return 0;
-    if (checkpoint->step == 0 && checkpoint->missing[0] != '\0') {
+    if (!leader_checkpoint_exists(checkpoint) && checkpoint->missing[0] != '\0') {
         leader_say(context, waiting, "waits for %s", checkpoint->missing);
         context->decision->misses_checkpoint = true;
         return 0;
@@ -41,8 +41,9 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     if (leader_retry_waits(context, waiting))
         return 0;
     struct plan *plan;
-    int status = leader_layout(context, pool,
-                               checkpoint->step > 0 ? view->progress.frozen_layers : 0, &plan);
+    int status = leader_layout(
+        context, pool, leader_checkpoint_exists(checkpoint) ? view->progress.frozen_layers : 0,
+        &plan);
     if (status == -ENOSPC) {
         leader_explain_wait(context, waiting, pool->count, context->error->text);
         return 0;
@@ -51,7 +52,8 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
         return status;
     plan->change.reason = reason;
     plan->change.planned = false;
-    plan->start.source = checkpoint->step > 0 ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
+    plan->start.source =
+        leader_checkpoint_exists(checkpoint) ? PLAN_SOURCE_CHECKPOINT : PLAN_SOURCE_FRESH;
     plan->start.resume_step = checkpoint->step;
     plan->start.disputed = was_disputed(context);
     memcpy(plan->start.restore_path, checkpoint->path, sizeof(plan->start.restore_path));
@@ -59,7 +61,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
         memcpy(plan->start.restore_sha256, checkpoint->manifest_sha256,
                sizeof(plan->start.restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";
-    if (checkpoint->step > 0)
+    if (leader_checkpoint_exists(checkpoint))
         snprintf(from, sizeof(from), "from the checkpoint of step %llu%s%.64s%s",
                  (unsigned long long)checkpoint->step,
                  checkpoint->missing[0] != '\0' ? " (not from " : "", checkpoint->missing,
@@ -85,7 +87,7 @@ bool leader_waits_for_slots(const struct leader_context *context)
 static int start_on_free_slots(struct leader_context *context)
 {
     struct slot_pool pool = {0};
-    bool resumes = context->view->plan || context->view->checkpoint.step > 0;
+    bool resumes = context->view->plan || leader_checkpoint_exists(&context->view->checkpoint);
     int status = slot_pool_add_free(context, &pool, context->view->queue.kept_before);
     if (status == 0)
         status =

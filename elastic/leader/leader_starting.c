@@ -38,7 +38,7 @@ void leader_starting_note(struct leader_context *context)
 
 uint64_t leader_start_counts_from(const struct leader_context *context)
 {
-    return MAX(context->memory->published_ns, context->memory->starting_ns);
+    return MAX(context->memory->published.ns, context->memory->starting_ns);
 }
 
 /* Return a worker that does not wait for another, if there is one: its text has the progress. */

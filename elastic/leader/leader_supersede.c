@@ -72,7 +72,7 @@ bool leader_gave_up(const struct leader_context *context, const struct roster_me
     const struct plan *plan = context->view->plan;
     if (!plan->change.planned || !roster_is_worker(&context->roster, member))
         return false;
-    bool was_new = plan->layout.workers[member->rank].instance == 0;
+    bool was_new = plan_worker_is_new(&plan->layout.workers[member->rank]);
     return member->seat == SEAT_BROKEN ? !roster_has_state(member)
                                        : member->seat == SEAT_LOST && was_new;
 }
@@ -229,13 +229,12 @@ int leader_supersede(struct leader_context *context)
     const char *gone = find_gone(context);
     bool held_up = gone || generation != view->plan->follows || somebody_gave_up(context);
     if (generation == 0 || view->plan->change.breaks_off || (!held_up && root_hears(context))) {
-        memory->gone_seen_ns = 0;
+        instant_clear(&memory->gone_seen);
         return 0;
     }
-    if (memory->gone_seen_ns == 0)
-        memory->gone_seen_ns = view->now_ns;
+    instant_note(&memory->gone_seen, view->now_ns);
     uint64_t due =
-        memory->gone_seen_ns +
+        memory->gone_seen.ns +
         (held_up ? TIMEOUTS_UNHEARD_GONE : TIMEOUTS_UNHEARD_SILENT) * view->failure_timeout_ns;
     if (view->now_ns >= due)
         return plan_anew(context, generation, gone);

@@ -27,7 +27,7 @@ static bool lets_go(const struct plan *plan, int rank, const struct worker_repor
     if (plan->start.source != PLAN_SOURCE_MEMORY ||
         (rank < 0 && report->generation < plan->follows))
         return true;
-    return (rank < 0 || plan->layout.workers[rank].instance == 0) &&
+    return (rank < 0 || plan_worker_is_new(&plan->layout.workers[rank])) &&
            report->applied_step != plan->start.resume_step;
 }
 

@@ -92,7 +92,7 @@ json_t *worker_report_encode(const struct worker_report *report)
         wire_sentence(report->text), "lost", encode_lost(report));
     if (!tree)
         return NULL;
-    if (report->record.step > 0 &&
+    if (!step_record_is_empty(&report->record) &&
         json_object_set_new(tree, "record", step_record_encode(&report->record)) < 0)
         return NULL;
     if (report->extra_count > 0 && json_object_set_new(tree, "extras", encode_extras(report)) < 0)
@@ -186,7 +186,7 @@ static int decode_extras(const json_t *tree, struct worker_report *report, struc
 static int check_record(const struct worker_report *report, struct error *error)
 {
     uint64_t expected = report->applied_step + (report->holds ? 1 : 0);
-    if (report->record.step == 0)
+    if (step_record_is_empty(&report->record))
         return 0;
     if (report->record.step != expected)
         return error_set(error, -EINVAL, "the record is of step %llu instead of %llu",
@@ -364,7 +364,7 @@ static int decode_node(const json_t *tree, struct node_report *report, struct er
 void worker_report_copy(const struct worker_report *from, struct worker_report *to)
 {
     memcpy(to, from, offsetof(struct worker_report, record));
-    if (from->record.step > 0)
+    if (!step_record_is_empty(&from->record))
         to->record = from->record;
     if (from->frozen_layers > 0)
         to->frozen_layers = from->frozen_layers;

@@ -81,6 +81,12 @@ struct worker_report {
     char text[REPORT_TEXT_SIZE];
 };
 
+/** worker_report_entered() - return whether the worker is or was in a generation */
+static inline bool worker_report_entered(const struct worker_report *report)
+{
+    return report->generation != 0;
+}
+
 struct node_report {
     char node[NAME_SIZE];
     uint64_t generation; /* reports/<gen>/: the plan in force that the report is about */

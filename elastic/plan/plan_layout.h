@@ -24,8 +24,14 @@ struct plan_worker {
     char node[NAME_SIZE];
     unsigned slot;
     char address[ADDRESS_SIZE]; /* of its link listener */
-    uint64_t instance;          /* 0: any process; else the one that holds state (from hello) */
+    uint64_t instance;          /* of the process that holds state (from hello); 0: any process */
 };
+
+/** plan_worker_is_new() - return whether the plan wants a new process on the slot, without state */
+static inline bool plan_worker_is_new(const struct plan_worker *worker)
+{
+    return worker->instance == 0;
+}
 
 /* @rank keeps a copy of @stage; its gradients come from the stage's worker of replica 0. */
 struct plan_shadow {

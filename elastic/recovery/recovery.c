@@ -52,7 +52,8 @@ static int check_generations(const struct evidence *evidence, struct error *erro
 {
     for (unsigned i = 0; i < evidence->report_count; i++) {
         const struct worker_report *behind = &evidence->reports[i];
-        if (!has_state(behind) || behind->generation == 0 || reach(behind) >= evidence->applied)
+        if (!has_state(behind) || !worker_report_entered(behind) ||
+            reach(behind) >= evidence->applied)
             continue; /* none can be ahead of it, or it moves by itself */
         for (unsigned j = 0; j < evidence->report_count; j++) {
             const struct worker_report *ahead = &evidence->reports[j];

@@ -117,9 +117,9 @@ static bool records_agree(const struct step_record *a, const struct step_record 
 
 int step_record_merge(struct step_record *into, const struct step_record *from)
 {
-    if (from->step == 0)
+    if (step_record_is_empty(from))
         return 0;
-    if (into->step == 0) {
+    if (step_record_is_empty(into)) {
         *into = *from;
         return 0;
     }
@@ -157,7 +157,7 @@ bool step_record_complete(const struct step_record *record)
         for (unsigned i = 0; i < rows[r].count; i++)
             if (!step_record_is_known(rows[r].values[i]))
                 return false;
-    return record->step > 0;
+    return !step_record_is_empty(record);
 }
 
 static double sum_in_order(const double *values, unsigned count)

@@ -36,6 +36,12 @@ struct step_record {
     double lane_validation_losses[STEP_RECORD_LANES_MAX];
 };
 
+/** step_record_is_empty() - return whether the record is of no step */
+static inline bool step_record_is_empty(const struct step_record *record)
+{
+    return record->step == 0;
+}
+
 /**
  * step_record_init() - set up a record of @step with every value unknown; counts within the maxima
  * above

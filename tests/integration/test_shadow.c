@@ -160,7 +160,7 @@ static struct plan *recover(struct crew *crew)
     }
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = recovery->step;
-    plan->start.has_commit = recovery->commit.step > 0;
+    plan->start.has_commit = !step_record_is_empty(&recovery->commit);
     plan->start.commit = recovery->commit;
     if (state_moves_fill(plan, holders, count, NULL, &error) || plan_check(plan, &error))
         fail_msg("%s", error.text);

@@ -275,7 +275,7 @@ static uint64_t view_fingerprint(const struct cluster *cluster)
                               cluster->wishes.replicas,
                               cluster->frozen_layers,
                               cluster->etcd.finished,
-                              cluster->leader.memory.published_ns,
+                              cluster->leader.memory.published.ns,
                               cluster->etcd.checkpoint_step > 0,
                               cluster->spec.train.lanes};
     uint64_t print = 1;

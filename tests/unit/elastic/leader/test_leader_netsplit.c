@@ -183,7 +183,7 @@ static void no_sooner_than_its_steps_would_be_made_again(void **state)
     three_view.progress.last_step_seconds = 20;
     three_decide();
     follow();
-    assert_int_equal(three_memory.pair_loss.until_ns - three_memory.pair_loss.seen_ns,
+    assert_int_equal(three_memory.pair_loss.until_ns - three_memory.pair_loss.seen.ns,
                      9 * 20 * NS_PER_SECOND);
     three_memory.pair_loss.until_ns += TERM_NS;
     three_view.now_ns += TERM_NS;
@@ -281,7 +281,7 @@ static void those_who_only_leave_are_not_waited_for(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, 0);
     assert_int_equal(three_decision.plan->layout.donor_count, 3);
     assert_false(three_decision.plan->links.patient);
-    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
+    assert_false(three_memory.pair_loss.seen.is_set);
 }
 
 static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
@@ -503,7 +503,7 @@ static void a_pair_that_runs_together_is_mended(void **state)
         three_reports[i].workers[0].held_first_unit = 0;
     }
     three_decide();
-    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
+    assert_false(three_memory.pair_loss.seen.is_set);
     assert_true(three_memory.cuts[0].until_ns <= three_view.now_ns);
 }
 

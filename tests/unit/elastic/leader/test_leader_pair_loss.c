@@ -35,7 +35,7 @@ static int begin(void **state)
     three_plan->links.patient = true;
     three_memory.cuts[0] =
         (struct leader_cut){.nodes = {"a", "c"}, .until_ns = three_view.now_ns + 10 * TERM_NS};
-    three_memory.pair_loss.seen_ns = three_view.now_ns - TERM_NS;
+    three_memory.pair_loss.seen = instant_at(three_view.now_ns - TERM_NS);
     three_memory.pair_loss.until_ns = three_view.now_ns;
     look();
     return 0;
@@ -83,9 +83,9 @@ static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
     assert_false(is_over());
     three_say(1, WORKER_STUCK, 5, 9);
     assert_true(is_over());
-    three_memory.pair_loss.seen_ns = 0;
+    instant_clear(&three_memory.pair_loss.seen);
     assert_false(is_over());
-    three_memory.pair_loss.seen_ns = 1;
+    three_memory.pair_loss.seen = instant_at(1);
     three_view.plan = NULL;
     assert_false(is_over());
 }
@@ -111,11 +111,11 @@ static void it_begins_with_the_first_patient_plan(void **state)
     struct plan *next = plan_copy(three_plan);
     assert_non_null(next);
     next->links.patient = false;
-    three_memory.pair_loss.seen_ns = 0;
+    instant_clear(&three_memory.pair_loss.seen);
     three_memory.pair_loss.refused_ns = 77;
     leader_pair_loss_enter(&context, next, 9);
     assert_true(next->links.patient);
-    assert_int_equal(three_memory.pair_loss.seen_ns, three_view.now_ns);
+    assert_int_equal(three_memory.pair_loss.seen.ns, three_view.now_ns);
     assert_int_equal(three_memory.pair_loss.until_ns, three_view.now_ns + TERM_NS);
     assert_int_equal(three_memory.pair_loss.refused_ns, 0);
     uint64_t seen_ns = three_view.now_ns;
@@ -123,12 +123,12 @@ static void it_begins_with_the_first_patient_plan(void **state)
     three_memory.pair_loss.refused_ns = 77;
     look();
     leader_pair_loss_enter(&context, next, 9);
-    assert_int_equal(three_memory.pair_loss.seen_ns, seen_ns);
+    assert_int_equal(three_memory.pair_loss.seen.ns, seen_ns);
     assert_int_equal(three_memory.pair_loss.refused_ns, 77);
     next->layout.worker_count = next->layout.replica_count = 2; /* without c */
     leader_pair_loss_enter(&context, next, 9);
     assert_false(next->links.patient);
-    assert_int_equal(three_memory.pair_loss.seen_ns, 0);
+    assert_false(three_memory.pair_loss.seen.is_set);
     plan_free(next);
 }
 
@@ -151,7 +151,7 @@ static void words_say_for_how_long(void **state)
 static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
 {
     (void)state;
-    three_memory.pair_loss.seen_ns = 0;
+    instant_clear(&three_memory.pair_loss.seen);
     look();
     leader_pair_loss_say(&context);
     assert_string_equal(three_decision.text, "; the network between them is waited for");
