@@ -317,10 +317,11 @@ static void take_node(struct member *node, const char *name, const struct node_r
     };
     snprintf(node->name, sizeof(node->name), "%s", name);
     snprintf(node->host, sizeof(node->host), "%s", record->host);
-    snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", record->arithmetic);
+    snprintf(node->numerics_identity, sizeof(node->numerics_identity), "%s",
+             record->numerics_identity);
     for (unsigned i = 0; i < MEMBER_OTHERS_MAX; i++)
-        snprintf(node->other_arithmetic[i], sizeof(node->other_arithmetic[i]), "%s",
-                 record->other_arithmetic[i]);
+        snprintf(node->other_numerics_identities[i], sizeof(node->other_numerics_identities[i]),
+                 "%s", record->other_numerics_identities[i]);
     node->protocol = (struct protocol){.links = record->links,
                                        .control = record->control,
                                        .control_oldest = record->control_oldest};

@@ -48,13 +48,14 @@ static void find_model(char ret_model[MODEL_SIZE])
         fclose(file);
 }
 
-/* @arithmetic includes the number of threads. */
-static void make_key(const char *arithmetic, char ret_key[KEPT_RATES_KEY_SIZE])
+/* @numerics_identity includes the number of threads. */
+static void make_key(const char *numerics_identity, char ret_key[KEPT_RATES_KEY_SIZE])
 {
     char model[MODEL_SIZE];
 
     find_model(model);
-    snprintf(ret_key, KEPT_RATES_KEY_SIZE, "%s; %s; firn %s", arithmetic, model, FIRN_VERSION);
+    snprintf(ret_key, KEPT_RATES_KEY_SIZE, "%s; %s; firn %s", numerics_identity, model,
+             FIRN_VERSION);
 }
 
 static void make_path(const struct config *config, char ret_path[PATH_SIZE])
@@ -75,13 +76,13 @@ int cpu_rates_parse(const char *line, struct record_rates *ret_rates)
     return 0;
 }
 
-int cpu_rates_recall(const struct config *config, const char *arithmetic,
+int cpu_rates_recall(const struct config *config, const char *numerics_identity,
                      struct record_rates *ret_rates)
 {
     char path[PATH_SIZE], key[KEPT_RATES_KEY_SIZE], line[KEPT_RATES_LINE_SIZE];
 
     make_path(config, path);
-    make_key(arithmetic, key);
+    make_key(numerics_identity, key);
     kept_rates_recall(path, key, line);
     return cpu_rates_parse(line, ret_rates) ? -ENOENT : 0;
 }
@@ -154,7 +155,7 @@ int cpu_rates_start(const struct cpu_rates_options *options, struct cpu_rates **
         return -ENOMEM;
     rates->options = *options;
     make_path(options->config, rates->path);
-    make_key(options->arithmetic, rates->key);
+    make_key(options->numerics_identity, rates->key);
     snprintf(device, sizeof(device), "cpu:%u", options->config->threads);
     int status = numerics_identity_begin(options->config->worker, "rates", device, &rates->pid,
                                          &rates->output);

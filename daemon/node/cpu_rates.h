@@ -17,7 +17,7 @@ struct cpu_rates;
 struct cpu_rates_options {
     const struct loop *loop;
     const struct config *config;
-    const char *arithmetic; /* borrowed until cpu_rates_start() returns */
+    const char *numerics_identity; /* borrowed until cpu_rates_start() returns */
     /* Called once, on the loop, when the measurement ends; NULL: it failed. Never called from
      * within cpu_rates_start(), nor after cpu_rates_free(). */
     void (*measured)(void *context, const struct record_rates *rates);
@@ -30,7 +30,7 @@ int cpu_rates_parse(const char *line, struct record_rates *ret_rates) CHECK_RESU
 
 /** cpu_rates_recall() - read kept rates of such slots
  * Return: 0; -ENOENT: none, *@ret_rates is unchanged */
-int cpu_rates_recall(const struct config *config, const char *arithmetic,
+int cpu_rates_recall(const struct config *config, const char *numerics_identity,
                      struct record_rates *ret_rates) CHECK_RESULT;
 
 /** cpu_rates_start() - measure a slot in a separate process. A failed measurement is logged;

@@ -50,10 +50,10 @@ void gpu_rates_describe(const struct config *config, const struct gpu_list *list
     bool nccl = false;
 
     self->rates = (struct record_rates){0};
-    if (!self->slot_count || !self->arithmetic[0])
+    if (!self->slot_count || !self->numerics_identity[0])
         return;
     snprintf(path, sizeof(path), "%s/%s", config->data_dir, FILE_NAME);
-    kept_rates_recall(path, self->arithmetic, line);
+    kept_rates_recall(path, self->numerics_identity, line);
     if (gpu_rates_parse(line, &self->rates, &nccl)) {
         numerics_identity_ask(config->worker, "rates", "cuda", KEPT_RATES_MEASURE_NS, line,
                               sizeof(line));
@@ -61,7 +61,7 @@ void gpu_rates_describe(const struct config *config, const struct gpu_list *list
             log_warning("the GPUs were not measured: plans know their kind alone");
             return;
         }
-        kept_rates_keep(path, self->arithmetic, line);
+        kept_rates_keep(path, self->numerics_identity, line);
     }
     if (nccl && gpu_rates_linked(list))
         self->rates.link_bytes = NVLINK_RATE;

@@ -26,7 +26,7 @@ int gpu_rates_parse(const char *line, struct record_rates *ret_rates, bool *ret_
  * a single GPU */
 bool gpu_rates_linked(const struct gpu_list *list);
 
-/** gpu_rates_describe() - fill @self->rates, once @self->arithmetic is known; unknown rates stay
- * 0, with a warning: plans then know only the kind of device */
+/** gpu_rates_describe() - fill @self->rates, once @self->numerics_identity is known; unknown rates
+ * stay 0, with a warning: plans then know only the kind of device */
 void gpu_rates_describe(const struct config *config, const struct gpu_list *list,
                         struct node_record *self);

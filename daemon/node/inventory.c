@@ -72,14 +72,15 @@ static void describe_cpu_rates(struct inventory *inventory)
     struct daemon *daemon = inventory->daemon;
     const struct cpu_rates_options options = {.loop = &daemon->loop.loop,
                                               .config = daemon->config,
-                                              .arithmetic = daemon->node.self.arithmetic,
+                                              .numerics_identity =
+                                                  daemon->node.self.numerics_identity,
                                               .measured = publish_cpu_rates,
                                               .context = daemon};
     struct record_rates rates;
 
-    if (!daemon->node.self.slot_count || !daemon->node.self.arithmetic[0])
+    if (!daemon->node.self.slot_count || !daemon->node.self.numerics_identity[0])
         return;
-    if (!cpu_rates_recall(daemon->config, daemon->node.self.arithmetic, &rates)) {
+    if (!cpu_rates_recall(daemon->config, daemon->node.self.numerics_identity, &rates)) {
         take_cpu_rates(daemon, &rates);
         return;
     }
@@ -97,7 +98,7 @@ static int ask_worker(const struct inventory *inventory, struct error *error)
     unsigned count = inventory->gpus.count;
 
     numerics_identity_describe_gpus(daemon->config, &inventory->gpus, &daemon->node.self);
-    if (daemon->node.self.arithmetic[0])
+    if (daemon->node.self.numerics_identity[0])
         return 0;
     memset(daemon->node.self.slots, 0, sizeof(daemon->node.self.slots));
     daemon->node.self.slot_count = 0;

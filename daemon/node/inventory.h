@@ -26,18 +26,18 @@ int inventory_open(struct daemon *daemon, struct inventory **ret_inventory,
 /** inventory_device() - return the kind of the slots: "cuda" or "cpu" */
 const char *inventory_device(const struct inventory *inventory);
 
-/** inventory_describe() - fill the daemon's own record with the arithmetic and the rates of the
- * slots, as far as they can be found. The first call for a kind of GPU takes seconds. Rates of
+/** inventory_describe() - fill the daemon's own record with the numerics identity and the rates of
+ * the slots, as far as they can be found. The first call for a kind of GPU takes seconds. Rates of
  * CPU slots are measured in the background, and published later */
 void inventory_describe(struct inventory *inventory);
 
 /** inventory_excuse() - put all slots back into service until the next fault, because an
- * operator has checked the node. Slots with unknown arithmetic stay out: two of them in one job
- * might differ. The caller publishes the record. NULL allowed */
+ * operator has checked the node. Slots with an unknown numerics identity stay out: two of them in
+ * one job might differ. The caller publishes the record. NULL allowed */
 void inventory_excuse(struct inventory *inventory);
 
 /** inventory_excuse_slot() - put @slot back into service, unless its GPU is broken or its
- * arithmetic is unknown. The caller publishes the record. NULL allowed */
+ * numerics identity is unknown. The caller publishes the record. NULL allowed */
 void inventory_excuse_slot(struct inventory *inventory, unsigned slot);
 
 /** inventory_close() - stop monitoring and free; NULL allowed */

@@ -97,7 +97,7 @@ void numerics_identity_ask(const char *program, const char *question, const char
     close(output);
 }
 
-/* Return 0 if @kernels is the node's arithmetic, i for one of the others, and more than
+/* Return 0 if @kernels is the node's numerics identity, i for one of the others, and more than
  * RECORD_OTHERS_MAX if there is no room, or no text to publish. */
 static unsigned place_of(struct node_record *self, const char *kernels)
 {
@@ -105,15 +105,15 @@ static unsigned place_of(struct node_record *self, const char *kernels)
 
     if (!kernels[0])
         return RECORD_OTHERS_MAX + 1;
-    if (!self->arithmetic[0])
-        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s", kernels);
-    if (!strcmp(self->arithmetic, kernels))
+    if (!self->numerics_identity[0])
+        snprintf(self->numerics_identity, sizeof(self->numerics_identity), "%s", kernels);
+    if (!strcmp(self->numerics_identity, kernels))
         return 0;
-    while (place < RECORD_OTHERS_MAX && self->other_arithmetic[place][0] &&
-           strcmp(self->other_arithmetic[place], kernels) != 0)
+    while (place < RECORD_OTHERS_MAX && self->other_numerics_identities[place][0] &&
+           strcmp(self->other_numerics_identities[place], kernels) != 0)
         place++;
     if (place < RECORD_OTHERS_MAX)
-        snprintf(self->other_arithmetic[place], RECORD_ARITHMETIC_SIZE, "%s", kernels);
+        snprintf(self->other_numerics_identities[place], RECORD_NUMERICS_SIZE, "%s", kernels);
     return place + 1;
 }
 
@@ -132,8 +132,8 @@ void numerics_identity_describe_gpus(const struct config *config, const struct g
 {
     char kernels[RECORD_SLOTS_MAX][NUMERICS_IDENTITY_SIZE], device[GPU_UUID_SIZE + 8];
 
-    self->arithmetic[0] = '\0';
-    memset(self->other_arithmetic, 0, sizeof(self->other_arithmetic));
+    self->numerics_identity[0] = '\0';
+    memset(self->other_numerics_identities, 0, sizeof(self->other_numerics_identities));
     for (unsigned slot = 0; slot < self->slot_count; slot++) {
         unsigned alike = 0;
         while (strcmp(list->gpus[alike].name, list->gpus[slot].name) != 0)
@@ -153,7 +153,7 @@ void numerics_identity_describe_cpu(const struct config *config, struct node_rec
 {
     char kernels[NUMERICS_IDENTITY_SIZE];
 
-    self->arithmetic[0] = '\0';
+    self->numerics_identity[0] = '\0';
     if (!self->slot_count || !config->worker[0])
         return;
     numerics_identity_ask(config->worker, "identity", "cpu", NUMERICS_IDENTITY_ANSWER_NS, kernels,
@@ -164,6 +164,6 @@ void numerics_identity_describe_cpu(const struct config *config, struct node_rec
             "worker does not report them",
             config->worker);
     else
-        snprintf(self->arithmetic, sizeof(self->arithmetic), "%s, %u thread%s", kernels,
-                 config->threads, config->threads == 1 ? "" : "s");
+        snprintf(self->numerics_identity, sizeof(self->numerics_identity), "%s, %u thread%s",
+                 kernels, config->threads, config->threads == 1 ? "" : "s");
 }

@@ -1,6 +1,6 @@
 /*
- * Describe the arithmetic of this node's slots as a text. Nodes with equal texts compute equal
- * results, to the bit. Leaders put only such nodes into one job
+ * Describe the numerics identity of this node's slots as a text. Nodes with equal texts compute
+ * equal results, to the bit. Leaders put only such nodes into one job
  * (elastic/leader/leader_compatibility.c).
  */
 #pragma once
@@ -39,15 +39,15 @@ int numerics_identity_begin(const char *program, const char *question, const cha
 void numerics_identity_end(pid_t pid);
 
 /**
- * numerics_identity_describe_cpu() - fill @self->arithmetic, once the slots are known, from
+ * numerics_identity_describe_cpu() - fill @self->numerics_identity, once the slots are known, from
  * firn-worker's answer, because it has the kernels, and the number of threads per slot. It stays
  * empty if it cannot be found, with a warning.
  */
 void numerics_identity_describe_cpu(const struct config *config, struct node_record *self);
 
 /**
- * numerics_identity_describe_gpus() - find the arithmetic of each slot: ask firn-worker about one
- * GPU of each kind
+ * numerics_identity_describe_gpus() - find the numerics identity of each slot: ask firn-worker
+ * about one GPU of each kind
  * @list: slot i is its i-th GPU
  *
  * A GPU about which it does not answer, or of a kind for which the record has no room, is out of

@@ -14,7 +14,7 @@
 
 struct member_slot {
     unsigned index;
-    unsigned computes; /* index of its arithmetic: 0: `arithmetic`, i: other_arithmetic[i - 1];
+    unsigned computes; /* its numerics identity: 0: the node's first, i: of the others the i-th;
                           above: unknown */
     size_t memory_bytes;
     double speed;
@@ -28,9 +28,9 @@ struct member_slot {
 
 struct member {
     char name[NAME_SIZE];
-    char host[ADDRESS_SIZE];             /* for link addresses: host:(link_port + slot) */
-    char arithmetic[PLAN_NUMERICS_SIZE]; /* equal for bit-identical results; "": unknown */
-    char other_arithmetic[MEMBER_OTHERS_MAX][PLAN_NUMERICS_SIZE];
+    char host[ADDRESS_SIZE];                    /* for link addresses: host:(link_port + slot) */
+    char numerics_identity[PLAN_NUMERICS_SIZE]; /* equal for bit-identical results; "": unknown */
+    char other_numerics_identities[MEMBER_OTHERS_MAX][PLAN_NUMERICS_SIZE];
     struct protocol protocol;
     char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
     char domain[NAME_SIZE];  /* failure domain; empty: the node itself */

@@ -4,18 +4,19 @@
  * whose workers speak different link protocols, as in the middle of an upgrade, wait for each other
  * in vain.
  *
- * Design: every node registers the arithmetic of each of its slots (member.arithmetic and, where
- * it has several kinds of devices, other_arithmetic; texts for people that are equal where results
- * are), the link protocol of the workers that it starts, and the control protocols of its firnd. A
- * job begins on the kind that offers most slots, its plans remember the kind, and slots of another
- * kind are not used. elastic.mixed_devices lifts the requirement on arithmetic. A plan from before
- * nodes registered their arithmetic means the kind of its workers.
+ * Design: every node registers the numerics identity of each of its slots
+ * (member.numerics_identity and, where it has several kinds of devices, other_numerics_identities;
+ * texts for people that are equal where results are), the link protocol of the workers that it
+ * starts, and the control protocols of its firnd. A job begins on the kind that offers most slots,
+ * its plans remember the kind, and slots of another kind are not used. elastic.mixed_devices lifts
+ * the requirement on the numerics identity. A plan from before nodes registered theirs means the
+ * kind of its workers.
  *
  * While nodes are upgraded one by one, running workers train on, and are lost to the job only when
  * they fail. When no slot in service is of the plan's link protocol any more, the job moves over:
  * it checkpoints at the next boundary, leaves, and begins from there on the present kind (after a
- * failure that the rest cannot make up for: from the newest checkpoint). The arithmetic stays:
- * where no node has that arithmetic any more, the job waits and says so.
+ * failure that the rest cannot make up for: from the newest checkpoint). The numerics identity
+ * stays: where no node has that identity any more, the job waits and says so.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 #define KINDS_MAX 16 /* kinds counted; later kinds cannot be the most common */
 
 struct kind {
-    const char *arithmetic;
+    const char *numerics_identity;
     unsigned links, slots;
 };
 
@@ -38,15 +39,16 @@ struct kinds {
 static const char *computes_with(const struct member *node, const struct member_slot *slot)
 {
     if (slot->computes == 0)
-        return node->arithmetic;
-    return slot->computes <= MEMBER_OTHERS_MAX ? node->other_arithmetic[slot->computes - 1] : "";
+        return node->numerics_identity;
+    return slot->computes <= MEMBER_OTHERS_MAX ? node->other_numerics_identities[slot->computes - 1]
+                                               : "";
 }
 
-/* @arithmetic: NULL: any */
-static bool computes_alike(const char *arithmetic, const struct member *node,
+/* @numerics_identity: NULL: any */
+static bool computes_alike(const char *numerics_identity, const struct member *node,
                            const struct member_slot *slot)
 {
-    return !arithmetic || strcmp(arithmetic, computes_with(node, slot)) == 0;
+    return !numerics_identity || strcmp(numerics_identity, computes_with(node, slot)) == 0;
 }
 
 static bool understands_us(const struct member *node)
@@ -59,16 +61,18 @@ static bool in_service(const struct member *node, const struct member_slot *slot
     return !node->draining && !slot->bad;
 }
 
-static void count_slot(struct kinds *kinds, const char *arithmetic, unsigned links, bool counts)
+static void count_slot(struct kinds *kinds, const char *numerics_identity, unsigned links,
+                       bool counts)
 {
     unsigned k = 0;
-    while (k < kinds->count &&
-           (kinds->list[k].links != links || strcmp(kinds->list[k].arithmetic, arithmetic) != 0))
+    while (k < kinds->count && (kinds->list[k].links != links ||
+                                strcmp(kinds->list[k].numerics_identity, numerics_identity) != 0))
         k++;
     if (k == KINDS_MAX)
         return;
     if (k == kinds->count)
-        kinds->list[kinds->count++] = (struct kind){.arithmetic = arithmetic, .links = links};
+        kinds->list[kinds->count++] =
+            (struct kind){.numerics_identity = numerics_identity, .links = links};
     kinds->list[k].slots += counts;
 }
 
@@ -77,13 +81,13 @@ static bool is_more(const struct kind *kind, const struct kind *than)
 {
     if (kind->slots != than->slots)
         return kind->slots > than->slots;
-    int order = strcmp(kind->arithmetic, than->arithmetic);
+    int order = strcmp(kind->numerics_identity, than->numerics_identity);
     return order < 0 || (order == 0 && kind->links < than->links);
 }
 
-/* Find the kind with most slots among those with @arithmetic (NULL: any); false: there is none.
- * With mixed devices all arithmetics count as one, "". */
-static bool most_common(const struct leader_view *view, const char *arithmetic,
+/* Find the kind with most slots among those with @numerics_identity (NULL: any); false: there is
+ * none. With mixed devices all identities count as one, "". */
+static bool most_common(const struct leader_view *view, const char *numerics_identity,
                         struct kind *ret_kind)
 {
     struct kinds kinds = {.count = 0};
@@ -91,7 +95,7 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
         const struct member *node = &view->nodes[n];
         for (unsigned i = 0; i < node->slot_count; i++) {
             const struct member_slot *slot = &node->slots[i];
-            if (computes_alike(arithmetic, node, slot))
+            if (computes_alike(numerics_identity, node, slot))
                 count_slot(&kinds,
                            view->spec->elastic.mixed_devices ? "" : computes_with(node, slot),
                            node->protocol.links, in_service(node, slot));
@@ -103,8 +107,8 @@ static bool most_common(const struct leader_view *view, const char *arithmetic,
     return kinds.count > 0;
 }
 
-/* Return the arithmetic of the plan in force; NULL: unknown. */
-static const char *known_arithmetic(const struct leader_context *context)
+/* Return the numerics identity of the plan in force; NULL: unknown. */
+static const char *known_numerics_identity(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
     if (plan && plan->numerics[0] != '\0')
@@ -127,11 +131,12 @@ struct leader_compatibility leader_compatibility(const struct leader_context *co
 {
     const struct leader_view *view = context->view;
     bool mixed = view->spec->elastic.mixed_devices;
-    struct kind common = {.arithmetic = ""};
-    struct leader_compatibility kind = {.arithmetic = mixed ? NULL : known_arithmetic(context)};
-    (void)most_common(view, kind.arithmetic, &common);
-    if (!kind.arithmetic && !mixed)
-        kind.arithmetic = common.arithmetic;
+    struct kind common = {.numerics_identity = ""};
+    struct leader_compatibility kind = {.numerics_identity =
+                                            mixed ? NULL : known_numerics_identity(context)};
+    (void)most_common(view, kind.numerics_identity, &common);
+    if (!kind.numerics_identity && !mixed)
+        kind.numerics_identity = common.numerics_identity;
     kind.links = runs(view->plan) ? view->plan->links.protocol : common.links;
     return kind;
 }
@@ -139,16 +144,16 @@ struct leader_compatibility leader_compatibility(const struct leader_context *co
 bool leader_compatibility_has(const struct leader_compatibility *kind, const struct member *node,
                               const struct member_slot *slot)
 {
-    return computes_alike(kind->arithmetic, node, slot) && understands_us(node) &&
+    return computes_alike(kind->numerics_identity, node, slot) && understands_us(node) &&
            kind->links == node->protocol.links;
 }
 
-/* Return the first slot of @node with another arithmetic; NULL: none. */
+/* Return the first slot of @node with another numerics identity; NULL: none. */
 static const struct member_slot *unlike_slot(const struct leader_compatibility *kind,
                                              const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
-        if (!computes_alike(kind->arithmetic, node, &node->slots[i]))
+        if (!computes_alike(kind->numerics_identity, node, &node->slots[i]))
             return &node->slots[i];
     return NULL;
 }
@@ -178,14 +183,14 @@ static void unlike_words(const struct leader_compatibility *kind, const struct m
     static const char unknown[] = "nobody knows what";
     const char *with = computes_with(node, slot);
     char which[32] = "", core[CORE_SIZE], remedy[64] = "";
-    if (node->other_arithmetic[0][0] != '\0')
+    if (node->other_numerics_identities[0][0] != '\0')
         snprintf(which, sizeof(which), "slot %u of ", slot->index);
-    if (lacks_core(with, kind->arithmetic, core))
+    if (lacks_core(with, kind->numerics_identity, core))
         snprintf(remedy, sizeof(remedy), ", or OPENBLAS_CORETYPE=%s there", core);
     snprintf(ret_words, size,
              "%snode %s computes with %.70s, this job with %.70s: see elastic.mixed_devices%s",
              which, node->name, with[0] != '\0' ? with : unknown,
-             kind->arithmetic[0] != '\0' ? kind->arithmetic : unknown, remedy);
+             kind->numerics_identity[0] != '\0' ? kind->numerics_identity : unknown, remedy);
 }
 
 static void links_words(const struct leader_compatibility *kind, const struct member *node,
@@ -238,7 +243,7 @@ bool leader_compatibility_is_over(const struct leader_context *context)
     struct leader_compatibility kind = leader_compatibility(context);
     struct kind common;
     unsigned slots = 0;
-    if (!runs(view->plan) || !most_common(view, kind.arithmetic, &common))
+    if (!runs(view->plan) || !most_common(view, kind.numerics_identity, &common))
         return false;
     for (unsigned n = 0; n < view->node_count; n++) {
         const struct member *node = &view->nodes[n];
@@ -250,7 +255,7 @@ bool leader_compatibility_is_over(const struct leader_context *context)
                 continue;
             if (leader_compatibility_has(&kind, node, slot))
                 return false;
-            slots += serves && computes_alike(kind.arithmetic, node, slot) && !slot->busy;
+            slots += serves && computes_alike(kind.numerics_identity, node, slot) && !slot->busy;
         }
     }
     return slots >= leader_devices_min(view);
@@ -259,7 +264,7 @@ bool leader_compatibility_is_over(const struct leader_context *context)
 static bool offers_alike(const struct leader_compatibility *kind, const struct member *node)
 {
     for (unsigned i = 0; i < node->slot_count; i++)
-        if (computes_alike(kind->arithmetic, node, &node->slots[i]))
+        if (computes_alike(kind->numerics_identity, node, &node->slots[i]))
             return true;
     return false;
 }

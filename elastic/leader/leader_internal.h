@@ -86,7 +86,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
 
 /* The requirements on a slot for a new worker of the job. */
 struct leader_compatibility {
-    const char *arithmetic; /* NULL: any */
+    const char *numerics_identity; /* NULL: any */
     unsigned links;
 };
 

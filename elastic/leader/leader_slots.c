@@ -301,7 +301,8 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan ? context->view->plan->generation : 0;
     struct leader_compatibility kind = leader_compatibility(context);
-    snprintf(plan->numerics, sizeof(plan->numerics), "%s", kind.arithmetic ? kind.arithmetic : "");
+    snprintf(plan->numerics, sizeof(plan->numerics), "%s",
+             kind.numerics_identity ? kind.numerics_identity : "");
     plan->links.protocol = kind.links;
     context->memory->generation_last = MAX(context->memory->generation_last, plan->generation);
     context->decision->action = action;

@@ -8,7 +8,7 @@
  *     control     a firnd, its workers and the leader: control messages, plans, reports and records
  *                 are JSON whose unknown keys are left alone, so a program speaks every version
  *                 from its oldest to its own; two understand each other where these ranges meet
- *     arithmetic  nodes of one job: bit-identical results
+ *     numerics    nodes of one job: bit-identical results
  * (elastic/leader/leader_compatibility.c)
  *
  * Checkpoints have the version of their format: newer programs read older ones. A version number is

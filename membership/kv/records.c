@@ -65,10 +65,11 @@ static json_t *encode_slots(const struct node_record *record)
 /* NULL where all slots are of one kind, which is nearly everywhere. */
 static json_t *encode_others(const struct node_record *record)
 {
-    json_t *others = record->other_arithmetic[0][0] ? json_array() : NULL;
+    json_t *others = record->other_numerics_identities[0][0] ? json_array() : NULL;
 
-    for (unsigned i = 0; others && i < RECORD_OTHERS_MAX && record->other_arithmetic[i][0]; i++)
-        if (json_array_append_new(others, json_string(record->other_arithmetic[i]))) {
+    for (unsigned i = 0; others && i < RECORD_OTHERS_MAX && record->other_numerics_identities[i][0];
+         i++)
+        if (json_array_append_new(others, json_string(record->other_numerics_identities[i]))) {
             json_decref(others);
             return NULL;
         }
@@ -84,9 +85,9 @@ static int decode_others(const json_t *tree, struct node_record *record, struct 
     int status = json_get_array(tree, "other_arithmetic", RECORD_OTHERS_MAX, &others, error);
     for (size_t i = 0; !status && i < json_array_size(others); i++) {
         const char *text = json_string_value(json_array_get(others, i));
-        if (!text || strlen(text) >= RECORD_ARITHMETIC_SIZE)
+        if (!text || strlen(text) >= RECORD_NUMERICS_SIZE)
             return error_set(error, -EINVAL, "other_arithmetic: must be short texts");
-        snprintf(record->other_arithmetic[i], RECORD_ARITHMETIC_SIZE, "%s", text);
+        snprintf(record->other_numerics_identities[i], RECORD_NUMERICS_SIZE, "%s", text);
     }
     return status;
 }
@@ -148,7 +149,7 @@ json_t *node_record_encode(const struct node_record *record)
         record->domain, "incarnation", (json_int_t)record->incarnation, "state",
         record->draining ? "draining" : "ready", "drain_deadline_unix_ns",
         (json_int_t)record->drain_deadline_unix_ns, "version", record->version, "arithmetic",
-        record->arithmetic, "other_arithmetic", encode_others(record), "protocol",
+        record->numerics_identity, "other_arithmetic", encode_others(record), "protocol",
         (int)record->links, (int)record->control_oldest, (int)record->control, "rates",
         encode_rates(&record->rates), "slots", encode_slots(record));
 }
@@ -226,8 +227,8 @@ int node_record_decode(const json_t *tree, struct node_record *ret_record, struc
     if (!status)
         status = json_get_text(tree, "version", record.version, sizeof(record.version), error);
     if (!status && json_has(tree, "arithmetic")) /* an older firnd does not report it */
-        status =
-            json_get_text(tree, "arithmetic", record.arithmetic, sizeof(record.arithmetic), error);
+        status = json_get_text(tree, "arithmetic", record.numerics_identity,
+                               sizeof(record.numerics_identity), error);
     if (!status)
         status = decode_others(tree, &record, error);
     if (!status)

@@ -13,15 +13,15 @@
 #include "base/name.h"
 #include "membership/kv/kv.h"
 
-#define RECORD_SLOTS_MAX       64
-#define RECORD_OTHERS_MAX      3 /* kinds of devices of one node, beside the first */
-#define RECORD_ARITHMETIC_SIZE 128
-#define RECORD_TEXT_SIZE       512
-#define RECORD_PATH_SIZE       1024
-#define RECORD_DIGEST_SIZE     65
-#define RECORD_SHARES_SIZE     (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
-#define RECORD_STRAGGLERS_MAX  8
-#define RECORD_DAMAGED_SIZE    320
+#define RECORD_SLOTS_MAX      64
+#define RECORD_OTHERS_MAX     3 /* kinds of devices of one node, beside the first */
+#define RECORD_NUMERICS_SIZE  128
+#define RECORD_TEXT_SIZE      512
+#define RECORD_PATH_SIZE      1024
+#define RECORD_DIGEST_SIZE    65
+#define RECORD_SHARES_SIZE    (KV_VALUE_MAX / 8 * 5) /* in JSON they are longer */
+#define RECORD_STRAGGLERS_MAX 8
+#define RECORD_DAMAGED_SIZE   320
 
 /* Measured rates per second of a node's slots, which are all alike; 0: not measured. */
 struct record_rates {
@@ -40,10 +40,10 @@ struct node_record {
     bool draining;
     uint64_t drain_deadline_unix_ns; /* when a draining node leaves; 0: unknown */
     char version[32];
-    /* Arithmetic of its slots: equal text means equal results, to the bit; and of other kinds of
-     * slots */
-    char arithmetic[RECORD_ARITHMETIC_SIZE];
-    char other_arithmetic[RECORD_OTHERS_MAX][RECORD_ARITHMETIC_SIZE]; /* "" from the first free */
+    /* Of its slots: equal text means equal results, to the bit; and of other kinds of slots, ""
+     * from the first free. Their keys in JSON are `arithmetic` and `other_arithmetic`. */
+    char numerics_identity[RECORD_NUMERICS_SIZE];
+    char other_numerics_identities[RECORD_OTHERS_MAX][RECORD_NUMERICS_SIZE];
     unsigned links; /* link protocol of the workers that the node starts; 0: an older firnd, which
                      * does not report it; then the protocol versions of its firnd
                      * (elastic/plan/protocol.h): */
@@ -55,10 +55,10 @@ struct node_record {
         char device[96]; /* a GPU's UUID; empty for a CPU slot */
         unsigned thread_count;
         uint64_t memory_bytes;
-        double speed; /* relative to the reference slot */
-        unsigned
-            computes;  /* 0: with `arithmetic`, i: with other_arithmetic[i - 1]; more: unknown */
-        char bad[128]; /* why the slot is out of service; empty: in service */
+        double speed;      /* relative to the reference slot */
+        unsigned computes; /* 0: with `numerics_identity`, i: with other_numerics_identities[i - 1];
+                              more: unknown */
+        char bad[128];     /* why the slot is out of service; empty: in service */
         uint64_t retry_unix_ns; /* when the slot is retried, for display; 0: no automatic retry */
     } slots[RECORD_SLOTS_MAX];
 };

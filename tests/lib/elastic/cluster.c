@@ -161,7 +161,8 @@ void cluster_build_view(struct cluster *cluster, struct leader_view *view, struc
         node->incarnation = from->incarnation;
         node->draining = from->draining;
         node->drain_deadline_ns = from->drain_deadline_ns;
-        snprintf(node->arithmetic, sizeof(node->arithmetic), "%s", from->arithmetic);
+        snprintf(node->numerics_identity, sizeof(node->numerics_identity), "%s",
+                 from->numerics_identity);
         node->protocol = from->protocol;
         node->slot_count = from->slot_count;
         for (unsigned s = 0; s < from->slot_count; s++)
@@ -169,8 +170,9 @@ void cluster_build_view(struct cluster *cluster, struct leader_view *view, struc
                                                   .speed = 1,
                                                   .bad = from->slot_bad[s],
                                                   .tried_again = from->slot_tried_again[s]};
-        snprintf(node->other_arithmetic[0], PLAN_NUMERICS_SIZE, "%s", from->other_arithmetic);
-        node->slots[from->slot_count - 1].computes = from->other_arithmetic[0] != '\0';
+        snprintf(node->other_numerics_identities[0], PLAN_NUMERICS_SIZE, "%s",
+                 from->other_numerics_identities);
+        node->slots[from->slot_count - 1].computes = from->other_numerics_identities[0] != '\0';
     }
 }
 

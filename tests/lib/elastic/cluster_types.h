@@ -69,8 +69,8 @@ struct fake_inbox {
 };
 
 struct fake_node {
-    char name[NAME_SIZE], arithmetic[PLAN_NUMERICS_SIZE];
-    char other_arithmetic[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
+    char name[NAME_SIZE], numerics_identity[PLAN_NUMERICS_SIZE];
+    char other_numerics_identities[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
     struct protocol protocol;
     bool up, draining, start_fails, refuses;
     uint64_t drain_deadline_ns;

@@ -49,9 +49,11 @@ static void put_node(struct mirror *mirror, const char *name, bool draining)
         record.slots[slot].speed = 0.5;
     }
     if (draining) {
-        snprintf(record.arithmetic, sizeof(record.arithmetic), "H100");
-        snprintf(record.other_arithmetic[0], sizeof(record.other_arithmetic[0]), "A100");
-        snprintf(record.other_arithmetic[1], sizeof(record.other_arithmetic[1]), "L40");
+        snprintf(record.numerics_identity, sizeof(record.numerics_identity), "H100");
+        snprintf(record.other_numerics_identities[0], sizeof(record.other_numerics_identities[0]),
+                 "A100");
+        snprintf(record.other_numerics_identities[1], sizeof(record.other_numerics_identities[1]),
+                 "L40");
         record.slots[1].computes = 2;
     }
     for (unsigned slot = 0; slot < 2; slot++)
@@ -195,9 +197,9 @@ static void test_nodes(void **state)
     assert_true(nodes[1].draining);
     assert_true(nodes[1].slots[0].bad && !nodes[1].slots[0].tried_again);
     assert_true(nodes[1].slots[1].bad && nodes[1].slots[1].tried_again);
-    assert_string_equal(nodes[0].other_arithmetic[0], "");
+    assert_string_equal(nodes[0].other_numerics_identities[0], "");
     assert_int_equal(nodes[0].slots[1].computes, 0);
-    assert_string_equal(nodes[1].other_arithmetic[1], "L40");
+    assert_string_equal(nodes[1].other_numerics_identities[1], "L40");
     assert_int_equal(nodes[1].slots[0].computes, 0);
     assert_int_equal(nodes[1].slots[1].computes, 2);
     view_free(view);

@@ -51,7 +51,7 @@ static struct cpu_rates *start(void)
     told_count = failed_count = 0;
     assert_int_equal(cpu_rates_start(&(struct cpu_rates_options){.loop = &loop.loop,
                                                                  .config = &config,
-                                                                 .arithmetic = ARITHMETIC,
+                                                                 .numerics_identity = ARITHMETIC,
                                                                  .measured = take,
                                                                  .context = &loop},
                                      &rates),
@@ -146,7 +146,7 @@ static void a_worker_that_says_nothing_sound_is_not_believed(void **state)
     struct cpu_rates *none = NULL;
     assert_true(cpu_rates_start(&(struct cpu_rates_options){.loop = &loop.loop,
                                                             .config = &config,
-                                                            .arithmetic = ARITHMETIC,
+                                                            .numerics_identity = ARITHMETIC,
                                                             .measured = take,
                                                             .context = &loop},
                                 &none) < 0);

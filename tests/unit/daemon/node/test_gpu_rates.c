@@ -44,7 +44,7 @@ static int setup(void **state)
     snprintf(config.data_dir, sizeof(config.data_dir), "%s", folder);
     snprintf(path, sizeof(path), "%s/gpu-rates", folder);
     unlink(path);
-    snprintf(self.arithmetic, sizeof(self.arithmetic), "NVIDIA H200, kernels 2");
+    snprintf(self.numerics_identity, sizeof(self.numerics_identity), "NVIDIA H200, kernels 2");
     self.slot_count = 2;
     list.count = 2;
     return 0;
@@ -77,7 +77,7 @@ static void what_was_measured_is_kept(void **state)
     make_worker("");
     gpu_rates_describe(&config, &list, &self);
     assert_true(self.rates.bf16_flops == 6.9e14); /* without a new measurement */
-    snprintf(self.arithmetic, sizeof(self.arithmetic), "NVIDIA H200, kernels 21");
+    snprintf(self.numerics_identity, sizeof(self.numerics_identity), "NVIDIA H200, kernels 21");
     gpu_rates_describe(&config, &list, &self); /* other devices: not measured yet */
     assert_true(self.rates.bf16_flops == 0.0 && self.rates.link_bytes == 0.0);
     make_worker("bf16 7e14 tf32 4e14 f32 5e13 memory 2e12 host 5e10 nccl 0");

@@ -48,10 +48,10 @@ static void the_workers_word_and_the_threads(void **state)
     (void)state;
     make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
     numerics_identity_describe_cpu(&config, &self);
-    assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 2 threads");
+    assert_string_equal(self.numerics_identity, "OpenBLAS 9 Zen, kernels 1, 2 threads");
     config.threads = 1;
     numerics_identity_describe_cpu(&config, &self);
-    assert_string_equal(self.arithmetic, "OpenBLAS 9 Zen, kernels 1, 1 thread");
+    assert_string_equal(self.numerics_identity, "OpenBLAS 9 Zen, kernels 1, 1 thread");
     unlink(program);
 }
 
@@ -64,7 +64,7 @@ static void a_gpu_needs_no_more_than_the_workers_word(void **state)
     "NVIDIA RTX PRO 6000 Blackwell Server Edition, cuBLASLt 130100, kernels 10, cuDNN 91900"
     make_worker("test \"$2\" = cuda:GPU-1 && echo '" LONGEST "'");
     numerics_identity_describe_gpus(&config, &list, &self);
-    assert_string_equal(self.arithmetic, LONGEST);
+    assert_string_equal(self.numerics_identity, LONGEST);
     assert_int_equal(self.slots[0].computes, 0);
     assert_string_equal(self.slots[0].bad, "");
     unlink(program);
@@ -90,9 +90,9 @@ static void each_kind_of_gpu_is_asked_for(void **state)
     static const unsigned computes[] = {0, 1, 4, 0, 1, 2, 3, 4};
     for (unsigned i = 0; i < list.count; i++)
         assert_int_equal(self.slots[i].computes, computes[i]);
-    assert_string_equal(self.arithmetic, "B, kernels 1");
-    assert_string_equal(self.other_arithmetic[0], "A, kernels 1");
-    assert_string_equal(self.other_arithmetic[2], "D, kernels 1");
+    assert_string_equal(self.numerics_identity, "B, kernels 1");
+    assert_string_equal(self.other_numerics_identities[0], "A, kernels 1");
+    assert_string_equal(self.other_numerics_identities[2], "D, kernels 1");
     assert_non_null(strstr(self.slots[2].bad, "does not report"));
     assert_string_equal(self.slots[4].bad, "");
     assert_non_null(strstr(self.slots[7].bad, "too many"));
@@ -140,13 +140,13 @@ static void no_whole_line_is_no_word(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
         make_worker(scripts[i]);
         numerics_identity_describe_cpu(&config, &self);
-        assert_string_equal(self.arithmetic, "");
+        assert_string_equal(self.numerics_identity, "");
         unlink(program);
     }
     make_worker("true");
     unlink(program);
     numerics_identity_describe_cpu(&config, &self);
-    assert_string_equal(self.arithmetic, "");
+    assert_string_equal(self.numerics_identity, "");
 }
 
 static void versions_are_the_workers_and_our_own(void **state)

@@ -58,9 +58,9 @@ static void unlike_nodes_do_not_share_a_job(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
-    snprintf(cluster->nodes[0].arithmetic, PLAN_NUMERICS_SIZE, "Zen");
-    snprintf(cluster->nodes[1].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
-    snprintf(cluster->nodes[2].arithmetic, PLAN_NUMERICS_SIZE, "Skylake");
+    snprintf(cluster->nodes[0].numerics_identity, PLAN_NUMERICS_SIZE, "Zen");
+    snprintf(cluster->nodes[1].numerics_identity, PLAN_NUMERICS_SIZE, "Skylake");
+    snprintf(cluster->nodes[2].numerics_identity, PLAN_NUMERICS_SIZE, "Skylake");
     cluster_run(cluster, 12);
     assert_string_equal(cluster->etcd.plan->numerics, "Skylake"); /* most slots */
     assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
@@ -90,8 +90,8 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 3);
     for (unsigned i = 0; i < 2; i++) {
-        snprintf(cluster->nodes[i].arithmetic, PLAN_NUMERICS_SIZE, "H100");
-        snprintf(cluster->nodes[i].other_arithmetic, PLAN_NUMERICS_SIZE, "A100");
+        snprintf(cluster->nodes[i].numerics_identity, PLAN_NUMERICS_SIZE, "H100");
+        snprintf(cluster->nodes[i].other_numerics_identities, PLAN_NUMERICS_SIZE, "A100");
     }
     cluster_run(cluster, 12);
     assert_string_equal(cluster->etcd.plan->numerics, "H100");

@@ -195,7 +195,7 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 {
     (void)state;
     struct member node = {.name = "d"};
-    struct leader_compatibility kind = {.arithmetic = "one", .links = 2};
+    struct leader_compatibility kind = {.numerics_identity = "one", .links = 2};
     char words[200] = "something";
     leader_compatibility_words(&kind, &node, words, sizeof(words));
     assert_string_equal(words, "");
@@ -205,8 +205,8 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 static void what_is_not_said_is_said_to_be_so(void **state)
 {
     (void)state;
-    struct member node = {.name = "d", .arithmetic = "one", .slot_count = 1};
-    struct leader_compatibility kind = {.arithmetic = "one", .links = 2};
+    struct member node = {.name = "d", .numerics_identity = "one", .slot_count = 1};
+    struct leader_compatibility kind = {.numerics_identity = "one", .links = 2};
     char words[200];
     leader_compatibility_words(&kind, &node, words, sizeof(words));
     assert_string_equal(words, "node d does not say which link protocol its workers speak: see its "
@@ -281,13 +281,13 @@ static void a_core_that_firnd_could_ask_for_is_named(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct cluster *cluster = cluster_new(1, 2, 1);
         for (unsigned n = 0; n < 2; n++)
-            snprintf(cluster->nodes[n].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].job);
+            snprintf(cluster->nodes[n].numerics_identity, PLAN_NUMERICS_SIZE, "%s", cases[i].job);
         cluster_run(cluster, 12);
         assert_string_equal(cluster->etcd.plan->numerics, cases[i].job);
         for (unsigned n = 0; n < 2; n++)
             cluster_kill_node(cluster, n);
         cluster_run(cluster, 12);
-        snprintf(cluster->nodes[0].arithmetic, PLAN_NUMERICS_SIZE, "%s", cases[i].node);
+        snprintf(cluster->nodes[0].numerics_identity, PLAN_NUMERICS_SIZE, "%s", cases[i].node);
         cluster_start_daemon(cluster, 0);
         cluster_run(cluster, 12);
         assert_int_equal(cluster->leader.state, JOB_RECOVERING);
