@@ -154,7 +154,7 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = leading_new(daemon, &daemon->leading);
     if (!status)
-        status = upload_new(daemon, &daemon->checkpoints.storing);
+        status = upload_new(daemon, &daemon->checkpoints.upload);
     if (!status)
         status = scrubbing_new(daemon, &daemon->checkpoints.scrubbing);
     if (!status)
@@ -187,7 +187,7 @@ int cluster_join(struct daemon *daemon, uint64_t takeover, struct error *error)
 void cluster_part(struct daemon *daemon)
 {
     leading_free(daemon->leading);
-    upload_free(daemon->checkpoints.storing);
+    upload_free(daemon->checkpoints.upload);
     scrubbing_free(daemon->checkpoints.scrubbing);
     retiring_free(daemon->retiring);
     suspicion_free(daemon->suspicion);

@@ -150,7 +150,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     sync_jobs(daemon);
     fencing_look(daemon->fencing);
     leading_run(daemon->leading);
-    upload_sync(daemon->checkpoints.storing);
+    upload_sync(daemon->checkpoints.upload);
     if (daemon->ending.stopping)
         finish_stopping(daemon);
     return 0;

@@ -20,9 +20,9 @@ struct daemon;
 struct download;
 
 /** download_new() - @daemon is borrowed. Return: 0, -ENOMEM */
-int download_new(struct daemon *daemon, struct download **ret_fetching) CHECK_RESULT;
+int download_new(struct daemon *daemon, struct download **ret_download) CHECK_RESULT;
 /** download_free() - stop the download in flight; NULL allowed */
-void download_free(struct download *fetching);
+void download_free(struct download *download);
 /**
  * download_holds() - return whether @job must wait for a checkpoint from the store
  * @own_step: step of the newest checkpoint that the job's nodes have, from which the job would
@@ -33,6 +33,6 @@ void download_free(struct download *fetching);
  * Start the download if one is needed. When it ends, the cluster's keys change, and that wakes the
  * leader.
  */
-bool download_holds(struct download *fetching, const char *job, uint64_t own_step, char *ret_text);
+bool download_holds(struct download *download, const char *job, uint64_t own_step, char *ret_text);
 /** download_stop() - stop the download because this node is no longer the leader */
-void download_stop(struct download *fetching);
+void download_stop(struct download *download);

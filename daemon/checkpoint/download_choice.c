@@ -16,7 +16,7 @@ static bool decode_object(const struct mirror_entry *entry, struct object_record
 
 /* Find the newest complete object that is not known to be bad, if it is later than the nodes'
  * checkpoints. */
-static bool find_object(const struct fetching_view *view, struct object_record *ret_object,
+static bool find_object(const struct download_view *view, struct object_record *ret_object,
                         int64_t *ret_revision)
 {
     const struct mirror_entry *entries;
@@ -33,7 +33,7 @@ static bool find_object(const struct fetching_view *view, struct object_record *
     return false;
 }
 
-enum fetching_verdict fetching_choose(const struct fetching_view *view,
+enum download_verdict download_choose(const struct download_view *view,
                                       struct object_record *ret_object, int64_t *ret_revision)
 {
     struct object_record object;
@@ -43,15 +43,15 @@ enum fetching_verdict fetching_choose(const struct fetching_view *view,
                  view->now_ns < view->memory->retry_at_ns;
 
     if (!find_object(view, &object, &revision) || (rests && view->own_step > 0))
-        return FETCHING_GO_ON;
+        return DOWNLOAD_GO_ON;
     *ret_object = object;
     *ret_revision = revision;
     if (ours || (rests && view->busy_with[0] == '\0'))
-        return FETCHING_WAIT;
-    return view->busy_with[0] != '\0' ? FETCHING_QUEUED : FETCHING_BEGIN;
+        return DOWNLOAD_WAIT;
+    return view->busy_with[0] != '\0' ? DOWNLOAD_QUEUED : DOWNLOAD_BEGIN;
 }
 
-bool fetching_is_lost(int status)
+bool download_is_lost(int status)
 {
     return status == -EBADMSG || status == -ENOENT;
 }

@@ -13,33 +13,33 @@
 #include "membership/kv/records.h"
 
 /* A leader's memory of its tries. */
-struct fetching_memory {
+struct download_memory {
     struct refused_checkpoints refused; /* records of unusable objects */
     char failed_job[NAME_SIZE];         /* not retried before retry_at_ns */
     uint64_t retry_at_ns;
 };
 
-struct fetching_view {
+struct download_view {
     const struct mirror *mirror;
     const char *cluster, *job;
     uint64_t own_step; /* newest checkpoint that the nodes have; 0: none */
     uint64_t now_ns;
     const char *busy_with; /* job whose checkpoint is being fetched; "": none */
-    const struct fetching_memory *memory;
+    const struct download_memory *memory;
 };
 
-enum fetching_verdict {
-    FETCHING_GO_ON,  /* nothing to wait for */
-    FETCHING_BEGIN,  /* fetch this object; the job waits */
-    FETCHING_WAIT,   /* in flight, or to be retried later */
-    FETCHING_QUEUED, /* another job's download comes first */
+enum download_verdict {
+    DOWNLOAD_GO_ON,  /* nothing to wait for */
+    DOWNLOAD_BEGIN,  /* fetch this object; the job waits */
+    DOWNLOAD_WAIT,   /* in flight, or to be retried later */
+    DOWNLOAD_QUEUED, /* another job's download comes first */
 };
 
-/** fetching_choose() - decide for a job that names a bucket; set *ret_object and the revision of
- * its record unless FETCHING_GO_ON */
-enum fetching_verdict fetching_choose(const struct fetching_view *view,
+/** download_choose() - decide for a job that names a bucket; set *ret_object and the revision of
+ * its record unless DOWNLOAD_GO_ON */
+enum download_verdict download_choose(const struct download_view *view,
                                       struct object_record *ret_object, int64_t *ret_revision);
 
-/** fetching_is_lost() - return true if @status means that this checkpoint is unusable (use the
+/** download_is_lost() - return true if @status means that this checkpoint is unusable (use the
  * one before it), false if only this try failed */
-bool fetching_is_lost(int status);
+bool download_is_lost(int status);

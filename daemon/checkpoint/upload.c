@@ -26,73 +26,73 @@
 #define RETRY_AWAY_NS  (15 * NS_PER_SECOND) /* the store did not answer */
 #define RETRY_WRONG_NS (60 * NS_PER_SECOND) /* an operator has to change something first */
 
-struct storing {
+struct upload {
     struct daemon *daemon;
     int notify; /* the task's thread writes, the loop reads */
     struct loop_io *io;
     struct loop_timer *timer;
     struct object_task *task;
-    enum storing_role role; /* role in the task below, and the checkpoint's record */
+    enum upload_role role; /* role in the task below, and the checkpoint's record */
     struct object_record record;
     char job[NAME_SIZE];
     uint64_t begun_ns;
-    struct storing_memory memory;
+    struct upload_memory memory;
 };
 
-static uint64_t now_ns(const struct storing *storing)
+static uint64_t now_ns(const struct upload *upload)
 {
-    const struct loop *loop = &storing->daemon->loop.loop;
+    const struct loop *loop = &upload->daemon->loop.loop;
 
     return loop->now_ns(loop->context);
 }
 
-static void wake_at(struct storing *storing, uint64_t at_ns)
+static void wake_at(struct upload *upload, uint64_t at_ns)
 {
-    const struct loop *loop = &storing->daemon->loop.loop;
+    const struct loop *loop = &upload->daemon->loop.loop;
 
-    if (loop->timer_set(loop->context, storing->timer, at_ns))
+    if (loop->timer_set(loop->context, upload->timer, at_ns))
         log_error("the object store's timer failed");
 }
 
-static const struct mirror_entry *find_spec(const struct storing *storing, const char *job)
+static const struct mirror_entry *find_spec(const struct upload *upload, const char *job)
 {
     char key[KV_KEY_MAX];
 
-    return mirror_find(&storing->daemon->keys.mirror,
-                       keys_job(key, storing->daemon->config->cluster, job, "spec"));
+    return mirror_find(&upload->daemon->keys.mirror,
+                       keys_job(key, upload->daemon->config->cluster, job, "spec"));
 }
 
-static void tell(const struct storing *storing, const char *text)
+static void tell(const struct upload *upload, const char *text)
 {
-    struct daemon *daemon = storing->daemon;
+    struct daemon *daemon = upload->daemon;
     char dir[CONFIG_TEXT_SIZE];
-    const struct event_facts facts = {.job = storing->job,
+    const struct event_facts facts = {.job = upload->job,
                                       .node = daemon->config->node,
-                                      .step = storing->record.step,
+                                      .step = upload->record.step,
                                       .pause_seconds = -1};
 
-    daemon_job_dir(daemon->config, storing->job, dir);
+    daemon_job_dir(daemon->config, upload->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 
 /* ---- records ---- */
 
 /* Write nothing for a job that was removed meanwhile: the key would never be deleted. */
-static void write_record(struct storing *storing)
+static void write_record(struct upload *upload)
 {
-    struct daemon *daemon = storing->daemon;
+    struct daemon *daemon = upload->daemon;
     char key[KV_KEY_MAX];
 
-    if (!find_spec(storing, storing->job))
+    if (!find_spec(upload, upload->job))
         return;
-    storing->record.unix_ns = clock_real()->realtime_ns(clock_real()->context);
-    AUTO_JSON json_t *tree = object_record_encode(&storing->record);
+    upload->record.unix_ns = clock_real()->realtime_ns(clock_real()->context);
+    AUTO_JSON json_t *tree = object_record_encode(&upload->record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text ||
         outbox_put(daemon->keys.outbox,
-                   keys_object(key, daemon->config->cluster, storing->job, storing->record.step),
+                   keys_object(key, daemon->config->cluster, upload->job, upload->record.step),
                    text))
-        log_error("job %s: no memory to write how far its checkpoint is", storing->job);
+        log_error("job %s: no memory to write how far its checkpoint is", upload->job);
 }
 
 static bool read_object(const struct mirror_entry *entry, struct object_record *ret_record)
@@ -112,21 +112,21 @@ static void on_forgotten(void *context, const struct kv_result *result)
 
 /* Delete records of checkpoints older than the oldest that stays: they were removed from the
  * store or never uploaded. */
-static void forget_expired(struct storing *storing, uint64_t oldest_step)
+static void forget_expired(struct upload *upload, uint64_t oldest_step)
 {
-    struct daemon *daemon = storing->daemon;
+    struct daemon *daemon = upload->daemon;
     struct kv_operation operations[KV_TXN_MAX / 2];
     const struct mirror_entry *entries;
     struct kv_request *request;
     char prefix[KV_KEY_MAX];
     size_t used = 0,
            count = mirror_range(&daemon->keys.mirror,
-                                keys_job(prefix, daemon->config->cluster, storing->job, "objects/"),
+                                keys_job(prefix, daemon->config->cluster, upload->job, "objects/"),
                                 &entries);
 
     for (size_t i = 0; i < count && used < ARRAY_COUNT(operations); i++) {
         struct object_record record;
-        if (read_object(&entries[i], &record) && record.step < storing->record.step &&
+        if (read_object(&entries[i], &record) && record.step < upload->record.step &&
             (record.step < oldest_step || record.state != RECORD_COMPLETE))
             operations[used++] = (struct kv_operation){.type = KV_DELETE, .key = entries[i].key};
     }
@@ -140,23 +140,23 @@ static void forget_expired(struct storing *storing, uint64_t oldest_step)
 static void on_notified(void *context, int descriptor, unsigned events);
 
 /* Created on first use: a daemon with nothing to upload needs no descriptor. */
-static int open_notify(struct storing *storing)
+static int open_notify(struct upload *upload)
 {
-    const struct loop *loop = &storing->daemon->loop.loop;
+    const struct loop *loop = &upload->daemon->loop.loop;
 
-    if (storing->io)
+    if (upload->io)
         return 0;
-    if (storing->notify < 0)
-        storing->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return storing->notify < 0 ? -errno
-                               : loop->io_add(loop->context, storing->notify, LOOP_READ,
-                                              on_notified, storing, &storing->io);
+    if (upload->notify < 0)
+        upload->notify = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return upload->notify < 0 ? -errno
+                              : loop->io_add(loop->context, upload->notify, LOOP_READ, on_notified,
+                                             upload, &upload->io);
 }
 
-static int start(struct storing *storing, const struct job *job,
+static int start(struct upload *upload, const struct job *job,
                  const struct checkpoint_record *record)
 {
-    const struct config *config = storing->daemon->config;
+    const struct config *config = upload->daemon->config;
     AUTO_FREE struct checkpoint_remote_node *nodes = NULL;
     struct checkpoint_remote_options remote = {0};
     char path[1024];
@@ -169,8 +169,8 @@ static int start(struct storing *storing, const struct job *job,
         .manifest_sha256 = record->manifest_sha256,
         .folder = record->path,
         .keep = job->spec.checkpoint.object_keep,
-        .notify = storing->notify,
-        .helps = storing->role == STORING_HELPS,
+        .notify = upload->notify,
+        .helps = upload->role == UPLOAD_HELPS,
     };
 
     if (record->shares) { /* this node's share is in its own folder */
@@ -182,115 +182,114 @@ static int start(struct storing *storing, const struct job *job,
         options.node = config->node;
         options.remote = &remote;
     }
-    return object_task_start(&options, &storing->task);
+    return object_task_start(&options, &upload->task);
 }
 
-static void begin(struct storing *storing, const struct job *job, enum storing_role role,
+static void begin(struct upload *upload, const struct job *job, enum upload_role role,
                   const struct checkpoint_record *record)
 {
-    int status = open_notify(storing);
+    int status = open_notify(upload);
 
-    storing->role = role;
-    snprintf(storing->job, sizeof(storing->job), "%s", job->name);
-    storing->begun_ns = now_ns(storing);
-    storing->record = (struct object_record){
+    upload->role = role;
+    snprintf(upload->job, sizeof(upload->job), "%s", job->name);
+    upload->begun_ns = now_ns(upload);
+    upload->record = (struct object_record){
         .state = RECORD_UPLOADING, .step = record->step, .size_bytes = record->size_bytes};
-    memcpy(storing->record.manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
-    snprintf(storing->record.node, sizeof(storing->record.node), "%s",
-             storing->daemon->config->node);
+    memcpy(upload->record.manifest_sha256, record->manifest_sha256, RECORD_DIGEST_SIZE);
+    snprintf(upload->record.node, sizeof(upload->record.node), "%s", upload->daemon->config->node);
     if (!status)
-        status = start(storing, job, record);
+        status = start(upload, job, record);
     if (status) {
         log_error("job %s: a checkpoint could not be sent to the object store (%s); trying again",
                   job->name, strerror(-status));
-        storing_failed(&storing->memory, job->name, record->manifest_sha256,
-                       storing->begun_ns + RETRY_AWAY_NS);
-        wake_at(storing, storing->begun_ns + RETRY_AWAY_NS);
+        upload_failed(&upload->memory, job->name, record->manifest_sha256,
+                      upload->begun_ns + RETRY_AWAY_NS);
+        wake_at(upload, upload->begun_ns + RETRY_AWAY_NS);
         return;
     }
-    if (role == STORING_SENDS && record->shares)
-        write_record(storing); /* the other nodes help when they see the record */
-    wake_at(storing, storing->begun_ns + LOOK_NS);
+    if (role == UPLOAD_SENDS && record->shares)
+        write_record(upload); /* the other nodes help when they see the record */
+    wake_at(upload, upload->begun_ns + LOOK_NS);
 }
 
 /* ---- trying ---- */
 
 /* Try the store early: a wrong key must show before hours have been computed. */
-static int start_trying(struct storing *storing, const struct job *job)
+static int start_trying(struct upload *upload, const struct job *job)
 {
     const struct object_task_options options = {
         .kind = OBJECT_TASK_TRY,
-        .settings_file = storing->daemon->config->object_store,
+        .settings_file = upload->daemon->config->object_store,
         .bucket = job->spec.checkpoint.object_bucket,
         .job = job->folders.checkpoint_name,
         .manifest_sha256 = "",
         .folder = "",
-        .notify = storing->notify,
+        .notify = upload->notify,
     };
 
-    return object_task_start(&options, &storing->task);
+    return object_task_start(&options, &upload->task);
 }
 
-static void say_untried(const struct storing *storing, const char *why)
+static void say_untried(const struct upload *upload, const char *why)
 {
     char text[ERROR_TEXT_SIZE + 256];
 
     snprintf(text, sizeof(text),
              "checkpoints cannot go from this node to the object store, and stay on disk: %s", why);
-    log_warning("job %s: %s", storing->job, text);
-    tell(storing, text);
+    log_warning("job %s: %s", upload->job, text);
+    tell(upload, text);
 }
 
-static void begin_to_try(struct storing *storing, struct job *job)
+static void begin_to_try(struct upload *upload, struct job *job)
 {
     job->store_tried = true;
-    storing->role = STORING_TRIES;
-    storing->record = (struct object_record){0};
-    snprintf(storing->job, sizeof(storing->job), "%s", job->name);
-    if (!storing->daemon->config->object_store[0]) {
-        say_untried(storing, "object_store is not set in its configuration");
+    upload->role = UPLOAD_TRIES;
+    upload->record = (struct object_record){0};
+    snprintf(upload->job, sizeof(upload->job), "%s", job->name);
+    if (!upload->daemon->config->object_store[0]) {
+        say_untried(upload, "object_store is not set in its configuration");
         return;
     }
-    int status = open_notify(storing);
+    int status = open_notify(upload);
     if (!status)
-        status = start_trying(storing, job);
+        status = start_trying(upload, job);
     if (status)
         log_error("job %s: the object store could not be tried (%s)", job->name, strerror(-status));
     else
-        wake_at(storing, now_ns(storing) + LOOK_NS);
+        wake_at(upload, now_ns(upload) + LOOK_NS);
 }
 
-void upload_sync(struct storing *storing)
+void upload_sync(struct upload *upload)
 {
-    struct daemon *daemon = storing->daemon;
+    struct daemon *daemon = upload->daemon;
     const char *node = daemon->config->node;
-    const struct storing_view view = {.mirror = &daemon->keys.mirror,
-                                      .cluster = daemon->config->cluster,
-                                      .node = node,
-                                      .leads = daemon->node.election &&
-                                               election_leads(daemon->node.election),
-                                      .now_ns = now_ns(storing),
-                                      .memory = &storing->memory};
+    const struct upload_view view = {.mirror = &daemon->keys.mirror,
+                                     .cluster = daemon->config->cluster,
+                                     .node = node,
+                                     .leads = daemon->node.election &&
+                                              election_leads(daemon->node.election),
+                                     .now_ns = now_ns(upload),
+                                     .memory = &upload->memory};
 
-    for (struct job *job = daemon->jobs; job && !storing->task && !daemon->ending.stopping;
+    for (struct job *job = daemon->jobs; job && !upload->task && !daemon->ending.stopping;
          job = job->next) {
         if (!job->spec.checkpoint.object_bucket[0])
             continue;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        enum storing_role role = storing_choose(&view, job->name, &record);
-        if (!job->store_tried && (role != STORING_NOTHING ||
-                                  (job->plans.plan && storing_will_send(job->plans.plan, node))))
-            begin_to_try(storing, job);
-        else if (role != STORING_NOTHING && daemon->config->object_store[0])
-            begin(storing, job, role, &record);
+        enum upload_role role = upload_choose(&view, job->name, &record);
+        if (!job->store_tried && (role != UPLOAD_NOTHING ||
+                                  (job->plans.plan && upload_will_send(job->plans.plan, node))))
+            begin_to_try(upload, job);
+        else if (role != UPLOAD_NOTHING && daemon->config->object_store[0])
+            begin(upload, job, role, &record);
     }
 }
 
 /* ---- progress ---- */
 
-static void take_state(struct storing *storing, const struct object_task_state *state)
+static void take_state(struct upload *upload, const struct object_task_state *state)
 {
-    struct object_record *record = &storing->record;
+    struct object_record *record = &upload->record;
 
     if (state->total_bytes) {
         record->size_bytes = state->total_bytes;
@@ -300,130 +299,129 @@ static void take_state(struct storing *storing, const struct object_task_state *
     snprintf(record->text, sizeof(record->text), "%.*s", RECORD_TEXT_SIZE - 1, state->trouble);
 }
 
-static void finish_good(struct storing *storing, const struct object_task_state *state)
+static void finish_good(struct upload *upload, const struct object_task_state *state)
 {
     char text[RECORD_PATH_SIZE + 256], size[SIZE_WORDS_SIZE];
-    double seconds = (double)(now_ns(storing) - storing->begun_ns) / 1e9;
+    double seconds = (double)(now_ns(upload) - upload->begun_ns) / 1e9;
 
-    storing->record.state = RECORD_COMPLETE;
-    storing->record.text[0] = '\0';
-    write_record(storing);
+    upload->record.state = RECORD_COMPLETE;
+    upload->record.text[0] = '\0';
+    write_record(upload);
     snprintf(text, sizeof(text),
              "checkpoint of step %" PRIu64 " is in the object store: %s, %s in %.1f s",
-             storing->record.step, storing->record.place,
-             size_words(storing->record.size_bytes, size), seconds);
-    tell(storing, text);
+             upload->record.step, upload->record.place, size_words(upload->record.size_bytes, size),
+             seconds);
+    tell(upload, text);
     if (state->expire_trouble[0])
-        log_warning("job %s: old checkpoints stay in the object store: %s", storing->job,
+        log_warning("job %s: old checkpoints stay in the object store: %s", upload->job,
                     state->expire_trouble);
-    forget_expired(storing, state->oldest_step);
+    forget_expired(upload, state->oldest_step);
 }
 
-static void say_bad(struct storing *storing, const struct object_task_state *state, bool away)
+static void say_bad(struct upload *upload, const struct object_task_state *state, bool away)
 {
     char text[ERROR_TEXT_SIZE + 256];
 
     snprintf(text, sizeof(text),
              "checkpoint of step %" PRIu64 " is not in the object store yet: %s; tried again every "
              "%llu s while it is the newest",
-             storing->record.step, state->error.text,
+             upload->record.step, state->error.text,
              (away ? RETRY_AWAY_NS : RETRY_WRONG_NS) / NS_PER_SECOND);
-    tell(storing, text);
+    tell(upload, text);
 }
 
-static void finish_bad(struct storing *storing, const struct object_task_state *state)
+static void finish_bad(struct upload *upload, const struct object_task_state *state)
 {
     bool away = state->status == -EAGAIN;
-    uint64_t retry_at_ns = now_ns(storing) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
+    uint64_t retry_at_ns = now_ns(upload) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
 
-    if (storing->role == STORING_SENDS) {
-        storing->record.state = RECORD_FAILED;
-        snprintf(storing->record.text, sizeof(storing->record.text), "%.*s", RECORD_TEXT_SIZE - 1,
+    if (upload->role == UPLOAD_SENDS) {
+        upload->record.state = RECORD_FAILED;
+        snprintf(upload->record.text, sizeof(upload->record.text), "%.*s", RECORD_TEXT_SIZE - 1,
                  state->error.text);
-        write_record(storing);
+        write_record(upload);
     }
-    wake_at(storing, retry_at_ns);
-    if (!storing_failed(&storing->memory, storing->job, storing->record.manifest_sha256,
-                        retry_at_ns)) /* logged once */
-        say_bad(storing, state, away);
+    wake_at(upload, retry_at_ns);
+    if (!upload_failed(&upload->memory, upload->job, upload->record.manifest_sha256,
+                       retry_at_ns)) /* logged once */
+        say_bad(upload, state, away);
 }
 
 /* Only the node that puts the manifest writes the record. */
-static void finish_help(const struct storing *storing)
+static void finish_help(const struct upload *upload)
 {
     log_info("job %s: this node's part of the checkpoint of step %" PRIu64
              " is in the object store: %s",
-             storing->job, storing->record.step, storing->record.place);
+             upload->job, upload->record.step, upload->record.place);
 }
 
-static void finish(struct storing *storing, const struct object_task_state *state)
+static void finish(struct upload *upload, const struct object_task_state *state)
 {
-    if (storing->role == STORING_TRIES) {
+    if (upload->role == UPLOAD_TRIES) {
         if (state->status)
-            say_untried(storing, state->error.text);
+            say_untried(upload, state->error.text);
         return;
     }
-    take_state(storing, state);
+    take_state(upload, state);
     if (state->status) {
-        finish_bad(storing, state);
+        finish_bad(upload, state);
         return;
     }
-    storing_succeeded(&storing->memory, storing->role, storing->job,
-                      storing->record.manifest_sha256);
-    if (storing->role == STORING_HELPS)
-        finish_help(storing);
+    upload_succeeded(&upload->memory, upload->role, upload->job, upload->record.manifest_sha256);
+    if (upload->role == UPLOAD_HELPS)
+        finish_help(upload);
     else
-        finish_good(storing, state);
+        finish_good(upload, state);
 }
 
 static void on_notified(void *context, int descriptor, unsigned events)
 {
-    struct storing *storing = context;
+    struct upload *upload = context;
     AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
     uint64_t count;
 
     (void)events;
-    if (read(descriptor, &count, sizeof(count)) < 0 || !storing->task)
+    if (read(descriptor, &count, sizeof(count)) < 0 || !upload->task)
         return;
     if (!state) { /* retried when there is memory */
-        wake_at(storing, now_ns(storing) + LOOK_NS);
+        wake_at(upload, now_ns(upload) + LOOK_NS);
         return;
     }
-    object_task_look(storing->task, state);
+    object_task_look(upload->task, state);
     if (!state->finished)
         return;
-    object_task_free(storing->task);
-    storing->task = NULL;
-    finish(storing, state);
-    daemon_wake(storing->daemon);
+    object_task_free(upload->task);
+    upload->task = NULL;
+    finish(upload, state);
+    daemon_wake(upload->daemon);
 }
 
 static void on_timer(void *context)
 {
-    struct storing *storing = context;
+    struct upload *upload = context;
     AUTO_FREE struct object_task_state *state = calloc(1, sizeof(*state));
-    uint64_t done_before = storing->record.done_bytes;
+    uint64_t done_before = upload->record.done_bytes;
     char text_before[RECORD_TEXT_SIZE];
     const uint64_t one = 1;
 
-    if (!storing->task) {
-        daemon_wake(storing->daemon); /* a postponed upload may be due */
+    if (!upload->task) {
+        daemon_wake(upload->daemon); /* a postponed upload may be due */
         return;
     }
-    wake_at(storing, now_ns(storing) + LOOK_NS);
+    wake_at(upload, now_ns(upload) + LOOK_NS);
     if (!state)
         return;
-    object_task_look(storing->task, state);
+    object_task_look(upload->task, state);
     if (state->finished) { /* its result was lost for want of memory */
-        if (write(storing->notify, &one, sizeof(one)) < 0)
+        if (write(upload->notify, &one, sizeof(one)) < 0)
             log_error("the object store's event cannot be written");
         return;
     }
-    memcpy(text_before, storing->record.text, sizeof(text_before));
-    take_state(storing, state);
-    if (storing->role == STORING_SENDS &&
-        (storing->record.done_bytes != done_before || strcmp(storing->record.text, text_before)))
-        write_record(storing);
+    memcpy(text_before, upload->record.text, sizeof(text_before));
+    take_state(upload, state);
+    if (upload->role == UPLOAD_SENDS &&
+        (upload->record.done_bytes != done_before || strcmp(upload->record.text, text_before)))
+        write_record(upload);
 }
 
 /* ---- start and end ---- */
@@ -442,37 +440,37 @@ static void check_settings(const struct config *config)
     object_settings_forget(settings);
 }
 
-int upload_new(struct daemon *daemon, struct storing **ret_storing)
+int upload_new(struct daemon *daemon, struct upload **ret_upload)
 {
     const struct loop *loop = &daemon->loop.loop;
-    struct storing *storing = calloc(1, sizeof(*storing));
+    struct upload *upload = calloc(1, sizeof(*upload));
     int status;
 
-    if (!storing)
+    if (!upload)
         return -ENOMEM;
-    storing->daemon = daemon;
-    storing->notify = -1;
-    status = loop->timer_add(loop->context, UINT64_MAX, on_timer, storing, &storing->timer);
+    upload->daemon = daemon;
+    upload->notify = -1;
+    status = loop->timer_add(loop->context, UINT64_MAX, on_timer, upload, &upload->timer);
     if (status) {
-        upload_free(storing);
+        upload_free(upload);
         return status;
     }
     check_settings(daemon->config);
-    *ret_storing = storing;
+    *ret_upload = upload;
     return 0;
 }
 
-void upload_free(struct storing *storing)
+void upload_free(struct upload *upload)
 {
-    if (!storing)
+    if (!upload)
         return;
-    const struct loop *loop = &storing->daemon->loop.loop;
-    object_task_free(storing->task);
-    if (storing->io)
-        loop->io_remove(loop->context, storing->io);
-    if (storing->timer)
-        loop->timer_remove(loop->context, storing->timer);
-    if (storing->notify >= 0)
-        close(storing->notify);
-    free(storing);
+    const struct loop *loop = &upload->daemon->loop.loop;
+    object_task_free(upload->task);
+    if (upload->io)
+        loop->io_remove(loop->context, upload->io);
+    if (upload->timer)
+        loop->timer_remove(loop->context, upload->timer);
+    if (upload->notify >= 0)
+        close(upload->notify);
+    free(upload);
 }

@@ -20,12 +20,12 @@
 #include "base/compiler.h"
 
 struct daemon;
-struct storing;
+struct upload;
 
 /** upload_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop timer
  * (nothing to free then) */
-int upload_new(struct daemon *daemon, struct storing **ret_storing) CHECK_RESULT;
+int upload_new(struct daemon *daemon, struct upload **ret_upload) CHECK_RESULT;
 /** upload_free() - stop the upload in flight; NULL allowed */
-void upload_free(struct storing *storing);
+void upload_free(struct upload *upload);
 /** upload_sync() - start any upload that is due; call after every change of the cluster's keys */
-void upload_sync(struct storing *storing);
+void upload_sync(struct upload *upload);

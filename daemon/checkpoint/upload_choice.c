@@ -23,16 +23,16 @@ static bool read_sound(const struct mirror_entry *entry, struct checkpoint_recor
     return checkpoint_entry_read(entry, ret_record) && !ret_record->damaged[0];
 }
 
-static bool is_registered(const struct storing_view *view, const char *node)
+static bool is_registered(const struct upload_view *view, const char *node)
 {
     char key[KV_KEY_MAX];
 
     return mirror_find(view->mirror, keys_node(key, view->cluster, node));
 }
 
-static bool is_resting(const struct storing_view *view, const char *job, const char *sha256)
+static bool is_resting(const struct upload_view *view, const char *job, const char *sha256)
 {
-    const struct storing_memory *memory = view->memory;
+    const struct upload_memory *memory = view->memory;
 
     return view->now_ns < memory->retry_at_ns && !strcmp(job, memory->failed_job) &&
            !strcmp(sha256, memory->failed_sha256);
@@ -40,12 +40,12 @@ static bool is_resting(const struct storing_view *view, const char *job, const c
 
 /* ---- sending ---- */
 
-static bool is_ours(const struct storing_view *view, const struct checkpoint_record *record)
+static bool is_ours(const struct upload_view *view, const struct checkpoint_record *record)
 {
     return !strcmp(record->node, view->node) || (view->leads && !is_registered(view, record->node));
 }
 
-static bool is_stored(const struct storing_view *view, const char *job,
+static bool is_stored(const struct upload_view *view, const char *job,
                       const struct checkpoint_record *record)
 {
     char key[KV_KEY_MAX];
@@ -57,7 +57,7 @@ static bool is_stored(const struct storing_view *view, const char *job,
            !strcmp(object.manifest_sha256, record->manifest_sha256);
 }
 
-static bool newest(const struct storing_view *view, const char *job,
+static bool newest(const struct upload_view *view, const char *job,
                    struct checkpoint_record *ret_record)
 {
     const struct mirror_entry *entries;
@@ -71,12 +71,12 @@ static bool newest(const struct storing_view *view, const char *job,
     return false;
 }
 
-static bool has_sent(const struct storing_view *view, const char *job, const char *sha256)
+static bool has_sent(const struct upload_view *view, const char *job, const char *sha256)
 {
     return !strcmp(job, view->memory->sent_job) && !strcmp(sha256, view->memory->sent_sha256);
 }
 
-static bool must_send(const struct storing_view *view, const char *job,
+static bool must_send(const struct upload_view *view, const char *job,
                       struct checkpoint_record *record)
 {
     return newest(view, job, record) && is_ours(view, record) && !is_stored(view, job, record) &&
@@ -86,13 +86,13 @@ static bool must_send(const struct storing_view *view, const char *job,
 
 /* ---- helping ---- */
 
-static bool has_helped(const struct storing_view *view, const char *job, const char *sha256)
+static bool has_helped(const struct upload_view *view, const char *job, const char *sha256)
 {
     return !strcmp(job, view->memory->helped_job) && !strcmp(sha256, view->memory->helped_sha256);
 }
 
 /* Return whether another node uploads the checkpoint of @object and this node has a share of it. */
-static bool can_help(const struct storing_view *view, const char *job,
+static bool can_help(const struct upload_view *view, const char *job,
                      const struct object_record *object, struct checkpoint_record *record)
 {
     char key[KV_KEY_MAX];
@@ -106,7 +106,7 @@ static bool can_help(const struct storing_view *view, const char *job,
            copies_has(record->shares, view->node);
 }
 
-static bool must_help(const struct storing_view *view, const char *job,
+static bool must_help(const struct upload_view *view, const char *job,
                       struct checkpoint_record *record)
 {
     const struct mirror_entry *entries;
@@ -121,20 +121,20 @@ static bool must_help(const struct storing_view *view, const char *job,
     return false;
 }
 
-enum storing_role storing_choose(const struct storing_view *view, const char *job,
-                                 struct checkpoint_record *ret_record)
+enum upload_role upload_choose(const struct upload_view *view, const char *job,
+                               struct checkpoint_record *ret_record)
 {
     CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-    enum storing_role role = STORING_NOTHING;
+    enum upload_role role = UPLOAD_NOTHING;
     char key[KV_KEY_MAX];
 
     if (!mirror_find(view->mirror, keys_job(key, view->cluster, job, "spec")))
-        return STORING_NOTHING;
+        return UPLOAD_NOTHING;
     if (must_send(view, job, &record))
-        role = STORING_SENDS;
+        role = UPLOAD_SENDS;
     else if (must_help(view, job, &record))
-        role = STORING_HELPS;
-    if (role != STORING_NOTHING) {
+        role = UPLOAD_HELPS;
+    if (role != UPLOAD_NOTHING) {
         *ret_record = record;
         record.shares = NULL; /* owned by the caller now */
     }
@@ -143,7 +143,7 @@ enum storing_role storing_choose(const struct storing_view *view, const char *jo
 
 /* ---- trying ---- */
 
-bool storing_will_send(const struct plan *plan, const char *node)
+bool upload_will_send(const struct plan *plan, const char *node)
 {
     unsigned senders =
         plan->checkpoints.copies ? plan->layout.worker_count : MIN(plan->layout.worker_count, 1u);
@@ -156,8 +156,8 @@ bool storing_will_send(const struct plan *plan, const char *node)
 
 /* ---- results ---- */
 
-bool storing_failed(struct storing_memory *memory, const char *job, const char *manifest_sha256,
-                    uint64_t retry_at_ns)
+bool upload_failed(struct upload_memory *memory, const char *job, const char *manifest_sha256,
+                   uint64_t retry_at_ns)
 {
     bool again =
         !strcmp(memory->failed_job, job) && !strcmp(memory->failed_sha256, manifest_sha256);
@@ -168,10 +168,10 @@ bool storing_failed(struct storing_memory *memory, const char *job, const char *
     return again;
 }
 
-void storing_succeeded(struct storing_memory *memory, enum storing_role role, const char *job,
-                       const char *manifest_sha256)
+void upload_succeeded(struct upload_memory *memory, enum upload_role role, const char *job,
+                      const char *manifest_sha256)
 {
-    bool helps = role == STORING_HELPS;
+    bool helps = role == UPLOAD_HELPS;
 
     memory->failed_job[0] = '\0';
     snprintf(helps ? memory->helped_job : memory->sent_job, NAME_SIZE, "%s", job);

@@ -22,7 +22,7 @@ struct job;
 struct leading;
 struct retiring;
 struct scrubbing;
-struct storing;
+struct upload;
 struct suspicion;
 
 /* The end of a firnd. */
@@ -36,7 +36,7 @@ struct daemon_ending {
 
 /* The work on checkpoints that were recorded. */
 struct daemon_checkpoints {
-    struct storing *storing;
+    struct upload *upload;
     struct scrubbing *scrubbing;
     uint64_t verified_count; /* checkpoints that this daemon has read back as good */
 };

@@ -56,7 +56,7 @@ struct led {
  */
 struct leading {
     struct daemon *daemon;
-    struct download *fetching;
+    struct download *download;
     struct led *jobs;
     struct led *writer;       /* job whose plan is being written; NULL: none */
     int64_t written_revision; /* revision of the last plan that was written */
@@ -373,7 +373,7 @@ static bool waits_for_store(struct led *led, const struct view *view,
     char text[RECORD_TEXT_SIZE];
 
     if (!begins_anew(decision) ||
-        !download_holds(led->leading->fetching, led->job, view->view.checkpoint.step, text))
+        !download_holds(led->leading->download, led->job, view->view.checkpoint.step, text))
         return false;
     write_state(led, view, state_words[decision->state], text);
     wake_at(led, view->view.now_ns + NS_PER_SECOND);
@@ -576,7 +576,7 @@ void leading_run(struct leading *leading)
 
     forget_removed(leading);
     if (!leads(&daemon->keys, &daemon->node)) {
-        download_stop(leading->fetching);
+        download_stop(leading->download);
         leading->written_revision = 0; /* from another term, perhaps another etcd cluster */
         return;
     }
@@ -602,7 +602,7 @@ int leading_new(struct daemon *daemon, struct leading **ret_leading)
     if (!leading)
         return -ENOMEM;
     leading->daemon = daemon;
-    int status = download_new(daemon, &leading->fetching);
+    int status = download_new(daemon, &leading->download);
     if (status) {
         free(leading);
         return status;
@@ -620,6 +620,6 @@ void leading_free(struct leading *leading)
         leading->jobs = led->next;
         led_free(led);
     }
-    download_free(leading->fetching);
+    download_free(leading->download);
     free(leading);
 }

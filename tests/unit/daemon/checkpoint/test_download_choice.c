@@ -20,7 +20,7 @@
 #define NOW 1000
 
 static struct mirror mirror;
-static struct fetching_memory memory;
+static struct download_memory memory;
 static struct object_record object;
 static int64_t revision;
 
@@ -38,16 +38,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum fetching_verdict choose(uint64_t own_step, const char *busy_with)
+static enum download_verdict choose(uint64_t own_step, const char *busy_with)
 {
-    const struct fetching_view view = {.mirror = &mirror,
+    const struct download_view view = {.mirror = &mirror,
                                        .cluster = CLUSTER,
                                        .job = JOB,
                                        .own_step = own_step,
                                        .now_ns = NOW,
                                        .busy_with = busy_with,
                                        .memory = &memory};
-    return fetching_choose(&view, &object, &revision);
+    return download_choose(&view, &object, &revision);
 }
 
 static void has_failed(const char *job, uint64_t retry_at_ns)
@@ -59,11 +59,11 @@ static void has_failed(const char *job, uint64_t retry_at_ns)
 static void nothing_there_is_nothing_to_wait_for(void **state)
 {
     (void)state;
-    assert_int_equal(choose(0, ""), FETCHING_GO_ON);
+    assert_int_equal(choose(0, ""), DOWNLOAD_GO_ON);
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     keys_put_object(&mirror, JOB, 120, RECORD_FAILED, "a", 120);
-    assert_int_equal(choose(0, ""), FETCHING_GO_ON);
-    assert_int_equal(choose(0, "other"), FETCHING_GO_ON);
+    assert_int_equal(choose(0, ""), DOWNLOAD_GO_ON);
+    assert_int_equal(choose(0, "other"), DOWNLOAD_GO_ON);
 }
 
 static void the_newest_complete_one_is_taken(void **state)
@@ -72,20 +72,20 @@ static void the_newest_complete_one_is_taken(void **state)
     keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     keys_put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
-    assert_int_equal(choose(0, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(0, ""), DOWNLOAD_BEGIN);
     assert_int_equal(object.step, 80);
     assert_int_equal(revision, 2);
-    assert_int_equal(choose(0, JOB), FETCHING_WAIT);
-    assert_int_equal(choose(0, "other"), FETCHING_QUEUED);
+    assert_int_equal(choose(0, JOB), DOWNLOAD_WAIT);
+    assert_int_equal(choose(0, "other"), DOWNLOAD_QUEUED);
 }
 
 static void what_the_nodes_have_must_be_older(void **state)
 {
     (void)state;
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
-    assert_int_equal(choose(120, ""), FETCHING_GO_ON);
-    assert_int_equal(choose(80, ""), FETCHING_GO_ON);
-    assert_int_equal(choose(79, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(120, ""), DOWNLOAD_GO_ON);
+    assert_int_equal(choose(80, ""), DOWNLOAD_GO_ON);
+    assert_int_equal(choose(79, ""), DOWNLOAD_BEGIN);
 }
 
 static void a_bad_one_is_passed_over(void **state)
@@ -94,13 +94,13 @@ static void a_bad_one_is_passed_over(void **state)
     keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     refused_add(&memory.refused, 2, "");
-    assert_int_equal(choose(0, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(0, ""), DOWNLOAD_BEGIN);
     assert_int_equal(object.step, 40);
-    assert_int_equal(choose(60, ""), FETCHING_GO_ON); /* now the nodes' checkpoint is newer */
+    assert_int_equal(choose(60, ""), DOWNLOAD_GO_ON); /* now the nodes' checkpoint is newer */
     refused_add(&memory.refused, 1, "");
-    assert_int_equal(choose(0, ""), FETCHING_GO_ON);
+    assert_int_equal(choose(0, ""), DOWNLOAD_GO_ON);
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80); /* uploaded again */
-    assert_int_equal(choose(0, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(0, ""), DOWNLOAD_BEGIN);
     assert_int_equal(object.step, 80);
 }
 
@@ -110,24 +110,24 @@ static void an_older_one_of_its_own_is_better_than_waiting(void **state)
     (void)state;
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     has_failed(JOB, NOW + 1);
-    assert_int_equal(choose(40, ""), FETCHING_GO_ON);
-    assert_int_equal(choose(0, ""), FETCHING_WAIT);
-    assert_int_equal(choose(0, "other"), FETCHING_QUEUED);
+    assert_int_equal(choose(40, ""), DOWNLOAD_GO_ON);
+    assert_int_equal(choose(0, ""), DOWNLOAD_WAIT);
+    assert_int_equal(choose(0, "other"), DOWNLOAD_QUEUED);
     has_failed(JOB, NOW);
-    assert_int_equal(choose(40, ""), FETCHING_BEGIN);
-    assert_int_equal(choose(0, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(40, ""), DOWNLOAD_BEGIN);
+    assert_int_equal(choose(0, ""), DOWNLOAD_BEGIN);
     has_failed("other", NOW + 1);
-    assert_int_equal(choose(40, ""), FETCHING_BEGIN);
+    assert_int_equal(choose(40, ""), DOWNLOAD_BEGIN);
 }
 
 static void what_is_held_against_a_checkpoint(void **state)
 {
     (void)state;
-    assert_true(fetching_is_lost(-EBADMSG));
-    assert_true(fetching_is_lost(-ENOENT));
-    assert_false(fetching_is_lost(-EAGAIN));
-    assert_false(fetching_is_lost(-ENOSPC));
-    assert_false(fetching_is_lost(-EACCES));
+    assert_true(download_is_lost(-EBADMSG));
+    assert_true(download_is_lost(-ENOENT));
+    assert_false(download_is_lost(-EAGAIN));
+    assert_false(download_is_lost(-ENOSPC));
+    assert_false(download_is_lost(-EACCES));
 }
 
 int main(void)

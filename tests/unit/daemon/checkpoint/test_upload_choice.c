@@ -19,7 +19,7 @@
 #define NOW 1000
 
 static struct mirror mirror;
-static struct storing_memory memory;
+static struct upload_memory memory;
 static struct checkpoint_record chosen;
 
 static int set_up(void **state)
@@ -40,40 +40,40 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum storing_role choose(const char *node, bool leads)
+static enum upload_role choose(const char *node, bool leads)
 {
-    const struct storing_view view = {.mirror = &mirror,
-                                      .cluster = CLUSTER,
-                                      .node = node,
-                                      .leads = leads,
-                                      .now_ns = NOW,
-                                      .memory = &memory};
+    const struct upload_view view = {.mirror = &mirror,
+                                     .cluster = CLUSTER,
+                                     .node = node,
+                                     .leads = leads,
+                                     .now_ns = NOW,
+                                     .memory = &memory};
     checkpoint_record_done(&chosen);
-    return storing_choose(&view, JOB, &chosen);
+    return upload_choose(&view, JOB, &chosen);
 }
 
 static void assert_sends(const char *node, bool leads, uint64_t step)
 {
-    assert_int_equal(choose(node, leads), STORING_SENDS);
+    assert_int_equal(choose(node, leads), UPLOAD_SENDS);
     assert_int_equal(chosen.step, step);
 }
 
 static void the_one_who_recorded_the_newest_sends_it(void **state)
 {
     (void)state;
-    assert_int_equal(choose("a", true), STORING_NOTHING);
+    assert_int_equal(choose("a", true), UPLOAD_NOTHING);
     keys_put_checkpoint(&mirror, JOB, 40, "b", "");
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
-    assert_int_equal(choose("b", false), STORING_NOTHING); /* 40 is superseded */
-    assert_int_equal(choose("b", true), STORING_NOTHING);  /* leading or not */
+    assert_int_equal(choose("b", false), UPLOAD_NOTHING); /* 40 is superseded */
+    assert_int_equal(choose("b", true), UPLOAD_NOTHING);  /* leading or not */
 }
 
 static void the_leader_sends_for_one_who_is_gone(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "gone", "");
-    assert_int_equal(choose("a", false), STORING_NOTHING);
+    assert_int_equal(choose("a", false), UPLOAD_NOTHING);
     assert_sends("a", true, 80);
 }
 
@@ -84,7 +84,7 @@ static void what_is_there_is_not_sent_again(void **state)
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_sends("a", false, 80); /* of an earlier run */
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
-    assert_int_equal(choose("a", false), STORING_NOTHING);
+    assert_int_equal(choose("a", false), UPLOAD_NOTHING);
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 81); /* another manifest of that step */
     assert_sends("a", false, 80);
 }
@@ -96,8 +96,8 @@ static void what_has_just_been_sent_is_not_sent_again(void **state)
     keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_sends("a", false, 80);
-    storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
-    assert_int_equal(choose("a", false), STORING_NOTHING);
+    upload_succeeded(&memory, UPLOAD_SENDS, JOB, chosen.manifest_sha256);
+    assert_int_equal(choose("a", false), UPLOAD_NOTHING);
     keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
     assert_sends("a", false, 120);
 }
@@ -108,7 +108,7 @@ static void a_removed_job_is_left_alone(void **state)
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     keys_remove(&mirror, keys_job(key, CLUSTER, JOB, "spec"));
-    assert_int_equal(choose("a", true), STORING_NOTHING);
+    assert_int_equal(choose("a", true), UPLOAD_NOTHING);
 }
 
 static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
@@ -116,15 +116,15 @@ static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
-    assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
-    assert_int_equal(choose("a", false), STORING_NOTHING);
-    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* already reported */
+    assert_false(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    assert_int_equal(choose("a", false), UPLOAD_NOTHING);
+    assert_true(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* already reported */
     assert_sends("a", false, 80);
-    assert_true(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    assert_true(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
     keys_put_checkpoint(&mirror, JOB, 120, "a", "");
     assert_sends("a", false, 120);
-    storing_succeeded(&memory, STORING_SENDS, JOB, chosen.manifest_sha256);
-    assert_false(storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    upload_succeeded(&memory, UPLOAD_SENDS, JOB, chosen.manifest_sha256);
+    assert_false(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
 }
 
 static void others_help_when_it_is_on_its_way(void **state)
@@ -132,22 +132,22 @@ static void others_help_when_it_is_on_its_way(void **state)
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
     assert_sends("a", false, 80);
-    assert_int_equal(choose("b", false), STORING_NOTHING); /* a has not begun */
+    assert_int_equal(choose("b", false), UPLOAD_NOTHING); /* a has not begun */
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
-    assert_int_equal(choose("b", false), STORING_HELPS);
+    assert_int_equal(choose("b", false), UPLOAD_HELPS);
     assert_int_equal(chosen.step, 80);
-    assert_int_equal(choose("c", false), STORING_NOTHING); /* c has no part */
+    assert_int_equal(choose("c", false), UPLOAD_NOTHING); /* c has no part */
     keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
-    assert_int_equal(choose("b", false), STORING_HELPS); /* with the upload in progress */
+    assert_int_equal(choose("b", false), UPLOAD_HELPS); /* with the upload in progress */
     assert_int_equal(chosen.step, 80);
-    storing_succeeded(&memory, STORING_HELPS, JOB, chosen.manifest_sha256);
-    assert_int_equal(choose("b", false), STORING_NOTHING); /* each node helps once */
+    upload_succeeded(&memory, UPLOAD_HELPS, JOB, chosen.manifest_sha256);
+    assert_int_equal(choose("b", false), UPLOAD_NOTHING); /* each node helps once */
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     keys_put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
-    assert_int_equal(choose("b", false), STORING_HELPS);
+    assert_int_equal(choose("b", false), UPLOAD_HELPS);
     assert_int_equal(chosen.step, 120);
-    storing_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1);
-    assert_int_equal(choose("b", false), STORING_NOTHING);
+    upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1);
+    assert_int_equal(choose("b", false), UPLOAD_NOTHING);
 }
 
 static void without_copies_nobody_helps(void **state)
@@ -155,7 +155,7 @@ static void without_copies_nobody_helps(void **state)
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
-    assert_int_equal(choose("b", false), STORING_NOTHING);
+    assert_int_equal(choose("b", false), UPLOAD_NOTHING);
 }
 
 static void whoever_will_send_tries_first(void **state)
@@ -163,16 +163,16 @@ static void whoever_will_send_tries_first(void **state)
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
     struct plan plan = {.layout.workers = workers, .layout.worker_count = ARRAY_COUNT(workers)};
-    assert_true(storing_will_send(&plan, "a")); /* the first writer's node records their results */
-    assert_false(storing_will_send(&plan, "b"));
+    assert_true(upload_will_send(&plan, "a")); /* the first writer's node records their results */
+    assert_false(upload_will_send(&plan, "b"));
     plan.checkpoints.copies = 2; /* every node uploads its own shares */
-    assert_true(storing_will_send(&plan, "a"));
-    assert_true(storing_will_send(&plan, "b"));
-    assert_false(storing_will_send(&plan, "c"));
+    assert_true(upload_will_send(&plan, "a"));
+    assert_true(upload_will_send(&plan, "b"));
+    assert_false(upload_will_send(&plan, "c"));
     plan.layout.worker_count = 0;
-    assert_false(storing_will_send(&plan, "a"));
+    assert_false(upload_will_send(&plan, "a"));
     plan.checkpoints.copies = 0;
-    assert_false(storing_will_send(&plan, "a"));
+    assert_false(upload_will_send(&plan, "a"));
 }
 
 int main(void)
