@@ -48,10 +48,10 @@ struct kv_watch {
     struct grpc_call *stream;   /* OPENING, STREAMING */
     unsigned endpoint;          /* of the stream */
     uint64_t token_number;      /* of the stream */
-    bool asked;                 /* an answer is due by the alarm: "created", or a progress answer */
+    bool asked;                 /* an answer is due by the timer: "created", or a progress answer */
     bool heard;                 /* any message since then */
     uint64_t waits_ns;          /* how long that may take */
-    struct timer alarm;         /* PAUSED: retry; streams: send a progress request, or check its
+    struct timer timer;         /* PAUSED: retry; streams: send a progress request, or check its
                                  * answer */
     uint64_t backoff_ns;
     int64_t revision; /* all up to here is delivered; 0: a snapshot is needed */
@@ -103,20 +103,20 @@ static void expect_something(struct kv_watch *watch)
     watch->asked = true;
     watch->heard = false;
     watch->waits_ns = watch->etcd->patience.limit_ns;
-    timer_set_in(&watch->alarm, watch->waits_ns);
+    timer_set_in(&watch->timer, watch->waits_ns);
 }
 
 static void ask_later(struct kv_watch *watch)
 {
     watch->asked = false;
-    timer_set_in(&watch->alarm, ASK_TIMEOUTS * watch->etcd->timeout_ns);
+    timer_set_in(&watch->timer, ASK_TIMEOUTS * watch->etcd->timeout_ns);
 }
 
 void etcd_watch_doubt(struct etcd *etcd, unsigned endpoint)
 {
     for (struct kv_watch *watch = etcd->watches; watch; watch = watch->next)
         if (watch->phase == WATCH_STREAMING && watch->endpoint == endpoint && !watch->asked)
-            timer_set_in(&watch->alarm, 0);
+            timer_set_in(&watch->timer, 0);
 }
 
 static void stream_broken(struct kv_watch *watch, int status, const char *text)
@@ -137,7 +137,7 @@ static void stream_canceled(struct kv_watch *watch, const struct etcd_watch_mess
         watch->revision = 0;
         stop_stream(watch);
         watch->phase = WATCH_PAUSED;
-        timer_set_in(&watch->alarm, 0);
+        timer_set_in(&watch->timer, 0);
         return;
     }
     struct etcd_failure failure;
@@ -319,7 +319,7 @@ static void pause_watch(struct kv_watch *watch, const struct error *error)
     bool news = is_news(watch);
     stop_stream(watch);
     watch->phase = WATCH_PAUSED;
-    timer_set_in(&watch->alarm, watch->backoff_ns);
+    timer_set_in(&watch->timer, watch->backoff_ns);
     watch->backoff_ns = MIN(2 * watch->backoff_ns, BACKOFF_MAX_NS);
     if (news)
         tell_lost(watch, error); /* last, since it may end the watch */
@@ -343,7 +343,7 @@ static int ask(struct kv_watch *watch)
 }
 
 /* Send a progress request, or end the stream if the last one is unanswered. */
-static void alarm_fired(void *user)
+static void timer_fired(void *user)
 {
     struct kv_watch *watch = user;
     if (watch->phase == WATCH_PAUSED) {
@@ -383,11 +383,11 @@ int etcd_watch_start(void *context, const char *prefix, const char *before,
     watch->callbacks = *callbacks;
     watch->user = user;
     watch->backoff_ns = BACKOFF_MIN_NS;
-    int status = timer_init(&watch->alarm, etcd->loop, alarm_fired, watch);
+    int status = timer_init(&watch->timer, etcd->loop, timer_fired, watch);
     if (status == 0)
         status = start_reading(watch);
     if (status < 0) {
-        timer_done(&watch->alarm);
+        timer_done(&watch->timer);
         free(watch);
         return status;
     }
@@ -409,7 +409,7 @@ void etcd_watch_stop(void *context, struct kv_watch *watch)
         *watch->gone = true;
     etcd_request_free(watch->request);
     stop_stream(watch);
-    timer_done(&watch->alarm);
+    timer_done(&watch->timer);
     *watch->back = watch->next;
     if (watch->next)
         watch->next->back = watch->back;

@@ -438,7 +438,7 @@ int64_t registry_lease(const struct registry *registry)
 
 /* State of a stopped registry: its last request, and the callback after it. */
 struct farewell {
-    struct timer alarm;
+    struct timer timer;
     void (*done)(void *context);
     void *context;
 };
@@ -448,7 +448,7 @@ static void farewell_end(void *user)
     struct farewell *farewell = user;
     void (*done)(void *) = farewell->done;
     void *context = farewell->context;
-    timer_done(&farewell->alarm);
+    timer_done(&farewell->timer);
     free(farewell);
     if (done)
         done(context);
@@ -466,7 +466,7 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
         return;
     const struct kv *kv = registry->kv;
     struct farewell *farewell = calloc(1, sizeof(*farewell));
-    if (!farewell || timer_init(&farewell->alarm, registry->loop, farewell_end, farewell)) {
+    if (!farewell || timer_init(&farewell->timer, registry->loop, farewell_end, farewell)) {
         free(farewell);
         registry_abandon(registry);
         if (done) /* without memory there is no later */
@@ -479,5 +479,5 @@ void registry_stop(struct registry *registry, void (*done)(void *context), void 
     registry_abandon(registry);
     struct kv_request *request;
     if (lease == 0 || kv->lease_revoke(kv->context, lease, revoked, farewell, &request) < 0)
-        timer_set_in(&farewell->alarm, 0);
+        timer_set_in(&farewell->timer, 0);
 }

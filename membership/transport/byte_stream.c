@@ -18,8 +18,8 @@ struct byte_stream {
     const struct loop *loop;
     struct loop_io *io; /* NULL: not connected */
     const char *protocol;
-    struct timer alarm; /* no TCP connection until now */
-    bool late;          /* the alarm has fired once */
+    struct timer timer; /* no TCP connection until now */
+    bool late;          /* the timer has fired once */
     bool encrypted;
     struct byte_stream_callbacks callbacks;
     void *context;
@@ -43,7 +43,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
     int status = curl_transfer_status(transfer, code);
     const char *text = wire->text[0] != '\0' ? wire->text : curl_easy_strerror(code);
     text = tls_words_connect(code, text, wire->words);
-    timer_clear(&wire->alarm);
+    timer_clear(&wire->timer);
     if (status == 0)
         curl_easy_getinfo(transfer->easy, CURLINFO_ACTIVESOCKET, &descriptor);
     if (status == 0 && descriptor == CURL_SOCKET_BAD) {
@@ -59,7 +59,7 @@ static void transfer_finished(struct curl_transfer *transfer, CURLcode code)
 }
 
 /* A late loop polls the descriptors once more before it reports a time-out. */
-static void alarm_fired(void *user)
+static void timer_fired(void *user)
 {
     struct byte_stream *wire = user;
     curl_off_t connected_us = 0;
@@ -71,7 +71,7 @@ static void alarm_fired(void *user)
         wire->callbacks.connected(wire->context, -ETIMEDOUT, "no connection within the time-out");
     } else {
         wire->late = true;
-        timer_set_in(&wire->alarm, 0);
+        timer_set_in(&wire->timer, 0);
     }
 }
 
@@ -148,17 +148,17 @@ int byte_stream_open(struct curl_loop *curl, const struct byte_stream_order *ord
     wire->context = context;
     int status = !wire->transfer.easy ? -ENOMEM : set_options(wire, order);
     if (status == 0)
-        status = timer_init(&wire->alarm, wire->loop, alarm_fired, wire);
+        status = timer_init(&wire->timer, wire->loop, timer_fired, wire);
     if (status == 0)
         status = curl_loop_add(curl, &wire->transfer);
     if (status < 0) {
-        timer_done(&wire->alarm);
+        timer_done(&wire->timer);
         curl_easy_cleanup(wire->transfer.easy);
         free(wire);
         return status;
     }
     if (order->connect_timeout_ns > 0)
-        timer_set_in(&wire->alarm, order->connect_timeout_ns);
+        timer_set_in(&wire->timer, order->connect_timeout_ns);
     *ret_wire = wire;
     return 0;
 }
@@ -169,7 +169,7 @@ void byte_stream_close(struct byte_stream *wire)
         return;
     if (wire->io)
         wire->loop->io_remove(wire->loop->context, wire->io);
-    timer_done(&wire->alarm);
+    timer_done(&wire->timer);
     curl_loop_remove(wire->curl, &wire->transfer);
     curl_easy_cleanup(wire->transfer.easy);
     free(wire);

@@ -11,7 +11,7 @@
 struct curl_loop {
     const struct loop *loop;
     CURLM *multi;
-    struct timer alarm;
+    struct timer timer;
     struct curl_transfer *touched;
     bool dispatching;
 };
@@ -55,7 +55,7 @@ static void descriptor_ready(void *user, int descriptor, unsigned events)
         (events & LOOP_READ ? CURL_CSELECT_IN : 0) | (events & LOOP_WRITE ? CURL_CSELECT_OUT : 0));
 }
 
-static void alarm_fired(void *user)
+static void timer_fired(void *user)
 {
     act(user, CURL_SOCKET_TIMEOUT, 0);
 }
@@ -92,9 +92,9 @@ static int timer_wanted(CURLM *multi, long timeout_ms, void *user)
     (void)multi;
     struct curl_loop *curl = user;
     if (timeout_ms < 0)
-        timer_clear(&curl->alarm);
+        timer_clear(&curl->timer);
     else
-        timer_set_in(&curl->alarm, (uint64_t)timeout_ms * NS_PER_MS);
+        timer_set_in(&curl->timer, (uint64_t)timeout_ms * NS_PER_MS);
     return 0;
 }
 
@@ -103,12 +103,12 @@ int curl_loop_new(const struct loop *loop, struct curl_loop **ret_curl)
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return -ENOMEM;
     struct curl_loop *curl = calloc(1, sizeof(*curl));
-    int status = !curl ? -ENOMEM : timer_init(&curl->alarm, loop, alarm_fired, curl);
+    int status = !curl ? -ENOMEM : timer_init(&curl->timer, loop, timer_fired, curl);
     if (status == 0 && !(curl->multi = curl_multi_init()))
         status = -ENOMEM;
     if (status < 0) {
         if (curl)
-            timer_done(&curl->alarm);
+            timer_done(&curl->timer);
         free(curl);
         curl_global_cleanup();
         return status;
@@ -129,7 +129,7 @@ void curl_loop_free(struct curl_loop *curl)
         return;
     assert(!curl->touched && !curl->dispatching);
     curl_multi_cleanup(curl->multi);
-    timer_done(&curl->alarm);
+    timer_done(&curl->timer);
     free(curl);
     curl_global_cleanup();
 }

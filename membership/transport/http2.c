@@ -26,8 +26,8 @@ struct http2_client {
     char *ca_file, *certificate_file, *key_file;
     struct peer *peers;
     struct http2_request *requests;
-    struct timer alarm;
-    uint64_t alarm_ns; /* it is set for then, or later than needed; UINT64_MAX: not set */
+    struct timer timer;
+    uint64_t timer_ns; /* it is set for then, or later than needed; UINT64_MAX: not set */
 };
 
 struct http2_request {
@@ -170,10 +170,10 @@ static struct peer *peer_of(const struct http2_request *request)
 
 static void wake_at(struct http2_client *client, uint64_t at_ns)
 {
-    if (at_ns >= client->alarm_ns)
+    if (at_ns >= client->timer_ns)
         return;
-    client->alarm_ns = at_ns;
-    timer_set_at(&client->alarm, at_ns);
+    client->timer_ns = at_ns;
+    timer_set_at(&client->timer, at_ns);
 }
 
 /* Return whether the peer has sent no SETTINGS for that time, or left a PING unanswered for a part
@@ -240,10 +240,10 @@ static void look_at_peers(struct http2_client *client)
     }
 }
 
-static void alarm_fired(void *user)
+static void timer_fired(void *user)
 {
     struct http2_client *client = user;
-    client->alarm_ns = UINT64_MAX;
+    client->timer_ns = UINT64_MAX;
     look_at_peers(client);
     uint64_t now = now_ns(client);
     for (struct http2_request *request; (request = find_due(client, now));)
@@ -350,7 +350,7 @@ int http2_client_new(const struct loop *loop, const struct byte_stream_security 
     if (!client)
         return -ENOMEM;
     client->loop = loop;
-    client->alarm_ns = UINT64_MAX;
+    client->timer_ns = UINT64_MAX;
     int status = copy_text(security->ca_file, &client->ca_file);
     if (status == 0)
         status = copy_text(security->certificate_file, &client->certificate_file);
@@ -359,7 +359,7 @@ int http2_client_new(const struct loop *loop, const struct byte_stream_security 
     if (status == 0)
         status = curl_loop_new(loop, &client->curl);
     if (status == 0)
-        status = timer_init(&client->alarm, loop, alarm_fired, client);
+        status = timer_init(&client->timer, loop, timer_fired, client);
     if (status < 0) {
         http2_client_free(client);
         return status;
@@ -376,7 +376,7 @@ void http2_client_free(struct http2_client *client)
         http2_cancel(client->requests);
     while (client->peers)
         peer_free(client->peers);
-    timer_done(&client->alarm);
+    timer_done(&client->timer);
     curl_loop_free(client->curl);
     free(client->ca_file);
     free(client->certificate_file);

@@ -11,11 +11,11 @@ struct timer {
 /** timer_init() - make a timer that is not set. Return: 0, or the error of the loop's timer_add()
  * (nothing to undo)
  */
-int timer_init(struct timer *alarm, const struct loop *loop, void (*fired)(void *user),
+int timer_init(struct timer *timer, const struct loop *loop, void (*fired)(void *user),
                void *user) CHECK_RESULT;
-void timer_done(struct timer *alarm); /* also of a zeroed alarm */
+void timer_done(struct timer *timer); /* also of a zeroed timer */
 
 /** timer_set_in(), timer_set_at() - fire once at that time; replaces the earlier time */
-void timer_set_in(struct timer *alarm, uint64_t delay_ns);
-void timer_set_at(struct timer *alarm, uint64_t at_ns);
-void timer_clear(struct timer *alarm);
+void timer_set_in(struct timer *timer, uint64_t delay_ns);
+void timer_set_at(struct timer *timer, uint64_t at_ns);
+void timer_clear(struct timer *timer);
