@@ -94,7 +94,7 @@ static inline bool job_record_waits(const struct job_record *record)
 
 /* The removal of expired checkpoints (daemon/jobs/retention.h). */
 struct job_expiry {
-    struct sweeping *sweeping; /* removes this node's expired checkpoints; NULL: not started */
+    struct retention *retention; /* removes this node's expired checkpoints; NULL: not started */
     size_t swept_count;
     int64_t swept_revision;     /* of the records used by the last sweep */
     struct kv_request *request; /* deletion of expired records in flight */

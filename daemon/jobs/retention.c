@@ -11,7 +11,7 @@
 #include "daemon/core/daemon.h"
 #include "membership/kv/keys.h"
 
-struct sweeping {
+struct retention {
     pthread_t thread;
     bool done; /* set by the thread, with release */
     char folder[JOB_CHECKPOINT_DIR_SIZE];
@@ -24,62 +24,62 @@ struct sweeping {
 
 static void *run(void *argument)
 {
-    struct sweeping *sweeping = argument;
+    struct retention *retention = argument;
     struct error error = {0};
 
-    if (checkpoint_sweep(&sweeping->sweep, &error))
+    if (checkpoint_sweep(&retention->sweep, &error))
         log_warning("removing old checkpoints: %s", error.text);
-    __atomic_store_n(&sweeping->done, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&retention->done, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
-static void release(struct sweeping *sweeping)
+static void release(struct retention *retention)
 {
-    if (!sweeping)
+    if (!retention)
         return;
-    free(sweeping->steps);
-    free(sweeping);
+    free(retention->steps);
+    free(retention);
 }
 
 /* Copy the records from the mirror. NULL: memory is short, or a record is malformed; then
  * nothing is removed. */
-static struct sweeping *look(const struct job *job)
+static struct retention *look(const struct job *job)
 {
-    struct sweeping *sweeping = calloc(1, sizeof(*sweeping));
+    struct retention *retention = calloc(1, sizeof(*retention));
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count;
 
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
-    if (sweeping)
-        sweeping->steps = calloc(count + 1, sizeof(*sweeping->steps));
-    for (size_t i = 0; sweeping && sweeping->steps && i < count; i++) {
+    if (retention)
+        retention->steps = calloc(count + 1, sizeof(*retention->steps));
+    for (size_t i = 0; retention && retention->steps && i < count; i++) {
         AUTO_JSON json_t *tree = NULL;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (json_parse(entries[i].value, strlen(entries[i].value), entries[i].key, &tree, NULL) ||
             checkpoint_record_decode(tree, &record, NULL)) {
-            release(sweeping);
+            release(retention);
             return NULL;
         }
-        sweeping->steps[sweeping->sweep.step_count++] = record.step;
-        sweeping->revision = MAX(sweeping->revision, entries[i].mod_revision);
-        if (record.unix_ns >= sweeping->written_ns) {
-            sweeping->written_ns = record.unix_ns;
-            sweeping->sweep.step = record.step;
-            sweeping->is_ours = strcmp(record.node, job->daemon->config->node) == 0;
+        retention->steps[retention->sweep.step_count++] = record.step;
+        retention->revision = MAX(retention->revision, entries[i].mod_revision);
+        if (record.unix_ns >= retention->written_ns) {
+            retention->written_ns = record.unix_ns;
+            retention->sweep.step = record.step;
+            retention->is_ours = strcmp(record.node, job->daemon->config->node) == 0;
         }
     }
-    return sweeping;
+    return retention;
 }
 
-static bool is_news(struct job_expiry *expiry, const struct sweeping *sweeping)
+static bool is_news(struct job_expiry *expiry, const struct retention *retention)
 {
-    bool news = sweeping->sweep.step_count != expiry->swept_count ||
-                sweeping->revision != expiry->swept_revision;
+    bool news = retention->sweep.step_count != expiry->swept_count ||
+                retention->revision != expiry->swept_revision;
 
-    expiry->swept_count = sweeping->sweep.step_count;
-    expiry->swept_revision = sweeping->revision;
+    expiry->swept_count = retention->sweep.step_count;
+    expiry->swept_revision = retention->revision;
     return news;
 }
 
@@ -88,32 +88,32 @@ void retention_sync(struct job *job)
     bool own_folder = job->spec.checkpoint.copies >= 2;
 
     if (!job->plans.plan || !(own_folder || job->plans.plan->layout.worker_count == 0) ||
-        (job->expiry.sweeping && !__atomic_load_n(&job->expiry.sweeping->done, __ATOMIC_ACQUIRE)))
+        (job->expiry.retention && !__atomic_load_n(&job->expiry.retention->done, __ATOMIC_ACQUIRE)))
         return;
     retention_stop(&job->expiry);
-    struct sweeping *sweeping = look(job);
-    if (!sweeping || !sweeping->steps || !is_news(&job->expiry, sweeping) ||
-        !(own_folder || sweeping->is_ours)) {
-        release(sweeping);
+    struct retention *retention = look(job);
+    if (!retention || !retention->steps || !is_news(&job->expiry, retention) ||
+        !(own_folder || retention->is_ours)) {
+        release(retention);
         return;
     }
-    snprintf(sweeping->folder, sizeof(sweeping->folder), "%s", job->folders.checkpoint_dir);
-    sweeping->sweep.folder = sweeping->folder;
-    sweeping->sweep.steps = sweeping->steps;
-    sweeping->sweep.generation =
+    snprintf(retention->folder, sizeof(retention->folder), "%s", job->folders.checkpoint_dir);
+    retention->sweep.folder = retention->folder;
+    retention->sweep.steps = retention->steps;
+    retention->sweep.generation =
         job->plans.plan->change.planned ? job->plans.plan->follows : job->plans.plan->generation;
-    if (pthread_create(&sweeping->thread, NULL, run, sweeping)) {
-        release(sweeping);
+    if (pthread_create(&retention->thread, NULL, run, retention)) {
+        release(retention);
         return;
     }
-    job->expiry.sweeping = sweeping;
+    job->expiry.retention = retention;
 }
 
 void retention_stop(struct job_expiry *expiry)
 {
-    if (!expiry->sweeping)
+    if (!expiry->retention)
         return;
-    pthread_join(expiry->sweeping->thread, NULL);
-    release(expiry->sweeping);
-    expiry->sweeping = NULL;
+    pthread_join(expiry->retention->thread, NULL);
+    release(expiry->retention);
+    expiry->retention = NULL;
 }

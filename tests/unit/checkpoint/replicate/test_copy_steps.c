@@ -334,7 +334,7 @@ static void any_failing_operation_leaves_no_name(void **state)
     }
 }
 
-static void sweeping_goes_by_the_records(void **state)
+static void retention_goes_by_the_records(void **state)
 {
     static const char *const names[] = {"step-0000000001",         "step-0000000002",
                                         "step-0000000003",         "step-0000000009",
@@ -383,7 +383,7 @@ int main(void)
         cmocka_unit_test(a_replay_takes_the_place_of_what_was_there),
         cmocka_unit_test(what_cannot_be_read_is_not_replaced),
         cmocka_unit_test(any_failing_operation_leaves_no_name),
-        cmocka_unit_test(sweeping_goes_by_the_records),
+        cmocka_unit_test(retention_goes_by_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
