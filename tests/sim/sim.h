@@ -3,9 +3,9 @@
  *
  * Real code: all decisions. elastic/ (leader, agent, recovery, planner, plans and reports as JSON),
  * membership/ (election, registry), and firnd's own wiring (of daemon/: job.c, leading.c,
- * recording.c, sweeping.c, following.c, earlier_report.c, view.c, mirror.c, outbox.c, suspicion.c).
- * Simulated: the store behind `struct kv`, the network, disks, processes, and the worker. The
- * worker's code blocks in threads, so it is modelled as a state machine that follows
+ * checkpoint_record.c, retention.c, subscription.c, earlier_report.c, view.c, mirror.c, outbox.c,
+ * suspicion.c). Simulated: the store behind `struct kv`, the network, disks, processes, and the
+ * worker. The worker's code blocks in threads, so it is modelled as a state machine that follows
  * worker/session/trainer.c line by line.
  *
  * All randomness comes from one 64-bit seed through Philox, events of the same time happen in the

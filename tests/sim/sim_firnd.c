@@ -1,7 +1,7 @@
 /*
  * firnd without sd-event: the work of daemon/daemon.c between the store, the jobs and the leader,
- * on simulated time. Its parts (jobs, leading, recording, view, mirror, following, outbox,
- * suspicion, election, registry) are the real ones.
+ * on simulated time. Its parts (jobs, leading, checkpoint records, view, mirror, subscription,
+ * outbox, suspicion, election, registry) are the real ones.
  */
 #include <stdio.h>
 #include <string.h>

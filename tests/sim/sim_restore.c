@@ -7,7 +7,7 @@
 
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
-#include "sim/sim_spread.h"
+#include "sim/sim_replication.h"
 
 static int read_shared(const struct sim_worker *worker, struct sim_checkpoint *ret_checkpoint)
 {

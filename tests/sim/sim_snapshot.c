@@ -1,7 +1,7 @@
 /*
  * Checkpoints as worker/checkpoint/snapshot.c makes them: shares are written while training goes
  * on, rank 0 commits when all shares are durable, and firnd gets the result when the folder is in
- * place. With copies the nodes do this together (sim_spread.h).
+ * place. With copies the nodes do this together (sim_replication.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "elastic/copies/copies.h"
 #include "sim/sim_check.h"
 #include "sim/sim_node.h"
-#include "sim/sim_spread.h"
+#include "sim/sim_replication.h"
 
 bool sim_snapshot_due(const struct sim *sim, uint64_t step)
 {
@@ -29,8 +29,8 @@ void sim_snapshot_end_copies(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     sim_snapshot_take_result(worker);
-    sim_spread_stop(snapshot->spread);
-    snapshot->spread = NULL;
+    sim_replication_stop(snapshot->replication);
+    snapshot->replication = NULL;
 }
 
 void sim_snapshot_reset(struct sim_worker *worker)
@@ -78,7 +78,7 @@ static bool is_open(const struct sim_snapshot *snapshot)
 bool sim_snapshot_busy(const struct sim_worker *worker)
 {
     const struct sim_snapshot *snapshot = &worker->snapshot;
-    return snapshot->writing || snapshot->spread ||
+    return snapshot->writing || snapshot->replication ||
            (worker->rank == 0 && makes_copies(worker) && is_open(snapshot));
 }
 
@@ -99,7 +99,7 @@ bool sim_snapshot_begin(struct sim_worker *worker)
     const struct plan *plan = worker->plan;
     unsigned replica = count_writers(worker, worker->rank / plan->layout.stage_count);
     unsigned replica_count = count_writers(worker, plan->layout.replica_count);
-    if (snapshot->writing || snapshot->spread)
+    if (snapshot->writing || snapshot->replication)
         return false;
     snapshot->part = (struct sim_part){
         .step = worker->state.applied_step, .generation = plan->generation, .rank = worker->rank};
@@ -123,10 +123,11 @@ static void poll_keeper(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     int status;
-    if (!snapshot->spread || worker->rank == 0 || !sim_spread_done(snapshot->spread, &status))
+    if (!snapshot->replication || worker->rank == 0 ||
+        !sim_replication_done(snapshot->replication, &status))
         return;
-    sim_spread_stop(snapshot->spread);
-    snapshot->spread = NULL;
+    sim_replication_stop(snapshot->replication);
+    snapshot->replication = NULL;
     if (status < 0 && worker->sim->bug != BUG_SILENT_KEEPER)
         snapshot->failed_step = snapshot->begun_step;
     if (status == -EIO)
@@ -161,7 +162,7 @@ static void start_spread(struct sim_worker *worker)
         (worker->rank != 0 && copies_keeper(worker->plan, (unsigned)store) != worker->rank))
         return;
     snapshot->kept_step = snapshot->begun_step;
-    snapshot->spread = sim_spread_start(worker);
+    snapshot->replication = sim_replication_start(worker);
 }
 
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
@@ -173,7 +174,7 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
          snapshot->part.generation == snapshot->committed_generation))
         return;
     if (makes_copies(worker)) {
-        if (!snapshot->spread)
+        if (!snapshot->replication)
             start_spread(worker);
         return;
     }
@@ -196,8 +197,8 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     told->step = step;
     told->generation = generation;
     sim_disk_path(step, told->path, sizeof(told->path));
-    if (snapshot->spread)
-        told->shares = sim_spread_shares(snapshot->spread);
+    if (snapshot->replication)
+        told->shares = sim_replication_shares(snapshot->replication);
     else
         generation = sim_disk_find(worker->sim, step)->made_by;
     snprintf(told->manifest_sha256, sizeof(told->manifest_sha256), "%064llx",
@@ -210,20 +211,20 @@ static void take_spread(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     int status;
-    if (worker->rank != 0 || !sim_spread_done(snapshot->spread, &status))
+    if (worker->rank != 0 || !sim_replication_done(snapshot->replication, &status))
         return;
     if (status < 0)
         snapshot->failed_step = snapshot->begun_step;
     else
         tell_committed(worker, snapshot->begun_step, snapshot->part.generation);
-    sim_spread_stop(snapshot->spread);
-    snapshot->spread = NULL;
+    sim_replication_stop(snapshot->replication);
+    snapshot->replication = NULL;
 }
 
 void sim_snapshot_take_result(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
-    if (snapshot->spread)
+    if (snapshot->replication)
         take_spread(worker);
     if (!snapshot->committing || worker->sim->now_ns < snapshot->commit_done_ns)
         return;

@@ -11,8 +11,8 @@
 #include "sim/sim_input.h"
 #include "sim/sim_node.h"
 #include "sim/sim_process.h"
+#include "sim/sim_replication.h"
 #include "sim/sim_scale.h"
-#include "sim/sim_spread.h"
 
 const char *sim_worker_name(const struct sim_worker *worker)
 {
@@ -224,8 +224,8 @@ static void close_generation(struct sim_worker *worker)
 
 static void cut_wires(struct sim_worker *worker)
 {
-    sim_spread_stop(worker->snapshot.spread);
-    worker->snapshot.spread = NULL;
+    sim_replication_stop(worker->snapshot.replication);
+    worker->snapshot.replication = NULL;
     worker->alive = worker->listening = false;
     worker->died_ns = worker->sim->now_ns;
     worker->mesh = NULL;

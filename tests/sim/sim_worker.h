@@ -60,7 +60,7 @@ struct sim_snapshot {
     uint64_t commit_done_ns, commit_step, commit_generation;
     unsigned world, commit_world;
     /* With copies: this node's part in the newest checkpoint, and the step begun last. */
-    struct sim_spread *spread;
+    struct sim_replication *replication;
     uint64_t kept_step;
 };
 
