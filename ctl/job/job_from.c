@@ -89,7 +89,8 @@ static void note(struct difference *difference, const char *path, json_t *then, 
                              difference->used ? ", " : "", path, old ? old : "-", new ? new : "-");
 }
 
-/* A key that one side alone has differs, too: young keys are left out at their defaults. */
+/* A key that one side alone has differs, too: keys with omit_if_default are left out at their
+ * defaults. */
 static void compare(struct difference *difference, const char *prefix, json_t *then, json_t *now)
 {
     const char *key;

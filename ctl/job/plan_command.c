@@ -112,7 +112,7 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
                                                    &run->choice_count, error);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static json_t *choice_json(const struct planner_choice *choice)
 {

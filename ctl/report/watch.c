@@ -31,7 +31,7 @@ struct watch {
 };
 
 /* How a change of layout comes about in detail is for `job events`. */
-static bool worth_telling(const struct event *event)
+static bool is_worth_a_line(const struct event *event)
 {
     static const char *const details[] = {"prepare", "plan", "stuck"};
 
@@ -59,7 +59,7 @@ static int print_events(struct watch *watch)
 
     for (size_t i = 0; i < list->count && !status; i++) {
         struct event *event = &list->events[i];
-        if (!event->printed && worth_telling(event))
+        if (!event->printed && is_worth_a_line(event))
             status = event_append_text(event, false, &text);
         event->printed = true;
     }

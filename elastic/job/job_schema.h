@@ -34,11 +34,11 @@ struct schema_key {
     const char *default_json;   /* as written in a job file; NULL: required, or default_from */
     void (*default_from)(struct job_spec *spec); /* from other keys, which are already filled */
     const char *default_note; /* for docs/job.md, when default_json is not clear enough */
-    bool young;          /* omitted from a job's JSON at its default_json, because older programs
-                            refuse unknown keys */
-    const char *unit;    /* "steps"; NULL: none */
-    const char *meaning; /* one sentence without a full stop at its end */
-    const char *also;    /* names in other programs, between spaces, for "did you mean" */
+    bool omit_if_default; /* omitted from a job's JSON at its default_json, because older programs
+                   refuse unknown keys */
+    const char *unit;     /* "steps"; NULL: none */
+    const char *meaning;  /* one sentence without a full stop at its end */
+    const char *also;     /* names in other programs, between spaces, for "did you mean" */
 };
 
 extern const struct schema_key job_schema[];

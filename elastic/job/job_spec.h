@@ -55,8 +55,8 @@ int job_spec_decode_from(const json_t *tree, const char *where,
                          struct error *error) CHECK_RESULT;
 
 /**
- * job_spec_encode() - encode the spec as JSON with all keys except young ones at their defaults
- * (elastic/job/job_schema.h); new reference, NULL when out of memory
+ * job_spec_encode() - encode the spec as JSON with all keys except those with omit_if_default at
+ * their defaults (elastic/job/job_schema.h); new reference, NULL when out of memory
  */
 json_t *job_spec_encode(const struct job_spec *spec);
 

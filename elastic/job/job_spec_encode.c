@@ -24,7 +24,7 @@ static json_t *section_of(json_t *tree, const char *path)
 static bool goes_without_saying(const struct schema_key *key, const json_t *value)
 {
     AUTO_JSON json_t *usual =
-        key->young ? json_loads(key->default_json, JSON_DECODE_ANY, NULL) : NULL;
+        key->omit_if_default ? json_loads(key->default_json, JSON_DECODE_ANY, NULL) : NULL;
     return usual && json_equal(usual, value);
 }
 

@@ -142,10 +142,10 @@ struct leader_slow_slots {
     unsigned count;
 };
 
-#define LEADER_CUTS_MAX 64
+#define LEADER_NETSPLITS_MAX 64
 
-/* Two nodes that did not reach each other (elastic/leader/leader_netsplit.h). */
-struct leader_cut {
+/* A cut: two nodes that did not reach each other (elastic/leader/leader_netsplit.h). */
+struct leader_netsplit {
     char nodes[2][NAME_SIZE]; /* ascending */
     uint64_t incarnations[2];
     uint64_t generation; /* that missed it last; 0: no entry */
@@ -197,8 +197,8 @@ struct leader_memory {
     struct leader_retries retry;
     struct leader_avoidance avoided;
     struct leader_slow_slots slow;
-    struct leader_cut cuts[LEADER_CUTS_MAX];          /* the oldest is forgotten first */
-    struct leader_reader readers[LEADER_READERS_MAX]; /* the same */
+    struct leader_netsplit netsplits[LEADER_NETSPLITS_MAX]; /* the oldest is forgotten first */
+    struct leader_reader readers[LEADER_READERS_MAX];       /* the same */
     struct leader_pair_wait pair_loss;
 };
 

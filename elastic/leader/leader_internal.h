@@ -13,7 +13,7 @@ struct leader_context {
     struct roster roster;
     struct leader_decision *decision;
     struct error *error;
-    const struct member *left_out[CUT_NODES_MAX]; /* of the plan that is being made */
+    const struct member *left_out[NETSPLIT_NODES_MAX]; /* of the plan that is being made */
     unsigned left_out_count;
     bool readers_only; /* nodes that cannot read the checkpoint are left out anyway */
     unsigned gives;    /* slots that the plan that is being made leaves to another job */

@@ -8,8 +8,8 @@
 
 /* The nodes at the ends of the cuts that are believed now, ordered by name. */
 struct cut_field {
-    struct cut_node nodes[CUT_NODES_MAX];
-    const struct member *who[CUT_NODES_MAX];
+    struct cut_node nodes[NETSPLIT_NODES_MAX];
+    const struct member *who[NETSPLIT_NODES_MAX];
     unsigned count;
 };
 
@@ -18,35 +18,36 @@ struct cut_field {
 /* Return how long a cut is believed after the pair was missed @times times. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
-    unsigned doublings = MIN(times, LEADER_CUT_TIMES_MAX) - 1;
+    unsigned doublings = MIN(times, LEADER_NETSPLIT_TIMES_MAX) - 1;
     return ((uint64_t)TIMEOUTS_NETSPLIT_MIN << doublings) * context->view->failure_timeout_ns;
 }
 
 /* Return whether the entry is so old that a new report is about another cut. */
-static bool is_forgotten(const struct leader_context *context, const struct leader_cut *cut)
+static bool is_forgotten(const struct leader_context *context, const struct leader_netsplit *cut)
 {
-    unsigned times = cut->until_ns != 0 ? LEADER_CUT_TIMES_MAX : 1;
+    unsigned times = cut->until_ns != 0 ? LEADER_NETSPLIT_TIMES_MAX : 1;
     return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) + term_ns(context, times);
 }
 
-static bool is_between(const struct leader_cut *cut, const struct member *a, const struct member *b)
+static bool is_between(const struct leader_netsplit *cut, const struct member *a,
+                       const struct member *b)
 {
     return strcmp(cut->nodes[0], a->name) == 0 && cut->incarnations[0] == a->incarnation &&
            strcmp(cut->nodes[1], b->name) == 0 && cut->incarnations[1] == b->incarnation;
 }
 
 /* Return the pair's entry; if there is none, the entry that was seen the longest ago, emptied. */
-static struct leader_cut *entry_of(struct leader_context *context, const struct member *a,
-                                   const struct member *b)
+static struct leader_netsplit *entry_of(struct leader_context *context, const struct member *a,
+                                        const struct member *b)
 {
-    struct leader_cut *cuts = context->memory->cuts, *oldest = &cuts[0];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
+    struct leader_netsplit *cuts = context->memory->netsplits, *oldest = &cuts[0];
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
         if (is_between(&cuts[i], a, b) && !is_forgotten(context, &cuts[i]))
             return &cuts[i];
         if (cuts[i].seen_ns < oldest->seen_ns)
             oldest = &cuts[i];
     }
-    *oldest = (struct leader_cut){.incarnations = {a->incarnation, b->incarnation}};
+    *oldest = (struct leader_netsplit){.incarnations = {a->incarnation, b->incarnation}};
     memcpy(oldest->nodes[0], a->name, sizeof(oldest->nodes[0]));
     memcpy(oldest->nodes[1], b->name, sizeof(oldest->nodes[1]));
     return oldest;
@@ -56,7 +57,7 @@ static void note_pair(struct leader_context *context, const struct member *a,
                       const struct member *b)
 {
     const struct leader_view *view = context->view;
-    struct leader_cut *cut =
+    struct leader_netsplit *cut =
         strcmp(a->name, b->name) < 0 ? entry_of(context, a, b) : entry_of(context, b, a);
     if (cut->generation == view->plan->generation)
         return;
@@ -117,7 +118,8 @@ static bool takes_part(const struct plan_layout *layout, const struct member *no
     return plan_layout_find_node(layout, node->name) >= 0;
 }
 
-/* Return the node's place in the field, added if needed; CUT_NODES_MAX: there is no more room. */
+/* Return the node's place in the field, added if needed; NETSPLIT_NODES_MAX: there is no more room.
+ */
 static unsigned place_of(struct cut_field *field, const struct member *node)
 {
     unsigned place = 0;
@@ -125,8 +127,8 @@ static unsigned place_of(struct cut_field *field, const struct member *node)
         place++;
     if (place < field->count && field->who[place] == node)
         return place;
-    if (field->count == CUT_NODES_MAX)
-        return CUT_NODES_MAX;
+    if (field->count == NETSPLIT_NODES_MAX)
+        return NETSPLIT_NODES_MAX;
     memmove(&field->who[place + 1], &field->who[place],
             (field->count - place) * sizeof(field->who[0]));
     field->who[place] = node;
@@ -135,7 +137,7 @@ static unsigned place_of(struct cut_field *field, const struct member *node)
 }
 
 /* Find both ends of a believed cut; false if an end is gone, or its daemon is a new one. */
-static bool find_ends(const struct leader_context *context, const struct leader_cut *cut,
+static bool find_ends(const struct leader_context *context, const struct leader_netsplit *cut,
                       const struct member *ret_ends[2])
 {
     if (cut->until_ns <= context->view->now_ns)
@@ -152,12 +154,12 @@ static bool find_ends(const struct leader_context *context, const struct leader_
 static void list_nodes(struct leader_context *context, struct cut_field *field)
 {
     const struct member *ends[2];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
-        const struct leader_cut *cut = &context->memory->cuts[i];
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
+        const struct leader_netsplit *cut = &context->memory->netsplits[i];
         if (!find_ends(context, cut, ends))
             continue;
         leader_wake(context, cut->until_ns);
-        if (place_of(field, ends[0]) < CUT_NODES_MAX)
+        if (place_of(field, ends[0]) < NETSPLIT_NODES_MAX)
             (void)place_of(field, ends[1]);
     }
 }
@@ -165,11 +167,11 @@ static void list_nodes(struct leader_context *context, struct cut_field *field)
 static void list_cuts(const struct leader_context *context, struct cut_field *field)
 {
     const struct member *ends[2];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
-        if (!find_ends(context, &context->memory->cuts[i], ends))
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
+        if (!find_ends(context, &context->memory->netsplits[i], ends))
             continue;
         unsigned a = place_of(field, ends[0]), b = place_of(field, ends[1]);
-        if (a == CUT_NODES_MAX || b == CUT_NODES_MAX)
+        if (a == NETSPLIT_NODES_MAX || b == NETSPLIT_NODES_MAX)
             continue;
         field->nodes[a].cut_from |= (uint32_t)1 << b;
         field->nodes[b].cut_from |= (uint32_t)1 << a;
@@ -179,8 +181,8 @@ static void list_cuts(const struct leader_context *context, struct cut_field *fi
 void leader_netsplit_mended(struct leader_context *context)
 {
     const struct member *ends[2];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
-        struct leader_cut *cut = &context->memory->cuts[i];
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
+        struct leader_netsplit *cut = &context->memory->netsplits[i];
         if (find_ends(context, cut, ends) && computes(context, ends[0]) &&
             computes(context, ends[1]))
             cut->until_ns = context->view->now_ns;
@@ -253,7 +255,7 @@ static void leave_out_readers(struct leader_context *context)
 {
     for (unsigned i = 0; i < context->view->node_count; i++) {
         const struct member *node = &context->view->nodes[i];
-        if (context->left_out_count < CUT_NODES_MAX && leader_readers_lack(context, node) &&
+        if (context->left_out_count < NETSPLIT_NODES_MAX && leader_readers_lack(context, node) &&
             !leader_netsplit_leave_out(context, node))
             context->left_out[context->left_out_count++] = node;
     }
@@ -304,8 +306,8 @@ bool leader_netsplit_give_in(struct leader_context *context)
 static bool find_parted(const struct leader_context *context, const struct plan_layout *layout,
                         const struct member *end, const struct member *ret_ends[2])
 {
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++)
-        if (find_ends(context, &context->memory->cuts[i], ret_ends) &&
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++)
+        if (find_ends(context, &context->memory->netsplits[i], ret_ends) &&
             (!end || end == ret_ends[0] || end == ret_ends[1]) && takes_part(layout, ret_ends[0]) &&
             takes_part(layout, ret_ends[1]))
             return true;
@@ -334,12 +336,12 @@ const char *leader_netsplit_parted_words(const struct leader_context *context,
 
 /* Return the cut that was missed last among those for which a node is left out: older cuts may be
  * mended. */
-static const struct leader_cut *find_reason(const struct leader_context *context)
+static const struct leader_netsplit *find_reason(const struct leader_context *context)
 {
-    const struct leader_cut *found = NULL;
+    const struct leader_netsplit *found = NULL;
     const struct member *ends[2];
-    for (unsigned i = 0; i < LEADER_CUTS_MAX; i++) {
-        const struct leader_cut *cut = &context->memory->cuts[i];
+    for (unsigned i = 0; i < LEADER_NETSPLITS_MAX; i++) {
+        const struct leader_netsplit *cut = &context->memory->netsplits[i];
         if (find_ends(context, cut, ends) && (!found || cut->seen_ns > found->seen_ns) &&
             (leader_netsplit_leave_out(context, ends[0]) ||
              leader_netsplit_leave_out(context, ends[1])))
@@ -352,7 +354,7 @@ const char *leader_netsplit_words(const struct leader_context *context, char *re
                                   size_t size)
 {
     const struct member *ends[2];
-    const struct leader_cut *cut = find_reason(context);
+    const struct leader_netsplit *cut = find_reason(context);
     if (!cut || !find_ends(context, cut, ends))
         return NULL;
     unsigned end = leader_netsplit_leave_out(context, ends[0]) ? 0 : 1;

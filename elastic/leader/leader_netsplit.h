@@ -16,15 +16,15 @@
  *
  * Only the leader's memory has the cuts: a new leader tries once more than its predecessor would.
  * Where the predecessor had made a patient plan (elastic/leader/leader_pair_loss.h), not even that.
- * At most LEADER_CUTS_MAX pairs are remembered, and cuts among CUT_NODES_MAX nodes are weighed at a
- * time: more cuts take more generations until all are found.
+ * At most LEADER_NETSPLITS_MAX pairs are remembered, and cuts among NETSPLIT_NODES_MAX nodes are
+ * weighed at a time: more cuts take more generations until all are found.
  */
 #pragma once
 
 #include "elastic/leader/leader_internal.h"
 
 /* In units of failure_timeout: how long a cut is believed (one minute to one hour by default). */
-#define LEADER_CUT_TIMES_MAX 7u /* beyond it the time is not doubled */
+#define LEADER_NETSPLIT_TIMES_MAX 7u /* beyond it the time is not doubled */
 
 /** leader_netsplit_note() - remember the nodes that workers of the plan in force did not reach */
 void leader_netsplit_note(struct leader_context *context);

@@ -45,7 +45,7 @@ uint32_t netsplit_graph_leave_out(const struct cut_node *nodes, unsigned count,
                                   bool (*may_go)(const void *context, uint32_t set),
                                   const void *context)
 {
-    assert(count <= CUT_NODES_MAX);
+    assert(count <= NETSPLIT_NODES_MAX);
     uint32_t best = 0, stay = nodes_that_stay(nodes, count);
     struct cost best_cost = {count + 1, 0};
     if (covers(nodes, count, 0))

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CUT_NODES_MAX 16 /* 2^16 sets at most */
+#define NETSPLIT_NODES_MAX 16 /* 2^16 sets at most */
 
 struct cut_node {
     unsigned slot_count; /* the cost of leaving the node out */
@@ -18,7 +18,7 @@ struct cut_node {
 
 /**
  * netsplit_graph_leave_out() - choose the set to leave out, a bit for each node
- * @nodes: at most CUT_NODES_MAX; `cut_from` of both ends of a cut name each other
+ * @nodes: at most NETSPLIT_NODES_MAX; `cut_from` of both ends of a cut name each other
  * @may_go: return whether all nodes of @set may be left out together, called only for vertex
  * covers; NULL: any may
  *

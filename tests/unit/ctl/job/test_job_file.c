@@ -125,7 +125,7 @@ static void test_messages_have_file_and_line(void **state)
 }
 
 /* Call load() and catch its standard error. */
-static int load_telling(const char *yaml, char *ret_told, size_t told_size, struct error *error)
+static int load_with_stderr(const char *yaml, char *ret_told, size_t told_size, struct error *error)
 {
     FILE *told = tmpfile();
     int before = dup(STDERR_FILENO);
@@ -161,13 +161,14 @@ static void test_many_mistakes_are_one_list(void **state)
                                        "checkpoint.keep:",      "data.path:"};
     struct error error;
     char told[8192];
-    assert_int_equal(load_telling("name: x\nmodel: {layers: 0, width: 8, heads: 2, context: 16}\n"
-                                  "data: {pth: /a}\n"
-                                  "train: {steps: -1, lanes: 0, micro_batch: a,\n"
-                                  "  optimizer: {lr: 0, eps: 9, betas: [1, 2], clip: x}}\n"
-                                  "checkpoint: {keep: 0}\nevaluate: {batches: some}\n",
-                                  told, sizeof(told), &error),
-                     -EINVAL);
+    assert_int_equal(
+        load_with_stderr("name: x\nmodel: {layers: 0, width: 8, heads: 2, context: 16}\n"
+                         "data: {pth: /a}\n"
+                         "train: {steps: -1, lanes: 0, micro_batch: a,\n"
+                         "  optimizer: {lr: 0, eps: 9, betas: [1, 2], clip: x}}\n"
+                         "checkpoint: {keep: 0}\nevaluate: {batches: some}\n",
+                         told, sizeof(told), &error),
+        -EINVAL);
     for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         assert_int_equal(count_of(told, keys[i]), 1);
     assert_int_equal(count_of(told, "firnctl: "), 1); /* of the list, not of its parts */

@@ -124,7 +124,7 @@ static void test_differences_are_named(void **state)
 }
 
 /* Keys that stand in a job's JSON only where they are not the default, lost or new. */
-static void test_young_keys_are_compared_both_ways(void **state)
+static void test_omitted_keys_are_compared_both_ways(void **state)
 {
     struct checkpoint_record record = {.step = 12, .path = "/c/step-0000000012"};
     struct error error = {0};
@@ -191,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_checkpoint_remembers_its_job),
         cmocka_unit_test(test_differences_are_named),
-        cmocka_unit_test(test_young_keys_are_compared_both_ways),
+        cmocka_unit_test(test_omitted_keys_are_compared_both_ways),
         cmocka_unit_test(test_what_is_at_risk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

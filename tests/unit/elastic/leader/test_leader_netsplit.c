@@ -176,7 +176,7 @@ static void after_a_while_the_job_goes_back_without_one(void **state)
 static void no_sooner_than_its_steps_would_be_made_again(void **state)
 {
     (void)state;
-    three_memory.cuts[0].generation = 0;
+    three_memory.netsplits[0].generation = 0;
     break_links_again(2, 0);
     share_units();
     three_view.checkpoint.step = 0;
@@ -504,7 +504,7 @@ static void a_pair_that_runs_together_is_mended(void **state)
     }
     three_decide();
     assert_false(three_memory.pair_loss.seen.is_set);
-    assert_true(three_memory.cuts[0].until_ns <= three_view.now_ns);
+    assert_true(three_memory.netsplits[0].until_ns <= three_view.now_ns);
 }
 
 int main(void)

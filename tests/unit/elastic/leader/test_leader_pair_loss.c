@@ -33,8 +33,8 @@ static int begin(void **state)
 {
     three_setup(state);
     three_plan->links.patient = true;
-    three_memory.cuts[0] =
-        (struct leader_cut){.nodes = {"a", "c"}, .until_ns = three_view.now_ns + 10 * TERM_NS};
+    three_memory.netsplits[0] =
+        (struct leader_netsplit){.nodes = {"a", "c"}, .until_ns = three_view.now_ns + 10 * TERM_NS};
     three_memory.pair_loss.seen = instant_at(three_view.now_ns - TERM_NS);
     three_memory.pair_loss.until_ns = three_view.now_ns;
     look();
@@ -73,7 +73,7 @@ static void it_is_not_asked_again_at_once(void **state)
     assert_true(is_over());
 }
 
-static void what_runs_or_waits_for_nobody_is_no_standoff(void **state)
+static void what_runs_or_waits_for_nobody_is_no_pair_loss(void **state)
 {
     (void)state;
     three_plan->links.patient = false;
@@ -168,7 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(it_is_over_when_its_time_is),
         TEST(it_is_not_asked_again_at_once),
-        TEST(what_runs_or_waits_for_nobody_is_no_standoff),
+        TEST(what_runs_or_waits_for_nobody_is_no_pair_loss),
         TEST(a_drain_of_either_end_ends_it),
         TEST(it_begins_with_the_first_patient_plan),
         TEST(words_say_for_how_long),

@@ -15,19 +15,19 @@
 #define D 8u
 #define E 16u
 
-static struct cut_node nodes[CUT_NODES_MAX];
+static struct cut_node nodes[NETSPLIT_NODES_MAX];
 
 static int setup(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < CUT_NODES_MAX; i++)
+    for (unsigned i = 0; i < NETSPLIT_NODES_MAX; i++)
         nodes[i] = (struct cut_node){.slot_count = 1};
     return 0;
 }
 
 static void cut(unsigned a, unsigned b)
 {
-    for (unsigned i = 0; i < CUT_NODES_MAX; i++) {
+    for (unsigned i = 0; i < NETSPLIT_NODES_MAX; i++) {
         nodes[i].cut_from |= a >> i & 1 ? b : 0;
         nodes[i].cut_from |= b >> i & 1 ? a : 0;
     }
@@ -99,9 +99,9 @@ static void a_set_that_may_not_go_is_passed_over(void **state)
 static void the_largest_graph_has_an_answer(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < CUT_NODES_MAX; i += 2)
+    for (unsigned i = 0; i < NETSPLIT_NODES_MAX; i += 2)
         cut(1u << i, 1u << (i + 1));
-    assert_int_equal(netsplit_graph_leave_out(nodes, CUT_NODES_MAX, NULL, NULL), 0xaaaa);
+    assert_int_equal(netsplit_graph_leave_out(nodes, NETSPLIT_NODES_MAX, NULL, NULL), 0xaaaa);
 }
 
 int main(void)

@@ -64,10 +64,10 @@ static uint64_t bytes_of_a_begin(uint64_t lines)
 static void test_a_long_history_is_not_read(void **state)
 {
     (void)state;
-    uint64_t young = bytes_of_a_begin(6000), old = bytes_of_a_begin(600000);
-    if (old > young + young / 2 + 65536)
-        fail_msg("%llu bytes are read of 6,000 lines, %llu of 600,000", (unsigned long long)young,
-                 (unsigned long long)old);
+    uint64_t short_bytes = bytes_of_a_begin(6000), long_bytes = bytes_of_a_begin(600000);
+    if (long_bytes > short_bytes + short_bytes / 2 + 65536)
+        fail_msg("%llu bytes are read of 6,000 lines, %llu of 600,000",
+                 (unsigned long long)short_bytes, (unsigned long long)long_bytes);
 }
 
 /*
