@@ -83,6 +83,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_WRONG_VERDICT] = "wrong-verdict",
     [BUG_HASTY_LEADER] = "hasty-leader",
     [BUG_HASTY_NEWCOMER] = "hasty-newcomer",
+    [BUG_RESTLESS_LEADER] = "restless-leader",
 };
 
 static void describe_job(struct sim *sim)

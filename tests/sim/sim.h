@@ -80,6 +80,7 @@ enum sim_bug {
     BUG_WRONG_VERDICT,
     BUG_HASTY_LEADER,
     BUG_HASTY_NEWCOMER,
+    BUG_RESTLESS_LEADER,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

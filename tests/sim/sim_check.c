@@ -256,7 +256,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
         sim_reachable(sim, root->index, SIM_STORE_PLACE))
         note_company(sim, root);
     if (plan->generation < check->committing_generation && is_out_of_reach(sim, plan)) {
-        check->unfenced++;
+        check->counts.unfenced++;
         return;
     }
     if (plan->generation < check->committing_generation)
@@ -608,6 +608,7 @@ bool sim_check_liveness(struct sim *sim, uint64_t calm_since_ns)
     if (sim->now_ns > calm_since_ns + QUIET_NS) {
         check_owners(sim);
         sim_check_idle(sim);
+        sim_check_causes(sim);
     }
     check->longest_wait_ns = MAX(check->longest_wait_ns, sim->now_ns - last_ns);
     if (sim->now_ns > last_ns + stall_max_ns(sim))

@@ -37,6 +37,19 @@ struct sim_idle {
     uint64_t generation, since_ns, commits;
 };
 
+/* Since when everything that a layout depends on is as it is, and the changes of layout since. */
+struct sim_settled {
+    uint64_t causes; /* a digest */
+    uint64_t since_ns, commits;
+    unsigned changes;
+};
+
+/* Numbers for the summary of many histories. */
+struct sim_counts {
+    unsigned memory_plans, disk_plans;
+    unsigned unfenced; /* commits of a generation that was given away while out of reach */
+};
+
 struct sim_check {
     struct sim_unit history[SIM_STEPS_MAX + 1][SIM_UNITS]; /* of the undisturbed run */
     uint64_t record_digests[SIM_STEPS_MAX + 1];
@@ -76,8 +89,8 @@ struct sim_check {
     } announced[16];
     struct sim_pace pace;
     struct sim_idle idle;
-    unsigned memory_plans, disk_plans;
-    unsigned unfenced; /* commits of a generation that was given away while out of reach */
+    struct sim_settled settled;
+    struct sim_counts counts;
 };
 
 struct sim_check *sim_check_new(struct sim *sim);
@@ -143,6 +156,15 @@ void sim_check_outage_ends(struct sim *sim);
 void sim_check_held_up(struct sim *sim, const struct sim_fault *fault);
 /** sim_check_idle() - slots that would shorten the step are used; called with all faults over */
 void sim_check_idle(struct sim *sim);
+/** sim_check_is_ordinary() - return whether the speed of slots alone decides about the layout:
+ * nodes of another version, copies for shadows, slots that are judged, and nodes that are believed
+ * to be cut decide otherwise */
+bool sim_check_is_ordinary(const struct sim *sim);
+/** sim_check_causes() - note a change of anything that a layout depends on; called with all faults
+ * over */
+void sim_check_causes(struct sim *sim);
+/** sim_check_settled() - @plan is about to be in force: a settled layout stays */
+void sim_check_settled(struct sim *sim, const struct plan *plan);
 /** sim_check_pace() - a generation is about to be written, to be prepared or to be in force */
 void sim_check_pace(struct sim *sim);
 /** a transaction was carried out: records of checkpoints only go forward */

@@ -45,9 +45,7 @@ static const struct plan *committing_plan(const struct sim *sim)
     return NULL;
 }
 
-/* Nodes of another version, copies for shadows, slots that are judged, and nodes that are believed
- * to be cut decide otherwise. */
-static bool is_judged(const struct sim *sim)
+bool sim_check_is_ordinary(const struct sim *sim)
 {
     for (unsigned i = 1; i < sim->node_count; i++)
         if (sim->nodes[i].links != sim->nodes[0].links)
@@ -69,7 +67,7 @@ static bool stands_idle(const struct sim *sim)
     CLEANUP(free_plan) struct plan *best = plan_new();
     const struct plan *plan = committing_plan(sim);
     double now_seconds;
-    if (!plan || !is_judged(sim))
+    if (!plan || !sim_check_is_ordinary(sim))
         return false;
     unsigned count = list_slots(sim, slots);
     planner_job(&sim->spec.model, &sim->spec.train,

@@ -212,7 +212,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     if (plan->layout.worker_count == 0) /* all workers leave, with a checkpoint */
         check->doubled = false;
     if (plan->start.source == PLAN_SOURCE_MEMORY) {
-        check->memory_plans++;
+        check->counts.memory_plans++;
         check_ordered_commit(sim, plan);
         if (plan->layout.worker_count == 0 || plan->change.planned ||
             plan->start.resume_step + 1 >= check->committed_step)
@@ -225,7 +225,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
         check->committed_step = plan->start.resume_step;
         return;
     }
-    check->disk_plans++;
+    check->counts.disk_plans++;
     /* A lost checkpoint may be tried first: its readers find the loss. */
     if (plan->start.resume_step < readable ||
         (plan->start.resume_step > 0 && !is_recorded(sim, plan->start.resume_step)))
@@ -276,6 +276,7 @@ static void check_generation(struct sim *sim, uint64_t sent_ns,
     sim_check_accused(sim, plan);
     sim_check_left_out(sim, plan);
     sim_faults_planned(sim, plan);
+    sim_check_settled(sim, plan);
     check->generation = plan->generation;
     check->generation_ns = sim->now_ns;
     check_source(sim, plan, newest_readable(sim, member(sim), sent_ns));

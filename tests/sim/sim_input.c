@@ -18,6 +18,7 @@
 #define SPAN_NS            (8 * NS_PER_SECOND)
 #define LEAST_NS           NS_PER_SECOND
 #define SPREAD_NS          (25 * NS_PER_SECOND)
+#define RESTLESS_NS        (3 * NS_PER_SECOND) /* the planted bug's generations last so long */
 
 struct sim_input {
     bool drawn, lacks, ended;
@@ -29,13 +30,29 @@ int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *m
 int __real_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error);
 
+/* Planted bug: each generation that commits is worse than one with another number of stages. */
+static void prefer_another_layout(struct leader_view *view, const struct leader_memory *memory)
+{
+    const struct plan *plan = view->next ? view->next : view->plan;
+    if (!plan || plan->layout.worker_count < 2 || sim_now->slot_memory > 0)
+        return;
+    view->wish.stages = plan->layout.stage_count;
+    if (!view->next && view->progress.generation == plan->generation &&
+        view->now_ns > memory->published.ns + RESTLESS_NS)
+        view->wish.stages = plan->layout.stage_count == 1 ? 2 : 1;
+}
+
 /* Planted bug: failed starts are not counted. */
 int __wrap_leader_decide(const struct leader_view *view, struct leader_memory *memory,
                          struct leader_decision *ret_decision, struct error *error)
 {
     if (sim_now->bug == BUG_HASTY_LEADER)
         memory->retry.attempts = memory->retry.memory_attempts = 0;
-    return __real_leader_decide(view, memory, ret_decision, error);
+    if (sim_now->bug != BUG_RESTLESS_LEADER)
+        return __real_leader_decide(view, memory, ret_decision, error);
+    struct leader_view restless = *view;
+    prefer_another_layout(&restless, memory);
+    return __real_leader_decide(&restless, memory, ret_decision, error);
 }
 
 /* Bugs of other rules are looked for in the histories that they have always had. */

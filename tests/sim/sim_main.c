@@ -93,9 +93,9 @@ static bool run_seed(const struct options *options, uint64_t seed, struct tally 
     }
     tally->commits += sim->check->commits;
     tally->events += sim->fired;
-    tally->memory_plans += sim->check->memory_plans;
-    tally->disk_plans += sim->check->disk_plans;
-    tally->unfenced += sim->check->unfenced;
+    tally->memory_plans += sim->check->counts.memory_plans;
+    tally->disk_plans += sim->check->counts.disk_plans;
+    tally->unfenced += sim->check->counts.unfenced;
     tally->unjudged += sim->unjudged;
     if (sim->check->longest_wait_ns > tally->longest_wait_ns) {
         tally->longest_wait_ns = sim->check->longest_wait_ns;
