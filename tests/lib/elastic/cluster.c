@@ -35,7 +35,6 @@ static void carry_out(struct cluster *cluster, unsigned index, struct agent_acti
         struct fake_worker *worker = fake_at(cluster, node->name, action->slot);
         switch (action->type) {
         case AGENT_SPAWN:
-            cluster_note(cluster, "  %s/%u is started", node->name, action->slot);
             fake_spawn(cluster, index, action->slot);
             break;
         case AGENT_SEND_PREPARE:
@@ -231,15 +230,11 @@ static void apply_decision(struct cluster *cluster, struct leader_decision *deci
     case LEADER_NOTHING:
         break;
     case LEADER_PREPARE:
-        cluster_note(cluster, "prepare %llu: %s", (unsigned long long)plan->generation,
-                     decision->text);
         check_plan(cluster, plan);
         set_plan(&cluster->etcd.next, &cluster->etcd.next_version, plan);
         cluster->events.prepared++;
         break;
     case LEADER_PUBLISH:
-        cluster_note(cluster, "publish %llu: %s", (unsigned long long)plan->generation,
-                     decision->text);
         check_plan(cluster, plan);
         if (cluster->etcd.plan && plan->start.source != PLAN_SOURCE_MEMORY &&
             plan->change.reason == PLAN_REASON_FAILURE) {
@@ -255,7 +250,6 @@ static void apply_decision(struct cluster *cluster, struct leader_decision *deci
         set_plan(&cluster->etcd.next, &cluster->etcd.next_version, NULL);
         break;
     case LEADER_DROP_NEXT:
-        cluster_note(cluster, "drop: %s", decision->text);
         set_plan(&cluster->etcd.next, &cluster->etcd.next_version, NULL);
         cluster->events.dropped++;
         break;
@@ -377,13 +371,11 @@ void cluster_stop_daemon(struct cluster *cluster, unsigned index)
 
 void cluster_kill_worker(struct cluster *cluster, struct fake_worker *worker)
 {
-    cluster_note(cluster, "KILL %s/%u", cluster->nodes[worker->node].name, worker->slot);
     fake_exit(cluster, worker, -9);
 }
 
 void cluster_kill_node(struct cluster *cluster, unsigned index)
 {
-    cluster_note(cluster, "KILL node %s", cluster->nodes[index].name);
     if (cluster->nodes[index].agent)
         cluster_stop_daemon(cluster, index);
     cluster->nodes[index].up = false;

@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "elastic/agent/agent.h"
@@ -72,7 +71,7 @@ struct fake_node {
     char name[NAME_SIZE], numerics_identity[PLAN_NUMERICS_SIZE];
     char other_numerics_identities[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
     struct protocol protocol;
-    bool up, draining, start_fails, refuses;
+    bool up, draining, start_fails;
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;
     unsigned slot_count;
@@ -130,7 +129,6 @@ struct cluster {
     struct fake_wishes wishes;
     struct fake_leader leader;
     struct fake_events events;
-    bool verbose;
 };
 
 /** cluster_random() - return a random number below @below, from the seed */
@@ -138,15 +136,6 @@ unsigned cluster_random(struct cluster *cluster, unsigned below);
 
 /** cluster_delay() - return the time after a random delay of at most @max_ms */
 uint64_t cluster_delay(struct cluster *cluster, unsigned max_ms);
-
-#define cluster_note(cluster, ...)                                                                 \
-    do {                                                                                           \
-        if ((cluster)->verbose) {                                                                  \
-            printf("%8.3f ", (double)(cluster)->now_ns / 1e9);                                     \
-            printf(__VA_ARGS__);                                                                   \
-            printf("\n");                                                                          \
-        }                                                                                          \
-    } while (0)
 
 /** cluster_square() - return the square sum of @unit's gradient at @step */
 double cluster_square(uint64_t step, unsigned unit);

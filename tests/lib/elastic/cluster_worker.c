@@ -45,20 +45,12 @@ void fake_inbox_put(struct cluster *cluster, struct fake_worker *worker, enum ag
 
 void fake_say(struct cluster *cluster, struct fake_worker *worker, enum worker_phase phase)
 {
-    if (worker->status.phase != phase || worker->status.phase == WORKER_PREPARED)
-        cluster_note(cluster, "  %s/%u says %s of %llu, applied %llu%s",
-                     cluster->nodes[worker->node].name, worker->slot, worker_phase_word(phase),
-                     (unsigned long long)worker->status.generation,
-                     (unsigned long long)worker->status.applied_step,
-                     worker->status.holds ? " and holds" : "");
     worker->status.phase = phase;
     fake_inbox_put(cluster, worker, AGENT_WORKER_STATUS);
 }
 
 void fake_exit(struct cluster *cluster, struct fake_worker *worker, int code)
 {
-    cluster_note(cluster, "  %s/%u exits with %d", cluster->nodes[worker->node].name, worker->slot,
-                 code);
     worker->alive = false;
     fake_inbox_put(cluster, worker, AGENT_WORKER_EXIT);
     struct fake_node *node = &cluster->nodes[worker->node];
@@ -172,9 +164,6 @@ static void fake_join(struct cluster *cluster, struct fake_worker *worker, struc
     if (plan->layout.worker_count == 0) {
         worker->activity = FAKE_LEAVING;
     } else if (!fake_fits(cluster, worker)) {
-        cluster_note(cluster, "  %s/%u does not fit generation %llu",
-                     cluster->nodes[worker->node].name, worker->slot,
-                     (unsigned long long)plan->generation);
         fake_go_stuck(cluster, worker);
     } else {
         worker->activity = FAKE_JOINING;
@@ -206,8 +195,7 @@ void fake_told(struct cluster *cluster, struct fake_worker *worker,
         plan_free(worker->plan);
         worker->plan = plan;
         worker->status.phase = WORKER_STARTING;
-        fake_say(cluster, worker,
-                 cluster->nodes[worker->node].refuses ? WORKER_REFUSED : WORKER_PREPARED);
+        fake_say(cluster, worker, WORKER_PREPARED);
         return;
     }
     bool trains = worker->activity == FAKE_TRAINING;
@@ -349,8 +337,6 @@ static void open_exchange(struct cluster *cluster, const struct plan *plan)
     assert_true(plan->generation > cluster->generation_open);
     cluster->generation_open = plan->generation;
     uint64_t start = join_step(cluster, plan);
-    cluster_note(cluster, "generation %llu opens at step %llu",
-                 (unsigned long long)plan->generation, (unsigned long long)start);
     if (plan->start.source == PLAN_SOURCE_MEMORY)
         assert_true(start + 1 >= cluster->committed_ever);
     exchange->generation = plan->generation;

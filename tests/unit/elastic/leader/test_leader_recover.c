@@ -1,6 +1,6 @@
 /*
  * Tests of recovery from hand-made reports: the interleavings that random histories
- * (test_cluster.c) rarely produce. One stage and three replicas on nodes a, b and c, generation 6
+ * (tests/sim) rarely produce. One stage and three replicas on nodes a, b and c, generation 6
  * in force.
  */
 #include <setjmp.h>

@@ -10,17 +10,6 @@
 
 #include "lib/elastic/cluster.h"
 
-static void a_job_that_every_node_refuses_fails(void **state)
-{
-    (void)state;
-    struct cluster *cluster = cluster_new(1, 2, 2);
-    cluster->nodes[0].refuses = cluster->nodes[1].refuses = true;
-    cluster_until(cluster, 30, cluster->leader.over);
-    assert_int_equal(cluster->leader.state, JOB_FAILED);
-    assert_int_equal(cluster_alive(cluster), 0);
-    cluster_free(cluster);
-}
-
 /*
  * Expect a divergence: one worker reports it first while others hold the step and could continue;
  * with one node all workers have reported.
@@ -81,24 +70,11 @@ static void a_refusal_outlives_the_reports_of_it(void **state)
     cluster_free(cluster);
 }
 
-static void a_node_that_refuses_is_done_without(void **state)
-{
-    (void)state;
-    struct cluster *cluster = cluster_new(1, 2, 2);
-    cluster->nodes[0].refuses = true;
-    cluster_progress(cluster, 5, 60);
-    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 0), -1);
-    assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "a", 1), -1);
-    cluster_free(cluster);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_every_node_refuses_fails),
         cmocka_unit_test(a_job_that_diverges_fails_at_once),
         cmocka_unit_test(a_refusal_outlives_the_reports_of_it),
-        cmocka_unit_test(a_node_that_refuses_is_done_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
