@@ -48,6 +48,18 @@ static void add(struct job_warnings *warnings, const char *format, ...)
     va_end(arguments);
 }
 
+static void add_without_slots(const struct cluster *cluster, struct job_warnings *warnings)
+{
+    if (cluster->node_count == 0)
+        add(warnings, "no node is registered in this cluster: the job waits until a firnd starts "
+                      "with the same endpoints and cluster name in its firnd.yaml");
+    else
+        add(warnings,
+            "no registered node has a slot in service (%zu node%s): the job waits until one has; "
+            "firnctl node list shows what is wrong with the slots",
+            cluster->node_count, plural(cluster->node_count));
+}
+
 void job_warnings(const struct cluster *cluster, const struct job_checkpoints *checkpoints,
                   const struct job_elasticity *elastic, struct job_warnings *ret_warnings)
 {
@@ -66,8 +78,7 @@ void job_warnings(const struct cluster *cluster, const struct job_checkpoints *c
         return;
     }
     if (offer.nodes == 0) {
-        add(ret_warnings, "no node is there to train on: the job waits until a firnd with this "
-                          "etcd and this cluster's name is ready");
+        add_without_slots(cluster, ret_warnings);
         return;
     }
     if (!offer.knows_memory && offer.slots > 0)

@@ -23,7 +23,7 @@ static const struct meaning refused[] = {
     {"alert unknown ca",
      "it refuses our client certificate: it is of no authority that etcd trusts"},
     {"alert certificate expired", "it refuses our client certificate, which has expired"},
-    {"alert", "it refuses us"},
+    {"alert", "it rejected the TLS handshake: its log says why"},
 };
 
 static const char *say(const struct meaning *meanings, size_t count, const char *words,

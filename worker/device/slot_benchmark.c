@@ -68,7 +68,10 @@ static int bench_open(struct bench *bench, const struct kernel_options *options,
     bench->turns = turns(options->thread_count);
     bench->kernel->memory(bench->device, &free_bytes, &total_bytes);
     if ((double)free_bytes < FREE_SHARE_MIN * (double)total_bytes)
-        return error_set(error, -EBUSY, "%zu of %zu MiB of the device are taken: somebody uses it",
+        return error_set(error, -EBUSY,
+                         "the speed of the device cannot be measured while other processes use "
+                         "%zu of its %zu MiB: end them (nvidia-smi lists those of a GPU) and "
+                         "restart firnd",
                          (total_bytes - free_bytes) >> 20, total_bytes >> 20);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -82,7 +83,7 @@ static void test_nodes_that_drain(void **state)
     cluster.node_count = 1;
     expect("no node can train: the only registered node drains; the job waits until");
     cluster.node_count = 0;
-    expect("no node is there to train on: the job waits until a firnd");
+    expect("no node is registered in this cluster: the job waits until a firnd starts");
 }
 
 static void test_too_few_slots(void **state)
@@ -105,7 +106,17 @@ static void test_nobody_is_there(void **state)
     (void)state;
     cluster.node_count = 0;
     spec.checkpoint.copies = 5;
-    expect("no node is there");
+    expect("no node is registered");
+}
+
+static void test_no_slot_is_in_service(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < NODES; i++)
+        for (unsigned slot = 0; slot < nodes[i].record.slot_count; slot++)
+            snprintf(nodes[i].record.slots[slot].bad, sizeof(nodes[i].record.slots[slot].bad),
+                     "hot");
+    expect("no registered node has a slot in service (3 nodes): the job waits until one has");
 }
 
 int main(void)
@@ -118,6 +129,7 @@ int main(void)
         cmocka_unit_test_setup(test_too_few_slots, begin),
         cmocka_unit_test_setup(test_shadow_alone, begin),
         cmocka_unit_test_setup(test_nobody_is_there, begin),
+        cmocka_unit_test_setup(test_no_slot_is_in_service, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
