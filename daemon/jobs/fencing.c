@@ -57,7 +57,7 @@ static bool find_root(struct job *job, unsigned *ret_slot)
 
 /*
  * Find the root of the generation that the plan follows. A new firnd never saw that generation, and
- * the earlier firnd may have held its root: without an order to go on, the root would never reach
+ * the earlier firnd may have held its root: without a command to go on, the root would never reach
  * the switch.
  */
 static bool find_left_behind(const struct job *job, unsigned *ret_slot)
@@ -108,12 +108,12 @@ static uint64_t now_of(const struct fencing *fencing)
     return loop->now_ns(loop->context);
 }
 
-static void order(struct job *job, unsigned slot, enum control_type type)
+static void send_command(struct job *job, unsigned slot, enum control_type type)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
 
     if (!message) {
-        log_error("job %s: no memory for an order", job->name);
+        log_error("job %s: no memory to command the worker on slot %u", job->name, slot);
         return; /* the next check tries again */
     }
     message->type = type;
@@ -142,7 +142,7 @@ static void hold(struct job *job, unsigned slot)
     say(job, slot,
         "this node is cut off from etcd, and another one may take the job over: it holds before "
         "the next commit");
-    order(job, slot, CONTROL_HOLD);
+    send_command(job, slot, CONTROL_HOLD);
 }
 
 /* ---- resuming ---- */
@@ -162,10 +162,10 @@ static void on_read(void *context, const struct kv_result *result)
         return;
     job->fence.plan_read_ns = fencing->asked_ns;
     if (!registry_holds_key(fencing->daemon->node.registry))
-        return; /* valid for READ_NS, but no order to go on */
+        return; /* valid for READ_NS, but no command to go on */
     if (job->fence.standing == JOB_HELD)
         say(job, slot, "etcd is reached again, and nobody has taken the job over: it goes on");
-    order(job, slot, CONTROL_GO_ON);
+    send_command(job, slot, CONTROL_GO_ON);
     fencing_look(fencing);
 }
 
@@ -224,7 +224,7 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
         read_plan(fencing, job);
     else if (isolation == ISOLATION_SHARED && fencing_holds(job) &&
              registry_left_ns(fencing->daemon->node.registry) > 0)
-        order(job, slot, CONTROL_GO_ON); /* the lease still holds: no takeover yet */
+        send_command(job, slot, CONTROL_GO_ON); /* the lease still holds: no takeover yet */
 }
 
 /* Release a root that was held when it was about to leave for a generation that spans nodes:
@@ -232,7 +232,7 @@ static void look_at(struct fencing *fencing, struct job *job, unsigned slot,
 static void let_go(struct job *job)
 {
     if (job->plans.plan && job->fence.standing == JOB_HELD)
-        order(job, job->fence.lone.slot, CONTROL_GO_ON);
+        send_command(job, job->fence.lone.slot, CONTROL_GO_ON);
 }
 
 /* Return the earliest time at which the result can change without an event. */
@@ -293,7 +293,7 @@ void fencing_connected(struct job *job, unsigned slot)
     if (!find_root(job, &root) || root != slot)
         return;
     if (fencing_holds(job))
-        order(job, slot, CONTROL_HOLD);
+        send_command(job, slot, CONTROL_HOLD);
     else
         job->fence.standing = JOB_UNKNOWN;
     fencing_look(job->daemon->fencing);

@@ -9,7 +9,7 @@
  * training resumes.
  *
  * Invariant: once the lease may have expired, a held generation resumes only after that reading. A
- * new firnd does not know the orders of the earlier one: it tells every worker that connects as
+ * new firnd does not know the commands of the earlier one: it tells every worker that connects as
  * rank 0 to go on only after such a reading.
  *
  * A new firnd may find the registration of the earlier firnd still standing. Then it has no lease
@@ -18,7 +18,7 @@
  * second, because a leader waits that long for a node whose registration has just ended. A firnd
  * that has not read its list of neighbours yet does not assume that it is the only node.
  *
- * Failure mode: without a firnd, no order to hold reaches the worker.
+ * Failure mode: without a firnd, no command to hold reaches the worker.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ void fencing_free(struct fencing *fencing);
 /** fencing_look() - decide again which workers to hold: a plan, a worker or the registration has
  * changed */
 void fencing_look(struct fencing *fencing);
-/** fencing_connected() - note a new connection to a worker: the last order to it is unknown */
+/** fencing_connected() - note a new connection to a worker: the last command to it is unknown */
 void fencing_connected(struct job *job, unsigned slot);
 /** fencing_holds() - return whether @job, which is on this node alone, is held before its next
  * commit */

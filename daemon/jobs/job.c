@@ -247,7 +247,8 @@ static void on_message(void *context, const char *name, unsigned slot,
         checkpoint_record_begin(job, slot, &message->checkpoint);
         break;
     default:
-        log_warning("job %s, slot %u: the worker sent an order", job->name, slot);
+        log_warning("job %s, slot %u: the worker sent a command, which only firnd may send",
+                    job->name, slot);
     }
 }
 

@@ -26,7 +26,7 @@ struct expiring_seen {
     int64_t revision, plan_revision;
 };
 
-/* The last order to the root of a generation on this node alone. */
+/* The last command to the root of a generation on this node alone. */
 enum job_standing { JOB_UNKNOWN, JOB_GOES_ON, JOB_HELD };
 
 #define JOB_CHECKPOINT_NAME_SIZE (NAME_SIZE + RECORD_SUBMISSION_SIZE)
@@ -55,7 +55,7 @@ struct job_lone_root {
 
 /* Whether the root of a generation on this node alone may commit (daemon/jobs/fencing.h). */
 struct job_fence {
-    enum job_standing standing; /* last order to the root, under the plan of `generation` */
+    enum job_standing standing; /* last command to the root, under the plan of `generation` */
     uint64_t generation;
     int64_t plan_read_revision; /* plan to which plan_read_ns applies */
     uint64_t plan_read_ns;      /* when fencing last found it in etcd */

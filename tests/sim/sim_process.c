@@ -192,18 +192,18 @@ void worker_process_send(struct worker_process *process, const struct control_me
 {
     if (!process->connected || !process->worker->alive)
         return;
-    struct sim_order *order = sim_allocate(1, sizeof(*order));
-    order->type = message->type;
+    struct sim_command *command = sim_allocate(1, sizeof(*command));
+    command->type = message->type;
     if (message->type == CONTROL_PREPARE || message->type == CONTROL_SWITCH) {
-        order->plan = plan_copy(message->plan);
-        assert(order->plan);
+        command->plan = plan_copy(message->plan);
+        assert(command->plan);
     }
-    order->step = message->checkpoint.step;
-    order->generation = message->type == CONTROL_CHECKPOINT ? message->checkpoint.generation
-                                                            : message->progress.generation;
-    order->kept_from = message->checkpoint.kept_from;
-    order->committed = message->committed;
-    sim_worker_order(process->worker, order);
+    command->step = message->checkpoint.step;
+    command->generation = message->type == CONTROL_CHECKPOINT ? message->checkpoint.generation
+                                                              : message->progress.generation;
+    command->kept_from = message->checkpoint.kept_from;
+    command->committed = message->committed;
+    sim_worker_command(process->worker, command);
 }
 
 static void kill_worker(void *context)

@@ -44,12 +44,12 @@ void sim_worker_accept(struct sim_worker *worker, struct worker_process *process
     sim_process_hear(process, message);
 }
 
-/* ---- orders ---- */
+/* ---- commands ---- */
 
-static void order_free(struct sim_order *order)
+static void command_free(struct sim_command *command)
 {
-    plan_free(order->plan);
-    free(order);
+    plan_free(command->plan);
+    free(command);
 }
 
 static void break_off(struct sim_worker *worker)
@@ -71,63 +71,63 @@ static void announce(struct sim_worker *worker, uint64_t generation)
 }
 
 /* On the control thread. */
-static void observe(struct sim_worker *worker, const struct sim_order *order)
+static void observe(struct sim_worker *worker, const struct sim_command *command)
 {
-    if (order->type == CONTROL_STOP) {
+    if (command->type == CONTROL_STOP) {
         worker->stopping = true;
         break_off(worker);
-    } else if (order->type == CONTROL_HOLD) {
-        worker->held_generation = worker->sim->bug == BUG_GOES_ON_ALONE ? 0 : order->generation;
-    } else if (order->type == CONTROL_GO_ON) {
+    } else if (command->type == CONTROL_HOLD) {
+        worker->held_generation = worker->sim->bug == BUG_GOES_ON_ALONE ? 0 : command->generation;
+    } else if (command->type == CONTROL_GO_ON) {
         worker->held_generation = 0;
-    } else if (order->type == CONTROL_SWITCH) {
-        if (order->plan->generation <= worker->generation)
+    } else if (command->type == CONTROL_SWITCH) {
+        if (command->plan->generation <= worker->generation)
             return;
-        if (order->plan->change.planned && !order->plan->change.breaks_off)
-            announce(worker, order->plan->generation);
+        if (command->plan->change.planned && !command->plan->change.breaks_off)
+            announce(worker, command->plan->generation);
         else
             break_off(worker);
-    } else if (order->type == CONTROL_PREPARE) {
-        if (order->plan->generation <= worker->generation)
+    } else if (command->type == CONTROL_PREPARE) {
+        if (command->plan->generation <= worker->generation)
             return;
         worker->cancelled = true;
         if (worker->mesh && worker->mesh->state == SIM_MESH_OPENING)
             sim_mesh_fail(worker->mesh, -ECANCELED);
-    } else if (order->type == CONTROL_CHECKPOINT) {
+    } else if (command->type == CONTROL_CHECKPOINT) {
         control_checkpoint_done(&worker->kept_checkpoint); /* answered */
     }
 }
 
-static void take_orders(void *context)
+static void take_commands(void *context)
 {
     struct sim_worker *worker = context;
-    worker->order_pump = NULL;
-    while (worker->orders && worker->orders->due_ns <= worker->sim->now_ns) {
-        struct sim_order *order = worker->orders, **end = &worker->mailbox;
-        worker->orders = order->next;
-        observe(worker, order);
+    worker->command_pump = NULL;
+    while (worker->commands && worker->commands->due_ns <= worker->sim->now_ns) {
+        struct sim_command *command = worker->commands, **end = &worker->mailbox;
+        worker->commands = command->next;
+        observe(worker, command);
         while (*end)
             end = &(*end)->next;
-        order->next = NULL;
-        *end = order;
+        command->next = NULL;
+        *end = command;
     }
-    if (worker->orders)
-        worker->order_pump =
-            sim_post(worker->sim, worker->orders->due_ns, &worker->pause, take_orders, worker);
+    if (worker->commands)
+        worker->command_pump =
+            sim_post(worker->sim, worker->commands->due_ns, &worker->pause, take_commands, worker);
     sim_worker_wake(worker);
 }
 
-void sim_worker_order(struct sim_worker *worker, struct sim_order *order)
+void sim_worker_command(struct sim_worker *worker, struct sim_command *command)
 {
-    struct sim_order **end = &worker->orders;
+    struct sim_command **end = &worker->commands;
     uint64_t due_ns = sim_transit(worker->sim, worker->node, worker->node);
     for (; *end; end = &(*end)->next)
         due_ns = MAX(due_ns, (*end)->due_ns);
-    order->due_ns = due_ns;
-    order->next = NULL;
-    *end = order;
-    if (!worker->order_pump)
-        worker->order_pump = sim_post(worker->sim, due_ns, &worker->pause, take_orders, worker);
+    command->due_ns = due_ns;
+    command->next = NULL;
+    *end = command;
+    if (!worker->command_pump)
+        worker->command_pump = sim_post(worker->sim, due_ns, &worker->pause, take_commands, worker);
 }
 
 /* Not from the generation that a commit has just announced. */
@@ -142,48 +142,48 @@ static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
     return plan->generation > pending->generation && !comes_too_late;
 }
 
-static void handle(struct sim_worker *worker, struct sim_order *order)
+static void handle(struct sim_worker *worker, struct sim_command *command)
 {
-    switch (order->type) {
+    switch (command->type) {
     case CONTROL_PREPARE:
-        if (order->plan->links.protocol != worker->links)
+        if (command->plan->links.protocol != worker->links)
             sim_fail(worker->sim, "%s speaks link protocol %u and is to join a plan of %u",
-                     worker->name, worker->links, order->plan->links.protocol);
-        if (order->plan->generation > worker->generation &&
+                     worker->name, worker->links, command->plan->links.protocol);
+        if (command->plan->generation > worker->generation &&
             (worker->phase == WORKER_STARTING || worker->phase == WORKER_PREPARED)) {
-            worker->prepared = order->plan->generation;
+            worker->prepared = command->plan->generation;
             worker_report(worker, WORKER_PREPARED);
         }
         break;
     case CONTROL_SWITCH:
-        if (!(order->plan->change.planned && worker->phase == WORKER_STUCK) &&
-            order->plan->generation > worker->generation && takes_over(worker, order->plan)) {
+        if (!(command->plan->change.planned && worker->phase == WORKER_STUCK) &&
+            command->plan->generation > worker->generation && takes_over(worker, command->plan)) {
             plan_free(worker->pending);
-            worker->pending = order->plan;
-            order->plan = NULL;
+            worker->pending = command->plan;
+            command->plan = NULL;
         }
         break;
     case CONTROL_CHECKPOINT:
-        if (order->committed) {
-            worker->recorded_step = MAX(worker->recorded_step, order->step);
+        if (command->committed) {
+            worker->recorded_step = MAX(worker->recorded_step, command->step);
             if (worker->sim->spec.checkpoint.copies < 2) /* else every firnd sweeps its own */
-                sim_disk_retain(worker->sim, order->kept_from, order->step);
-        } else if (order->generation == worker->generation) {
-            worker->refused_step = order->step;
+                sim_disk_retain(worker->sim, command->kept_from, command->step);
+        } else if (command->generation == worker->generation) {
+            worker->refused_step = command->step;
         }
         break;
     default:
         break;
     }
-    order_free(order);
+    command_free(command);
 }
 
 void worker_messages(struct sim_worker *worker)
 {
     while (worker->mailbox) {
-        struct sim_order *order = worker->mailbox;
-        worker->mailbox = order->next;
-        handle(worker, order);
+        struct sim_command *command = worker->mailbox;
+        worker->mailbox = command->next;
+        handle(worker, command);
     }
 }
 
@@ -231,8 +231,8 @@ static void cut_wires(struct sim_worker *worker)
     worker->mesh = NULL;
     sim_cancel(worker->sim, worker->wake);
     sim_cancel(worker->sim, worker->alarm);
-    sim_cancel(worker->sim, worker->order_pump);
-    worker->wake = worker->alarm = worker->order_pump = NULL;
+    sim_cancel(worker->sim, worker->command_pump);
+    worker->wake = worker->alarm = worker->command_pump = NULL;
 }
 
 void worker_exit(struct sim_worker *worker, int exit_code)
@@ -677,12 +677,12 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
     return worker;
 }
 
-static void free_orders(struct sim_order *order)
+static void free_commands(struct sim_command *command)
 {
-    while (order) {
-        struct sim_order *next = order->next;
-        order_free(order);
-        order = next;
+    while (command) {
+        struct sim_command *next = command->next;
+        command_free(command);
+        command = next;
     }
 }
 
@@ -690,8 +690,8 @@ void sim_worker_free(struct sim_worker *worker)
 {
     sim_mesh_reset(worker->mesh);
     cut_wires(worker);
-    free_orders(worker->orders);
-    free_orders(worker->mailbox);
+    free_commands(worker->commands);
+    free_commands(worker->mailbox);
     plan_free(worker->plan);
     plan_free(worker->pending);
     straggler_free(worker->straggler);

@@ -1,7 +1,7 @@
 /*
  * A worker process without threads, modelled after the files that worker/session/trainer.h lists.
  * The main thread's place in the code is a `point`, and every wait is a return. The control
- * thread's immediate reactions (obey STOP, break off for an unplanned plan) happen when the order
+ * thread's immediate reactions (obey STOP, break off for an unplanned plan) happen when the command
  * arrives. Everything else happens when the main thread next reads its mailbox.
  */
 #pragma once
@@ -38,8 +38,8 @@ enum sim_point {
     POINT_COUNT,
 };
 
-struct sim_order {
-    struct sim_order *next;
+struct sim_command {
+    struct sim_command *next;
     uint64_t due_ns;
     enum control_type type;
     struct plan *plan;
@@ -102,8 +102,8 @@ struct sim_worker {
     /* the control socket */
     struct worker_process *process; /* a connected daemon */
     bool accepted;
-    struct sim_order *orders, *mailbox;
-    struct sim_event *order_pump;
+    struct sim_command *commands, *mailbox;
+    struct sim_event *command_pump;
     struct worker_report *kept_status;
     struct control_checkpoint kept_checkpoint; /* step 0: none */
 
@@ -150,8 +150,8 @@ struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned 
 const char *sim_worker_name(const struct sim_worker *worker);
 /** sim_worker_wake() - Let the main thread go on */
 void sim_worker_wake(struct sim_worker *worker);
-/** sim_worker_order() - Deliver an order of firnd; takes @order */
-void sim_worker_order(struct sim_worker *worker, struct sim_order *order);
+/** sim_worker_command() - deliver a command of firnd; takes @command */
+void sim_worker_command(struct sim_worker *worker, struct sim_command *command);
 /** sim_worker_accept() - Connect firnd: the worker repeats the reports that it keeps */
 void sim_worker_accept(struct sim_worker *worker, struct worker_process *process);
 /** sim_worker_kill() - Kill the process as SIGKILL does, or an equally sudden end */

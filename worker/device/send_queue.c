@@ -15,7 +15,7 @@ struct send_queue {
     struct departure ring[];
 };
 
-int send_queue_new(unsigned most, struct carrier *guard, struct send_queue **ret_departures)
+int send_queue_new(unsigned most, struct carrier *guard, struct send_queue **ret_queue)
 {
     struct send_queue *queue = calloc(1, sizeof(*queue) + most * sizeof(struct departure));
 
@@ -23,7 +23,7 @@ int send_queue_new(unsigned most, struct carrier *guard, struct send_queue **ret
         return -ENOMEM;
     queue->most = most;
     queue->guard = guard;
-    *ret_departures = queue;
+    *ret_queue = queue;
     return 0;
 }
 

@@ -24,7 +24,7 @@ typedef int (*depart_function)(void *context, unsigned index);
 /** send_queue_new() - create a queue for at most @most entries at a time; -ENOMEM
  * @guard: the carrier that the device may wait for; borrowed */
 int send_queue_new(unsigned most, struct carrier *guard,
-                   struct send_queue **ret_departures) CHECK_RESULT;
+                   struct send_queue **ret_queue) CHECK_RESULT;
 /** send_queue_free() - free; queued entries do not depart; NULL allowed */
 void send_queue_free(struct send_queue *queue);
 

@@ -17,7 +17,7 @@
 struct probe {
     const struct loop *loop;
     struct loop_io *io;
-    struct timer alarm, other;
+    struct timer timer, other;
     unsigned calls;
     unsigned events;
     bool done, again;
@@ -88,7 +88,7 @@ static void first_fired(void *user)
     strcat(probe->order, "1");
     if (probe->again) {
         probe->again = false;
-        timer_set_in(&probe->alarm, 0);
+        timer_set_in(&probe->timer, 0);
     }
 }
 
@@ -106,23 +106,23 @@ static void test_alarms(void **state)
     struct poll_loop *loop = poll_loop_new();
     struct probe probe = {.again = true};
     const struct loop *table = poll_loop_table(loop);
-    assert_int_equal(timer_init(&probe.alarm, table, first_fired, &probe), 0);
+    assert_int_equal(timer_init(&probe.timer, table, first_fired, &probe), 0);
     assert_int_equal(timer_init(&probe.other, table, second_fired, &probe), 0);
     bool never = false; /* neither is set */
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "");
-    timer_set_in(&probe.alarm, 0);
+    timer_set_in(&probe.timer, 0);
     timer_set_in(&probe.other, 20 * NS_PER_MS);
     assert_int_equal(poll_loop_run(loop, &probe.done, SOON), 0);
     assert_string_equal(probe.order, "112"); /* once per setting */
-    timer_set_in(&probe.alarm, 0);
-    timer_clear(&probe.alarm);
+    timer_set_in(&probe.timer, 0);
+    timer_clear(&probe.timer);
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "112");
-    timer_set_in(&probe.alarm, UINT64_MAX); /* never, not long ago */
+    timer_set_in(&probe.timer, UINT64_MAX); /* never, not long ago */
     assert_int_equal(poll_loop_run(loop, &never, clock_monotonic_ns() + NS_PER_MS), -ETIMEDOUT);
     assert_string_equal(probe.order, "112");
-    poll_loop_free(loop); /* with an alarm still there */
+    poll_loop_free(loop); /* with a timer still there */
 }
 
 int main(void)
