@@ -45,7 +45,7 @@ struct replica {
     struct kernel_device *device;
     struct reduce_bucket *bucket;
     unsigned ranks[REPLICAS_MAX];
-    struct lane_tree_span lane_ranges[REPLICAS_MAX];
+    uint16_t owners[LANE_TREE_LANES_MAX]; /* lane -> replica */
     float *subtrees[LANE_TREE_SUBTREES_MAX];
     float *incoming;              /* of the ring: one chunk */
     uint64_t exact_tag, ring_tag; /* of the last message */
@@ -191,7 +191,6 @@ static void take_memory(struct replica *replica)
 {
     struct world *world = replica->world;
     const struct kernel_options options = {.thread_count = 1};
-    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     struct error error = {0};
 
     assert(world->replicas >= 2);
@@ -201,11 +200,11 @@ static void take_memory(struct replica *replica)
     for (unsigned i = 0; i < world->replicas; i++) {
         unsigned first = world->lanes * i / world->replicas;
         replica->ranks[i] = i;
-        replica->lane_ranges[i] =
-            (struct lane_tree_span){first, world->lanes * (i + 1) / world->replicas - first};
+        lane_tree_own(
+            replica->owners,
+            (struct lane_tree_span){first, world->lanes * (i + 1) / world->replicas - first}, i);
     }
-    unsigned count =
-        lane_tree_subtrees(world->lanes, replica->lane_ranges[replica->rank], subtrees);
+    unsigned count = lane_tree_subtrees(world->lanes, replica->owners, replica->rank, NULL, 0);
     for (unsigned i = 0; i < count; i++)
         replica->subtrees[i] = gradient(world->count, i);
     replica->incoming = gradient(world->count / world->replicas + 1, 0);
@@ -214,7 +213,7 @@ static void take_memory(struct replica *replica)
                                        .member_count = world->replicas,
                                        .self = replica->rank,
                                        .ranks = replica->ranks,
-                                       .lane_ranges = replica->lane_ranges,
+                                       .owners = replica->owners,
                                        .add = add,
                                        .context = replica};
     check(reduce_bucket_new(&group, world->count, &replica->bucket), "making a bucket");

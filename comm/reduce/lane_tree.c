@@ -19,36 +19,54 @@ static bool span_contains(struct lane_tree_span outer, struct lane_tree_span inn
     return inner.first >= outer.first && inner.first + inner.count <= outer.first + outer.count;
 }
 
-static bool spans_overlap(struct lane_tree_span a, struct lane_tree_span b)
+void lane_tree_own(uint16_t *owners, struct lane_tree_span range, unsigned owner)
 {
-    return a.first < b.first + b.count && b.first < a.first + a.count;
+    for (unsigned i = 0; i < range.count; i++)
+        owners[range.first + i] = (uint16_t)owner;
+}
+
+static bool has_one_owner(const uint16_t *owners, struct lane_tree_span span)
+{
+    for (unsigned i = 1; i < span.count; i++)
+        if (owners[span.first + i] != owners[span.first])
+            return false;
+    return true;
 }
 
 /* Depth is at most log2(LANE_TREE_LANES_MAX) + 1: the right child of a node is never larger than
  * its left. */
-static unsigned collect(struct lane_tree_span node, struct lane_tree_span range,
-                        struct lane_tree_span *subtrees, unsigned count)
+static unsigned cut(struct lane_tree_span node, const uint16_t *owners,
+                    struct lane_tree_part *parts, unsigned count)
 {
-    if (!spans_overlap(node, range))
-        return count;
-    if (span_contains(range, node)) {
-        assert(count < LANE_TREE_SUBTREES_MAX);
-        subtrees[count] = node;
+    if (has_one_owner(owners, node)) {
+        parts[count] = (struct lane_tree_part){.span = node, .owner = owners[node.first]};
         return count + 1;
     }
     struct lane_tree_span left, right;
     lane_tree_children(node, &left, &right);
-    count = collect(left, range, subtrees, count);
-    return collect(right, range, subtrees, count);
+    count = cut(left, owners, parts, count);
+    return cut(right, owners, parts, count);
 }
 
-unsigned lane_tree_subtrees(unsigned lanes, struct lane_tree_span range,
-                            struct lane_tree_span ret_subtrees[LANE_TREE_SUBTREES_MAX])
+unsigned lane_tree_parts(unsigned lanes, const uint16_t *owners, struct lane_tree_part *ret_parts)
 {
     assert(lanes >= 1 && lanes <= LANE_TREE_LANES_MAX);
-    struct lane_tree_span root = {.first = 0, .count = lanes};
-    assert(span_contains(root, range));
-    return collect(root, range, ret_subtrees, 0);
+    return cut((struct lane_tree_span){.first = 0, .count = lanes}, owners, ret_parts, 0);
+}
+
+unsigned lane_tree_subtrees(unsigned lanes, const uint16_t *owners, unsigned owner,
+                            struct lane_tree_span *ret_subtrees, unsigned room)
+{
+    struct lane_tree_part parts[LANE_TREE_LANES_MAX];
+    unsigned count = 0, all = lane_tree_parts(lanes, owners, parts);
+    for (unsigned i = 0; i < all; i++) {
+        if (parts[i].owner != owner)
+            continue;
+        if (count < room)
+            ret_subtrees[count] = parts[i].span;
+        count++;
+    }
+    return count;
 }
 
 bool lane_tree_parent_of_pair(unsigned lanes, struct lane_tree_span left,

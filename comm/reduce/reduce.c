@@ -107,43 +107,50 @@ static size_t shard_count_max(const struct reduce_group *group, size_t count)
     return (blocks / group->member_count + 1) * SHARD_ALIGNMENT;
 }
 
+/* Return how many subtrees @member has. */
+static unsigned count_subtrees(const struct reduce_group *group, unsigned member)
+{
+    return lane_tree_subtrees(group->lanes, group->owners, member, NULL, 0);
+}
+
 static bool group_valid(const struct reduce_group *group)
 {
-    unsigned next = 0;
     if (group->lanes == 0 || group->lanes > LANE_TREE_LANES_MAX ||
         group->self >= group->member_count || group->member_count > group->lanes)
         return false;
-    for (unsigned i = 0; i < group->member_count; i++) {
-        const struct lane_tree_span *range = &group->lane_ranges[i];
-        if (range->first != next || range->count == 0 || range->count > group->lanes - next)
+    for (unsigned lane = 0; lane < group->lanes; lane++)
+        if (group->owners[lane] >= group->member_count)
             return false;
-        next += range->count;
+    for (unsigned i = 0; i < group->member_count; i++) {
+        unsigned count = count_subtrees(group, i);
+        if (count == 0 || count > LANE_TREE_SUBTREES_MAX)
+            return false;
     }
-    return next == group->lanes;
+    return true;
 }
 
 /* Fills sources and counts; there are at most as many sources as lanes. */
-static void list_sources(struct reduce_bucket *bucket)
+static int list_sources(struct reduce_bucket *bucket)
 {
     const struct reduce_group *group = &bucket->group;
-    for (unsigned i = 0; i < group->member_count; i++) {
-        struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
-        unsigned count = lane_tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
-        for (unsigned k = 0; k < count; k++)
-            bucket->sources[bucket->source_count++] =
-                (struct source){.span = subtrees[k], .member = i, .index = k};
-        if (i == group->self)
-            bucket->own_count = count;
-    }
+    AUTO_FREE struct lane_tree_part *parts = calloc(group->lanes, sizeof(*parts));
+    AUTO_FREE unsigned *counts = calloc(group->member_count, sizeof(*counts));
+    if (!parts || !counts)
+        return -ENOMEM;
+    bucket->source_count = lane_tree_parts(group->lanes, group->owners, parts);
+    for (unsigned i = 0; i < bucket->source_count; i++)
+        bucket->sources[i] = (struct source){
+            .span = parts[i].span, .member = parts[i].owner, .index = counts[parts[i].owner]++};
+    bucket->own_count = counts[group->self];
+    return 0;
 }
 
 size_t reduce_scratch_bytes(const struct reduce_group *group, size_t count)
 {
-    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     size_t foreign = 0, size_bytes;
     for (unsigned i = 0; i < group->member_count; i++)
         if (i != group->self)
-            foreign += lane_tree_subtrees(group->lanes, group->lane_ranges[i], subtrees);
+            foreign += count_subtrees(group, i);
     return checked_multiply(shard_count_max(group, count), foreign, &size_bytes) ||
                    checked_multiply(size_bytes, sizeof(float), &size_bytes)
                ? SIZE_MAX
@@ -179,7 +186,9 @@ static int take_lists(struct reduce_bucket *bucket)
     if (!bucket->ranks || !bucket->sources || !bucket->subtrees)
         return -ENOMEM;
     memcpy(bucket->ranks, group->ranks, group->member_count * sizeof(*bucket->ranks));
-    list_sources(bucket);
+    int status = list_sources(bucket);
+    if (status < 0)
+        return status;
     bucket->requests_max = bucket->source_count - bucket->own_count +
                            (group->member_count - 1) * (bucket->own_count + 2);
     bucket->requests = calloc(bucket->requests_max + 1, sizeof(*bucket->requests));
@@ -205,7 +214,7 @@ int reduce_bucket_new(const struct reduce_group *group, size_t count,
         return status;
     }
     bucket->group.ranks = bucket->ranks;
-    bucket->group.lane_ranges = NULL; /* owned by the caller; `sources` has the same data */
+    bucket->group.owners = NULL; /* owned by the caller; `sources` has the same data */
     *ret_bucket = bucket;
     return 0;
 }

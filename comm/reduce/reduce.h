@@ -33,8 +33,7 @@ struct reduce_group {
     unsigned member_count;   /* replicas of this stage */
     unsigned self;           /* my index in the arrays below */
     const unsigned *ranks;   /* member -> rank in the generation */
-    const struct lane_tree_span
-        *lane_ranges; /* member -> its lanes; together [0, lanes) in order */
+    const uint16_t *owners;  /* lane -> the member that adds it; each member has at least one */
     reduce_add_function add;
     const struct reduce_memory *memory; /* borrowed; NULL: host memory */
     void *context;                      /* of add and memory */
@@ -50,8 +49,8 @@ struct reduce_bucket; /* scratch and requests of one array, reused every step */
  * reduce_bucket_new() - make a bucket for arrays of at most @count elements; allocates all of its
  * memory
  *
- * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (the lane ranges do not cover
- * the lanes in order, each with at least one).
+ * The group is copied, its arrays too. Return: 0, -ENOMEM, -EINVAL (a lane is of no member, a
+ * member has no lane, or more than LANE_TREE_SUBTREES_MAX subtrees).
  */
 int reduce_bucket_new(const struct reduce_group *group, size_t count,
                       struct reduce_bucket **ret_bucket) CHECK_RESULT;

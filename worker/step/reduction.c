@@ -72,22 +72,22 @@ static int group_init(const struct state *state, const struct plan_layout *layou
                       struct reduce_group *ret_group)
 {
     unsigned *ranks = calloc(layout->replica_count, sizeof(*ranks));
-    struct lane_tree_span *lanes = calloc(layout->replica_count, sizeof(*lanes));
+    uint16_t *owners = calloc(state->spec->train.lanes, sizeof(*owners));
 
     *ret_group = (struct reduce_group){
         .lanes = state->spec->train.lanes,
         .member_count = layout->replica_count,
         .self = rank / layout->stage_count,
         .ranks = ranks,
-        .lane_ranges = lanes,
+        .owners = owners,
     };
-    if (!ranks || !lanes)
+    if (!ranks || !owners)
         return -ENOMEM;
     for (unsigned replica = 0; replica < layout->replica_count; replica++) {
         unsigned first = layout->replica_first_lane[replica];
+        unsigned count = layout->replica_first_lane[replica + 1] - first;
         ranks[replica] = plan_layout_rank(layout, replica, rank % layout->stage_count);
-        lanes[replica] =
-            (struct lane_tree_span){first, layout->replica_first_lane[replica + 1] - first};
+        lane_tree_own(owners, (struct lane_tree_span){first, count}, replica);
     }
     return 0;
 }
@@ -95,7 +95,7 @@ static int group_init(const struct state *state, const struct plan_layout *layou
 static void group_done(struct reduce_group *group)
 {
     free((void *)(uintptr_t)group->ranks);
-    free((void *)(uintptr_t)group->lane_ranges);
+    free((void *)(uintptr_t)group->owners);
 }
 
 size_t reduction_room_bytes(const struct state *state, const struct plan_layout *layout,
@@ -153,7 +153,6 @@ static int make_units(struct reduction *reduction)
     CLEANUP(group_done) struct reduce_group group;
     struct engine *engine = reduction->engine;
     unsigned end = engine->part.first_unit + engine->part.unit_count;
-    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     bool on_device = reduction_on_device(engine);
     int status = group_init(engine->state, &engine->plan->layout, engine->part.rank, &group);
 
@@ -166,7 +165,7 @@ static int make_units(struct reduction *reduction)
     reduction->units = calloc(engine->part.unit_count, sizeof(*reduction->units));
     if (!reduction->units)
         return -ENOMEM;
-    reduction->own_count = lane_tree_subtrees(group.lanes, engine->part.lanes, subtrees);
+    reduction->own_count = lane_tree_subtrees(group.lanes, group.owners, group.self, NULL, 0);
     for (unsigned unit = MAX(engine->part.first_unit, engine->part.trained_from);
          !status && unit < end; unit++)
         status = make_unit(reduction, &group, unit);

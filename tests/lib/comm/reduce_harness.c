@@ -46,25 +46,47 @@ void reduce_sum_subtree(float *result, uint64_t job, unsigned bucket, struct lan
     reduce_add(NULL, result, result, right_values, count);
 }
 
+/* Uneven ranges in order, each of at least one lane. */
+static void deal_ranges(struct job *job)
+{
+    unsigned first = 0;
+    for (unsigned i = 0; i < job->members; i++) {
+        unsigned left = job->members - i;
+        unsigned spare = job->lanes - first - left; /* beyond one lane for each of the rest */
+        unsigned count = 1 + (left == 1 ? spare : draw(job->number, 10 + i) % (spare + 1));
+        lane_tree_own(job->owners, (struct lane_tree_span){first, count}, i);
+        first += count;
+    }
+}
+
+/* As after changes within a step: any lane to any member, at least one to each. */
+static void deal_any(struct job *job)
+{
+    for (unsigned lane = 0; lane < job->lanes; lane++)
+        job->owners[lane] = (uint16_t)(draw(job->number, 40 + lane) % job->members);
+    unsigned at = draw(job->number, 39) % job->lanes;
+    for (unsigned i = 0; i < job->members; i++)
+        job->owners[(at + i) % job->lanes] = (uint16_t)i;
+}
+
 void reduce_make_job(struct job *job, uint64_t number, unsigned lanes, unsigned members,
                      unsigned ranks)
 {
     *job = (struct job){.lanes = lanes, .members = members, .number = number};
-    unsigned first = 0;
-    for (unsigned i = 0; i < members; i++) {
-        unsigned spare = lanes - first - (members - i); /* beyond one lane for each of the rest */
-        unsigned count = 1 + (i + 1 == members ? spare : draw(number, 10 + i) % (spare + 1));
-        job->ranges[i] = (struct lane_tree_span){.first = first, .count = count};
-        first += count;
+    for (unsigned i = 0; i < members; i++)
         job->ranks[i] = (i * 5 + draw(number, 9)) % ranks; /* 5 has no common divisor with it */
-    }
+    if (draw(number, 38) % 2)
+        deal_ranges(job);
+    else
+        deal_any(job);
 }
 
 static void own_sums_make(struct own_sums *sums, const struct job *job, unsigned self,
                           unsigned bucket, size_t count)
 {
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
-    sums->count = lane_tree_subtrees(job->lanes, job->ranges[self], subtrees);
+    sums->count =
+        lane_tree_subtrees(job->lanes, job->owners, self, subtrees, LANE_TREE_SUBTREES_MAX);
     for (unsigned k = 0; k < sums->count; k++) {
         reduce_sum_subtree(sums->values[k], job->number, bucket, subtrees[k], count);
         sums->pointers[k] = sums->values[k];
@@ -119,7 +141,7 @@ int reduce_run_job(struct member *member, const struct job *job)
         .member_count = job->members,
         .self = self,
         .ranks = job->ranks,
-        .lane_ranges = job->ranges,
+        .owners = job->owners,
         .add = reduce_add,
     };
     struct reduce_bucket *buckets[BUCKETS] = {NULL};

@@ -20,7 +20,7 @@
 struct job {
     unsigned lanes, members;
     unsigned ranks[MEMBERS_MAX]; /* member -> rank: not in order, not always the same */
-    struct lane_tree_span ranges[MEMBERS_MAX];
+    uint16_t owners[LANES_MAX];  /* lane -> member */
     uint64_t number;
 };
 
@@ -34,7 +34,7 @@ void reduce_make_lane(float *values, uint64_t job, unsigned bucket, unsigned lan
 void reduce_sum_subtree(float *result, uint64_t job, unsigned bucket, struct lane_tree_span node,
                         size_t count);
 
-/* A cut of the lanes into uneven contiguous ranges, another for every job;
+/* Lanes dealt to members, another way for every job: uneven ranges, or any lane to any member;
    members are any of @ranks. */
 void reduce_make_job(struct job *job, uint64_t number, unsigned lanes, unsigned members,
                      unsigned ranks);

@@ -176,14 +176,14 @@ static void play_end(struct play *play)
 static int reduce_once(struct rank *rank, bool combine)
 {
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct lane_tree_span ranges[] = {{0, 1}, {1, 2}, {3, 1}};
+    static const uint16_t owners[] = {0, 1, 1, 2};
     const struct reduce_group group = {
         .carrier = rank->member.carrier,
         .lanes = 4,
         .member_count = 3,
         .self = rank->member.rank,
         .ranks = ranks,
-        .lane_ranges = ranges,
+        .owners = owners,
         .add = reduce_add,
     };
     struct reduce_bucket *bucket;

@@ -45,11 +45,20 @@ static bool is_node(const struct lane_tree_span *nodes, unsigned count, struct l
     return false;
 }
 
+/* Return the subtrees of a replica that owns the lanes of @range. */
+static unsigned subtrees_of(unsigned lanes, struct lane_tree_span range,
+                            struct lane_tree_span ret_subtrees[LANE_TREE_SUBTREES_MAX])
+{
+    uint16_t owners[LANE_TREE_LANES_MAX] = {0};
+    lane_tree_own(owners, range, 1);
+    return lane_tree_subtrees(lanes, owners, 1, ret_subtrees, LANE_TREE_SUBTREES_MAX);
+}
+
 static void check_range(unsigned lanes, struct lane_tree_span range,
                         const struct lane_tree_span *nodes, unsigned node_count)
 {
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX], parent;
-    unsigned count = lane_tree_subtrees(lanes, range, subtrees);
+    unsigned count = subtrees_of(lanes, range, subtrees);
     unsigned next = range.first;
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(subtrees[i].first, next);
@@ -80,9 +89,34 @@ static void the_most_subtrees_of_a_range_fit(void **state)
     (void)state;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     struct lane_tree_span range = {.first = 1, .count = LANE_TREE_LANES_MAX - 2};
-    assert_int_equal(lane_tree_subtrees(LANE_TREE_LANES_MAX, range, subtrees), 18);
+    assert_int_equal(subtrees_of(LANE_TREE_LANES_MAX, range, subtrees), 18);
     range = (struct lane_tree_span){.first = 0, .count = LANE_TREE_LANES_MAX};
-    assert_int_equal(lane_tree_subtrees(LANE_TREE_LANES_MAX, range, subtrees), 1);
+    assert_int_equal(subtrees_of(LANE_TREE_LANES_MAX, range, subtrees), 1);
+}
+
+/* Lanes of three owners in turn, and one pair: parts are in order, of one owner, and cover all. */
+static void parts_cover_the_lanes_of_any_owners(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= 40; lanes++) {
+        struct lane_tree_part parts[40];
+        uint16_t owners[40];
+        for (unsigned lane = 0; lane < lanes; lane++)
+            owners[lane] = (uint16_t)(lane / 2 * 7 % 3);
+        unsigned count = lane_tree_parts(lanes, owners, parts), next = 0, listed = 0;
+        for (unsigned i = 0; i < count; i++) {
+            assert_int_equal(parts[i].span.first, next);
+            for (unsigned lane = next; lane < next + parts[i].span.count; lane++)
+                assert_int_equal(owners[lane], parts[i].owner);
+            next += parts[i].span.count;
+        }
+        assert_int_equal(next, lanes);
+        for (unsigned owner = 0; owner < 3; owner++)
+            listed += lane_tree_subtrees(lanes, owners, owner, NULL, 0);
+        assert_int_equal(listed, count);
+        if (lanes >= 4)
+            assert_true(count <= (lanes + 1) / 2); /* pairs are nodes */
+    }
 }
 
 static void pairs_are_parents_exactly_when_they_are_children(void **state)
@@ -114,6 +148,7 @@ int main(void)
         cmocka_unit_test(children_split_at_the_largest_power_of_two_below),
         cmocka_unit_test(subtrees_of_every_range_are_nodes_and_maximal),
         cmocka_unit_test(the_most_subtrees_of_a_range_fit),
+        cmocka_unit_test(parts_cover_the_lanes_of_any_owners),
         cmocka_unit_test(pairs_are_parents_exactly_when_they_are_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,17 +93,16 @@ static void another_order_gives_other_bits(void **state)
     }
 }
 
-static void groups_that_do_not_cover_the_lanes_are_refused(void **state)
+static void groups_whose_lanes_or_members_are_left_out_are_refused(void **state)
 {
     (void)state;
     const unsigned ranks[] = {0, 1};
     static const struct {
         unsigned lanes, self;
-        struct lane_tree_span ranges[2];
+        uint16_t owners[4];
     } cases[] = {
-        {0, 0, {{0, 0}, {0, 0}}}, {4, 0, {{0, 2}, {2, 1}}}, {4, 0, {{0, 2}, {2, 3}}},
-        {4, 0, {{0, 2}, {3, 1}}}, {4, 0, {{0, 4}, {4, 0}}}, {4, 2, {{0, 2}, {2, 2}}},
-        {1, 0, {{0, 1}, {1, 0}}}, {4, 0, {{2, 2}, {0, 2}}},
+        {0, 0, {0}},          {4, 0, {0, 0, 1, 2}}, {4, 0, {0, 0, 0, 0}},
+        {4, 0, {1, 1, 1, 1}}, {4, 2, {0, 0, 1, 1}}, {1, 0, {0}},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct reduce_bucket *bucket;
@@ -112,10 +111,30 @@ static void groups_that_do_not_cover_the_lanes_are_refused(void **state)
             .member_count = 2,
             .self = cases[i].self,
             .ranks = ranks,
-            .lane_ranges = cases[i].ranges,
+            .owners = cases[i].owners,
             .add = reduce_add,
         };
         assert_int_equal(reduce_bucket_new(&group, 100, &bucket), -EINVAL);
+    }
+}
+
+/* Every second lane: no two of a member make a subtree. */
+static void too_many_subtrees_of_one_member_are_refused(void **state)
+{
+    (void)state;
+    const unsigned ranks[] = {0, 1};
+    for (unsigned lanes = 2 * LANE_TREE_SUBTREES_MAX; lanes <= 2 * LANE_TREE_SUBTREES_MAX + 2;
+         lanes += 2) {
+        struct reduce_bucket *bucket;
+        uint16_t owners[2 * LANE_TREE_SUBTREES_MAX + 2];
+        for (unsigned lane = 0; lane < lanes; lane++)
+            owners[lane] = lane % 2;
+        struct reduce_group group = {
+            .lanes = lanes, .member_count = 2, .ranks = ranks, .owners = owners, .add = reduce_add};
+        bool fits = lanes == 2 * LANE_TREE_SUBTREES_MAX;
+        assert_int_equal(reduce_bucket_new(&group, 100, &bucket), fits ? 0 : -EINVAL);
+        if (fits)
+            reduce_bucket_free(bucket);
     }
 }
 
@@ -123,9 +142,9 @@ static void one_replica_needs_no_mesh(void **state)
 {
     (void)state;
     const unsigned rank = 0;
-    const struct lane_tree_span range = {.first = 0, .count = 5};
+    const uint16_t owners[5] = {0};
     struct reduce_group group = {
-        .lanes = 5, .member_count = 1, .ranks = &rank, .lane_ranges = &range, .add = reduce_add};
+        .lanes = 5, .member_count = 1, .ranks = &rank, .owners = owners, .add = reduce_add};
     struct reduce_bucket *bucket;
     float values[3] = {1, 2, 3}, result[3];
     float *subtrees[] = {values};
@@ -173,19 +192,18 @@ static void assert_posted(struct counting *counting, unsigned received, unsigned
 static struct reduce_bucket *counted_bucket(struct counting *counting)
 {
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct lane_tree_span ranges[] = {{0, 2}, {2, 1}, {3, 3}};
+    static const uint16_t owners[] = {0, 0, 1, 2, 2, 2};
     struct reduce_group group = {.carrier = &counting->carrier,
                                  .lanes = 6,
                                  .member_count = 3,
                                  .self = 1,
                                  .ranks = ranks,
-                                 .lane_ranges = ranges,
+                                 .owners = owners,
                                  .add = reduce_add};
     struct reduce_bucket *bucket;
-    struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     assert_int_equal(
-        lane_tree_subtrees(6, ranges[0], subtrees) + lane_tree_subtrees(6, ranges[2], subtrees), 3);
-    assert_int_equal(lane_tree_subtrees(6, ranges[1], subtrees), 1);
+        lane_tree_subtrees(6, owners, 0, NULL, 0) + lane_tree_subtrees(6, owners, 2, NULL, 0), 3);
+    assert_int_equal(lane_tree_subtrees(6, owners, 1, NULL, 0), 1);
     assert_int_equal(reduce_bucket_new(&group, 100, &bucket), 0);
     return bucket;
 }
@@ -243,14 +261,14 @@ static void *member_give_up(void *context)
 {
     struct member *member = context;
     static const unsigned ranks[] = {0, 1, 2};
-    static const struct lane_tree_span ranges[] = {{0, 2}, {2, 1}, {3, 1}};
+    static const uint16_t owners[] = {0, 0, 1, 2};
     struct reduce_group group = {
         .carrier = member->carrier,
         .lanes = 4,
         .member_count = 3,
         .self = member->rank,
         .ranks = ranks,
-        .lane_ranges = ranges,
+        .owners = owners,
         .add = reduce_add,
     };
     struct reduce_bucket *bucket;
@@ -297,7 +315,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_order_gives_other_bits),
         cmocka_unit_test(every_layout_gives_the_bits_of_the_sequential_tree),
-        cmocka_unit_test(groups_that_do_not_cover_the_lanes_are_refused),
+        cmocka_unit_test(groups_whose_lanes_or_members_are_left_out_are_refused),
+        cmocka_unit_test(too_many_subtrees_of_one_member_are_refused),
         cmocka_unit_test(one_replica_needs_no_mesh),
         cmocka_unit_test(receives_are_posted_before_what_they_receive_can_come),
         cmocka_unit_test(a_carrier_without_tags_sees_the_order_of_always),

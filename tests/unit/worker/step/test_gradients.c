@@ -96,7 +96,10 @@ static void check_range(const struct state *state, unsigned lanes, struct lane_t
             size_t count = state->units[unit].layout.count;
             assert_true(count <= ELEMENTS_MAX);
             run_lanes(gradients, unit, range, count);
-            unsigned subtree_count = lane_tree_subtrees(lanes, range, subtrees);
+            uint16_t owners[LANE_TREE_LANES_MAX] = {0};
+            lane_tree_own(owners, range, 1);
+            unsigned subtree_count =
+                lane_tree_subtrees(lanes, owners, 1, subtrees, LANE_TREE_SUBTREES_MAX);
             float *const *sums = gradients_subtrees(gradients, unit);
             for (unsigned i = 0; i < subtree_count; i++) {
                 naive_sum(unit, subtrees[i], expected, count);
