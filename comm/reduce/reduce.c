@@ -3,15 +3,16 @@
  *
  *     expect:  the others' sums of my shard are received into scratch (begin does it, if the
  *              carrier matches by order)
- *     begin:   my sums of every other member's shard go to it; where tags match, the finished
- *              shards of the others are received into my first subtree
- *     combine: spans of lanes, left to right, are merged as soon as two of them are the children of
- *              one node, like a shift-reduce parser; the root sum goes to all, and the receives of
- *              the others' shards are posted, if begin has not done so
+ *     begin:   my sums of every other member's shard go to it
+ *     combine: when all sums of my shard are here, the receives of the others' shards are posted,
+ *              into my first subtree; spans of lanes, left to right, are merged as soon as two of
+ *              them are the children of one node, like a shift-reduce parser; the root sum goes to
+ *              all
  *     finish:  wait until all of that is complete
  *
- * Receiving into subtrees[0] while its slices may still be in flight is safe: the owner of a shard
- * sends the sum only after it has received my whole slice.
+ * My sums are overwritten only after every member has sent its own: until then a failure costs no
+ * sum. Receiving into subtrees[0] while its slices may still be in flight is safe: the owner of a
+ * shard sends the sum only after it has received my whole slice.
  *
  * Shards are cut at multiples of SHARD_ALIGNMENT elements, so every kernel sees the alignment that
  * it would see in the whole array; with few elements the last shards are empty, and nothing is sent
@@ -61,6 +62,7 @@ struct reduce_bucket {
     struct carrier_request **requests; /* all of this round, in the order of posting */
     unsigned move_count, request_count, requests_max;
     bool expected; /* the receives of sums are posted, begin is still to come */
+    bool combined; /* the sums of this round have been overwritten */
 };
 
 /* ---- memory of the host ---- */
@@ -123,7 +125,7 @@ static bool group_valid(const struct reduce_group *group)
             return false;
     for (unsigned i = 0; i < group->member_count; i++) {
         unsigned count = count_subtrees(group, i);
-        if (count == 0 || count > LANE_TREE_SUBTREES_MAX)
+        if (count > LANE_TREE_SUBTREES_MAX)
             return false;
     }
     return true;
@@ -357,6 +359,7 @@ static int begin_round(struct reduce_bucket *bucket, uint64_t tag, size_t count)
         return -EINVAL;
     bucket->tag = tag;
     bucket->count = count;
+    bucket->combined = false;
     receive_sums(bucket);
     return 0;
 }
@@ -383,10 +386,9 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
         return -EINVAL;
     }
     bucket->expected = false;
-    memcpy(bucket->subtrees, subtrees, bucket->own_count * sizeof(*subtrees));
+    /* Without a lane of its own a member has one buffer, for the result. */
+    memcpy(bucket->subtrees, subtrees, MAX(1u, bucket->own_count) * sizeof(*subtrees));
     send_sums(bucket);
-    if (matches_by_tag(bucket))
-        receive_results(bucket);
     int status = post_moves(bucket);
     return status < 0 ? give_up(bucket, status) : 0;
 }
@@ -417,7 +419,16 @@ static unsigned merge_top(const struct reduce_group *group, struct partial *stac
     return depth;
 }
 
-static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
+static int await_sums(struct reduce_bucket *bucket)
+{
+    int status = 0;
+    for (unsigned i = 0; i < bucket->source_count && status == 0; i++)
+        if (bucket->sources[i].scratch)
+            status = wait_request(bucket, bucket->sources[i].request);
+    return status;
+}
+
+static void finish_tree(struct reduce_bucket *bucket, struct shard mine)
 {
     /* Every partial sum on the stack is a left child of an open node, but for the topmost. */
     struct partial stack[LANE_TREE_SUBTREES_MAX];
@@ -425,17 +436,16 @@ static int finish_tree(struct reduce_bucket *bucket, struct shard mine)
     float *root_values = bucket->subtrees[0] + mine.begin;
     for (unsigned i = 0; i < bucket->source_count; i++) {
         struct source *source = &bucket->sources[i];
-        int status = source->scratch ? wait_request(bucket, source->request) : 0;
-        if (status < 0)
-            return status;
         float *values =
             source->scratch ? source->scratch : bucket->subtrees[source->index] + mine.begin;
         assert(depth < LANE_TREE_SUBTREES_MAX);
         stack[depth++] = (struct partial){.span = source->span, .values = values};
         depth = merge_top(&bucket->group, stack, depth, root_values, mine.count);
     }
-    assert(depth == 1 && stack[0].values == root_values);
-    return 0;
+    assert(depth == 1);
+    if (stack[0].values != root_values) /* one subtree of another member is the whole tree */
+        bucket->group.memory->copy(bucket->group.context, root_values, stack[0].values,
+                                   mine.count * sizeof(float));
 }
 
 static void send_result(struct reduce_bucket *bucket, struct shard mine)
@@ -449,17 +459,35 @@ static void send_result(struct reduce_bucket *bucket, struct shard mine)
                              .size_bytes = mine.count * sizeof(float)});
 }
 
+/* Where tags match, the receives are posted first: the others may be ahead. */
+static int exchange_results(struct reduce_bucket *bucket, struct shard mine)
+{
+    int status = 0;
+    receive_results(bucket);
+    if (matches_by_tag(bucket))
+        status = post_moves(bucket);
+    if (status < 0)
+        return status;
+    if (mine.count > 0)
+        finish_tree(bucket, mine);
+    send_result(bucket, mine);
+    return post_moves(bucket);
+}
+
 int reduce_combine(struct reduce_bucket *bucket)
 {
     struct shard mine = shard_of(&bucket->group, bucket->count, bucket->group.self);
-    int status = mine.count > 0 ? finish_tree(bucket, mine) : 0;
+    int status = mine.count > 0 ? await_sums(bucket) : 0;
     if (status == 0) {
-        if (!matches_by_tag(bucket))
-            receive_results(bucket);
-        send_result(bucket, mine);
-        status = post_moves(bucket);
+        bucket->combined = true;
+        status = exchange_results(bucket, mine);
     }
     return status < 0 ? give_up(bucket, status) : 0;
+}
+
+bool reduce_combined(const struct reduce_bucket *bucket)
+{
+    return bucket->combined;
 }
 
 int reduce_finish(struct reduce_bucket *bucket, float *result)

@@ -33,7 +33,7 @@ struct reduce_group {
     unsigned member_count;   /* replicas of this stage */
     unsigned self;           /* my index in the arrays below */
     const unsigned *ranks;   /* member -> rank in the generation */
-    const uint16_t *owners;  /* lane -> the member that adds it; each member has at least one */
+    const uint16_t *owners;  /* lane -> the member that adds it; a member may have none */
     reduce_add_function add;
     const struct reduce_memory *memory; /* borrowed; NULL: host memory */
     void *context;                      /* of add and memory */
@@ -74,8 +74,9 @@ int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHEC
 /**
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
- * @subtrees: one buffer per maximal subtree of my lanes, left to right, borrowed until
- * reduce_finish(); their contents are overwritten (the sum is gathered in subtrees[0])
+ * @subtrees: one buffer per maximal subtree of my lanes, left to right, and one where I have no
+ * lane; borrowed until reduce_finish(), overwritten from reduce_combine() on (the sum is gathered in
+ * subtrees[0])
  *
  * A failure of any function here leaves no request posted and the carrier failed: -ECONNRESET,
  * -ETIMEDOUT, -ENOMEM. Only -EINVAL of reduce_begin() (too many elements, a tag with low bits)
@@ -90,6 +91,11 @@ int reduce_begin(struct reduce_bucket *bucket, uint64_t tag, float *const *subtr
  * Call it for every bucket in the order of reduce_begin(), then reduce_finish() for every bucket.
  */
 int reduce_combine(struct reduce_bucket *bucket) CHECK_RESULT;
+
+/** reduce_combined() - return whether the sums that the last reduce_begin() was given have been
+ * overwritten; until then every one of them is still the sum of its subtree, also after a failure
+ */
+bool reduce_combined(const struct reduce_bucket *bucket);
 
 /**
  * reduce_finish() - complete the reduction; @result (count elements; subtrees[0] saves a copy)

@@ -59,14 +59,12 @@ static void deal_ranges(struct job *job)
     }
 }
 
-/* As after changes within a step: any lane to any member, at least one to each. */
+/* As after changes within a step: any lane to any member, and to some members none. */
 static void deal_any(struct job *job)
 {
+    unsigned having = 1 + draw(job->number, 39) % job->members;
     for (unsigned lane = 0; lane < job->lanes; lane++)
-        job->owners[lane] = (uint16_t)(draw(job->number, 40 + lane) % job->members);
-    unsigned at = draw(job->number, 39) % job->lanes;
-    for (unsigned i = 0; i < job->members; i++)
-        job->owners[(at + i) % job->lanes] = (uint16_t)i;
+        job->owners[lane] = (uint16_t)(draw(job->number, 40 + lane) % having);
 }
 
 void reduce_make_job(struct job *job, uint64_t number, unsigned lanes, unsigned members,
@@ -87,6 +85,7 @@ static void own_sums_make(struct own_sums *sums, const struct job *job, unsigned
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
     sums->count =
         lane_tree_subtrees(job->lanes, job->owners, self, subtrees, LANE_TREE_SUBTREES_MAX);
+    sums->pointers[0] = sums->values[0];
     for (unsigned k = 0; k < sums->count; k++) {
         reduce_sum_subtree(sums->values[k], job->number, bucket, subtrees[k], count);
         sums->pointers[k] = sums->values[k];
