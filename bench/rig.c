@@ -137,7 +137,11 @@ void rig_renew(struct rig *rig)
 
     engine_free(rig->engine);
     rig->engine = NULL;
-    if (engine_new(rig->state, rig->dataset, rig->plan, 0, &rig->routes, &rig->engine, &error))
+    if (engine_new(&(struct engine_options){.state = rig->state,
+                                         .dataset = rig->dataset,
+                                         .plan = rig->plan,
+                                         .routes = &rig->routes},
+                &rig->engine, &error))
         measure_die("%s", error.text);
 }
 

@@ -19,6 +19,7 @@
 #include "worker/state/handover.h"
 #include "worker/state/pretrained.h"
 #include "worker/state/restore.h"
+#include "worker/step/kept_step.h"
 #include "worker/step/memory.h"
 
 /* ---- leaving the last generation ---- */
@@ -59,13 +60,22 @@ void generation_close(struct trainer *trainer)
     struct mesh *mesh = trainer->links.mesh;
 
     snapshot_reset(trainer->checkpoints.snapshot);
-    engine_free(trainer->engine);
+    if (trainer->engine) {
+        generation_forget_step(trainer);
+        trainer->kept = engine_close(trainer->engine);
+    }
     trainer->engine = NULL;
     straggler_free(trainer->commit.straggler);
     trainer->commit.straggler = NULL;
     routes_close(&trainer->links.routes);
     set_mesh(&trainer->links, NULL);
     mesh_close(mesh);
+}
+
+void generation_forget_step(struct trainer *trainer)
+{
+    kept_step_free(trainer->kept);
+    trainer->kept = NULL;
 }
 
 /*
@@ -91,8 +101,10 @@ bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error
                   plan->generation, plan->start.resume_step, state->applied_step);
         return false;
     }
-    if (another_step)
+    if (another_step) {
+        generation_forget_step(trainer);
         state_drop_all(trainer->state);
+    }
     state_list_held(state, held);
     unsigned lacking = holdings_lacking(held, state->unit_count, plan, rank);
     if (lacking < state->unit_count)
@@ -115,11 +127,25 @@ bool generation_steps_aside(const struct trainer *trainer)
 
 /* ---- state ---- */
 
+/* Forget the step in progress if the next engine cannot go on with it in its place. */
+static void keep_step(struct trainer *trainer, unsigned rank, const struct memory_need *need)
+{
+    const struct plan *plan = trainer->plan;
+
+    if (trainer->kept &&
+        (memory_is_short(trainer->state, need) ||
+         !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank,
+                         memory_arena_bytes(need))))
+        generation_forget_step(trainer);
+}
+
 /* State that the plan does not continue from is dropped; then check that the need fits. */
 int generation_make_room(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
 
+    if (rank >= plan->layout.worker_count || plan->start.source != PLAN_SOURCE_MEMORY)
+        generation_forget_step(trainer);
     if (rank >= plan->layout.worker_count)
         return 0;
     if (plan->start.source != PLAN_SOURCE_MEMORY) {
@@ -130,6 +156,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
         trainer->device.kernel->host_memory || nccl_use_is_offered(&trainer->device.nccl);
     const struct memory_need need =
         memory_need(trainer->state, &plan->layout, rank, sums_on_device);
+    keep_step(trainer, rank, &need);
     int status = memory_check(trainer->state, &need, error);
     if (!status)
         memory_make_room(trainer->state, &need);

@@ -9,8 +9,11 @@
 /** generation_settle() - before the old engine is freed: apply a step that the survivors agreed to
  * keep, from the held gradients; -EDOM: it must not be applied (worker/session/divergence.h) */
 int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT;
-/** generation_close() - free the engine, routes and links of the last generation */
+/** generation_close() - free the engine, routes and links of the last generation; keep what the
+ * engine has of a step in progress */
 void generation_close(struct trainer *trainer);
+/** generation_forget_step() - drop what was kept of a step in progress */
+void generation_forget_step(struct trainer *trainer);
 
 /** generation_steps_aside() - true if a plan without this worker continues from the state that it
  * holds. The worker keeps the state: after another failure before the first commit it may be the

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,18 +18,30 @@
 #include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/status_report.h"
+#include "worker/session/step_agreement.h"
 #include "worker/state/handover.h"
 #include "worker/state/state_digest.h"
 
 /* ---- opening ---- */
 
-/* Straggler statistics restart with each engine, which has other lanes or fewer computations. */
-static int make_engine(struct trainer *trainer, unsigned rank, struct error *error)
+/* Straggler statistics restart with each engine, which has other lanes or fewer computations.
+ * @division: of a step in progress, with what is kept of it; NULL: as the plan says */
+static int make_engine(struct trainer *trainer, unsigned rank, const struct step_division *division,
+                       struct error *error)
 {
     double factor = trainer->spec.elastic.evict_stragglers.factor;
-    int status = engine_new(trainer->state, trainer->dataset, trainer->plan, rank,
-                            &trainer->links.routes, &trainer->engine, error);
+    const struct engine_options options = {
+        .state = trainer->state,
+        .dataset = trainer->dataset,
+        .plan = trainer->plan,
+        .rank = rank,
+        .routes = &trainer->links.routes,
+        .division = division,
+        .kept = trainer->kept,
+    };
 
+    trainer->kept = NULL;
+    int status = engine_new(&options, &trainer->engine, error);
     straggler_free(trainer->commit.straggler);
     trainer->commit.straggler = NULL;
     if (status || rank != 0 || factor == 0)
@@ -37,6 +50,42 @@ static int make_engine(struct trainer *trainer, unsigned rank, struct error *err
                       &trainer->commit.straggler))
         return error_set(error, -ENOMEM, "no memory to watch for stragglers");
     return 0;
+}
+
+static void tell_division(struct trainer *trainer, unsigned rank,
+                          const struct step_division *division)
+{
+    unsigned all = division->lanes * division->micro_batches;
+    unsigned left = step_division_left(division, UINT_MAX);
+    char text[128];
+
+    if (!division->step)
+        return;
+    snprintf(text, sizeof(text), "step %" PRIu64 " goes on with %u of %u micro-batches done",
+             division->step, all - left, all);
+    log_info("%s", text);
+    if (rank == 0)
+        status_report_event(trainer, text);
+}
+
+/* A generation that begins from memory may begin within a step. */
+static int begin_engine(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    AUTO_FREE struct step_division *division = NULL;
+
+    if (trainer->plan->start.source != PLAN_SOURCE_MEMORY)
+        return make_engine(trainer, rank, NULL, error);
+    division = malloc(sizeof(*division));
+    if (!division)
+        return error_set(error, -ENOMEM, "no memory to divide a step");
+    int status = step_agreement_run(trainer->links.mesh, &trainer->plan->layout, rank,
+                                    trainer->state, trainer->kept, division, error);
+    if (status)
+        return status;
+    if (!division->step)
+        generation_forget_step(trainer);
+    tell_division(trainer, rank, division);
+    return make_engine(trainer, rank, division, error);
 }
 
 /* The data digest behind the state is binding from the first step on. */
@@ -79,7 +128,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = routes_open(&routes, &trainer->links.routes, error);
     if (status)
         return status;
-    status = make_engine(trainer, rank, error);
+    status = begin_engine(trainer, rank, error);
     trainer->commit.first = true;
     memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
@@ -362,7 +411,7 @@ static int renew_engine(struct trainer *trainer, struct error *error)
         return 0;
     engine_free(trainer->engine);
     trainer->engine = NULL;
-    int status = make_engine(trainer, rank, error);
+    int status = make_engine(trainer, rank, NULL, error);
     assert(status || trainer->engine);
     return status;
 }

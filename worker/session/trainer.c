@@ -103,6 +103,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     if (trainer->links.mesh)
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
+        generation_forget_step(trainer);
         state_drop_all(trainer->state);
         state_begin(trainer->state);
     }
@@ -381,6 +382,7 @@ static void trainer_done(struct trainer *trainer)
 {
     if (trainer->checkpoints.snapshot)
         generation_close(trainer);
+    generation_forget_step(trainer);
     close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
     start_watch_free(trainer->start_watch);
     control_server_stop(trainer->report.control);

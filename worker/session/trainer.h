@@ -51,6 +51,7 @@ struct trainer {
 
     struct plan *plan; /* of the current generation, or the last one; NULL before the first */
     struct engine *engine;
+    struct kept_step *kept; /* of the step in which the last generation ended; NULL: nothing */
     struct session_links links;
     struct session_commit commit;
     struct session_checkpoints checkpoints;

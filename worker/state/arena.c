@@ -109,7 +109,8 @@ static void take_addresses(struct arena *arena)
 
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
 {
-    assert(arena->used_bytes == 0 && arena->apart_count == 0);
+    size_bytes = MAX(size_bytes, arena->used_bytes);
+    assert(arena->used_bytes == 0 || size_bytes <= arena->room_bytes);
     if (arena->kernel->host_memory && WATCHED)
         return 0;
     if (size_bytes <= arena->size_bytes) {
@@ -134,10 +135,12 @@ int arena_begin(struct arena *arena, size_t size_bytes, struct error *error)
 {
     int status = arena_reserve(arena, size_bytes, error);
 
-    if (status || arena->dirty_bytes == 0)
+    size_t dirty_bytes = MIN(arena->dirty_bytes, arena->size_bytes);
+    if (status || dirty_bytes <= arena->used_bytes)
         return status;
-    arena->kernel->zero(arena->device, arena->memory, MIN(arena->dirty_bytes, arena->size_bytes));
-    arena->dirty_bytes = 0;
+    arena->kernel->zero(arena->device, arena->memory + arena->used_bytes,
+                        dirty_bytes - arena->used_bytes);
+    arena->dirty_bytes = arena->used_bytes;
     return arena->kernel->synchronize(arena->device, error);
 }
 
@@ -171,10 +174,20 @@ int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory)
 
 void arena_end(struct arena *arena)
 {
-    while (arena->apart_count > 0)
+    arena_end_at(arena, (struct arena_mark){0});
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    return (struct arena_mark){arena->used_bytes, arena->apart_count};
+}
+
+void arena_end_at(struct arena *arena, struct arena_mark mark)
+{
+    while (arena->apart_count > mark.apart_count)
         arena->kernel->release(arena->device, arena->apart[--arena->apart_count]);
     arena->dirty_bytes = MAX(arena->dirty_bytes, arena->used_bytes);
-    arena->used_bytes = 0;
+    arena->used_bytes = MIN(arena->used_bytes, mark.used_bytes);
 }
 
 size_t arena_held_bytes(const struct arena *arena)
@@ -185,4 +198,9 @@ size_t arena_held_bytes(const struct arena *arena)
 size_t arena_room_bytes(const struct arena *arena)
 {
     return arena->room_bytes;
+}
+
+bool arena_fits(const struct arena *arena, size_t size_bytes)
+{
+    return (arena->kernel->host_memory && WATCHED) || size_bytes <= arena->room_bytes;
 }

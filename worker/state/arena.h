@@ -37,7 +37,8 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) C
 /**
  * arena_begin() - make @size_bytes available for parts; zeroed, on all queues of the device
  *
- * No part is in use. Waits for the device.
+ * No part is in use but for those of arena_end_at(), which @size_bytes includes. Waits for the
+ * device.
  * Return: 0; -ENOMEM: nothing is held; others: the device has failed
  */
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
@@ -46,9 +47,23 @@ int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory) CHECK_
 /** arena_end() - take back all parts; no queue of the device uses them any more */
 void arena_end(struct arena *arena);
 
+/* A number of parts, from the first one. */
+struct arena_mark {
+    size_t used_bytes;
+    unsigned apart_count;
+};
+
+/** arena_mark() - mark the parts handed out so far */
+struct arena_mark arena_mark(const struct arena *arena);
+/** arena_end_at() - take back the parts after @mark; the parts before it stay as they are, also in
+ * the next arena_begin() if arena_fits() */
+void arena_end_at(struct arena *arena, struct arena_mark mark);
+
 /** arena_held_bytes() - return the bytes that the arena holds, whether or not parts are in use */
 size_t arena_held_bytes(const struct arena *arena);
 /** arena_room_bytes() - return the bytes that the arena can hold without a second allocation */
 size_t arena_room_bytes(const struct arena *arena);
+/** arena_fits() - true if arena_begin() of @size_bytes keeps the memory in its place */
+bool arena_fits(const struct arena *arena, size_t size_bytes);
 /** arena_drop() - free the memory; no part is in use */
 void arena_drop(struct arena *arena);

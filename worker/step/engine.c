@@ -7,6 +7,7 @@
 #include "worker/state/state_digest.h"
 #include "worker/step/gradient_norm.h"
 #include "worker/step/job_dataset.h"
+#include "worker/step/kept_step.h"
 #include "worker/step/memory.h"
 #include "worker/step/pipeline.h"
 #include "worker/step/reduction.h"
@@ -23,31 +24,52 @@ bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_
 
 bool engine_stale(const struct engine *engine)
 {
-    return engine->part.trained_from != state_frozen_units(engine->state);
+    uint64_t divided = engine->share.division->step;
+
+    return engine->part.trained_from != state_frozen_units(engine->state) ||
+           (divided && divided <= engine->state->applied_step);
 }
 
-/* Set this rank's range of units and of lanes, and its schedule within a step. */
+/* Set this rank's range of units, and its schedule within a step. */
 static void place(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
-    const struct job_spec *spec = engine->state->spec;
 
     engine->part.replica = engine->part.rank / plan->layout.stage_count;
     engine->part.stage_index = engine->part.rank % plan->layout.stage_count;
     engine->part.first_unit = plan->layout.stage_first_unit[engine->part.stage_index];
     engine->part.unit_count =
         plan->layout.stage_first_unit[engine->part.stage_index + 1] - engine->part.first_unit;
-    engine->part.lanes.first = plan->layout.replica_first_lane[engine->part.replica];
-    engine->part.lanes.count =
-        plan->layout.replica_first_lane[engine->part.replica + 1] - engine->part.lanes.first;
-    engine->part.micro_batch_count = engine->part.lanes.count * spec->train.micro_batches_per_lane;
     engine->part.trained_from = state_frozen_units(engine->state);
+    engine->part.micro_batch_count =
+        step_division_left(engine->share.division, engine->part.replica);
     engine->position = (struct one_f_one_b_position){
         .stage = engine->part.stage_index,
         .stage_count = plan->layout.stage_count,
         .micro_batch_count = engine->part.micro_batch_count,
         .backward = engine->part.first_unit + engine->part.unit_count > engine->part.trained_from,
     };
+}
+
+/* Take this replica's part of the division. */
+static int take_share(struct engine *engine, const struct step_division *division)
+{
+    const struct job_training *training = &engine->state->spec->train;
+    struct engine_share *share = &engine->share;
+
+    share->division = malloc(sizeof(*share->division));
+    share->runs = calloc(training->lanes, sizeof(*share->runs));
+    share->loss_counts = calloc(training->lanes, sizeof(*share->loss_counts));
+    if (!share->division || !share->runs || !share->loss_counts)
+        return -ENOMEM;
+    if (division)
+        *share->division = *division;
+    else
+        step_division_plan(&engine->plan->layout, training->lanes, training->micro_batches_per_lane,
+                           share->division);
+    place(engine);
+    share->run_count = step_division_runs(share->division, engine->part.replica, share->runs);
+    return 0;
 }
 
 static int make_buffers(struct engine *engine)
@@ -131,35 +153,55 @@ static int begin_arena(struct engine *engine, struct error *error)
                : arena_begin(engine->state->arena, size_bytes, error);
 }
 
-int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
-               unsigned rank, const struct routes *routes, struct engine **ret_engine,
-               struct error *error)
+static int make_gradients(struct engine *engine, struct error *error)
 {
-    struct engine *engine = calloc(1, sizeof(*engine));
-    int status;
+    const struct gradients_options options = {
+        .state = engine->state,
+        .first_unit = engine->part.first_unit,
+        .unit_count = engine->part.unit_count,
+        .replica = engine->part.replica,
+        .division = engine->share.division,
+        .kept = engine->kept ? kept_step_take_gradients(engine->kept) : NULL,
+    };
 
-    if (!engine)
-        return error_set(error, -ENOMEM, "no memory for a generation");
-    *engine = (struct engine){.state = state,
-                              .dataset = dataset,
-                              .plan = plan,
-                              .part.rank = rank,
-                              .routes = routes,
-                              .mesh = routes->mesh};
-    place(engine);
-    status = begin_arena(engine, error);
+    return gradients_new(&options, &engine->gradients, error);
+}
+
+static int make_all(struct engine *engine, const struct engine_options *options,
+                    struct error *error)
+{
+    int status = take_share(engine, options->division);
+
+    if (!status)
+        status = begin_arena(engine, error);
+    if (!status) /* its buffers are the first parts of the arena: they may outlive the engine */
+        status = make_gradients(engine, error);
     if (!status)
         status = make_stage(engine, error);
-    if (!status)
-        status =
-            gradients_new(state, engine->part.first_unit, engine->part.unit_count,
-                          state->spec->train.lanes, engine->part.lanes, &engine->gradients, error);
     if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
     if (!status)
-        status = gradient_norm_new(state, &engine->squares);
-    if (!status)
-        status = state_digest_new(state, &engine->check);
+        status = gradient_norm_new(engine->state, &engine->squares);
+    return status ? status : state_digest_new(engine->state, &engine->check);
+}
+
+int engine_new(const struct engine_options *options, struct engine **ret_engine,
+               struct error *error)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+
+    if (!engine) {
+        kept_step_free(options->kept);
+        return error_set(error, -ENOMEM, "no memory for a generation");
+    }
+    *engine = (struct engine){.state = options->state,
+                              .dataset = options->dataset,
+                              .plan = options->plan,
+                              .part.rank = options->rank,
+                              .routes = options->routes,
+                              .kept = options->kept,
+                              .mesh = options->routes->mesh};
+    int status = make_all(engine, options, error);
     if (status) {
         engine_free(engine);
         return error && error->code
@@ -170,10 +212,16 @@ int engine_new(struct state *state, const struct dataset *dataset, const struct 
     return 0;
 }
 
-void engine_free(struct engine *engine)
+static void share_done(struct engine_share *share)
 {
-    if (!engine)
-        return;
+    free(share->division);
+    free(share->runs);
+    free(share->loss_counts);
+}
+
+/* Links and what borrows the gradients. */
+static void close_links(struct engine *engine)
+{
     if (engine->channels.send_queue)
         send_queue_drop(engine->channels.send_queue);
     pipeline_close(engine);
@@ -181,6 +229,32 @@ void engine_free(struct engine *engine)
     tied_embedding_free(engine->tie);
     shadow_free(engine->shadow);
     send_queue_free(engine->channels.send_queue);
+}
+
+/* What stays of the step in progress, or of one that this engine was to go on with. */
+static struct kept_step *take_kept(struct engine *engine, bool keeps)
+{
+    struct kept_step *kept = engine->kept;
+
+    if (!kept)
+        return keeps ? kept_step_new(engine) : NULL;
+    engine->kept = NULL;
+    if (engine->gradients) {
+        kept_step_return_gradients(kept, engine->gradients);
+        engine->gradients = NULL;
+        return kept;
+    }
+    kept_step_free(kept);
+    return NULL;
+}
+
+struct kept_step *engine_close(struct engine *engine)
+{
+    if (!engine)
+        return NULL;
+    bool keeps = kept_step_possible(engine);
+    close_links(engine);
+    struct kept_step *kept = take_kept(engine, keeps);
     gradient_norm_free(engine->squares);
     state_digest_free(engine->check);
     free(engine->weights);
@@ -189,9 +263,17 @@ void engine_free(struct engine *engine)
     free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
-    arena_end(engine->state->arena);
+    share_done(&engine->share);
+    if (!kept)
+        arena_end(engine->state->arena);
     pinned_turn(engine->state->pinned);
     free(engine);
+    return kept;
+}
+
+void engine_free(struct engine *engine)
+{
+    kept_step_free(engine_close(engine));
 }
 
 /* Scale by the tokens that count. With none, every loss and gradient is 0 whatever the scale. */
@@ -211,6 +293,13 @@ static void begin_record(struct engine *engine)
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
     engine->loss_scale = loss_scale(engine, step);
+    engine->computes = true;
+    memset(engine->share.loss_counts, 0,
+           state->spec->train.lanes * sizeof(*engine->share.loss_counts));
+    gradients_begin(engine->gradients);
+    kept_step_restore(engine->kept, engine);
+    kept_step_free(engine->kept);
+    engine->kept = NULL;
 }
 
 static int links_broke(const struct engine *engine, int status, struct error *error)
@@ -266,6 +355,7 @@ int engine_compute(struct engine *engine, struct error *error)
     if (status)
         return links_broke(engine, status, error);
     engine->state->holds = true;
+    engine->computes = false;
     mesh_statistics(engine->mesh, &after);
     engine->timing.wait_ns = after.wait_ns - before.wait_ns;
     engine->timing.compute_ns = clock_monotonic_ns() - began_ns - engine->timing.wait_ns;

@@ -18,7 +18,9 @@
 #include "worker/device/tensor_channel.h"
 #include "worker/state/state.h"
 #include "worker/step/gradients.h"
+#include "worker/step/step_division.h"
 
+struct kept_step;
 struct reduction;
 struct shadow;
 struct state_digest;
@@ -34,8 +36,15 @@ struct engine_part {
     unsigned rank, replica, stage_index;
     unsigned first_unit, unit_count;
     unsigned trained_from; /* first trained unit of the model when the engine was created */
-    struct lane_tree_span lanes;
     unsigned micro_batch_count; /* of this replica in one step */
+};
+
+/* The lanes that this rank's replica computes. */
+struct engine_share {
+    struct step_division *division; /* owned */
+    struct lane_run *runs;
+    unsigned run_count;
+    unsigned *loss_counts; /* per lane: the micro-batches in hold.lane_losses */
 };
 
 /* The channels to the stages before and behind. */
@@ -53,6 +62,9 @@ struct engine {
     const struct routes *routes;   /* borrowed */
     struct mesh *mesh;             /* routes->mesh */
     struct engine_part part;
+    struct engine_share share;
+    struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
+    bool computes;          /* a step has begun, and this rank does not hold it yet */
     struct one_f_one_b_position position;
     struct stage *stage;
     struct gradients *gradients;
@@ -70,14 +82,26 @@ struct engine {
     struct error data_error; /* a sample of this node's data cannot be used; code 0: none */
 };
 
-/** engine_new() - create an engine and the memory of a step; @state holds the stage's units */
-int engine_new(struct state *state, const struct dataset *dataset, const struct plan *plan,
-               unsigned rank, const struct routes *routes, struct engine **ret_engine,
+struct engine_options {
+    struct state *state;                  /* borrowed; holds the stage's units */
+    const struct dataset *dataset;        /* borrowed */
+    const struct plan *plan;              /* borrowed */
+    const struct routes *routes;          /* borrowed */
+    unsigned rank;
+    const struct step_division *division; /* copied; NULL: as the plan says */
+    struct kept_step *kept; /* consumed: what @division counts on here; NULL: nothing */
+};
+
+/** engine_new() - create an engine and the memory of a step */
+int engine_new(const struct engine_options *options, struct engine **ret_engine,
                struct error *error) CHECK_RESULT;
 void engine_free(struct engine *engine);
+/** engine_close() - free the engine; return what it has of a step in progress, NULL: nothing
+ * (worker/step/kept_step.h) */
+struct kept_step *engine_close(struct engine *engine);
 
-/** engine_stale() - true if the frozen boundary moved since engine_new(): create a new engine on
- * the same links */
+/** engine_stale() - true if the frozen boundary moved since engine_new(), or a step that was
+ * divided anew is over: create a new engine on the same links */
 bool engine_stale(const struct engine *engine);
 
 /**

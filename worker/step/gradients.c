@@ -1,89 +1,298 @@
 #include "worker/step/gradients.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "worker/step/step_division.h"
+
+/* Adopted sums, and a stack on top of them for the lanes that are left. */
+#define SUMS_MAX (GRADIENTS_SUMS_MAX + 2 * LANE_TREE_SUBTREES_MAX)
 
 struct gradients {
     const struct state *state; /* borrowed: kernel, device, unit layouts */
-    unsigned first_unit, unit_count;
-    unsigned first_lane, lane_count;
-    unsigned depth;      /* buffers per unit */
-    unsigned *positions; /* per lane: its position on the stack */
-    unsigned *merges;    /* per lane: number of merges after it */
-    float **buffers;     /* unit_count * depth */
-    float **reduced;     /* unit_count */
+    unsigned first_unit, unit_count, trained_from;
+    unsigned lanes, micro_batches; /* of the job; of a lane */
+    unsigned depth;                /* buffers per unit */
+    float **buffers;               /* unit_count * depth; NULL: frozen */
+    struct lane_sum *sums;         /* unit_count * depth: what the buffers hold */
+    bool adopted;                  /* the first step begins with sums */
+    unsigned subtree_count;        /* at least 1 */
+    float **subtrees;              /* unit_count * subtree_count */
+    float **reduced;               /* unit_count */
+    float *unread;                 /* for micro-batches that a unit has already; NULL: none */
+    struct arena_mark end;         /* of the buffers in the arena */
 };
 
-/* Simulate the lanes without data: each lane's position on the stack and the number of merges that
- * it completes (NULL: not wanted). Returns the maximum depth of the stack. */
-static unsigned play_stack(unsigned lanes, struct lane_tree_span range, unsigned *ret_positions,
-                           unsigned *ret_merges)
-{
-    struct lane_tree_span stack[LANE_TREE_SUBTREES_MAX + 2], parent;
-    unsigned height = 0, depth = 0;
+/* ---- sums of one unit, without the data ---- */
 
-    for (unsigned i = 0; i < range.count; i++) {
-        unsigned merges = 0, position = height;
-        stack[height++] = (struct lane_tree_span){range.first + i, 1};
-        depth = MAX(depth, height);
-        for (; height >= 2 &&
-               lane_tree_parent_of_pair(lanes, stack[height - 2], stack[height - 1], &parent);
-             merges++)
-            stack[--height - 1] = parent;
-        if (ret_positions)
-            ret_positions[i] = position;
-        if (ret_merges)
-            ret_merges[i] = merges;
+static bool holds(const struct lane_sum *sum, unsigned lane)
+{
+    return lane >= sum->span.first && lane < sum->span.first + sum->span.count;
+}
+
+static bool has(const struct lane_sum *sums, unsigned depth, unsigned lane, unsigned index)
+{
+    for (unsigned i = 0; i < depth; i++)
+        if (holds(&sums[i], lane))
+            return index < sums[i].micro_batches;
+    return false;
+}
+
+/* The buffer of a lane: the one that it has, or the first free one. */
+static unsigned place_of(const struct lane_sum *sums, unsigned depth, unsigned lane)
+{
+    unsigned place = depth;
+
+    for (unsigned i = depth; i-- > 0;) {
+        if (holds(&sums[i], lane))
+            return i;
+        if (!sums[i].span.count)
+            place = i;
     }
-    return depth;
+    assert(place < depth);
+    return place;
+}
+
+/* Find two sums that are the children of one node, one of them at @place: the left one, the right
+ * one and the node. */
+static bool find_pair(const struct lane_sum *sums, unsigned depth, unsigned lanes, unsigned place,
+                      unsigned *ret_left, unsigned *ret_right, struct lane_tree_span *ret_parent)
+{
+    for (unsigned i = 0; i < depth; i++) {
+        if (!sums[i].span.count || sums[i].micro_batches != sums[place].micro_batches)
+            continue;
+        bool left = sums[i].span.first < sums[place].span.first;
+        *ret_left = left ? i : place;
+        *ret_right = left ? place : i;
+        if (lane_tree_parent_of_pair(lanes, sums[*ret_left].span, sums[*ret_right].span,
+                                     ret_parent))
+            return true;
+    }
+    return false;
+}
+
+/* Merge the pair that place_of() left behind: the sum is in the left buffer. Returns false when
+ * there is none. */
+static bool merge(struct lane_sum *sums, unsigned depth, unsigned lanes, unsigned *place,
+                  unsigned *ret_left, unsigned *ret_right)
+{
+    struct lane_tree_span parent;
+
+    if (!find_pair(sums, depth, lanes, *place, ret_left, ret_right, &parent))
+        return false;
+    sums[*ret_left].span = parent;
+    sums[*ret_right] = (struct lane_sum){0};
+    *place = *ret_left;
+    return true;
+}
+
+static void add_lane(struct lane_sum *sums, unsigned depth, unsigned lanes, unsigned lane,
+                     unsigned micro_batches, unsigned *ret_used)
+{
+    unsigned left, right, place = place_of(sums, depth, lane);
+
+    sums[place] = (struct lane_sum){{lane, 1}, micro_batches};
+    *ret_used = MAX(*ret_used, place + 1);
+    while (merge(sums, depth, lanes, &place, &left, &right))
+        ;
+}
+
+/* Run the lanes without data: @sums becomes what the buffers hold at the end. Returns how many
+ * buffers are used. */
+static unsigned play(struct lane_sum *sums, unsigned lanes, unsigned micro_batches,
+                     const struct lane_run *runs, unsigned run_count)
+{
+    unsigned used = 0;
+
+    for (unsigned i = 0; i < SUMS_MAX; i++)
+        if (sums[i].span.count)
+            used = i + 1;
+    for (unsigned i = 0; i < run_count; i++)
+        if (!has(sums, SUMS_MAX, runs[i].lane, micro_batches - 1))
+            add_lane(sums, SUMS_MAX, lanes, runs[i].lane, micro_batches, &used);
+    return used;
 }
 
 unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range)
 {
-    return play_stack(lanes, lane_range, NULL, NULL);
+    struct lane_sum sums[SUMS_MAX] = {0};
+    unsigned used = 0;
+
+    for (unsigned i = 0; i < lane_range.count; i++)
+        add_lane(sums, SUMS_MAX, lanes, lane_range.first + i, 1, &used);
+    return MAX(1u, used);
 }
 
-static int allocate_buffers(struct gradients *gradients)
+/* ---- making them ---- */
+
+static bool is_trained(const struct gradients *gradients, unsigned i)
 {
-    const struct state *state = gradients->state;
-
-    for (unsigned unit = 0; unit < gradients->unit_count; unit++) {
-        size_t size_bytes = state->units[gradients->first_unit + unit].layout.count * sizeof(float);
-        if (gradients->first_unit + unit < state_frozen_units(state))
-            continue;
-        for (unsigned i = 0; i < gradients->depth; i++) {
-            void *memory;
-            if (arena_take(state->arena, size_bytes, &memory))
-                return -ENOMEM;
-            gradients->buffers[unit * gradients->depth + i] = memory;
-        }
-        gradients->reduced[unit] = gradients->buffers[unit * gradients->depth];
-    }
-    return 0;
+    return gradients->first_unit + i >= gradients->trained_from;
 }
 
-int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
-                  unsigned lanes, struct lane_tree_span lane_range,
-                  struct gradients **ret_gradients, struct error *error)
+static size_t unit_bytes(const struct gradients *gradients, unsigned i)
+{
+    return gradients->state->units[gradients->first_unit + i].layout.count * sizeof(float);
+}
+
+static bool owns(const struct step_division *division, struct lane_tree_span span, unsigned replica)
+{
+    for (unsigned lane = span.first; lane < span.first + span.count; lane++)
+        if (division->owners[lane] != replica)
+            return false;
+    return span.count > 0;
+}
+
+/* Whether a micro-batch that is computed again is in the sums already. */
+static bool is_ahead(const struct lane_sum *sums, const struct lane_run *runs, unsigned run_count)
+{
+    for (unsigned i = 0; i < run_count; i++)
+        if (has(sums, SUMS_MAX, runs[i].lane, runs[i].start))
+            return true;
+    return false;
+}
+
+/* The sums of unit @i at the beginning: kept ones whose lanes are this replica's, in their places.
+ */
+static void begin_sums(const struct gradients_options *options, unsigned i,
+                       struct lane_sum *ret_sums)
+{
+    const struct gradients *kept = options->kept;
+
+    memset(ret_sums, 0, SUMS_MAX * sizeof(*ret_sums));
+    for (unsigned k = 0; kept && k < kept->depth; k++)
+        if (owns(options->division, kept->sums[i * kept->depth + k].span, options->replica))
+            ret_sums[k] = kept->sums[i * kept->depth + k];
+}
+
+struct shape {
+    struct lane_run runs[LANE_TREE_LANES_MAX];
+    unsigned run_count;
+    unsigned depth;
+    size_t unread_bytes; /* of the largest unit that is ahead of its replica; 0: none */
+};
+
+static void measure(const struct gradients *gradients, const struct gradients_options *options,
+                    struct shape *shape)
+{
+    struct lane_sum sums[SUMS_MAX];
+
+    shape->run_count = step_division_runs(options->division, options->replica, shape->runs);
+    shape->depth = MAX(1u, options->kept ? options->kept->depth : 0);
+    shape->unread_bytes = 0;
+    for (unsigned i = 0; i < gradients->unit_count; i++) {
+        if (!is_trained(gradients, i))
+            continue;
+        begin_sums(options, i, sums);
+        if (is_ahead(sums, shape->runs, shape->run_count))
+            shape->unread_bytes = MAX(shape->unread_bytes, unit_bytes(gradients, i));
+        shape->depth = MAX(shape->depth, play(sums, gradients->lanes, gradients->micro_batches,
+                                              shape->runs, shape->run_count));
+        if (!options->kept)
+            return; /* all units alike */
+    }
+}
+
+/* Adopted buffers first: they are the first parts of the arena. */
+static int take_buffers(struct gradients *gradients, const struct gradients_options *options,
+                        const struct shape *shape)
+{
+    const struct gradients *kept = options->kept;
+    unsigned kept_depth = kept ? kept->depth : 0, depth = gradients->depth;
+    int status = 0;
+
+    for (unsigned i = 0; i < gradients->unit_count; i++)
+        for (unsigned k = 0; k < kept_depth; k++)
+            gradients->buffers[i * depth + k] = kept->buffers[i * kept_depth + k];
+    for (unsigned i = 0; i < gradients->unit_count; i++)
+        for (unsigned k = kept_depth; k < depth && !status && is_trained(gradients, i); k++)
+            status = arena_take(gradients->state->arena, unit_bytes(gradients, i),
+                                (void **)&gradients->buffers[i * depth + k]);
+    gradients->end = arena_mark(gradients->state->arena);
+    return status || !shape->unread_bytes
+               ? status
+               : arena_take(gradients->state->arena, shape->unread_bytes,
+                            (void **)&gradients->unread);
+}
+
+/* Note the buffers of the subtrees, left to right, that hold them after the last lane. */
+static void find_subtrees(struct gradients *gradients, const struct lane_sum *sums, unsigned i)
+{
+    float **subtrees = gradients->subtrees + (size_t)i * gradients->subtree_count;
+    unsigned count = 0;
+
+    subtrees[0] = gradients->buffers[i * gradients->depth];
+    for (unsigned lane = 0; lane < gradients->lanes;) {
+        unsigned k = 0;
+        while (k < gradients->depth && !holds(&sums[k], lane))
+            k++;
+        if (k < gradients->depth)
+            subtrees[count++] = gradients->buffers[i * gradients->depth + k];
+        lane = k < gradients->depth ? sums[k].span.first + sums[k].span.count : lane + 1;
+    }
+    assert(MAX(1u, count) == gradients->subtree_count);
+    gradients->reduced[i] = subtrees[0];
+}
+
+static void lay_out(struct gradients *gradients, const struct gradients_options *options,
+                    const struct shape *shape)
+{
+    struct lane_sum sums[SUMS_MAX];
+
+    for (unsigned i = 0; i < gradients->unit_count; i++) {
+        if (!is_trained(gradients, i))
+            continue;
+        begin_sums(options, i, sums);
+        memcpy(gradients->sums + (size_t)i * gradients->depth, sums,
+               gradients->depth * sizeof(*sums));
+        play(sums, gradients->lanes, gradients->micro_batches, shape->runs, shape->run_count);
+        find_subtrees(gradients, sums, i);
+    }
+}
+
+static int make(struct gradients *gradients, const struct gradients_options *options)
+{
+    const struct step_division *division = options->division;
+    unsigned count = gradients->unit_count;
+    struct shape shape;
+
+    measure(gradients, options, &shape);
+    gradients->depth = shape.depth;
+    gradients->subtree_count = MAX(1u, lane_tree_subtrees(division->lanes, division->owners,
+                                                          options->replica, NULL, 0));
+    gradients->buffers = calloc((size_t)count * shape.depth, sizeof(float *));
+    gradients->sums = calloc((size_t)count * shape.depth, sizeof(*gradients->sums));
+    gradients->subtrees = calloc((size_t)count * gradients->subtree_count, sizeof(float *));
+    gradients->reduced = calloc(count, sizeof(float *));
+    if (!gradients->buffers || !gradients->sums || !gradients->subtrees || !gradients->reduced)
+        return -ENOMEM;
+    int status = take_buffers(gradients, options, &shape);
+    if (!status)
+        lay_out(gradients, options, &shape);
+    return status;
+}
+
+int gradients_new(const struct gradients_options *options, struct gradients **ret_gradients,
+                  struct error *error)
 {
     struct gradients *gradients = calloc(1, sizeof(*gradients));
+    int status = -ENOMEM;
 
-    if (!gradients)
-        return error_set(error, -ENOMEM, "no memory for gradient buffers");
-    *gradients = (struct gradients){.state = state,
-                                    .first_unit = first_unit,
-                                    .unit_count = unit_count,
-                                    .first_lane = lane_range.first,
-                                    .lane_count = lane_range.count};
-    gradients->positions = calloc(lane_range.count, sizeof(unsigned));
-    gradients->merges = calloc(lane_range.count, sizeof(unsigned));
-    gradients->reduced = calloc(unit_count, sizeof(float *));
-    if (gradients->positions && gradients->merges && gradients->reduced) {
-        gradients->depth = play_stack(lanes, lane_range, gradients->positions, gradients->merges);
-        gradients->buffers = calloc((size_t)unit_count * gradients->depth, sizeof(float *));
+    if (gradients) {
+        *gradients = (struct gradients){.state = options->state,
+                                        .first_unit = options->first_unit,
+                                        .unit_count = options->unit_count,
+                                        .trained_from = state_frozen_units(options->state),
+                                        .lanes = options->division->lanes,
+                                        .micro_batches = options->division->micro_batches,
+                                        .adopted = options->kept != NULL};
+        status = make(gradients, options);
     }
-    if (!gradients->buffers || allocate_buffers(gradients)) {
+    gradients_free(options->kept);
+    if (status) {
         gradients_free(gradients);
-        return error_set(error, -ENOMEM, "no memory for the gradients of %u units", unit_count);
+        return error_set(error, status, "no memory for the gradients of %u units",
+                         options->unit_count);
     }
     *ret_gradients = gradients;
     return 0;
@@ -94,51 +303,110 @@ void gradients_free(struct gradients *gradients)
     if (!gradients)
         return;
     free(gradients->buffers);
-    free(gradients->positions);
-    free(gradients->merges);
+    free(gradients->sums);
+    free(gradients->subtrees);
     free(gradients->reduced);
     free(gradients);
 }
 
-static float **stack_of(struct gradients *gradients, unsigned unit)
+/* ---- a step ---- */
+
+static unsigned index_of(const struct gradients *gradients, unsigned unit)
 {
     assert(unit >= gradients->first_unit && unit < gradients->first_unit + gradients->unit_count);
-    return gradients->buffers + (size_t)(unit - gradients->first_unit) * gradients->depth;
+    return unit - gradients->first_unit;
 }
 
-static size_t unit_elements(const struct gradients *gradients, unsigned unit)
+static struct lane_sum *sums_of(const struct gradients *gradients, unsigned unit)
 {
-    return gradients->state->units[unit].layout.count;
+    return gradients->sums + (size_t)index_of(gradients, unit) * gradients->depth;
 }
 
-float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane,
-                        bool first_micro_batch)
+static float **buffers_of(const struct gradients *gradients, unsigned unit)
+{
+    return gradients->buffers + (size_t)index_of(gradients, unit) * gradients->depth;
+}
+
+void gradients_begin(struct gradients *gradients)
+{
+    if (!gradients->adopted)
+        memset(gradients->sums, 0,
+               (size_t)gradients->unit_count * gradients->depth * sizeof(*gradients->sums));
+    gradients->adopted = false;
+}
+
+float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index)
 {
     const struct state *state = gradients->state;
-    float *buffer = stack_of(gradients, unit)[gradients->positions[lane - gradients->first_lane]];
+    const struct lane_sum *sums = sums_of(gradients, unit);
 
-    if (first_micro_batch)
-        state->kernel->zero(state->device, buffer, unit_elements(gradients, unit) * sizeof(float));
+    if (has(sums, gradients->depth, lane, index)) {
+        assert(gradients->unread);
+        return gradients->unread;
+    }
+    float *buffer = buffers_of(gradients, unit)[place_of(sums, gradients->depth, lane)];
+    if (index == 0)
+        state->kernel->zero(state->device, buffer,
+                            unit_bytes(gradients, index_of(gradients, unit)));
     return buffer;
 }
 
-void gradients_lane_done(struct gradients *gradients, unsigned unit, unsigned lane)
+void gradients_added(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index)
 {
     const struct state *state = gradients->state;
-    unsigned position = gradients->positions[lane - gradients->first_lane];
-    float **stack = stack_of(gradients, unit);
+    struct lane_sum *sums = sums_of(gradients, unit);
+    float **buffers = buffers_of(gradients, unit);
+    unsigned left, right;
 
-    for (unsigned i = 0; i < gradients->merges[lane - gradients->first_lane]; i++, position--)
-        state->kernel->tree_add(state->device, stack[position - 1], stack[position - 1],
-                                stack[position], unit_elements(gradients, unit));
+    if (has(sums, gradients->depth, lane, index))
+        return;
+    unsigned place = place_of(sums, gradients->depth, lane);
+    sums[place] = (struct lane_sum){{lane, 1}, index + 1};
+    if (index + 1 < gradients->micro_batches)
+        return;
+    while (merge(sums, gradients->depth, gradients->lanes, &place, &left, &right))
+        state->kernel->tree_add(state->device, buffers[left], buffers[left], buffers[right],
+                                state->units[unit].layout.count);
 }
 
 float *const *gradients_subtrees(struct gradients *gradients, unsigned unit)
 {
-    return stack_of(gradients, unit);
+    return gradients->subtrees + (size_t)index_of(gradients, unit) * gradients->subtree_count;
 }
 
 float *const *gradients_reduced(struct gradients *gradients)
 {
     return gradients->reduced;
+}
+
+/* ---- what stays of a step ---- */
+
+void gradients_spoil(struct gradients *gradients, unsigned unit)
+{
+    memset(sums_of(gradients, unit), 0, gradients->depth * sizeof(*gradients->sums));
+}
+
+bool gradients_same_units(const struct gradients *gradients, unsigned first_unit,
+                          unsigned unit_count)
+{
+    return gradients->first_unit == first_unit && gradients->unit_count == unit_count &&
+           gradients->trained_from == state_frozen_units(gradients->state);
+}
+
+unsigned gradients_sums(const struct gradients *gradients, unsigned unit, struct lane_sum *ret_sums)
+{
+    const struct lane_sum *sums = sums_of(gradients, unit);
+    unsigned count = 0;
+
+    if (gradients->depth > GRADIENTS_SUMS_MAX)
+        return 0;
+    for (unsigned i = 0; i < gradients->depth; i++)
+        if (sums[i].span.count)
+            ret_sums[count++] = sums[i];
+    return count;
+}
+
+void gradients_end_arena(struct gradients *gradients)
+{
+    arena_end_at(gradients->state->arena, gradients->end);
 }

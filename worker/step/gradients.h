@@ -1,10 +1,15 @@
 /*
  * Gradient buffers of one stage, summed along the lane tree while lanes run one after another.
  *
- * A lane accumulates its micro-batches into the buffer on top of a stack; after its last one, equal
- * neighbours of the tree are merged, like the carries of a binary counter. At the end the stack has
- * the maximal subtrees of this replica's lanes, left to right, as comm/reduce/reduce.h takes them.
- * The stack is log2(lanes held) + 1 buffers deep for aligned ranges, for any number of lanes.
+ * A lane accumulates its micro-batches into a buffer of its own; after its last one, sums that are
+ * the two children of a node of the tree are merged. At the end the buffers of a unit hold the
+ * maximal subtrees of this replica's lanes, as comm/reduce/reduce.h takes them. A contiguous range
+ * of lanes needs log2(lanes) + 1 buffers, for any number of lanes.
+ *
+ * The sums are facts about the step: they follow from the parameters, the samples and the tree, not
+ * from the layout. When a generation ends within a step, the buffers stay with the worker, and the
+ * next generation's gradients adopt those whose lanes are still this replica's
+ * (worker/step/step_division.h).
  */
 #pragma once
 
@@ -13,30 +18,59 @@
 #include "worker/state/state.h"
 
 struct gradients;
+struct step_division;
 
-/** gradients_depth() - return the number of buffers per unit that gradients_new() allocates */
+/* The sum in one buffer: of a whole subtree, or of the first micro-batches of one lane. */
+struct lane_sum {
+    struct lane_tree_span span; /* count 0: the buffer is free */
+    unsigned micro_batches;     /* of each lane of the span */
+};
+
+#define GRADIENTS_SUMS_MAX 64 /* buffers of a unit that can be adopted */
+
+/** gradients_depth() - return the number of buffers per unit that a range of lanes takes */
 unsigned gradients_depth(unsigned lanes, struct lane_tree_span lane_range);
 
-/**
- * gradients_new() - allocate buffers for units [first_unit, first_unit + unit_count)
- * @state: borrowed; the memory comes from its arena
- * @lanes: of the job; @lane_range: those of this replica, at least one
- *
- * Return: 0; -ENOMEM
- */
-int gradients_new(const struct state *state, unsigned first_unit, unsigned unit_count,
-                  unsigned lanes, struct lane_tree_span lane_range,
-                  struct gradients **ret_gradients, struct error *error) CHECK_RESULT;
+struct gradients_options {
+    struct state *state; /* borrowed; the memory comes from its arena */
+    unsigned first_unit, unit_count;
+    unsigned replica;                     /* of this worker */
+    const struct step_division *division; /* borrowed; the lanes of this replica */
+    struct gradients *kept; /* consumed: buffers and sums of the step in progress, of the same units
+                               and still in the arena; NULL: none */
+};
+
+/** gradients_new() - take the buffers of a stage. -ENOMEM */
+int gradients_new(const struct gradients_options *options, struct gradients **ret_gradients,
+                  struct error *error) CHECK_RESULT;
 void gradients_free(struct gradients *gradients);
 
-/** gradients_buffer() - return the buffer in which @lane's micro-batches of @unit accumulate;
- * zeroed for the lane's first micro-batch */
-float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane,
-                        bool first_micro_batch);
-/** gradients_lane_done() - merge subtrees after the lane's last micro-batch has passed @unit */
-void gradients_lane_done(struct gradients *gradients, unsigned unit, unsigned lane);
-/** gradients_subtrees() - after the last lane: return one buffer per maximal subtree; the reduction
- * puts its result into [0] */
+/** gradients_begin() - begin a step: forget all sums, but for adopted ones in the first step */
+void gradients_begin(struct gradients *gradients);
+
+/** gradients_buffer() - return the buffer in which the @index-th micro-batch of @lane is added to
+ * @unit; zeroed for a lane's first one. A micro-batch that an adopted sum has already goes into
+ * memory that nobody reads */
+float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
+/** gradients_added() - note that the buffer has that micro-batch; after a lane's last one, merge
+ * subtrees */
+void gradients_added(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
+/** gradients_subtrees() - return the buffers that hold one maximal subtree each after the last
+ * lane, left to right; one buffer if this replica has no lane. The reduction puts its result into
+ * [0] */
 float *const *gradients_subtrees(struct gradients *gradients, unsigned unit);
 /** gradients_reduced() - return the reduced gradients: [i] is those of unit first_unit + i */
 float *const *gradients_reduced(struct gradients *gradients);
+
+/** gradients_spoil() - note that the sums of @unit have been overwritten */
+void gradients_spoil(struct gradients *gradients, unsigned unit);
+/** gradients_same_units() - true if the buffers are of these units, all of them trained as now */
+bool gradients_same_units(const struct gradients *gradients, unsigned first_unit,
+                          unsigned unit_count);
+/** gradients_sums() - list what the buffers of @unit hold: @ret_sums has GRADIENTS_SUMS_MAX
+ * entries. Return: how many; 0 also where there are more */
+unsigned gradients_sums(const struct gradients *gradients, unsigned unit,
+                        struct lane_sum *ret_sums);
+/** gradients_end_arena() - take back all parts of the arena but these buffers, so that
+ * gradients_new() can adopt them */
+void gradients_end_arena(struct gradients *gradients);

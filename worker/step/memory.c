@@ -149,11 +149,17 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
                      (double)need->activation_bytes / mib, (double)need->reduction_bytes / mib);
 }
 
-void memory_make_room(struct state *state, const struct memory_need *need)
+bool memory_is_short(const struct state *state, const struct memory_need *need)
 {
     size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;
 
     state->kernel->memory(state->device, &free_bytes, &total_bytes);
-    if (memory_arena_bytes(need) > arena_room_bytes(state->arena) || need->state_bytes > free_bytes)
+    return memory_arena_bytes(need) > arena_room_bytes(state->arena) ||
+           need->state_bytes > free_bytes;
+}
+
+void memory_make_room(struct state *state, const struct memory_need *need)
+{
+    if (memory_is_short(state, need))
         arena_drop(state->arena);
 }

@@ -8,21 +8,19 @@
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
 
-/* The lane of the replica's index-th micro-batch, and its index in that lane. */
+/* The lane of one of the replica's micro-batches, and its index in that lane. */
 struct micro_batch {
     unsigned lane, index_in_lane;
-    bool first_of_lane, last_of_lane;
 };
 
 static struct micro_batch micro_batch_at(const struct engine *engine, unsigned index)
 {
-    unsigned per_lane = engine->state->spec->train.micro_batches_per_lane;
-    struct micro_batch batch = {.lane = engine->part.lanes.first + index / per_lane,
-                                .index_in_lane = index % per_lane};
+    const struct engine_share *share = &engine->share;
+    const struct lane_run *run = share->runs;
 
-    batch.first_of_lane = batch.index_in_lane == 0;
-    batch.last_of_lane = batch.index_in_lane == per_lane - 1;
-    return batch;
+    for (; index >= share->division->micro_batches - run->start; run++)
+        index -= share->division->micro_batches - run->start;
+    return (struct micro_batch){.lane = run->lane, .index_in_lane = run->start + index};
 }
 
 static bool first_stage(const struct engine_part *part)
@@ -51,10 +49,9 @@ static int receive(struct tensor_channel *direction, unsigned count, unsigned in
     return status ? status : tensor_channel_land(&direction[index]);
 }
 
-static int load_training_samples(struct engine *engine, unsigned index)
+static int load_training_samples(struct engine *engine, struct micro_batch batch)
 {
     const struct job_spec *spec = engine->state->spec;
-    struct micro_batch batch = micro_batch_at(engine, index);
     uint64_t per_step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
     uint64_t position = (engine->state->hold.step - 1) * per_step +
                         (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
@@ -103,6 +100,17 @@ static void add_loss(double *lane_loss, double loss, bool first)
     *lane_loss = step_record_known(first ? loss : *lane_loss + loss);
 }
 
+/* A micro-batch that is computed again has its loss in the sum already. */
+static void add_training_loss(struct engine *engine, struct micro_batch batch, double loss)
+{
+    unsigned *counted = &engine->share.loss_counts[batch.lane];
+
+    if (batch.index_in_lane < *counted)
+        return;
+    add_loss(&engine->state->hold.lane_losses[batch.lane], loss, batch.index_in_lane == 0);
+    *counted = batch.index_in_lane + 1;
+}
+
 /* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
 static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 {
@@ -133,11 +141,13 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 
 static int evaluate(struct engine *engine)
 {
+    const struct step_division *division = engine->share.division;
     unsigned turn = 0;
     int status = 0;
 
-    for (unsigned i = 0; !status && i < engine->part.lanes.count; i++)
-        status = evaluate_lane(engine, engine->part.lanes.first + i, &turn);
+    for (unsigned lane = 0; !status && lane < division->lanes; lane++)
+        if (division->owners[lane] == engine->part.replica && !division->validated[lane])
+            status = evaluate_lane(engine, lane, &turn);
     return status;
 }
 
@@ -148,7 +158,7 @@ static int train_forward(struct engine *engine, const struct one_f_one_b_operati
     int status = 0;
 
     if (first_stage(&engine->part) || last_stage(engine))
-        status = load_training_samples(engine, operation->micro_batch);
+        status = load_training_samples(engine, batch);
     if (!status)
         status = forward(engine, operation->slot,
                          tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
@@ -157,33 +167,39 @@ static int train_forward(struct engine *engine, const struct one_f_one_b_operati
         return status;
     status = read_loss(engine, operation->slot, &loss);
     if (!status)
-        add_loss(&engine->state->hold.lane_losses[batch.lane], loss, batch.first_of_lane);
+        add_training_loss(engine, batch, loss);
     return status;
 }
 
-static int backward_unit(struct engine *engine, const struct one_f_one_b_operation *operation,
-                         unsigned unit)
+/* All lanes of this replica have passed @unit. */
+static int unit_passed(struct engine *engine, unsigned unit)
 {
-    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
-    float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.first_of_lane);
+    int status = reduction_begin(engine->reduction, unit);
+    return status ? status : shadow_unit_passed(engine->shadow, unit);
+}
+
+static int backward_unit(struct engine *engine, const struct one_f_one_b_operation *operation,
+                         struct micro_batch batch, unsigned unit)
+{
+    float *gradient =
+        gradients_buffer(engine->gradients, unit, batch.lane, batch.index_in_lane);
 
     carrier_guard(engine->routes->guard);
     stage_backward_unit(engine->stage, operation->slot, unit,
                         engine->weights[unit - engine->part.first_unit], gradient,
                         unit > engine->part.trained_from);
-    if (batch.last_of_lane)
-        gradients_lane_done(engine->gradients, unit, batch.lane);
+    gradients_added(engine->gradients, unit, batch.lane, batch.index_in_lane);
     int status = carrier_unguard(engine->routes->guard);
     if (status || operation->micro_batch < engine->part.micro_batch_count - 1)
         return status;
-    status = reduction_begin(engine->reduction, unit);
-    return status ? status : shadow_unit_passed(engine->shadow, unit);
+    return unit_passed(engine, unit);
 }
 
 static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
 {
     uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
     unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
     int status = 0;
 
     if (!last_stage(engine))
@@ -193,7 +209,7 @@ static int train_backward(struct engine *engine, const struct one_f_one_b_operat
             &engine->channels.input_gradient); /* its buffer is written below */
     for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
          !status && unit-- > lowest;) {
-        status = backward_unit(engine, operation, unit);
+        status = backward_unit(engine, operation, batch, unit);
         if (!status)
             status = send_queue_poll(engine->channels.send_queue);
     }
@@ -227,12 +243,26 @@ static int complete_all(struct engine *engine)
     return status ? status : tensor_channel_complete(&engine->channels.output_gradient);
 }
 
+/* The sums of this replica's lanes were complete before the step went on. */
+static int pass_all(struct engine *engine)
+{
+    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
+    int status = 0;
+
+    for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
+         !status && unit-- > lowest;)
+        status = unit_passed(engine, unit);
+    return status;
+}
+
 int pipeline_run(struct engine *engine)
 {
     unsigned count = one_f_one_b_operation_count(&engine->position);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
 
+    if (!status && !engine->part.micro_batch_count)
+        status = pass_all(engine);
     for (unsigned i = 0; !status && i < count; i++) {
         struct one_f_one_b_operation operation = one_f_one_b_operation(&engine->position, i);
         status = operation.backward ? train_backward(engine, &operation)

@@ -1,6 +1,7 @@
 #include "worker/step/reduction.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "comm/reduce/reduce.h"
@@ -10,13 +11,14 @@
 /* The sums of one trained unit; all zero for a frozen unit. */
 struct unit_sums {
     struct reduce_bucket *bucket;
-    struct host_copy *copies;              /* own_count; NULL: the sums are made in device memory */
-    float *places[LANE_TREE_SUBTREES_MAX]; /* own_count: the summands */
+    struct host_copy *copies;              /* place_count; NULL: the sums are made in device memory */
+    float *places[LANE_TREE_SUBTREES_MAX]; /* place_count: the summands */
 };
 
 struct reduction {
     struct engine *engine;   /* borrowed */
-    unsigned own_count;      /* maximal subtrees of this replica's lanes */
+    unsigned place_count; /* maximal subtrees of this replica's lanes; 1, for the result, without a
+                             lane */
     struct unit_sums *units; /* unit_count of the engine */
 };
 
@@ -68,14 +70,14 @@ bool reduction_on_device(const struct engine *engine)
 }
 
 /* The replicas of @rank's stage; the lists are owned. */
-static int group_init(const struct state *state, const struct plan_layout *layout, unsigned rank,
-                      struct reduce_group *ret_group)
+static int group_init(const struct plan_layout *layout, unsigned rank,
+                      const struct step_division *division, struct reduce_group *ret_group)
 {
     unsigned *ranks = calloc(layout->replica_count, sizeof(*ranks));
-    uint16_t *owners = calloc(state->spec->train.lanes, sizeof(*owners));
+    uint16_t *owners = calloc(division->lanes, sizeof(*owners));
 
     *ret_group = (struct reduce_group){
-        .lanes = state->spec->train.lanes,
+        .lanes = division->lanes,
         .member_count = layout->replica_count,
         .self = rank / layout->stage_count,
         .ranks = ranks,
@@ -83,12 +85,9 @@ static int group_init(const struct state *state, const struct plan_layout *layou
     };
     if (!ranks || !owners)
         return -ENOMEM;
-    for (unsigned replica = 0; replica < layout->replica_count; replica++) {
-        unsigned first = layout->replica_first_lane[replica];
-        unsigned count = layout->replica_first_lane[replica + 1] - first;
+    for (unsigned replica = 0; replica < layout->replica_count; replica++)
         ranks[replica] = plan_layout_rank(layout, replica, rank % layout->stage_count);
-        lane_tree_own(owners, (struct lane_tree_span){first, count}, replica);
-    }
+    memcpy(owners, division->owners, division->lanes * sizeof(*owners));
     return 0;
 }
 
@@ -101,11 +100,16 @@ static void group_done(struct reduce_group *group)
 size_t reduction_room_bytes(const struct state *state, const struct plan_layout *layout,
                             unsigned rank, unsigned trained_from)
 {
-    CLEANUP(group_done) struct reduce_group group;
+    CLEANUP(group_done) struct reduce_group group = {0};
+    AUTO_FREE struct step_division *division = malloc(sizeof(*division));
     unsigned stage = rank % layout->stage_count;
     size_t sum = 0;
 
-    if (group_init(state, layout, rank, &group))
+    if (!division)
+        return SIZE_MAX;
+    step_division_plan(layout, state->spec->train.lanes, state->spec->train.micro_batches_per_lane,
+                       division);
+    if (group_init(layout, rank, division, &group))
         return SIZE_MAX;
     for (unsigned unit = MAX(layout->stage_first_unit[stage], trained_from);
          unit < layout->stage_first_unit[stage + 1]; unit++) {
@@ -123,10 +127,10 @@ static int copy_subtrees(struct reduction *reduction, unsigned unit, struct unit
     float *const *subtrees = gradients_subtrees(reduction->engine->gradients, unit);
     int status = 0;
 
-    sums->copies = calloc(reduction->own_count, sizeof(*sums->copies));
+    sums->copies = calloc(reduction->place_count, sizeof(*sums->copies));
     if (!sums->copies)
         return -ENOMEM;
-    for (unsigned i = 0; !status && i < reduction->own_count; i++) {
+    for (unsigned i = 0; !status && i < reduction->place_count; i++) {
         status = host_copy_init(&sums->copies[i], state->pinned, subtrees[i],
                                 state->units[unit].layout.count * sizeof(float), false);
         sums->places[i] = sums->copies[i].on_host;
@@ -140,7 +144,7 @@ static int make_unit(struct reduction *reduction, const struct reduce_group *gro
     struct unit_sums *sums = &reduction->units[unit - engine->part.first_unit];
     float *const *subtrees = gradients_subtrees(engine->gradients, unit);
 
-    for (unsigned i = 0; i < reduction->own_count; i++)
+    for (unsigned i = 0; i < reduction->place_count; i++)
         sums->places[i] = subtrees[i];
     int status = reduction_on_device(engine) ? 0 : copy_subtrees(reduction, unit, sums);
     return status
@@ -154,7 +158,7 @@ static int make_units(struct reduction *reduction)
     struct engine *engine = reduction->engine;
     unsigned end = engine->part.first_unit + engine->part.unit_count;
     bool on_device = reduction_on_device(engine);
-    int status = group_init(engine->state, &engine->plan->layout, engine->part.rank, &group);
+    int status = group_init(&engine->plan->layout, engine->part.rank, engine->share.division, &group);
 
     if (status)
         return status;
@@ -165,7 +169,8 @@ static int make_units(struct reduction *reduction)
     reduction->units = calloc(engine->part.unit_count, sizeof(*reduction->units));
     if (!reduction->units)
         return -ENOMEM;
-    reduction->own_count = lane_tree_subtrees(group.lanes, group.owners, group.self, NULL, 0);
+    reduction->place_count =
+        MAX(1u, lane_tree_subtrees(group.lanes, group.owners, group.self, NULL, 0));
     for (unsigned unit = MAX(engine->part.first_unit, engine->part.trained_from);
          !status && unit < end; unit++)
         status = make_unit(reduction, &group, unit);
@@ -194,7 +199,7 @@ void reduction_free(struct reduction *reduction)
     for (unsigned i = 0; reduction->units && i < reduction->engine->part.unit_count; i++) {
         struct unit_sums *sums = &reduction->units[i];
         reduce_bucket_free(sums->bucket);
-        for (unsigned k = 0; sums->copies && k < reduction->own_count; k++)
+        for (unsigned k = 0; sums->copies && k < reduction->place_count; k++)
             host_copy_done(&sums->copies[k]);
         free(sums->copies);
     }
@@ -237,7 +242,7 @@ int reduction_begin(struct reduction *reduction, unsigned unit)
     const struct engine *engine = reduction->engine;
     struct host_copy *copies = reduction->units[unit - engine->part.first_unit].copies;
 
-    return copies ? send_queue_add(engine->channels.send_queue, copies, reduction->own_count,
+    return copies ? send_queue_add(engine->channels.send_queue, copies, reduction->place_count,
                                    begin_unit, reduction, unit)
                   : begin_unit(reduction, unit);
 }
@@ -258,4 +263,12 @@ int reduction_finish(struct reduction *reduction)
             host_copy_store(&sums->copies[0]);
     }
     return status;
+}
+
+bool reduction_combined(const struct reduction *reduction, unsigned unit)
+{
+    const struct reduce_bucket *bucket =
+        reduction->units[unit - reduction->engine->part.first_unit].bucket;
+
+    return bucket && reduce_combined(bucket);
 }

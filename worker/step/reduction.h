@@ -35,3 +35,6 @@ int reduction_begin(struct reduction *reduction, unsigned unit) CHECK_RESULT;
 /** reduction_finish() - wait until the reduced gradients of all trained units are in
  * gradients_reduced(). 0, -ECONNRESET, -ETIMEDOUT */
 int reduction_finish(struct reduction *reduction) CHECK_RESULT;
+
+/** reduction_combined() - return whether the sums of @unit have been overwritten in this step */
+bool reduction_combined(const struct reduction *reduction, unsigned unit);

@@ -16,9 +16,10 @@
 
 #include "base/philox.h"
 #include "worker/step/gradients.h"
+#include "worker/step/step_division.h"
 
 #define LANES_MAX     13
-#define MICRO_BATCHES 2
+#define MICRO_BATCHES 3
 #define ELEMENTS_MAX  1024
 
 /* Make magnitudes far apart, so that almost every other order of additions gives other bits. */
@@ -62,36 +63,56 @@ static void naive_sum(unsigned unit, struct lane_tree_span span, float *sum, siz
         sum[i] += other[i];
 }
 
+/* All lanes of @range are replica 1's. */
+static struct gradients *make_gradients(struct state *state, unsigned first_unit,
+                                        unsigned unit_count, unsigned lanes,
+                                        struct lane_tree_span range)
+{
+    struct step_division division = {.lanes = lanes, .micro_batches = MICRO_BATCHES, .replicas = 2};
+    const struct gradients_options options = {.state = state,
+                                              .first_unit = first_unit,
+                                              .unit_count = unit_count,
+                                              .replica = 1,
+                                              .division = &division};
+    struct gradients *gradients = NULL;
+    struct error error = {0};
+
+    lane_tree_own(division.owners, range, 1);
+    assert_int_equal(gradients_new(&options, &gradients, &error), 0);
+    return gradients;
+}
+
+static void run_micro_batch(struct gradients *gradients, unsigned unit, unsigned lane,
+                            unsigned index, size_t count)
+{
+    float *buffer = gradients_buffer(gradients, unit, lane, index), values[ELEMENTS_MAX];
+
+    make_gradient(unit, lane, index, values, count);
+    for (size_t i = 0; i < count; i++)
+        buffer[i] += values[i];
+    gradients_added(gradients, unit, lane, index);
+}
+
 /*
  * Process one unit as the pipeline does: lane after lane, each lane accumulates its micro-batches.
  */
 static void run_lanes(struct gradients *gradients, unsigned unit, struct lane_tree_span lanes,
                       size_t count)
 {
-    float values[ELEMENTS_MAX];
-
-    for (unsigned lane = lanes.first; lane < lanes.first + lanes.count; lane++) {
-        for (unsigned m = 0; m < MICRO_BATCHES; m++) {
-            float *buffer = gradients_buffer(gradients, unit, lane, m == 0);
-            make_gradient(unit, lane, m, values, count);
-            for (size_t i = 0; i < count; i++)
-                buffer[i] += values[i];
-        }
-        gradients_lane_done(gradients, unit, lane);
-    }
+    for (unsigned lane = lanes.first; lane < lanes.first + lanes.count; lane++)
+        for (unsigned m = 0; m < MICRO_BATCHES; m++)
+            run_micro_batch(gradients, unit, lane, m, count);
 }
 
-static void check_range(const struct state *state, unsigned lanes, struct lane_tree_span range)
+static void check_range(struct state *state, unsigned lanes, struct lane_tree_span range)
 {
     const unsigned first_unit = 2, unit_count = 2;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
-    struct gradients *gradients = NULL;
-    struct error error = {0};
+    struct gradients *gradients = make_gradients(state, first_unit, unit_count, lanes, range);
     float expected[ELEMENTS_MAX];
 
-    assert_int_equal(gradients_new(state, first_unit, unit_count, lanes, range, &gradients, &error),
-                     0);
-    for (unsigned again = 0; again < 2; again++) /* a second step has no remainder of the first */
+    for (unsigned again = 0; again < 2; again++) { /* a second step has no remainder of the first */
+        gradients_begin(gradients);
         for (unsigned unit = first_unit; unit < first_unit + unit_count; unit++) {
             size_t count = state->units[unit].layout.count;
             assert_true(count <= ELEMENTS_MAX);
@@ -107,6 +128,7 @@ static void check_range(const struct state *state, unsigned lanes, struct lane_t
             }
             assert_ptr_equal(gradients_reduced(gradients)[unit - first_unit], sums[0]);
         }
+    }
     gradients_free(gradients);
 }
 
@@ -127,25 +149,17 @@ static void test_all_ranges(void **state)
 static void test_units_do_not_mix(void **state)
 {
     const struct lane_tree_span all = {0, 5};
-    struct gradients *gradients = NULL;
+    struct gradients *gradients;
     struct tiny_state tiny;
-    struct error error = {0};
-    float expected[ELEMENTS_MAX], values[ELEMENTS_MAX];
+    float expected[ELEMENTS_MAX];
 
     (void)state;
     tiny_state_init(&tiny, true);
-    assert_int_equal(gradients_new(tiny.state, 2, 2, 5, all, &gradients, &error), 0);
+    gradients = make_gradients(tiny.state, 2, 2, 5, all);
     for (unsigned lane = 0; lane < 5; lane++)
-        for (unsigned unit = 4; unit-- > 2;) {
-            size_t count = tiny.state->units[unit].layout.count;
-            for (unsigned m = 0; m < MICRO_BATCHES; m++) {
-                float *buffer = gradients_buffer(gradients, unit, lane, m == 0);
-                make_gradient(unit, lane, m, values, count);
-                for (size_t i = 0; i < count; i++)
-                    buffer[i] += values[i];
-            }
-            gradients_lane_done(gradients, unit, lane);
-        }
+        for (unsigned m = 0; m < MICRO_BATCHES; m++)
+            for (unsigned unit = 4; unit-- > 2;)
+                run_micro_batch(gradients, unit, lane, m, tiny.state->units[unit].layout.count);
     for (unsigned unit = 2; unit < 4; unit++) {
         size_t count = tiny.state->units[unit].layout.count;
         naive_sum(unit, all, expected, count);
@@ -159,15 +173,13 @@ static void test_units_do_not_mix(void **state)
 /* Frozen units have no gradient, so they take no memory. */
 static void test_frozen_units_take_nothing(void **state)
 {
-    struct gradients *gradients = NULL;
+    struct gradients *gradients;
     struct tiny_state tiny;
-    struct error error = {0};
 
     (void)state;
     tiny_state_init(&tiny, true);
     tiny.state->freeze.frozen_layers = 1; /* units 0, 1 and 2 */
-    assert_int_equal(
-        gradients_new(tiny.state, 1, 4, 8, (struct lane_tree_span){0, 8}, &gradients, &error), 0);
+    gradients = make_gradients(tiny.state, 1, 4, 8, (struct lane_tree_span){0, 8});
     assert_null(gradients_reduced(gradients)[0]);
     assert_null(gradients_reduced(gradients)[1]);
     assert_non_null(gradients_reduced(gradients)[2]);
@@ -177,12 +189,165 @@ static void test_frozen_units_take_nothing(void **state)
     tiny_state_done(&tiny);
 }
 
+/* ---- a step that is interrupted ---- */
+
+#define REPLICAS_MAX 4
+
+/* One worker of each replica, whose stage is all four units. */
+struct interrupted {
+    struct tiny_state tiny[REPLICAS_MAX];
+    struct gradients *gradients[REPLICAS_MAX];
+    struct step_division division;
+    unsigned replicas;
+};
+
+static uint32_t draw(uint64_t seed, uint64_t turn, unsigned limit)
+{
+    uint32_t words[4];
+    philox_block(philox_key_make(seed, 9), turn, 0, words);
+    return words[0] % limit;
+}
+
+static void list_facts(struct gradients *gradients, unsigned lanes, struct lane_fact *facts)
+{
+    struct lane_sum sums[GRADIENTS_SUMS_MAX];
+
+    for (unsigned lane = 0; lane < lanes; lane++) {
+        facts[lane] = (struct lane_fact){.micro_batches = MICRO_BATCHES};
+        for (unsigned unit = 2; unit < 4; unit++) {
+            unsigned count = gradients_sums(gradients, unit, sums), has = 0;
+            for (unsigned i = 0; i < count; i++) {
+                if (lane < sums[i].span.first || lane >= sums[i].span.first + sums[i].span.count)
+                    continue;
+                has = sums[i].micro_batches;
+                if (sums[i].span.count > facts[lane].span.count)
+                    facts[lane].span = sums[i].span;
+            }
+            facts[lane].micro_batches = MIN(facts[lane].micro_batches, has);
+        }
+    }
+}
+
+/* Another number of replicas goes on with the step: some died, some are new. */
+static void divide_anew(struct interrupted *step, unsigned lanes, unsigned replicas)
+{
+    unsigned first_lane[REPLICAS_MAX + 1], first_unit[] = {2, 4};
+    struct lane_fact lists[REPLICAS_MAX][LANES_MAX];
+    struct step_facts facts[REPLICAS_MAX] = {{0}};
+    const struct plan_layout layout = {.stage_count = 1,
+                                       .replica_count = replicas,
+                                       .worker_count = replicas,
+                                       .stage_first_unit = first_unit,
+                                       .replica_first_lane = first_lane};
+
+    for (unsigned i = 0; i <= replicas; i++)
+        first_lane[i] = i * lanes / replicas;
+    for (unsigned i = 0; i < MIN(replicas, step->replicas); i++) {
+        facts[i].lanes = lists[i];
+        list_facts(step->gradients[i], lanes, lists[i]);
+        gradients_end_arena(step->gradients[i]);
+    }
+    step_division_continue(&layout, 0, 1, lanes, MICRO_BATCHES, facts, &step->division);
+    for (unsigned i = 0; i < MAX(replicas, step->replicas); i++) {
+        bool had = i < step->replicas, has = i < replicas;
+        const struct gradients_options options = {.state = step->tiny[i].state,
+                                                  .first_unit = 2,
+                                                  .unit_count = 2,
+                                                  .replica = i,
+                                                  .division = &step->division,
+                                                  .kept = had && has ? step->gradients[i] : NULL};
+        struct error error = {0};
+        if (had && !has) {
+            gradients_free(step->gradients[i]);
+            arena_end(step->tiny[i].state->arena);
+        }
+        step->gradients[i] = NULL;
+        if (has) {
+            assert_int_equal(gradients_new(&options, &step->gradients[i], &error), 0);
+            gradients_begin(step->gradients[i]);
+        }
+    }
+    step->replicas = replicas;
+}
+
+/* Each replica computes up to @budget units of micro-batches; the unit behind may be one behind. */
+static void compute(struct interrupted *step, uint64_t seed, unsigned budget_max)
+{
+    struct lane_run runs[LANE_TREE_LANES_MAX];
+
+    for (unsigned replica = 0; replica < step->replicas; replica++) {
+        struct gradients *gradients = step->gradients[replica];
+        unsigned budget = budget_max == UINT32_MAX ? UINT32_MAX : draw(seed, replica, budget_max);
+        unsigned count = step_division_runs(&step->division, replica, runs);
+        for (unsigned i = 0; i < count && budget; i++)
+            for (unsigned m = runs[i].start; m < MICRO_BATCHES && budget; m++)
+                for (unsigned unit = 4; unit-- > 2 && budget; budget--)
+                    run_micro_batch(gradients, unit, runs[i].lane, m,
+                                    step->tiny[0].state->units[unit].layout.count);
+    }
+}
+
+static unsigned find_replica(const struct step_division *division, struct lane_tree_span span)
+{
+    for (unsigned i = 1; i < span.count; i++)
+        assert_int_equal(division->owners[span.first + i], division->owners[span.first]);
+    return division->owners[span.first];
+}
+
+static void check_sums(struct interrupted *step, unsigned lanes)
+{
+    struct lane_tree_part parts[LANES_MAX];
+    unsigned count = lane_tree_parts(lanes, step->division.owners, parts);
+    unsigned seen[REPLICAS_MAX] = {0};
+    float expected[ELEMENTS_MAX];
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned replica = find_replica(&step->division, parts[i].span);
+        for (unsigned unit = 2; unit < 4; unit++) {
+            size_t elements = step->tiny[0].state->units[unit].layout.count;
+            naive_sum(unit, parts[i].span, expected, elements);
+            assert_memory_equal(gradients_subtrees(step->gradients[replica], unit)[seen[replica]],
+                                expected, elements * sizeof(float));
+        }
+        seen[replica]++;
+    }
+}
+
+static void run_interrupted(uint64_t seed)
+{
+    struct interrupted step = {.replicas = 0};
+    unsigned lanes = REPLICAS_MAX + draw(seed, 100, LANES_MAX - REPLICAS_MAX + 1);
+
+    for (unsigned i = 0; i < REPLICAS_MAX; i++)
+        tiny_state_init(&step.tiny[i], true);
+    for (unsigned turn = 0; turn < 5; turn++) {
+        divide_anew(&step, lanes, 1 + draw(seed, 200 + turn, REPLICAS_MAX));
+        compute(&step, seed + turn * 1000, turn == 4 ? UINT32_MAX : 2 * lanes * MICRO_BATCHES);
+    }
+    check_sums(&step, lanes);
+    for (unsigned i = 0; i < REPLICAS_MAX; i++) {
+        gradients_free(step.gradients[i]);
+        arena_end(step.tiny[i].state->arena);
+        tiny_state_done(&step.tiny[i]);
+    }
+}
+
+/* Deaths and newcomers within a step, at any micro-batch of any unit: the sums are those of an
+ * undisturbed step. */
+static void test_interrupted_steps(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++)
+        run_interrupted(seed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_ranges),
         cmocka_unit_test(test_units_do_not_mix),
         cmocka_unit_test(test_frozen_units_take_nothing),
+        cmocka_unit_test(test_interrupted_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

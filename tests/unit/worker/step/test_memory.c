@@ -73,7 +73,8 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
     for (unsigned unit = 0; unit < tiny.state->unit_count; unit++)
         assert_int_equal(state_take_unit(tiny.state, unit, &error), 0);
     parts = true;
-    if (engine_new(tiny.state, NULL, plan, 0, &routes, &engine, &error))
+    if (engine_new(&(struct engine_options){.state = tiny.state, .plan = plan, .routes = &routes},
+                &engine, &error))
         fail_msg("%s", error.text);
     parts = false;
     /* The arena of the host has an address range of its own. */

@@ -240,9 +240,12 @@ static int train(struct worker *worker, const struct routes *routes)
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
     AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
     struct engine *engine = NULL;
-    int status = !up || !down ? -ENOMEM
-                              : engine_new(worker->state, worker->dataset, worker->plan,
-                                           worker->rank, routes, &engine, &worker->error);
+    const struct engine_options options = {.state = worker->state,
+                                           .dataset = worker->dataset,
+                                           .plan = worker->plan,
+                                           .rank = worker->rank,
+                                           .routes = routes};
+    int status = !up || !down ? -ENOMEM : engine_new(&options, &engine, &worker->error);
 
     for (unsigned i = 0; i < STEPS && !status; i++)
         status = step(worker, engine, up, down);

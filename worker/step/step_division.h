@@ -1,0 +1,92 @@
+/*
+ * How the work of one step is divided among replicas when a generation begins within the step.
+ *
+ * Problem: the work of a step is its lanes, and the micro-batches of a lane in order. When a
+ * generation ends within a step, because a worker died or the layout changes, its workers have sums
+ * of finished lanes and of lanes in progress. To compute them again costs what they cost; in a step
+ * of minutes that is minutes for every failure.
+ *
+ * Design: the sums stay where they are, and every worker reports what it has when the next
+ * generation opens. From these facts and the layout a pure function, the same on every rank,
+ * decides the owner of each lane and the micro-batch from which the owner goes on:
+ *
+ *   - A replica can go on with a lane from the least count that one of its stages has for one of
+ *     its trained units, or for the loss. The replica that is furthest keeps the lane.
+ *   - Lanes that nobody has begun are dealt so that what is left to compute is in proportion to the
+ *     lanes that the plan gave each replica, hence to the speeds of their slots.
+ *   - A sum of several lanes that now have different owners is dropped. A unit that is ahead of its
+ *     replica keeps its sum: what it has already is not added twice.
+ *
+ * The sums are the same bits whoever computes them, and the tree over the lanes does not change, so
+ * neither does the result.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/compiler.h"
+#include "base/words.h"
+#include "comm/reduce/lane_tree.h"
+#include "elastic/plan/plan_layout.h"
+
+/* What one worker has of a lane, in all trained units of its stage. */
+struct lane_fact {
+    unsigned micro_batches;     /* the first ones that no unit lacks */
+    struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
+    bool validated;             /* the lane's validation loss, on the last stage */
+};
+
+/* What one worker has of the step; all zero: nothing. */
+struct step_facts {
+    struct lane_fact *lanes; /* owned; NULL: nothing */
+};
+
+/* The step that goes on, divided. */
+struct step_division {
+    uint64_t step;                        /* 0: each step, divided as the plan says */
+    unsigned lanes, micro_batches;        /* of the job; of one lane */
+    unsigned replicas;
+    uint16_t owners[LANE_TREE_LANES_MAX]; /* the replica of each lane */
+    unsigned starts[LANE_TREE_LANES_MAX]; /* micro-batches that its owner has already */
+    bool validated[LANE_TREE_LANES_MAX];  /* the owner has the validation loss */
+};
+
+/** step_division_plan() - divide a step as @layout says */
+void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsigned micro_batches,
+                        struct step_division *ret_division);
+
+/**
+ * step_division_continue() - divide what is left of @step
+ * @facts: (layout->worker_count,), of each rank
+ * @trained_from: first trained unit; of a stage without trained units nothing is needed
+ *
+ * As step_division_plan() where there are no facts, or where a replica would have more than
+ * LANE_TREE_SUBTREES_MAX subtrees.
+ */
+void step_division_continue(const struct plan_layout *layout, unsigned trained_from, uint64_t step,
+                            unsigned lanes, unsigned micro_batches, const struct step_facts *facts,
+                            struct step_division *ret_division);
+
+/** step_division_left() - return the micro-batches that @replica computes; those of all with
+ * UINT_MAX */
+unsigned step_division_left(const struct step_division *division, unsigned replica);
+
+/* A lane that a replica computes, from micro-batch `start` on. */
+struct lane_run {
+    unsigned lane, start;
+};
+
+/** step_division_runs() - list the lanes that @replica computes, in its order: those in progress
+ * first. @ret_runs has division->lanes entries. Return: how many */
+unsigned step_division_runs(const struct step_division *division, unsigned replica,
+                            struct lane_run *ret_runs);
+
+/** step_facts_pack() - append facts to a message. 0, -ENOMEM */
+int step_facts_pack(const struct step_facts *facts, unsigned lanes,
+                    struct words_writer *writer) CHECK_RESULT;
+/** step_facts_unpack() - read them. 0; -EBADMSG; -ENOMEM */
+int step_facts_unpack(struct words_reader *reader, unsigned lanes, unsigned micro_batches,
+                      struct step_facts *ret_facts) CHECK_RESULT;
+void step_facts_done(struct step_facts *facts);
