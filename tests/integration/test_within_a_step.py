@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""A failure or a change within a step costs what was lost, not the step."""
+import re
+import time
+import unittest
+
+from cluster import Cluster, kill
+from job import Job, JobTest
+
+STEPS = 5
+LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batches_per_lane": 200, "checkpoint__every": STEPS,
+        "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
+MICRO_BATCHES = 12 * 200  # in a step
+GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
+
+
+class LongJob(Job):
+    def half_way(self):
+        """Wait until about half of a step is computed."""
+        known = self.step()
+        self.cluster.wait("a step ends", lambda: self.step() > known)
+        half_ms = self.newest(1)[0]["step_ms"] / 2
+        deadline = time.monotonic() + half_ms / 1000
+        self.cluster.wait("half a step has passed", lambda: time.monotonic() > deadline)
+
+    def kept(self):
+        """(step, micro-batches that were kept) of each time that one went on."""
+        found = [GOES_ON.search(event["text"]) for event in self.events()]
+        return [(int(hit[1]), int(hit[2])) for hit in found if hit]
+
+
+class WithinAStep(JobTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with Cluster("the undisturbed long steps", nodes=1, slots=1) as cluster:
+            job = LongJob(cluster, **LONG).submit()
+            job.wait_completed(seconds=300)
+            cls.undisturbed = job.exact(), job.digests()
+
+    def assert_undisturbed(self, job):
+        self.assertEqual(job.exact(), self.undisturbed[0])
+        self.assertEqual(job.digests()[STEPS], self.undisturbed[1][STEPS])
+
+    def strike_half_way(self, victim, **wishes):
+        """A worker dies in the middle of a step; returns what was kept."""
+        with Cluster(self.id(), nodes=2, slots=2) as cluster:
+            job = LongJob(cluster, **LONG).submit(**wishes)
+            job.wait_running(4)
+            job.half_way()
+            kill(job.rank_of(victim)[1])
+            job.wait_completed(seconds=300)
+            self.assert_undisturbed(job)
+            return job.kept()
+
+    def test_replica_dies(self):
+        kept = self.strike_half_way(1, stages=1, replicas=4)
+        self.assertTrue(kept, "nothing was kept")
+        # Half of the step was computed, three quarters of that survive; the machine may be busy.
+        self.assertGreater(kept[0][1], MICRO_BATCHES / 8)
+        self.assertLess(kept[0][1], MICRO_BATCHES)
+
+    def test_first_replica_dies(self):
+        kept = self.strike_half_way(0, stages=1, replicas=4)
+        self.assertGreater(kept[0][1], MICRO_BATCHES / 8)
+
+    def test_stage_of_one_replica_dies(self):
+        kept = self.strike_half_way(2, stages=2, replicas=2)
+        self.assertGreater(kept[0][1], MICRO_BATCHES / 16)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
