@@ -173,6 +173,8 @@ struct mesh_fault {
                               * peer passed on */
     unsigned lost_count;
     char text[256];
+    char root_cause[256]; /* the text where the fault was found: the same at every rank that is told
+                           */
 };
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 

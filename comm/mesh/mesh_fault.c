@@ -100,6 +100,7 @@ static void fail_as(struct mesh *mesh, struct peer *const *lost, unsigned lost_c
     for (unsigned i = 0; i < lost_count; i++)
         mesh->fault.lost_ranks[mesh->fault.lost_count++] = lost[i]->options.rank;
     snprintf(mesh->fault.text, sizeof(mesh->fault.text), "%s", text);
+    memcpy(mesh->fault.root_cause, mesh->root_cause, sizeof(mesh->fault.root_cause));
     complete_all(mesh);
     pthread_mutex_unlock(&mesh->lock);
     for (unsigned i = 0; i < lost_count; i++)

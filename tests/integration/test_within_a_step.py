@@ -11,6 +11,7 @@ STEPS = 5
 LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batches_per_lane": 200, "checkpoint__every": STEPS,
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
+MICRO_BATCHES_OF_JOIN = 1000  # of a lane: a step that is longer than the start of a node
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
@@ -67,6 +68,22 @@ class WithinAStep(JobTest):
     def test_stage_of_one_replica_dies(self):
         kept = self.strike_half_way(2, stages=2, replicas=2)
         self.assertGreater(kept[0][1], MICRO_BATCHES / 16)
+
+    def test_joins(self):
+        """A second node computes a part of the very step within which it comes."""
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            cluster.nodes["b"].kill()
+            long = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN}
+            job = LongJob(cluster, **long).submit()
+            job.wait_running(1)
+            job.half_way()
+            cluster.nodes["b"].launch()
+            cluster.wait("a step goes on", job.kept, 60)
+            job.wait_completed(seconds=300)
+            step, kept = job.kept()[0]
+            self.assertLess(kept, 12 * MICRO_BATCHES_OF_JOIN)
+            changed = next(line for _, line in job.lines() if line["step"] == step)
+            self.assertEqual(changed["replicas"], 2)
 
 
 if __name__ == "__main__":

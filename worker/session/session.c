@@ -36,6 +36,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .plan = trainer->plan,
         .rank = rank,
         .routes = &trainer->links.routes,
+        .watch = {.leaves = step_watch_leaves, .context = trainer},
         .division = division,
         .kept = trainer->kept,
     };
@@ -128,6 +129,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = routes_open(&routes, &trainer->links.routes, error);
     if (status)
         return status;
+    step_watch_open(&trainer->watch);
     status = begin_engine(trainer, rank, error);
     trainer->commit.first = true;
     memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));
@@ -424,6 +426,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
 
     if (!status) {
         measure_pause(trainer, began_ns);
+        step_watch_begin(&trainer->watch);
         status = engine_compute(trainer->engine, error);
     }
     if (!status)
@@ -478,6 +481,15 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
                                      : session_finish(trainer, SESSION_LEFT, error);
 }
 
+/* Rank 0 broke the links: the next generation goes on with this step. */
+static enum session_outcome switch_early(struct trainer *trainer, uint64_t generation,
+                                         struct error *error)
+{
+    error_clear(error);
+    trainer->commit.last_ns = clock_monotonic_ns(); /* until now nobody waited */
+    return switch_over(trainer, generation, error);
+}
+
 enum session_outcome session_train(struct trainer *trainer, struct error *error)
 {
     AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
@@ -496,6 +508,9 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             return SESSION_STOPPED;
         stepped = true;
         status = run_step(trainer, down, error);
+        uint64_t early = status == -ECONNRESET ? step_watch_switch(trainer) : 0;
+        if (early)
+            return switch_early(trainer, early, error);
         if (status) {
             if (!error->code)
                 error_set(error, status, "step %" PRIu64 " failed: %s",

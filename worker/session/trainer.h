@@ -36,6 +36,7 @@
 #include "worker/session/slot_device.h"
 #include "worker/session/start_watch.h"
 #include "worker/session/status_report.h"
+#include "worker/session/step_watch.h"
 #include "worker/step/engine.h"
 
 /* The members of one worker process. */
@@ -53,6 +54,7 @@ struct trainer {
     struct engine *engine;
     struct kept_step *kept; /* of the step in which the last generation ended; NULL: nothing */
     struct session_links links;
+    struct step_watch watch;
     struct session_commit commit;
     struct session_checkpoints checkpoints;
     struct commands commands;

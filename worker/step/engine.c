@@ -199,6 +199,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
                               .plan = options->plan,
                               .part.rank = options->rank,
                               .routes = options->routes,
+                              .watch = options->watch,
                               .kept = options->kept,
                               .mesh = options->routes->mesh};
     int status = make_all(engine, options, error);

@@ -55,12 +55,21 @@ struct engine_channels {
         input_gradient; /* from the next stage, to the stage before */
 };
 
+/* Asked at the boundaries of micro-batches. */
+struct engine_watch {
+    /* Return true to leave the step: the function has failed the mesh. Of @count operations @done
+     * are done. NULL: none */
+    bool (*leaves)(void *context, unsigned done, unsigned count);
+    void *context;
+};
+
 struct engine {
     struct state *state;           /* borrowed */
     const struct dataset *dataset; /* borrowed */
     const struct plan *plan;       /* borrowed */
     const struct routes *routes;   /* borrowed */
     struct mesh *mesh;             /* routes->mesh */
+    struct engine_watch watch;
     struct engine_part part;
     struct engine_share share;
     struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
@@ -88,6 +97,7 @@ struct engine_options {
     const struct plan *plan;              /* borrowed */
     const struct routes *routes;          /* borrowed */
     unsigned rank;
+    struct engine_watch watch;
     const struct step_division *division; /* copied; NULL: as the plan says */
     struct kept_step *kept; /* consumed: what @division counts on here; NULL: nothing */
 };
