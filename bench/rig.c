@@ -138,10 +138,10 @@ void rig_renew(struct rig *rig)
     engine_free(rig->engine);
     rig->engine = NULL;
     if (engine_new(&(struct engine_options){.state = rig->state,
-                                         .dataset = rig->dataset,
-                                         .plan = rig->plan,
-                                         .routes = &rig->routes},
-                &rig->engine, &error))
+                                            .dataset = rig->dataset,
+                                            .plan = rig->plan,
+                                            .routes = &rig->routes},
+                   &rig->engine, &error))
         measure_die("%s", error.text);
 }
 

@@ -75,8 +75,8 @@ int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count) CHEC
  * reduce_begin() - post my subtree sums of one array
  * @tag: unique to (step, bucket), the same on every member; the low 8 bits must be 0 (used inside)
  * @subtrees: one buffer per maximal subtree of my lanes, left to right, and one where I have no
- * lane; borrowed until reduce_finish(), overwritten from reduce_combine() on (the sum is gathered in
- * subtrees[0])
+ * lane; borrowed until reduce_finish(), overwritten from reduce_combine() on (the sum is gathered
+ * in subtrees[0])
  *
  * A failure of any function here leaves no request posted and the carrier failed: -ECONNRESET,
  * -ETIMEDOUT, -ENOMEM. Only -EINVAL of reduce_begin() (too many elements, a tag with low bits)

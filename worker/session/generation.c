@@ -132,10 +132,9 @@ static void keep_step(struct trainer *trainer, unsigned rank, const struct memor
 {
     const struct plan *plan = trainer->plan;
 
-    if (trainer->kept &&
-        (memory_is_short(trainer->state, need) ||
-         !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank,
-                         memory_arena_bytes(need))))
+    if (trainer->kept && (memory_is_short(trainer->state, need) ||
+                          !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank,
+                                          memory_arena_bytes(need))))
         generation_forget_step(trainer);
 }
 

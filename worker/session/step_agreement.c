@@ -161,7 +161,8 @@ int step_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsi
                        const struct state *state, const struct kept_step *kept,
                        struct step_division *ret_division, struct error *error)
 {
-    CLEANUP(gathering_done) struct gathering gathering = {
+    CLEANUP(gathering_done)
+    struct gathering gathering = {
         .layout = layout,
         .lanes = state->spec->train.lanes,
         .micro_batches = state->spec->train.micro_batches_per_lane,

@@ -15,9 +15,9 @@
  * step_agreement_run() - agree on the division of step applied_step + 1
  * @kept: what this rank has of it, borrowed; NULL: nothing
  *
- * All workers of @layout call it. The cost is two messages of a few words for each lane in progress.
- * Return: 0: @ret_division is the same on all ranks; -ECONNRESET, -ETIMEDOUT (the mesh failed);
- * -EBADMSG; -ENOMEM
+ * All workers of @layout call it. The cost is two messages of a few words for each lane in
+ * progress. Return: 0: @ret_division is the same on all ranks; -ECONNRESET, -ETIMEDOUT (the mesh
+ * failed); -EBADMSG; -ENOMEM
  */
 int step_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                        const struct state *state, const struct kept_step *kept,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "elastic/step/early_switch.h"
+#include "elastic/plan/early_switch.h"
 #include "worker/session/commands.h"
 #include "worker/session/trainer.h"
 #include "worker/step/tree_exchange.h"

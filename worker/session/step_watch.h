@@ -2,7 +2,7 @@
  * A step that is being computed, watched for a planned change that need not wait for its end.
  *
  * A rank that has the next plan says so to its parent in the tree of ranks as soon as all of its
- * subtree has it. Rank 0, when all ranks have it, decides (elastic/step/early_switch.h) and breaks
+ * subtree has it. Rank 0, when all ranks have it, decides (elastic/plan/early_switch.h) and breaks
  * the links with a reason that names the generation and the step, which every rank recognizes. Rank
  * 0 decides only while its own part of the step is not complete, so no rank holds the step and none
  * has committed it; a rank that sees any other reason takes it for a failure, as ever.
@@ -30,7 +30,8 @@ void step_watch_open(struct step_watch *watch);
 /** step_watch_begin() - note that a step begins */
 void step_watch_begin(struct step_watch *watch);
 
-/** step_watch_leaves() - an engine's leave function (worker/step/engine.h); @context: the trainer */
+/** step_watch_leaves() - an engine's leave function (worker/step/engine.h); @context: the trainer
+ */
 bool step_watch_leaves(void *context, unsigned done, unsigned count);
 
 /** step_watch_switch() - after the links broke in a step: return the generation that rank 0 has

@@ -161,7 +161,7 @@ static int make_gradients(struct engine *engine, struct error *error)
         .unit_count = engine->part.unit_count,
         .replica = engine->part.replica,
         .division = engine->share.division,
-        .kept = engine->kept ? kept_step_take_gradients(engine->kept) : NULL,
+        .kept = engine->share.kept ? kept_step_take_gradients(engine->share.kept) : NULL,
     };
 
     return gradients_new(&options, &engine->gradients, error);
@@ -200,7 +200,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
                               .part.rank = options->rank,
                               .routes = options->routes,
                               .watch = options->watch,
-                              .kept = options->kept,
+                              .share.kept = options->kept,
                               .mesh = options->routes->mesh};
     int status = make_all(engine, options, error);
     if (status) {
@@ -235,11 +235,11 @@ static void close_links(struct engine *engine)
 /* What stays of the step in progress, or of one that this engine was to go on with. */
 static struct kept_step *take_kept(struct engine *engine, bool keeps)
 {
-    struct kept_step *kept = engine->kept;
+    struct kept_step *kept = engine->share.kept;
 
     if (!kept)
         return keeps ? kept_step_new(engine) : NULL;
-    engine->kept = NULL;
+    engine->share.kept = NULL;
     if (engine->gradients) {
         kept_step_return_gradients(kept, engine->gradients);
         engine->gradients = NULL;
@@ -294,13 +294,13 @@ static void begin_record(struct engine *engine)
     step_record_init(&state->hold, step, state->unit_count, state->spec->train.lanes);
     state->hold.evaluated = engine_evaluates(&state->spec->evaluate, &state->spec->train, step);
     engine->loss_scale = loss_scale(engine, step);
-    engine->computes = true;
+    engine->share.computes = true;
     memset(engine->share.loss_counts, 0,
            state->spec->train.lanes * sizeof(*engine->share.loss_counts));
     gradients_begin(engine->gradients);
-    kept_step_restore(engine->kept, engine);
-    kept_step_free(engine->kept);
-    engine->kept = NULL;
+    kept_step_restore(engine->share.kept, engine);
+    kept_step_free(engine->share.kept);
+    engine->share.kept = NULL;
 }
 
 static int links_broke(const struct engine *engine, int status, struct error *error)
@@ -356,7 +356,7 @@ int engine_compute(struct engine *engine, struct error *error)
     if (status)
         return links_broke(engine, status, error);
     engine->state->holds = true;
-    engine->computes = false;
+    engine->share.computes = false;
     mesh_statistics(engine->mesh, &after);
     engine->timing.wait_ns = after.wait_ns - before.wait_ns;
     engine->timing.compute_ns = clock_monotonic_ns() - began_ns - engine->timing.wait_ns;

@@ -35,7 +35,7 @@ struct engine_timing {
 struct engine_part {
     unsigned rank, replica, stage_index;
     unsigned first_unit, unit_count;
-    unsigned trained_from; /* first trained unit of the model when the engine was created */
+    unsigned trained_from;      /* first trained unit of the model when the engine was created */
     unsigned micro_batch_count; /* of this replica in one step */
 };
 
@@ -44,7 +44,9 @@ struct engine_share {
     struct step_division *division; /* owned */
     struct lane_run *runs;
     unsigned run_count;
-    unsigned *loss_counts; /* per lane: the micro-batches in hold.lane_losses */
+    unsigned *loss_counts;  /* per lane: the micro-batches in hold.lane_losses */
+    struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
+    bool computes;          /* a step has begun, and this rank does not hold it yet */
 };
 
 /* The channels to the stages before and behind. */
@@ -72,8 +74,6 @@ struct engine {
     struct engine_watch watch;
     struct engine_part part;
     struct engine_share share;
-    struct kept_step *kept; /* of the step that this engine begins with; NULL: none */
-    bool computes;          /* a step has begun, and this rank does not hold it yet */
     struct one_f_one_b_position position;
     struct stage *stage;
     struct gradients *gradients;
@@ -92,10 +92,10 @@ struct engine {
 };
 
 struct engine_options {
-    struct state *state;                  /* borrowed; holds the stage's units */
-    const struct dataset *dataset;        /* borrowed */
-    const struct plan *plan;              /* borrowed */
-    const struct routes *routes;          /* borrowed */
+    struct state *state;           /* borrowed; holds the stage's units */
+    const struct dataset *dataset; /* borrowed */
+    const struct plan *plan;       /* borrowed */
+    const struct routes *routes;   /* borrowed */
     unsigned rank;
     struct engine_watch watch;
     const struct step_division *division; /* copied; NULL: as the plan says */

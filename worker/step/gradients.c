@@ -209,10 +209,9 @@ static int take_buffers(struct gradients *gradients, const struct gradients_opti
             status = arena_take(gradients->state->arena, unit_bytes(gradients, i),
                                 (void **)&gradients->buffers[i * depth + k]);
     gradients->end = arena_mark(gradients->state->arena);
-    return status || !shape->unread_bytes
-               ? status
-               : arena_take(gradients->state->arena, shape->unread_bytes,
-                            (void **)&gradients->unread);
+    return status || !shape->unread_bytes ? status
+                                          : arena_take(gradients->state->arena, shape->unread_bytes,
+                                                       (void **)&gradients->unread);
 }
 
 /* Note the buffers of the subtrees, left to right, that hold them after the last lane. */
@@ -258,8 +257,8 @@ static int make(struct gradients *gradients, const struct gradients_options *opt
 
     measure(gradients, options, &shape);
     gradients->depth = shape.depth;
-    gradients->subtree_count = MAX(1u, lane_tree_subtrees(division->lanes, division->owners,
-                                                          options->replica, NULL, 0));
+    gradients->subtree_count =
+        MAX(1u, lane_tree_subtrees(division->lanes, division->owners, options->replica, NULL, 0));
     gradients->buffers = calloc((size_t)count * shape.depth, sizeof(float *));
     gradients->sums = calloc((size_t)count * shape.depth, sizeof(*gradients->sums));
     gradients->subtrees = calloc((size_t)count * gradients->subtree_count, sizeof(float *));

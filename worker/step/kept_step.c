@@ -32,7 +32,7 @@ bool kept_step_possible(struct engine *engine)
     struct error error = {0};
     unsigned known = 0;
 
-    if (!engine->computes || !engine->gradients || !engine->reduction ||
+    if (!engine->share.computes || !engine->gradients || !engine->reduction ||
         into_device(engine, ROUTE_FORWARD_IN) || into_device(engine, ROUTE_BACKWARD_IN))
         return false;
     for (unsigned i = 0; i < engine->part.unit_count; i++) {

@@ -181,8 +181,7 @@ static int unit_passed(struct engine *engine, unsigned unit)
 static int backward_unit(struct engine *engine, const struct one_f_one_b_operation *operation,
                          struct micro_batch batch, unsigned unit)
 {
-    float *gradient =
-        gradients_buffer(engine->gradients, unit, batch.lane, batch.index_in_lane);
+    float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.index_in_lane);
 
     carrier_guard(engine->routes->guard);
     stage_backward_unit(engine->stage, operation->slot, unit,

@@ -11,14 +11,14 @@
 /* The sums of one trained unit; all zero for a frozen unit. */
 struct unit_sums {
     struct reduce_bucket *bucket;
-    struct host_copy *copies;              /* place_count; NULL: the sums are made in device memory */
+    struct host_copy *copies; /* place_count; NULL: the sums are made in device memory */
     float *places[LANE_TREE_SUBTREES_MAX]; /* place_count: the summands */
 };
 
 struct reduction {
-    struct engine *engine;   /* borrowed */
-    unsigned place_count; /* maximal subtrees of this replica's lanes; 1, for the result, without a
-                             lane */
+    struct engine *engine; /* borrowed */
+    unsigned place_count;  /* maximal subtrees of this replica's lanes; 1, for the result, without a
+                              lane */
     struct unit_sums *units; /* unit_count of the engine */
 };
 
@@ -158,7 +158,8 @@ static int make_units(struct reduction *reduction)
     struct engine *engine = reduction->engine;
     unsigned end = engine->part.first_unit + engine->part.unit_count;
     bool on_device = reduction_on_device(engine);
-    int status = group_init(&engine->plan->layout, engine->part.rank, engine->share.division, &group);
+    int status =
+        group_init(&engine->plan->layout, engine->part.rank, engine->share.division, &group);
 
     if (status)
         return status;

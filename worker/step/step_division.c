@@ -46,8 +46,7 @@ static const struct lane_fact *fact_of(const struct step_scene *scene, unsigned 
                                        unsigned stage, unsigned lane)
 {
     static const struct lane_fact nothing = {0};
-    const struct step_facts *facts =
-        &scene->facts[plan_layout_rank(scene->layout, replica, stage)];
+    const struct step_facts *facts = &scene->facts[plan_layout_rank(scene->layout, replica, stage)];
     return facts->lanes ? &facts->lanes[lane] : &nothing;
 }
 
@@ -263,8 +262,8 @@ int step_facts_pack(const struct step_facts *facts, unsigned lanes, struct words
 static struct lane_fact take_fact(struct words_reader *reader, unsigned lane, unsigned lanes,
                                   unsigned micro_batches)
 {
-    struct lane_fact fact = {
-        .micro_batches = (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1)};
+    struct lane_fact fact = {.micro_batches =
+                                 (unsigned)words_take_below(reader, (uint64_t)micro_batches + 1)};
 
     fact.span.first = (unsigned)words_take_below(reader, (uint64_t)lane + 1);
     fact.span.count = (unsigned)words_take_below(reader, (uint64_t)lanes - fact.span.first + 1);

@@ -45,8 +45,8 @@ struct step_facts {
 
 /* The step that goes on, divided. */
 struct step_division {
-    uint64_t step;                        /* 0: each step, divided as the plan says */
-    unsigned lanes, micro_batches;        /* of the job; of one lane */
+    uint64_t step;                 /* 0: each step, divided as the plan says */
+    unsigned lanes, micro_batches; /* of the job; of one lane */
     unsigned replicas;
     uint16_t owners[LANE_TREE_LANES_MAX]; /* the replica of each lane */
     unsigned starts[LANE_TREE_LANES_MAX]; /* micro-batches that its owner has already */

@@ -74,7 +74,7 @@ static void check_one(bool tied, unsigned frozen_layers, enum plan_recompute rec
         assert_int_equal(state_take_unit(tiny.state, unit, &error), 0);
     parts = true;
     if (engine_new(&(struct engine_options){.state = tiny.state, .plan = plan, .routes = &routes},
-                &engine, &error))
+                   &engine, &error))
         fail_msg("%s", error.text);
     parts = false;
     /* The arena of the host has an address range of its own. */

@@ -1,4 +1,4 @@
-#include "elastic/step/early_switch.h"
+#include "elastic/plan/early_switch.h"
 
 #include "base/compiler.h"
 
