@@ -289,8 +289,17 @@ void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault)
     if (!mesh->failed && mesh->abort_wanted) {
         ret_fault->failed = true;
         snprintf(ret_fault->text, sizeof(ret_fault->text), "%s", mesh->abort_text);
+        snprintf(ret_fault->root_cause, sizeof(ret_fault->root_cause), "%s", mesh->abort_text);
     }
     pthread_mutex_unlock(&mesh->lock);
+}
+
+bool mesh_broken(struct mesh *mesh)
+{
+    pthread_mutex_lock(&mesh->lock);
+    bool broken = failing(mesh);
+    pthread_mutex_unlock(&mesh->lock);
+    return broken;
 }
 
 /* ---- posting ---- */

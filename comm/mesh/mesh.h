@@ -178,6 +178,8 @@ struct mesh_fault {
 };
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault);
 
+/** mesh_broken() - return whether the mesh has failed or is about to */
+bool mesh_broken(struct mesh *mesh);
 /** mesh_await_fault() - wait until the mesh has failed or the deadline (monotonic). Return: whether
  * the mesh has failed */
 bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns);

@@ -11,7 +11,7 @@ STEPS = 5
 LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batches_per_lane": 200, "checkpoint__every": STEPS,
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
-MICRO_BATCHES_OF_JOIN = 1000  # of a lane: a step that is longer than the start of a node
+MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start of a node
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
@@ -71,19 +71,23 @@ class WithinAStep(JobTest):
 
     def test_joins(self):
         """A second node computes a part of the very step within which it comes."""
-        with Cluster(self.id(), nodes=2, slots=1) as cluster:
-            cluster.nodes["b"].kill()
-            long = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN}
-            job = LongJob(cluster, **long).submit()
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
+                  "checkpoint__every": 3}
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **longer).submit()
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **longer).submit()
             job.wait_running(1)
-            job.half_way()
-            cluster.nodes["b"].launch()
+            job.wait_step(1)
+            cluster.add("b", 1)
             cluster.wait("a step goes on", job.kept, 60)
             job.wait_completed(seconds=300)
             step, kept = job.kept()[0]
             self.assertLess(kept, 12 * MICRO_BATCHES_OF_JOIN)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 2)
+            self.assertEqual(job.exact(), alone.exact())
+            self.assertEqual(job.digests(), alone.digests())
 
 
 if __name__ == "__main__":

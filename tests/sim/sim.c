@@ -84,6 +84,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_HASTY_LEADER] = "hasty-leader",
     [BUG_HASTY_NEWCOMER] = "hasty-newcomer",
     [BUG_RESTLESS_LEADER] = "restless-leader",
+    [BUG_BLIND_SWITCH] = "blind-switch",
 };
 
 static void describe_job(struct sim *sim)

@@ -233,12 +233,13 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
                       uint64_t next)
 {
     struct sim_check *check = sim->check;
-    if (next != 0) {
-        unsigned place = plan->generation % ARRAY_COUNT(check->announced);
-        check->announced[place].generation = plan->generation;
-        check->announced[place].step = record->step;
-        check->announced[place].next = next;
-    }
+    unsigned place = plan->generation % ARRAY_COUNT(check->announced);
+    if (check->announced[place].generation == plan->generation)
+        sim_fail(sim, "generation %llu commits step %llu, but it was to be left after step %llu",
+                 (unsigned long long)plan->generation, (unsigned long long)record->step,
+                 (unsigned long long)check->announced[place].step);
+    if (next != 0)
+        sim_check_announced(sim, plan->generation, record->step, next);
     uint64_t all = ((uint64_t)1 << plan->layout.worker_count) - 1;
     if (witness_of(sim, plan, record->step)->ranks != all)
         sim_fail(sim, "generation %llu commits step %llu, which not everybody holds",
@@ -289,6 +290,15 @@ void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit)
 }
 
 /* ---- generations ---- */
+
+void sim_check_announced(struct sim *sim, uint64_t generation, uint64_t step, uint64_t next)
+{
+    struct sim_check *check = sim->check;
+    unsigned place = generation % ARRAY_COUNT(check->announced);
+    check->announced[place].generation = generation;
+    check->announced[place].step = step;
+    check->announced[place].next = next;
+}
 
 void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next)
 {

@@ -83,7 +83,7 @@ struct sim_check {
     /* By generation: workers that began their share of the newest checkpoint, workers that left it
      * out. */
     struct sim_witness begins[16], leaves_out[16];
-    /* By generation: which one its last commit with a switch flag announced, after which step. */
+    /* By generation: the next one that rank 0 has announced, and after which step. */
     struct {
         uint64_t generation, step, next;
     } announced[16];
@@ -104,6 +104,9 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
 /** Check that a worker was right to apply a step to @unit */
 void sim_check_apply(struct sim *sim, struct sim_worker *worker, unsigned unit);
 /** Check a worker that is about to leave its generation for a planned generation */
+/** sim_check_announced() - Rank 0 has decided that @generation ends after @step, for @next: with a
+ * commit, or within the step that follows */
+void sim_check_announced(struct sim *sim, uint64_t generation, uint64_t step, uint64_t next);
 void sim_check_switch(struct sim *sim, const struct sim_worker *worker, const struct plan *next);
 /** Check a worker's report: the state that it must have kept exists, and its claims are true */
 void sim_check_report(struct sim *sim, const struct sim_worker *worker,

@@ -72,11 +72,17 @@ static void enqueue(struct sim_link *link, unsigned to, struct sim_message *mess
     pump_at(link, to, message->due_ns);
 }
 
-static void send_packet(struct sim_peer *peer, enum packet_type type)
+static void send_packet_about(struct sim_peer *peer, enum packet_type type, uint64_t early)
 {
     struct sim_message *packet = sim_allocate(1, sizeof(*packet));
     packet->type = type;
+    packet->generation = early;
     enqueue(peer->link, !peer->end, packet);
+}
+
+static void send_packet(struct sim_peer *peer, enum packet_type type)
+{
+    send_packet_about(peer, type, 0);
 }
 
 static struct sim_peer *find_peer(struct sim_mesh *mesh, unsigned rank)
@@ -137,7 +143,7 @@ static void leave(struct sim_mesh *mesh, enum packet_type farewell)
         sim_cancel(mesh->sim, peer->attempt);
         peer->attempt = NULL;
         if (peer->link && !peer->left)
-            send_packet(peer, farewell);
+            send_packet_about(peer, farewell, mesh->early);
         detach(peer);
     }
     sim_cancel(mesh->sim, mesh->tick);
@@ -163,7 +169,14 @@ void sim_mesh_fail(struct sim_mesh *mesh, int result)
     mesh->result = result;
     leave(mesh, PACKET_FAULT);
     drop_inbox(mesh);
+    sim_division_interrupt(mesh->worker);
     sim_worker_wake(mesh->worker);
+}
+
+void sim_mesh_leave_for(struct sim_mesh *mesh, uint64_t early)
+{
+    mesh->early = early;
+    sim_mesh_fail(mesh, -ECONNRESET);
 }
 
 static void lose(struct sim_mesh *mesh, struct sim_peer *peer)
@@ -256,6 +269,7 @@ static void deliver(struct sim_link *link, unsigned end, const struct sim_messag
     case PACKET_FAULT:
         if (mesh->state == SIM_MESH_OPEN || mesh->state == SIM_MESH_OPENING) {
             detach(peer);
+            mesh->early = message->generation;
             sim_mesh_fail(mesh, -ECONNRESET);
         }
         break;

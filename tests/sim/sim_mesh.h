@@ -27,6 +27,14 @@ enum sim_tag {
     SIM_RELEASE,
     SIM_CLAIMS,
     SIM_VERDICT,
+    SIM_FACTS,
+    SIM_DIVISION,
+};
+
+/* worker/step/step_division.h, as far as a generation differs from its plan */
+struct sim_division {
+    uint64_t step; /* 0: as planned */
+    uint16_t owners[SIM_LANES], starts[SIM_LANES];
 };
 
 /* The workers that have the next plan (worker/step/step_commit.h). */
@@ -62,6 +70,7 @@ struct sim_payload {
     struct sim_digests digests;
     enum sim_dispute dispute;
     struct sim_verdict verdict;
+    struct sim_division division;
 };
 
 enum sim_mesh_state { SIM_MESH_OPENING, SIM_MESH_OPEN, SIM_MESH_FAILED };
@@ -97,11 +106,15 @@ struct sim_mesh {
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;
     struct sim_message *inbox;
+    uint64_t early; /* failed for the sake of this generation; 0: a failure */
     unsigned lost_ranks[SIM_PEERS_MAX], lost_count;
 };
 
 struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank);
 void sim_mesh_fail(struct sim_mesh *mesh, int result);
+/** sim_mesh_leave_for() - Fail it because generation @early begins within the step, which all peers
+ * are told */
+void sim_mesh_leave_for(struct sim_mesh *mesh, uint64_t early);
 /** sim_mesh_break_link() - one of its connections is reset; false: it has none */
 bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice);
 /** sim_mesh_has_dead_link() - Return whether the mesh is open with a link to a peer that died

@@ -61,18 +61,29 @@ void session_begin(struct sim_worker *worker)
     worker_go(worker, POINT_STEP);
 }
 
+/* Lanes that are done already take no time. */
+static void compute_drawn(struct sim_worker *worker, double share)
+{
+    const struct sim *sim = worker->sim;
+    worker_busy(worker, sim->compute_us / 2, sim->compute_us);
+    if (worker->share.division.step == next_step(worker))
+        worker->busy_until_ns =
+            sim->now_ns + (uint64_t)((double)(worker->busy_until_ns - sim->now_ns) *
+                                     MIN(1.0, share * worker->plan->layout.replica_count));
+}
+
 /* Compute forward and backward in one piece before sending the result on: nothing overlaps. */
 static void compute(struct sim_worker *worker)
 {
-    const struct plan *plan = worker->plan;
-    const unsigned *first_lane =
-        &plan->layout.replica_first_lane[worker->rank / plan->layout.stage_count];
     const struct sim *sim = worker->sim;
-    uint64_t share_ns = sim->costs.lane_ns * (first_lane[1] - first_lane[0]) * worker->unit_count;
+    double share = sim_division_share(worker);
+    uint64_t share_ns =
+        (uint64_t)((double)(sim->costs.lane_ns * SIM_LANES * worker->unit_count) * share);
+    worker->share.from_ns = sim->now_ns;
     if (sim->spec.elastic.evict_stragglers.factor > 0)
         worker->busy_until_ns = sim->now_ns + sim_straggler_compute(worker);
     else if (sim->costs.lane_ns == 0)
-        worker_busy(worker, sim->compute_us / 2, sim->compute_us);
+        compute_drawn(worker, share);
     else
         worker->busy_until_ns = sim->now_ns + share_ns / SIM_UNITS;
 }
@@ -107,6 +118,10 @@ static bool at_forward(struct sim_worker *worker)
 {
     struct sim_payload payload = {.step = next_step(worker)};
     bool broken;
+    if (worker->mesh->state == SIM_MESH_FAILED) {
+        worker_broken(worker, -ECONNRESET);
+        return worker->alive;
+    }
     if (stage_of(worker) > 0 &&
         !session_take(worker, worker->rank - 1, SIM_ACTIVATION, payload.step, &payload, &broken))
         return broken && worker->alive;
@@ -159,15 +174,13 @@ static void add_squares(struct sim_worker *worker, unsigned stage, uint64_t dige
 
 static void hold(struct sim_worker *worker)
 {
-    const struct plan *plan = worker->plan;
     struct sim_state *state = &worker->state;
     uint64_t step = next_step(worker);
-    unsigned replica = worker->rank / plan->layout.stage_count;
     sim_record_init(&state->hold, step);
     add_squares(worker, stage_of(worker), worker->act_digest);
-    for (unsigned lane = plan->layout.replica_first_lane[replica];
-         is_last_stage(worker) && lane < plan->layout.replica_first_lane[replica + 1]; lane++)
-        state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
+    for (unsigned lane = 0; is_last_stage(worker) && lane < SIM_LANES; lane++)
+        if (sim_division_owns(worker, lane))
+            state->hold.losses[lane] = sim_loss(lane, step, worker->act_digest);
 }
 
 static bool at_backward(struct sim_worker *worker)
@@ -681,6 +694,8 @@ static bool at_record(struct sim_worker *worker)
 bool session_step(struct sim_worker *worker)
 {
     static bool (*const at[POINT_COUNT])(struct sim_worker *) = {
+        [POINT_FACTS] = sim_division_at_facts,
+        [POINT_DIVISION] = sim_division_at_division,
         [POINT_STEP] = at_step,
         [POINT_FORWARD] = at_forward,
         [POINT_BACKWARD] = at_backward,

@@ -70,6 +70,12 @@ static void announce(struct sim_worker *worker, uint64_t generation)
         sim_mesh_fail(worker->mesh, -ECANCELED);
 }
 
+static void tell_announced(struct sim_worker *worker, const struct sim_command *command)
+{
+    if (command->type == CONTROL_SWITCH && worker->announced > worker->generation)
+        sim_division_announced(worker);
+}
+
 /* On the control thread. */
 static void observe(struct sim_worker *worker, const struct sim_command *command)
 {
@@ -110,6 +116,7 @@ static void take_commands(void *context)
             end = &(*end)->next;
         command->next = NULL;
         *end = command;
+        tell_announced(worker, command);
     }
     if (worker->commands)
         worker->command_pump =
@@ -216,6 +223,7 @@ void worker_alarm(struct sim_worker *worker, uint64_t at_ns)
 static void close_generation(struct sim_worker *worker)
 {
     sim_snapshot_reset(worker);
+    sim_division_keep(worker);
     worker->engine = false;
     memset(worker->gradients_step, 0, sizeof(worker->gradients_step));
     sim_mesh_close(worker->mesh);
@@ -275,6 +283,9 @@ void worker_broken(struct sim_worker *worker, int status)
         worker_exit(worker, 0);
         return;
     }
+    sim_division_keep(worker);
+    if (status == -ECONNRESET && sim_division_leaves(worker))
+        return;
     worker_go(worker, POINT_WAIT);
     if (status == -ECANCELED)
         return;
@@ -509,8 +520,7 @@ static bool at_handover(struct sim_worker *worker)
     find_kept(plan, worker->rank, worker->keeps);
     worker->engine = worker->first_commit = true;
     sim_check_begin(worker->sim, worker);
-    worker_report(worker, WORKER_RUNNING);
-    session_begin(worker);
+    sim_division_begin(worker);
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include "elastic/messages/control.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_mesh.h"
+#include "worker/step/step_division.h"
 
 struct worker_process;
 
@@ -20,6 +21,8 @@ enum sim_point {
     POINT_RESTORE,
     POINT_LINKS,
     POINT_HANDOVER,
+    POINT_FACTS,    /* of the children, on the step in progress */
+    POINT_DIVISION, /* waits for the parent's */
     POINT_DONOR,
     POINT_STEP,
     POINT_FORWARD,
@@ -62,6 +65,20 @@ struct sim_snapshot {
     /* With copies: this node's part in the newest checkpoint, and the step begun last. */
     struct sim_replication *replication;
     uint64_t kept_step;
+};
+
+/* worker/step/kept_step.c: what the worker has of a step in progress. */
+struct sim_kept {
+    uint64_t step; /* 0: nothing */
+    unsigned first_unit, unit_count;
+    struct lane_fact lanes[SIM_LANES];
+};
+
+/* worker/step/engine.h: the part of a step that the worker computes. */
+struct sim_share {
+    struct sim_kept kept;
+    struct sim_division division; /* of this generation */
+    uint64_t from_ns;             /* the beginning of the forward that is under way */
 };
 
 /* worker/step/step_commit.c: one round of the commit tree. */
@@ -124,6 +141,9 @@ struct sim_worker {
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
+    struct sim_kept kept;
+    struct sim_division division;    /* of this generation */
+    uint64_t computes_from_ns;       /* of the forward that is under way */
     uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
     unsigned next_move, next_shadow;
     enum sim_finish finish;
@@ -182,6 +202,27 @@ void session_begin(struct sim_worker *worker);
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
 /** session_apply() - Apply the optimizer step, if the record fits the worker's state */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_division.c: worker/step/step_division.c, worker/session/step_agreement.c, step_watch.c */
+
+/** sim_division_begin() - Agree on the step in progress, then begin the session */
+void sim_division_begin(struct sim_worker *worker);
+bool sim_division_at_facts(struct sim_worker *worker);
+bool sim_division_at_division(struct sim_worker *worker);
+/** sim_division_share() - Return the part of the whole step that the worker's replica computes */
+double sim_division_share(const struct sim_worker *worker);
+/** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
+bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
+/** sim_division_interrupt() - The links broke: the worker stops computing at the next micro-batch
+ */
+void sim_division_interrupt(struct sim_worker *worker);
+/** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
+void sim_division_keep(struct sim_worker *worker);
+/** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
+void sim_division_announced(struct sim_worker *worker);
+/** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the
+ * next generation at once */
+bool sim_division_leaves(struct sim_worker *worker);
 
 /* sim_dispute.c: worker/step/dispute.c and worker/state/state_digest.c */
 

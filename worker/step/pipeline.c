@@ -264,6 +264,8 @@ int pipeline_run(struct engine *engine)
         status = pass_all(engine);
     for (unsigned i = 0; !status && i < count; i++) {
         struct one_f_one_b_operation operation = one_f_one_b_operation(&engine->position, i);
+        if (mesh_broken(engine->mesh)) /* a rank that needs no message would not notice */
+            return -ECONNRESET;
         if (engine->watch.leaves && engine->watch.leaves(engine->watch.context, i, count))
             return -ECONNRESET;
         status = operation.backward ? train_backward(engine, &operation)

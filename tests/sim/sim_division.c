@@ -1,0 +1,263 @@
+/*
+ * A step that goes on in another generation: worker/step/step_division.c itself, with what
+ * worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c do
+ * around it.
+ *
+ * Facts are read where they are instead of being sent along: a worker's facts stay as they are from
+ * the message that it has them until the division is down.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/timeouts.h"
+#include "elastic/plan/commit_tree.h"
+#include "elastic/plan/early_switch.h"
+#include "sim/sim_bits.h"
+#include "sim/sim_check.h"
+#include "sim/sim_node.h"
+#include "sim/sim_worker.h"
+
+#define MICRO_BATCHES 16 /* of a lane */
+
+static uint64_t next_step(const struct sim_worker *worker)
+{
+    return worker->state.applied_step + 1;
+}
+
+static unsigned replica_of(const struct sim_worker *worker)
+{
+    return worker->rank / worker->plan->layout.stage_count;
+}
+
+/* The division of the coming step. */
+static void find_division(const struct sim_worker *worker, struct step_division *ret_division)
+{
+    step_division_plan(&worker->plan->layout, SIM_LANES, MICRO_BATCHES, ret_division);
+    if (worker->share.division.step != next_step(worker))
+        return;
+    ret_division->step = worker->share.division.step;
+    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+        ret_division->owners[lane] = worker->share.division.owners[lane];
+        ret_division->starts[lane] = worker->share.division.starts[lane];
+    }
+}
+
+double sim_division_share(const struct sim_worker *worker)
+{
+    struct step_division division;
+    find_division(worker, &division);
+    return (double)step_division_left(&division, replica_of(worker)) / (SIM_LANES * MICRO_BATCHES);
+}
+
+bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
+{
+    struct step_division division;
+    find_division(worker, &division);
+    return division.owners[lane] == replica_of(worker);
+}
+
+/* ---- what is kept ---- */
+
+/* The micro-batches of this replica that the worker has computed since the step began here. */
+static unsigned count_done(const struct sim_worker *worker, unsigned left)
+{
+    uint64_t now_ns = worker->sim->now_ns;
+    if (worker->point != POINT_FORWARD || now_ns >= worker->busy_until_ns)
+        return left;
+    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    return (unsigned)(left * (now_ns - worker->share.from_ns) / whole_ns);
+}
+
+/* Lanes that are complete and this replica's make subtrees. */
+static void find_spans(const struct step_division *division, unsigned replica,
+                       struct lane_fact *facts)
+{
+    struct lane_tree_part parts[SIM_LANES];
+    uint16_t groups[SIM_LANES];
+    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+        bool own = division->owners[lane] == replica;
+        groups[lane] = own && facts[lane].micro_batches == MICRO_BATCHES ? UINT16_MAX : 0;
+        if (own && facts[lane].micro_batches > 0)
+            facts[lane].span = (struct lane_tree_span){lane, 1};
+    }
+    unsigned count = lane_tree_parts(SIM_LANES, groups, parts);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; parts[i].owner == UINT16_MAX && k < parts[i].span.count; k++)
+            facts[parts[i].span.first + k].span = parts[i].span;
+}
+
+void sim_division_keep(struct sim_worker *worker)
+{
+    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct step_division division;
+    if (!worker->engine || worker->point < POINT_FORWARD || worker->point > POINT_REDUCE)
+        return;
+    find_division(worker, &division);
+    unsigned replica = replica_of(worker), count = step_division_runs(&division, replica, runs);
+    unsigned done = count_done(worker, step_division_left(&division, replica));
+    worker->share.kept = (struct sim_kept){.step = next_step(worker),
+                                     .first_unit = worker->first_unit,
+                                     .unit_count = worker->unit_count};
+    for (unsigned lane = 0; lane < SIM_LANES; lane++)
+        if (division.owners[lane] == replica)
+            worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
+    for (unsigned i = 0; i < count && done > 0; i++) {
+        unsigned part = MIN(done, MICRO_BATCHES - runs[i].start);
+        worker->share.kept.lanes[runs[i].lane].micro_batches += part;
+        done -= part;
+    }
+    find_spans(&division, replica, worker->share.kept.lanes);
+}
+
+void sim_division_interrupt(struct sim_worker *worker)
+{
+    if (!worker->alive || worker->point != POINT_FORWARD ||
+        worker->busy_until_ns <= worker->sim->now_ns)
+        return;
+    sim_division_keep(worker);
+    worker->busy_until_ns = worker->sim->now_ns;
+    sim_cancel(worker->sim, worker->wake);
+    worker->wake = NULL;
+}
+
+/* ---- the agreement ---- */
+
+static bool may_go_on(const struct sim_worker *worker)
+{
+    return worker->share.kept.step == next_step(worker) &&
+           worker->share.kept.first_unit == worker->first_unit &&
+           worker->share.kept.unit_count == worker->unit_count;
+}
+
+static void begin_session(struct sim_worker *worker)
+{
+    worker_report(worker, WORKER_RUNNING);
+    session_begin(worker);
+}
+
+void sim_division_begin(struct sim_worker *worker)
+{
+    worker->share.division.step = 0;
+    worker->round.next_child = 0;
+    if (worker->plan->start.source == PLAN_SOURCE_MEMORY) {
+        worker_go(worker, POINT_FACTS);
+        return;
+    }
+    worker->share.kept.step = 0;
+    begin_session(worker);
+}
+
+/* On rank 0, when all ranks have said that their facts stand. */
+static void divide(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    struct step_facts facts[JOB_DEVICES_MAX] = {{0}};
+    struct step_division division;
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *at = &plan->layout.workers[rank];
+        struct sim_worker *other =
+            sim_worker_at(worker->sim, sim_node_index(worker->sim, at->node), at->slot);
+        if (other && other->generation == worker->generation && may_go_on(other))
+            facts[rank].lanes = other->share.kept.lanes;
+    }
+    step_division_continue(&plan->layout, 0, next_step(worker), SIM_LANES, MICRO_BATCHES, facts,
+                           &division);
+    worker->share.division.step = division.step;
+    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+        worker->share.division.owners[lane] = division.owners[lane];
+        worker->share.division.starts[lane] = (uint16_t)division.starts[lane];
+    }
+    if (division.step)
+        sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
+                  (unsigned long long)division.step,
+                  SIM_LANES * MICRO_BATCHES - step_division_left(&division, UINT_MAX),
+                  SIM_LANES * MICRO_BATCHES);
+}
+
+bool sim_division_at_facts(struct sim_worker *worker)
+{
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
+    struct sim_payload payload = {.step = next_step(worker)};
+    bool broken;
+    for (; worker->round.next_child < count; worker->round.next_child++)
+        if (!session_take(worker, first + worker->round.next_child, SIM_FACTS, next_step(worker),
+                          &payload, &broken))
+            return broken && worker->alive;
+    if (worker->rank == 0)
+        divide(worker);
+    else
+        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank), SIM_FACTS, 0, &payload);
+    worker_go(worker, POINT_DIVISION);
+    return true;
+}
+
+bool sim_division_at_division(struct sim_worker *worker)
+{
+    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
+    struct sim_payload payload = {.step = next_step(worker)};
+    bool broken;
+    if (worker->rank != 0) {
+        if (!session_take(worker, commit_tree_parent(worker->rank), SIM_DIVISION, next_step(worker),
+                          &payload, &broken))
+            return broken && worker->alive;
+        worker->share.division = payload.division;
+    }
+    payload = (struct sim_payload){.step = next_step(worker), .division = worker->share.division};
+    for (unsigned child = first; child < first + count; child++)
+        sim_mesh_send(worker->mesh, child, SIM_DIVISION, 0, &payload);
+    begin_session(worker);
+    return true;
+}
+
+/* ---- a change within the step ---- */
+
+static bool all_have(const struct sim_worker *root, uint64_t generation)
+{
+    const struct plan *plan = root->plan;
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *at = &plan->layout.workers[rank];
+        const struct sim_worker *other =
+            sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
+        if (!other || other->generation != root->generation || other->announced != generation)
+            return false;
+    }
+    return true;
+}
+
+void sim_division_announced(struct sim_worker *worker)
+{
+    const struct sim *sim = worker->sim;
+    const struct plan *plan = worker->plan;
+    if (!worker->engine || !plan || !worker->mesh)
+        return;
+    const struct plan_worker *first = &plan->layout.workers[0];
+    struct sim_worker *root = sim_worker_at(sim, sim_node_index(sim, first->node), first->slot);
+    bool computes = root && root->generation == worker->generation && root->mesh &&
+                    root->mesh->state == SIM_MESH_OPEN && root->point == POINT_FORWARD &&
+                    root->busy_until_ns > sim->now_ns && root->pause.until_ns <= sim->now_ns;
+    if (!computes || !all_have(root, worker->announced))
+        return;
+    worker_messages(root);
+    double left_seconds = (double)(root->busy_until_ns - sim->now_ns) / NS_PER_SECOND;
+    if (root->pending && root->pending->generation == worker->announced &&
+        early_switch_pays(plan, root->pending, left_seconds, 0)) {
+        sim_check_announced(root->sim, root->generation, root->state.applied_step,
+                            root->pending->generation);
+        sim_mesh_leave_for(root->mesh, root->pending->generation);
+    }
+}
+
+bool sim_division_leaves(struct sim_worker *worker)
+{
+    uint64_t early = worker->mesh ? worker->mesh->early : 0;
+    bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation;
+    if (!worker->engine || (!blind && (early == 0 || early != worker->announced)) ||
+        (!blind && worker->state.holds))
+        return false;
+    worker->round.down.switch_generation = blind ? worker->announced : early;
+    worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
+    worker_alarm(worker, worker->deadline_ns);
+    worker_go(worker, POINT_ANNOUNCED);
+    return true;
+}
