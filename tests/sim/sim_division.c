@@ -97,8 +97,8 @@ void sim_division_keep(struct sim_worker *worker)
     unsigned replica = replica_of(worker), count = step_division_runs(&division, replica, runs);
     unsigned done = count_done(worker, step_division_left(&division, replica));
     worker->share.kept = (struct sim_kept){.step = next_step(worker),
-                                     .first_unit = worker->first_unit,
-                                     .unit_count = worker->unit_count};
+                                           .first_unit = worker->first_unit,
+                                           .unit_count = worker->unit_count};
     for (unsigned lane = 0; lane < SIM_LANES; lane++)
         if (division.owners[lane] == replica)
             worker->share.kept.lanes[lane].micro_batches = division.starts[lane];

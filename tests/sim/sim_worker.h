@@ -141,9 +141,7 @@ struct sim_worker {
 
     enum sim_point point;
     uint64_t busy_until_ns, deadline_ns;
-    struct sim_kept kept;
-    struct sim_division division;    /* of this generation */
-    uint64_t computes_from_ns;       /* of the forward that is under way */
+    struct sim_share share;
     uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
     unsigned next_move, next_shadow;
     enum sim_finish finish;
