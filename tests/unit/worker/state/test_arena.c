@@ -279,6 +279,36 @@ static void test_without_addresses_it_is_an_allocation(void **state)
 }
 #endif
 
+/* Sums of a step in progress stay while everything around them is made anew. */
+static void test_the_first_parts_stay_as_they_are(void **state)
+{
+    const size_t small = (size_t)1 << 20;
+    struct kernel_device device;
+    struct arena *arena = make(&near_kernel, &device);
+
+    (void)state;
+    begin(arena, 4 * small);
+    char *kept = take(arena, small);
+    struct arena_mark mark = arena_mark(arena);
+    char *behind = take(arena, small);
+    memset(kept, 7, small);
+    memset(behind, 8, small);
+    arena_end_at(arena, mark);
+    assert_true(arena_fits(arena, 4 * small));
+    begin(arena, 4 * small);
+    for (size_t i = 0; i < small; i++)
+        assert_int_equal(kept[i], 7);
+    behind = take(arena, small); /* zeroed as ever */
+    for (size_t i = 0; i < small; i++)
+        assert_int_equal(behind[i], 0);
+    arena_end(arena);
+    begin(arena, small);
+    kept = take(arena, small);
+    for (size_t i = 0; i < small; i++)
+        assert_int_equal(kept[i], 0);
+    arena_free(arena);
+}
+
 static void test_the_list_of_parts_apart_grows(void **state)
 {
     struct kernel_device device;
@@ -309,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_without_addresses_it_is_an_allocation),
 #endif
         cmocka_unit_test(test_the_list_of_parts_apart_grows),
+        cmocka_unit_test(test_the_first_parts_stay_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

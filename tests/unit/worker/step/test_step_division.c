@@ -1,0 +1,271 @@
+/* Tests of the division of a step in progress, and of the facts that it is made from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/philox.h"
+#include "worker/step/step_division.h"
+
+#define LANES_MAX     24
+#define RANKS_MAX     16
+#define MICRO_BATCHES 5
+
+struct scene {
+    struct plan_layout layout;
+    unsigned first_unit[RANKS_MAX + 1], first_lane[RANKS_MAX + 1];
+    unsigned lanes;
+    struct lane_fact lists[RANKS_MAX][LANES_MAX];
+    struct step_facts facts[RANKS_MAX];
+    struct step_division division;
+};
+
+static uint32_t draw(uint64_t seed, uint64_t turn, unsigned limit)
+{
+    uint32_t words[4];
+    philox_block(philox_key_make(seed, 11), turn, 0, words);
+    return words[0] % limit;
+}
+
+static void scene_init(struct scene *scene, unsigned stages, unsigned replicas, unsigned lanes)
+{
+    *scene = (struct scene){.lanes = lanes};
+    scene->layout = (struct plan_layout){.stage_count = stages,
+                                         .replica_count = replicas,
+                                         .worker_count = stages * replicas,
+                                         .stage_first_unit = scene->first_unit,
+                                         .replica_first_lane = scene->first_lane};
+    for (unsigned stage = 0; stage <= stages; stage++)
+        scene->first_unit[stage] = 2 * stage;
+    for (unsigned replica = 0; replica <= replicas; replica++)
+        scene->first_lane[replica] = replica * lanes / replicas;
+}
+
+/* Rank @rank has so many micro-batches of @lane, by itself. */
+static void has(struct scene *scene, unsigned rank, unsigned lane, unsigned micro_batches)
+{
+    scene->facts[rank].lanes = scene->lists[rank];
+    scene->lists[rank][lane] =
+        (struct lane_fact){.micro_batches = micro_batches, .span = {lane, 1}};
+}
+
+static void divide(struct scene *scene, unsigned trained_from)
+{
+    step_division_continue(&scene->layout, trained_from, 9, scene->lanes, MICRO_BATCHES,
+                           scene->facts, &scene->division);
+}
+
+static void test_without_facts_it_is_the_plan(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 2, 3, 8);
+    divide(&scene, 0);
+    assert_int_equal(scene.division.step, 0);
+    for (unsigned lane = 0; lane < 8; lane++)
+        assert_int_equal(scene.division.owners[lane], lane < 2 ? 0 : lane < 5 ? 1 : 2);
+    assert_int_equal(step_division_left(&scene.division, UINT_MAX), 8 * MICRO_BATCHES);
+}
+
+static void test_a_survivor_keeps_its_lanes_and_gets_a_share_of_the_rest(void **state)
+{
+    struct lane_run runs[LANES_MAX];
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1, 2, 8);
+    has(&scene, 0, 0, MICRO_BATCHES);
+    has(&scene, 0, 1, 2);
+    divide(&scene, 0);
+    assert_int_equal(scene.division.step, 9);
+    assert_int_equal(scene.division.owners[0], 0);
+    assert_int_equal(scene.division.starts[0], MICRO_BATCHES);
+    assert_int_equal(scene.division.starts[1], 2);
+    assert_int_equal(step_division_left(&scene.division, UINT_MAX), 8 * MICRO_BATCHES - 7);
+    /* 33 are left: 3 of them with three lanes, and the newcomer with three. */
+    assert_int_equal(step_division_left(&scene.division, 0), 3 + 3 * MICRO_BATCHES);
+    assert_int_equal(step_division_left(&scene.division, 1), 3 * MICRO_BATCHES);
+    assert_int_equal(step_division_runs(&scene.division, 0, runs), 4);
+    assert_int_equal(runs[0].lane, 1);
+    assert_int_equal(runs[0].start, 2);
+    assert_int_equal(runs[1].start, 0);
+}
+
+static void test_the_stage_that_is_behind_counts(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 2, 1, 4);
+    has(&scene, 0, 0, 3);
+    has(&scene, 1, 0, MICRO_BATCHES);
+    divide(&scene, 0);
+    assert_int_equal(scene.division.starts[0], 3);
+    divide(&scene, 2); /* the first stage is frozen: it has nothing to have */
+    assert_int_equal(scene.division.starts[0], MICRO_BATCHES);
+}
+
+static void test_a_sum_with_foreign_lanes_is_dropped(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1, 2, 4);
+    for (unsigned lane = 0; lane < 2; lane++) {
+        has(&scene, 0, lane, MICRO_BATCHES);
+        scene.lists[0][lane].span = (struct lane_tree_span){0, 2};
+    }
+    has(&scene, 0, 1, 4); /* another unit of the stage is behind in lane 1 */
+    scene.lists[0][1].span = (struct lane_tree_span){0, 2};
+    has(&scene, 1, 1, MICRO_BATCHES);
+    divide(&scene, 0);
+    assert_int_equal(scene.division.owners[1], 1);
+    assert_int_equal(scene.division.starts[1], MICRO_BATCHES);
+    assert_int_equal(scene.division.owners[0], 0);
+    assert_int_equal(scene.division.starts[0], 0);
+}
+
+static void test_scattered_lanes_go_back_to_the_plan(void **state)
+{
+    static struct plan_layout layout;
+    static unsigned first_unit[] = {0, 2}, first_lane[] = {0, 100, 200};
+    static struct lane_fact lists[2][200];
+    struct step_facts facts[] = {{lists[0]}, {lists[1]}};
+    struct step_division division;
+
+    (void)state;
+    layout = (struct plan_layout){.stage_count = 1,
+                                  .replica_count = 2,
+                                  .worker_count = 2,
+                                  .stage_first_unit = first_unit,
+                                  .replica_first_lane = first_lane};
+    for (unsigned lane = 0; lane < 200; lane++)
+        lists[lane % 2][lane] = (struct lane_fact){.micro_batches = 1, .span = {lane, 1}};
+    step_division_continue(&layout, 0, 9, 200, MICRO_BATCHES, facts, &division);
+    assert_int_equal(division.step, 9);
+    for (unsigned lane = 0; lane < 200; lane++) {
+        assert_int_equal(division.owners[lane], lane / 100);
+        assert_int_equal(division.starts[lane], lane % 2 == lane / 100);
+    }
+}
+
+/* The part of the facts that a replica may count on under @division. */
+static unsigned usable(const struct scene *scene, unsigned rank, unsigned lane)
+{
+    const struct lane_fact *fact = &scene->lists[rank][lane];
+    unsigned replica = rank / scene->layout.stage_count;
+
+    if (!scene->facts[rank].lanes || !fact->span.count)
+        return 0;
+    for (unsigned i = 0; i < fact->span.count; i++)
+        if (scene->division.owners[fact->span.first + i] != replica)
+            return 0;
+    return fact->micro_batches;
+}
+
+static void test_random_facts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        struct scene scene;
+        unsigned stages = 1 + draw(seed, 0, 4), replicas = 1 + draw(seed, 1, 4);
+        unsigned lanes = replicas + draw(seed, 2, LANES_MAX - replicas + 1), left = 0;
+        scene_init(&scene, stages, replicas, lanes);
+        for (unsigned rank = 0; rank < stages * replicas; rank++)
+            for (unsigned lane = 0; lane < lanes; lane++)
+                if (draw(seed, 100 + rank * LANES_MAX + lane, 3) == 0)
+                    has(&scene, rank, lane, draw(seed, 5000 + rank + lane, MICRO_BATCHES + 1));
+        divide(&scene, 0);
+        for (unsigned lane = 0; lane < lanes; lane++) {
+            unsigned owner = scene.division.owners[lane], start = MICRO_BATCHES;
+            assert_true(owner < replicas);
+            for (unsigned stage = 0; stage < stages; stage++)
+                start = MIN(start, usable(&scene, owner * stages + stage, lane));
+            assert_int_equal(scene.division.starts[lane], scene.division.step ? start : 0);
+        }
+        for (unsigned replica = 0; replica < replicas; replica++)
+            left += step_division_left(&scene.division, replica);
+        assert_int_equal(left, step_division_left(&scene.division, UINT_MAX));
+    }
+}
+
+/* ---- messages ---- */
+
+static int unpack(const struct bytes *message, struct step_facts *ret_facts)
+{
+    struct words_reader reader = {.at = message->data, .count = message->size_bytes / 8};
+    return step_facts_unpack(&reader, 4, MICRO_BATCHES, ret_facts);
+}
+
+static void test_facts_travel(void **state)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    struct words_writer writer = {.bytes = &message};
+    struct step_facts facts;
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene, 1, 1, 4);
+    has(&scene, 0, 1, 3);
+    has(&scene, 0, 2, MICRO_BATCHES);
+    scene.lists[0][2].span = (struct lane_tree_span){2, 2};
+    scene.lists[0][3].validated = true;
+    assert_int_equal(step_facts_pack(&scene.facts[0], 4, &writer), 0);
+    assert_int_equal(unpack(&message, &facts), 0);
+    for (unsigned lane = 0; lane < 4; lane++) {
+        const struct lane_fact *a = &facts.lanes[lane], *b = &scene.lists[0][lane];
+        assert_int_equal(a->micro_batches, b->micro_batches);
+        assert_int_equal(a->span.first, b->span.first);
+        assert_int_equal(a->span.count, b->span.count);
+        assert_int_equal(a->validated, b->validated);
+    }
+    step_facts_done(&facts);
+}
+
+static void test_false_facts_are_refused(void **state)
+{
+    static const uint64_t messages[][6] = {
+        {5},                /* more than there are lanes */
+        {1, 4, 0, 0, 0, 0}, /* no such lane */
+        {1, 1, 6, 1, 1, 0}, /* more than a lane has */
+        {1, 1, 5, 2, 1, 0}, /* begins after the lane */
+        {1, 1, 5, 0, 1, 0}, /* ends before it */
+        {1, 1, 5, 1, 4, 0}, /* ends after the last */
+        {1, 1, 5, 1, 1, 2},
+        {1, 1, 5, 1, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(messages); i++) {
+        CLEANUP(bytes_done) struct bytes message = {0};
+        struct words_writer writer = {.bytes = &message};
+        struct step_facts facts;
+        for (unsigned k = 0; k < (i + 1 == ARRAY_COUNT(messages) ? 5 : 6); k++)
+            words_put(&writer, messages[i][k]);
+        assert_int_equal(unpack(&message, &facts), -EBADMSG);
+        assert_null(facts.lanes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_facts_it_is_the_plan),
+        cmocka_unit_test(test_a_survivor_keeps_its_lanes_and_gets_a_share_of_the_rest),
+        cmocka_unit_test(test_the_stage_that_is_behind_counts),
+        cmocka_unit_test(test_a_sum_with_foreign_lanes_is_dropped),
+        cmocka_unit_test(test_scattered_lanes_go_back_to_the_plan),
+        cmocka_unit_test(test_random_facts),
+        cmocka_unit_test(test_facts_travel),
+        cmocka_unit_test(test_false_facts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
