@@ -49,22 +49,33 @@ static bool is_prepared(const struct leader_context *context, const struct roste
            member->report->generation == context->view->plan->generation;
 }
 
+/* Return whether the member hands over state in the running generation: it is released at the end
+ * of that generation's first step, which may be long. */
+static bool hands_over(const struct roster_member *member)
+{
+    return member->node && member->seat == SEAT_JOINING && roster_has_state(member) &&
+           member->report->phase == WORKER_PREPARED;
+}
+
 uint64_t leader_running_generation(const struct leader_context *context)
 {
     uint64_t generation = 0;
+    bool runs = false;
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         if (!member->node)
             continue;
-        if (member->seat == SEAT_LEFT || (roster_has_state(member) && !is_running(member)))
+        bool takes_part = is_running(member) || hands_over(member);
+        if (member->seat == SEAT_LEFT || (roster_has_state(member) && !takes_part))
             return 0;
-        if (!is_running(member))
+        if (!takes_part)
             continue;
         if (generation != 0 && member->report->generation != generation)
             return 0;
         generation = member->report->generation;
+        runs = runs || is_running(member);
     }
-    return generation;
+    return runs ? generation : 0;
 }
 
 bool leader_gave_up(const struct leader_context *context, const struct roster_member *member)

@@ -286,7 +286,8 @@ struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace)
     return sim;
 }
 
-struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_costs *costs)
+struct sim *sim_new_scene(uint64_t steps, uint64_t checkpoint_every, unsigned node_count,
+                          const struct sim_costs *costs)
 {
     struct sim *sim = begin(1);
     assert(steps <= SIM_STEPS_MAX && node_count <= SIM_NODES_MAX);
@@ -294,6 +295,7 @@ struct sim *sim_new_scene(uint64_t steps, unsigned node_count, const struct sim_
     sim->costs = *costs;
     describe_job(sim);
     sim->spec.train.steps = steps;
+    sim->spec.checkpoint.every = checkpoint_every;
     surround(sim);
     submit(sim);
     sim->node_count = node_count;

@@ -43,7 +43,7 @@ struct sim_cuts {
 
 bool sim_cuts_any(const struct sim *sim)
 {
-    return sim->cuts->lone || sim->cuts->count > 0;
+    return sim->cuts && (sim->cuts->lone || sim->cuts->count > 0); /* a scene has none */
 }
 
 static void mend(void *context)

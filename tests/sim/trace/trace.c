@@ -32,10 +32,12 @@ static const char usage[] =
     "  --state-gb G         parameters and optimizer state of the model (1.48)\n"
     "  --restore-gbps G     bytes a second when a checkpoint is read (0.18)\n"
     "  --link-gbps G        bytes a second between two nodes (1.0)\n"
-    "  --hours H            only so much of the trace\n";
+    "  --hours H            only so much of the trace\n"
+    "  --checkpoint-seconds S  between two checkpoints with all nodes, at least a step (300)\n";
 
 struct setting {
-    double lane_seconds, spawn_seconds, state_gb, restore_gbps, link_gbps, hours;
+    double lane_seconds, spawn_seconds, state_gb, restore_gbps, link_gbps, hours,
+        checkpoint_seconds;
 };
 
 struct player {
@@ -173,7 +175,9 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
         .spawn_ns = (uint64_t)(setting->spawn_seconds * NS),
         .restore_ns = (uint64_t)(restore_seconds * NS),
         .unit_ns = (uint64_t)(setting->state_gb / SIM_UNITS / setting->link_gbps * NS)};
-    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, trace->node_count, &costs);
+    uint64_t every =
+        (uint64_t)MAX(1.0, setting->checkpoint_seconds / step_seconds(setting, trace->most));
+    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, every, trace->node_count, &costs);
     uint64_t began_ns = sim->now_ns;
     ask_for_one_stage(sim);
     struct player *players = sim_allocate(trace->event_count + 1, sizeof(*players));
@@ -200,14 +204,17 @@ int main(int argc, char **argv)
                                           {"restore-gbps", required_argument, NULL, 3},
                                           {"link-gbps", required_argument, NULL, 4},
                                           {"hours", required_argument, NULL, 5},
+                                          {"checkpoint-seconds", required_argument, NULL, 6},
                                           {0}};
     struct setting setting = {.lane_seconds = 0.5,
                               .spawn_seconds = 1.2,
                               .state_gb = 1.48,
                               .restore_gbps = 0.18,
-                              .link_gbps = 1.0};
-    double *const values[] = {&setting.lane_seconds, &setting.spawn_seconds, &setting.state_gb,
-                              &setting.restore_gbps, &setting.link_gbps,     &setting.hours};
+                              .link_gbps = 1.0,
+                              .checkpoint_seconds = 300};
+    double *const values[] = {&setting.lane_seconds,      &setting.spawn_seconds, &setting.state_gb,
+                              &setting.restore_gbps,      &setting.link_gbps,     &setting.hours,
+                              &setting.checkpoint_seconds};
     struct spot_trace trace;
     struct error error = {0};
     bool good = true;

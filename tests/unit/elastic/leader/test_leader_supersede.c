@@ -280,6 +280,18 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
     assert_int_equal(three_decision.state, JOB_RECOVERING);
 }
 
+/* b gives its state to a in 5, and is released at the end of the first step, which is long. */
+static void a_donor_of_the_running_generation_is_no_failure(void **state)
+{
+    (void)state;
+    say_units(1, WORKER_PREPARED, 5, 0, unit_count());
+    say_units(2, WORKER_STUCK, 6, 0, 0);
+    decide_twice();
+    expect_superseded(5);
+    assert_int_equal(plan_layout_find(&three_decision.plan->layout, "b", 0), -1);
+    assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
+}
+
 static void a_new_worker_that_dies_ends_the_change_alone(void **state)
 {
     (void)state;
@@ -359,6 +371,7 @@ int main(void)
         TEST(one_that_is_back_in_time_hears_of_it_itself),
         TEST(a_change_that_begins_is_let_alone),
         TEST(a_new_worker_that_gives_up_ends_the_change_alone),
+        TEST(a_donor_of_the_running_generation_is_no_failure),
         TEST(a_new_worker_that_dies_ends_the_change_alone),
         TEST(what_b_alone_has_is_waited_for),
         TEST(a_copy_is_as_good),
