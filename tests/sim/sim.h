@@ -179,7 +179,8 @@ extern struct sim *sim_now;
 /** sim_new() - a cluster of daemons that has just been switched on, and a submitted job */
 struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace);
 /** sim_new_scene() - the same job for @steps, a checkpoint every @checkpoint_every of them, on
- * @node_count machines that are switched off, and with nothing drawn that goes wrong: sim_node_return() and sim_node_lose() are the caller's */
+ * @node_count machines that are switched off, and with nothing drawn that goes wrong:
+ * sim_node_return() and sim_node_lose() are the caller's */
 struct sim *sim_new_scene(uint64_t steps, uint64_t checkpoint_every, unsigned node_count,
                           const struct sim_costs *costs);
 void sim_free(struct sim *sim);
