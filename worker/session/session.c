@@ -264,6 +264,8 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
         return;
     trainer->report.pause_seconds =
         trainer->commit.last_ns ? (double)(now_ns - trainer->commit.last_ns) / 1e9 : 0;
+    if (plan->change.planned)
+        trainer->commit.switch_seconds = trainer->report.pause_seconds;
     if (trainer->engine->part.rank != 0)
         return;
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);

@@ -23,6 +23,7 @@ struct trainer;
 struct session_commit {
     bool first;                             /* of this generation is still to come */
     uint64_t last_ns;                       /* monotonic; 0 before the first step */
+    double switch_seconds;                  /* pause of the last planned change; 0: none yet */
     struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
     struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;

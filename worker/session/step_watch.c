@@ -86,7 +86,7 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
         return false;
     double passed = (double)(clock_monotonic_ns() - trainer->watch.began_ns) / 1e9;
     double left = passed / done * (count - done);
-    if (!early_switch_pays(trainer->plan, next, left, trainer->report.pause_seconds))
+    if (!early_switch_pays(trainer->plan, next, left, trainer->commit.switch_seconds))
         return false;
     say_reason(generation, trainer->state->hold.step, reason);
     mesh_abort(trainer->links.mesh, reason);

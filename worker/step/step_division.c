@@ -150,7 +150,7 @@ static unsigned least_loaded(const struct plan_layout *layout, const uint64_t *l
 /* Each replica gets neighbouring lanes: their sums merge. */
 static void deal_rest(const struct plan_layout *layout, struct step_division *division)
 {
-    uint64_t left[JOB_DEVICES_MAX];
+    uint64_t left[JOB_DEVICES_MAX] = {0};
     unsigned dealt[JOB_DEVICES_MAX] = {0}, replica = 0;
 
     for (unsigned i = 0; i < layout->replica_count; i++)
