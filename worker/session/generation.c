@@ -63,6 +63,8 @@ void generation_close(struct trainer *trainer)
     if (trainer->engine) {
         generation_forget_step(trainer);
         trainer->kept = engine_close(trainer->engine);
+        if (trainer->kept) /* until then nobody waited */
+            trainer->commit.last_ns = trainer->commit.stopped_ns;
     }
     trainer->engine = NULL;
     straggler_free(trainer->commit.straggler);

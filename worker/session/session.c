@@ -488,7 +488,6 @@ static enum session_outcome switch_early(struct trainer *trainer, uint64_t gener
                                          struct error *error)
 {
     error_clear(error);
-    trainer->commit.last_ns = clock_monotonic_ns(); /* until now nobody waited */
     return switch_over(trainer, generation, error);
 }
 
@@ -510,6 +509,7 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             return SESSION_STOPPED;
         stepped = true;
         status = run_step(trainer, down, error);
+        trainer->commit.stopped_ns = clock_monotonic_ns();
         uint64_t early = status == -ECONNRESET ? step_watch_switch(trainer) : 0;
         if (early)
             return switch_early(trainer, early, error);

@@ -21,9 +21,11 @@ struct trainer;
 
 /* The memory of the commits of a generation, and of disputes across generations. */
 struct session_commit {
-    bool first;                             /* of this generation is still to come */
-    uint64_t last_ns;                       /* monotonic; 0 before the first step */
-    double switch_seconds;                  /* pause of the last planned change; 0: none yet */
+    bool first;            /* of this generation is still to come */
+    uint64_t last_ns;      /* monotonic; 0 before the first step. Of the last commit, or of the end
+                              of a generation within a step of which something is kept */
+    uint64_t stopped_ns;   /* when the last step ended without a commit */
+    double switch_seconds; /* pause of the last planned change; 0: none yet */
     struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
     struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
