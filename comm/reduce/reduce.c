@@ -366,6 +366,7 @@ static int begin_round(struct reduce_bucket *bucket, uint64_t tag, size_t count)
 
 int reduce_expect(struct reduce_bucket *bucket, uint64_t tag, size_t count)
 {
+    bucket->combined = false;
     if (!matches_by_tag(bucket))
         return 0;
     int status = begin_round(bucket, tag, count);

@@ -252,8 +252,7 @@ bool sim_division_leaves(struct sim_worker *worker)
 {
     uint64_t early = worker->mesh ? worker->mesh->early : 0;
     bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation;
-    if (!worker->engine || (!blind && (early == 0 || early != worker->announced)) ||
-        (!blind && worker->state.holds))
+    if (!worker->engine || (!blind && early <= worker->generation))
         return false;
     worker->round.down.switch_generation = blind ? worker->announced : early;
     worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;

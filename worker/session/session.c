@@ -81,6 +81,8 @@ static int begin_engine(struct trainer *trainer, unsigned rank, struct error *er
         return error_set(error, -ENOMEM, "no memory to divide a step");
     int status = step_agreement_run(trainer->links.mesh, &trainer->plan->layout, rank,
                                     trainer->state, trainer->kept, division, error);
+    if (status && status != -ECONNRESET && status != -ETIMEDOUT)
+        generation_forget_step(trainer); /* the same facts would fail again */
     if (status)
         return status;
     if (!division->step)
@@ -129,7 +131,6 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = routes_open(&routes, &trainer->links.routes, error);
     if (status)
         return status;
-    step_watch_open(&trainer->watch);
     status = begin_engine(trainer, rank, error);
     trainer->commit.first = true;
     memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));

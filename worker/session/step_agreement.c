@@ -6,7 +6,8 @@
 #include "elastic/job/job_spec.h"
 #include "worker/step/tree_exchange.h"
 
-#define FACT_WORDS_MAX 5 /* of a lane */
+#define FACT_WORDS_MAX    5                 /* of a lane */
+#define MESSAGE_MAX_BYTES ((size_t)1 << 20) /* mesh_send() copies no more */
 
 /* The index of a message's tag. */
 enum message { UP, DOWN };
@@ -73,11 +74,18 @@ static int receive_facts(const struct tree_exchange *place, unsigned child,
     return status ? status : unpack_facts(&words, gathering);
 }
 
+/* Too many facts for one message are none: the step is computed as the plan says. */
 static int send_facts(const struct tree_exchange *place, const struct gathering *gathering)
 {
     CLEANUP(bytes_done) struct bytes message = {0};
     int status = pack_facts(gathering, &message);
 
+    if (!status && message.size_bytes > MESSAGE_MAX_BYTES) {
+        struct words_writer writer = {.bytes = &message};
+        message.size_bytes = 0;
+        words_put(&writer, 0);
+        status = writer.status;
+    }
     return status ? status : tree_exchange_send(place, place->parent, UP, &message);
 }
 
@@ -157,6 +165,27 @@ static int agree(const struct tree_exchange *place, const struct state *state,
     return status ? status : send_division(place, ret_division);
 }
 
+/* Whether @division counts on a sum or a loss that this rank does not have. */
+static bool counts_on_more(const struct gathering *gathering, unsigned rank, unsigned trained_from,
+                           const struct step_division *division)
+{
+    const struct plan_layout *layout = gathering->layout;
+    const struct lane_fact *facts = gathering->facts[rank].lanes;
+    unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
+    bool trained = layout->stage_first_unit[stage + 1] > trained_from;
+    bool last = stage == layout->stage_count - 1;
+
+    for (unsigned lane = 0; division->step && lane < division->lanes; lane++) {
+        if (division->owners[lane] != replica)
+            continue;
+        if (trained && division->starts[lane] > (facts ? facts[lane].micro_batches : 0))
+            return true;
+        if (last && division->validated[lane] && !(facts && facts[lane].validated))
+            return true;
+    }
+    return false;
+}
+
 int step_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
                        const struct state *state, const struct kept_step *kept,
                        struct step_division *ret_division, struct error *error)
@@ -174,6 +203,10 @@ int step_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsi
         return error_set(error, -ENOMEM, "no memory to divide a step");
     tree_exchange_init(&place, mesh, layout, rank, TAG_DIVISION, state->applied_step + 1);
     int status = agree(&place, state, &gathering, ret_division);
+    if (!status && counts_on_more(&gathering, rank, state_frozen_units(state), ret_division))
+        return error_set(error, -EBADMSG,
+                         "step %llu was divided by facts that this worker does not have",
+                         (unsigned long long)place.step);
     return status ? error_set(error, status,
                               "the links broke while step %llu was divided among replicas",
                               (unsigned long long)place.step)

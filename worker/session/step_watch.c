@@ -21,14 +21,9 @@ static void say_reason(uint64_t generation, uint64_t step, char ret_reason[REASO
              generation, step);
 }
 
-void step_watch_open(struct step_watch *watch)
-{
-    *watch = (struct step_watch){0};
-}
-
 void step_watch_begin(struct step_watch *watch)
 {
-    watch->began_ns = clock_monotonic_ns();
+    *watch = (struct step_watch){.began_ns = clock_monotonic_ns()};
 }
 
 /* Take what has arrived from @child, without waiting. */
@@ -36,8 +31,8 @@ static int hear_child(const struct tree_exchange *place, unsigned child, uint64_
 {
     AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
-    int status = mesh_receive_any(place->mesh, child, tag_make(place->kind, 0, HAS_PLAN), 1,
-                                  &message, &size_bytes);
+    int status = mesh_receive_any(place->mesh, child, tag_make(place->kind, place->step, HAS_PLAN),
+                                  1, &message, &size_bytes);
 
     if (status == -ETIMEDOUT)
         return 0;
@@ -100,12 +95,13 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
     uint64_t generation = __atomic_load_n(&trainer->commands.announced, __ATOMIC_ACQUIRE);
     struct tree_exchange place;
 
-    /* Near the end the other stages may hold the step already. */
-    if (generation <= trainer->commands.generation ||
+    /* Near the end the other stages may hold the step already. A device may lack the room to keep
+     * its sums. */
+    if (generation <= trainer->commands.generation || !trainer->device.kernel->host_memory ||
         count - done <= 2 * trainer->plan->layout.stage_count)
         return false;
     tree_exchange_init(&place, trainer->links.mesh, &trainer->plan->layout,
-                       trainer->engine->part.rank, TAG_HAS_PLAN, 0);
+                       trainer->engine->part.rank, TAG_HAS_PLAN, trainer->state->hold.step);
     if (!subtree_has(watch, &place, generation))
         return false;
     if (!place.rank)
@@ -117,13 +113,14 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
 
 uint64_t step_watch_switch(const struct trainer *trainer)
 {
-    uint64_t generation = __atomic_load_n(&trainer->commands.announced, __ATOMIC_ACQUIRE);
-    struct mesh_fault fault;
+    uint64_t generation = 0, step = trainer->state->hold.step;
     char reason[REASON_SIZE];
+    struct mesh_fault fault;
 
-    if (generation <= trainer->commands.generation || trainer->state->holds)
-        return 0;
     mesh_fault(trainer->links.mesh, &fault);
-    say_reason(generation, trainer->state->hold.step, reason);
-    return fault.failed && !strcmp(fault.root_cause, reason) ? generation : 0;
+    if (!fault.failed || sscanf(fault.root_cause, "generation %" SCNu64, &generation) != 1 ||
+        generation <= trainer->commands.generation)
+        return 0;
+    say_reason(generation, step, reason);
+    return strcmp(fault.root_cause, reason) ? 0 : generation;
 }

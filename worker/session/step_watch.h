@@ -4,8 +4,9 @@
  * A rank that has the next plan says so to its parent in the tree of ranks as soon as all of its
  * subtree has it. Rank 0, when all ranks have it, decides (elastic/plan/early_switch.h) and breaks
  * the links with a reason that names the generation and the step, which every rank recognizes. Rank
- * 0 decides only while its own part of the step is not complete, so no rank holds the step and none
- * has committed it; a rank that sees any other reason takes it for a failure, as ever.
+ * 0 decides only while its own part of the step is not complete, so none has committed the step; a
+ * rank that sees any other reason takes it for a failure, as ever. What ranks say counts for one
+ * step: who says it within a step has the commit of the step before.
  *
  * Ranks look at the boundaries of micro-batches. While no change is announced this costs one load.
  */
@@ -21,13 +22,11 @@ struct trainer;
 
 struct step_watch {
     uint64_t began_ns;                  /* of the step; monotonic */
-    uint64_t told;                      /* the newest generation told to the parent */
-    uint64_t children[COMMIT_TREE_FAN]; /* the newest generation that each child has told */
+    uint64_t told;                      /* the newest generation told to the parent in this step */
+    uint64_t children[COMMIT_TREE_FAN]; /* the newest that each child has told in it */
 };
 
-/** step_watch_open() - begin a generation: nothing is told yet */
-void step_watch_open(struct step_watch *watch);
-/** step_watch_begin() - note that a step begins */
+/** step_watch_begin() - note that a step begins: nothing is told yet */
 void step_watch_begin(struct step_watch *watch);
 
 /** step_watch_leaves() - an engine's leave function (worker/step/engine.h); @context: the trainer

@@ -90,7 +90,8 @@ static void trim(struct arena *arena, size_t size_bytes)
 static int grow(struct arena *arena, size_t size_bytes, struct error *error)
 {
     if (arena->addresses && address_room_use(arena->addresses, size_bytes)) {
-        arena_drop(arena);
+        if (!arena->used_bytes)
+            arena_drop(arena);
         return error_set(error, -ENOMEM, "no %zu MiB of memory for a generation", size_bytes >> 20);
     }
     arena->kernel->zero(arena->device, arena->memory + arena->size_bytes,

@@ -4,8 +4,8 @@
  *
  * It is good for the next generations as long as the worker keeps its stage and its state at the
  * boundary before that step. Sums whose reduction has begun to overwrite them are lost, and so are
- * sums behind a link that delivers into a device's queue: when such a link breaks, the device has
- * computed with memory that never arrived.
+ * those of pipelines on GPUs: when a link breaks, the device may have computed with memory that
+ * never arrived.
  */
 #pragma once
 

@@ -154,12 +154,11 @@ bool memory_is_short(const struct state *state, const struct memory_need *need)
     size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX;
 
     state->kernel->memory(state->device, &free_bytes, &total_bytes);
-    return memory_arena_bytes(need) > arena_room_bytes(state->arena) ||
-           need->state_bytes > free_bytes;
+    return !arena_fits(state->arena, memory_arena_bytes(need)) || need->state_bytes > free_bytes;
 }
 
 void memory_make_room(struct state *state, const struct memory_need *need)
 {
-    if (memory_is_short(state, need))
+    if (!arena_mark(state->arena).used_bytes && memory_is_short(state, need))
         arena_drop(state->arena);
 }

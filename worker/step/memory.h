@@ -51,5 +51,5 @@ int memory_check(const struct state *state, const struct memory_need *need,
 /** memory_is_short() - true if memory_make_room() would drop the kept arena */
 bool memory_is_short(const struct state *state, const struct memory_need *need);
 /** memory_make_room() - for a need that passed memory_check(): drop the kept arena if it is too
- * small or if the state needs its memory; no part of the arena is in use */
+ * small or if the state needs its memory, and no part of it is in use */
 void memory_make_room(struct state *state, const struct memory_need *need);

@@ -115,10 +115,8 @@ static void add_training_loss(struct engine *engine, struct micro_batch batch, d
 static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 {
     const struct job_spec *spec = engine->state->spec;
-    double *lane_loss = &engine->state->hold.lane_validation_losses[lane];
+    double lane_loss = 0;
 
-    if (last_stage(engine))
-        *lane_loss = 0;
     unsigned count = job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         unsigned slot = *turn % one_f_one_b_slots(&engine->position);
@@ -133,9 +131,10 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
             status = read_loss(engine, slot, &loss);
         if (status)
             return status;
-        if (last_stage(engine))
-            add_loss(lane_loss, loss, false);
+        add_loss(&lane_loss, loss, false);
     }
+    if (last_stage(engine)) /* known only when it is complete: a part of it may be kept */
+        engine->state->hold.lane_validation_losses[lane] = lane_loss;
     return 0;
 }
 
