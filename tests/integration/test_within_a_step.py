@@ -79,7 +79,7 @@ class WithinAStep(JobTest):
             job = LongJob(cluster, **longer).submit()
             job.wait_running(1)
             job.wait_step(1)
-            cluster.add("b", 1)
+            cluster.add("b", 1).launch()
             cluster.wait("a step goes on", job.kept, 60)
             job.wait_completed(seconds=300)
             step, kept = job.kept()[0]
