@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,14 +11,15 @@
 #include "worker/session/trainer.h"
 #include "worker/step/tree_exchange.h"
 
-#define REASON_SIZE 96
+#define REASON_SIZE  96
+#define REASON_BEGIN "generation "
 
 /* The index of a message's tag. */
 enum message { HAS_PLAN };
 
 static void say_reason(uint64_t generation, uint64_t step, char ret_reason[REASON_SIZE])
 {
-    snprintf(ret_reason, REASON_SIZE, "generation %" PRIu64 " begins within step %" PRIu64,
+    snprintf(ret_reason, REASON_SIZE, REASON_BEGIN "%" PRIu64 " begins within step %" PRIu64,
              generation, step);
 }
 
@@ -113,14 +115,14 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
 
 uint64_t step_watch_switch(const struct trainer *trainer)
 {
-    uint64_t generation = 0, step = trainer->state->hold.step;
     char reason[REASON_SIZE];
     struct mesh_fault fault;
 
     mesh_fault(trainer->links.mesh, &fault);
-    if (!fault.failed || sscanf(fault.root_cause, "generation %" SCNu64, &generation) != 1 ||
-        generation <= trainer->commands.generation)
+    if (!fault.failed || strncmp(fault.root_cause, REASON_BEGIN, strlen(REASON_BEGIN)) != 0)
         return 0;
-    say_reason(generation, step, reason);
-    return strcmp(fault.root_cause, reason) ? 0 : generation;
+    uint64_t generation = strtoull(fault.root_cause + strlen(REASON_BEGIN), NULL, 10);
+    say_reason(generation, trainer->state->hold.step, reason);
+    bool is_ours = generation > trainer->commands.generation && !strcmp(fault.root_cause, reason);
+    return is_ours ? generation : 0;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/metrics/line_merge.h"
@@ -22,16 +23,17 @@ struct side {
 
 static void side_make(struct side *side, const char *lines)
 {
-    unsigned step, generation;
-    char bits;
-
     *side = (struct side){0};
-    for (int used; sscanf(lines, " %u%c%u%n", &step, &bits, &generation, &used) == 3;
-         lines += used) {
+    while (*lines) {
+        char *end;
+        unsigned long step = strtoul(lines, &end, 10); /* skips spaces */
+        char bits = *end;
+        unsigned long generation = strtoul(end + 1, &end, 10);
+        lines = end;
         const struct exact exact = {
             .step = step, .loss_bits = {bits, '\0'}, .generation = generation};
         assert_int_equal(exact_steps_add(&side->steps, &exact), 0);
-        assert_int_equal(bytes_append_format(&side->text, "%u%c%u\n", step, bits, generation), 0);
+        assert_int_equal(bytes_append_format(&side->text, "%lu%c%lu\n", step, bits, generation), 0);
     }
     side->merge = (struct merge_side){.steps = &side->steps, .text = &side->text};
 }
