@@ -310,7 +310,7 @@ static void finish(struct scrubbing *scrubbing)
     } else if (scrubbing->repaired) {
         tell_repair(scrubbing);
     }
-    daemon_wake(daemon); /* may allow the removal of an older checkpoint (expiring.h) */
+    daemon_wake(daemon); /* may allow the removal of an older checkpoint (retention.h) */
 }
 
 /* ---- choosing ---- */

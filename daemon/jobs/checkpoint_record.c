@@ -12,7 +12,7 @@
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
-#include "daemon/jobs/expiring.h"
+#include "daemon/jobs/record_retention.h"
 #include "membership/kv/keys.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -132,17 +132,18 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
-    struct expiring expiring = {.below_step = job->record.unrecorded.step,
-                                .rule = {.keep = job->spec.checkpoint.keep},
-                                .kept_from = job->record.unrecorded.step};
+    struct record_retention retention = {.below_step = job->record.unrecorded.step,
+                                         .rule = {.keep = job->spec.checkpoint.keep},
+                                         .kept_from = job->record.unrecorded.step};
 
-    keep_verdict(&expiring.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */
+    keep_verdict(&retention.rule,
+                 job->record.unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
-    size_t expired = expiring_choose(&expiring, entries, count, operations, capacity);
+    size_t expired = record_retention_choose(&retention, entries, count, operations, capacity);
     /* If more records may have expired than this transaction deletes, delete no files. */
-    job->record.unrecorded.kept_from = expired == capacity ? 0 : expiring.kept_from;
-    job->record.unrecorded.spared_step = expiring.spared_step;
+    job->record.unrecorded.kept_from = expired == capacity ? 0 : retention.kept_from;
+    job->record.unrecorded.spared_step = retention.spared_step;
     return expired;
 }
 

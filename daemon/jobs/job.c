@@ -16,9 +16,9 @@
 #include "daemon/core/view.h"
 #include "daemon/jobs/checkpoint_record.h"
 #include "daemon/jobs/copying.h"
-#include "daemon/jobs/expiring.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job_folder.h"
+#include "daemon/jobs/record_retention.h"
 #include "daemon/jobs/retention.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/jobs/suspicion.h"
@@ -572,7 +572,7 @@ void job_sync(struct job *job)
     sync_plan(job, "generation", AGENT_PLAN, &job->plans.plan, &job->plans.revision);
     sync_plan(job, "next", AGENT_NEXT, &job->plans.prepared, &job->plans.prepared_revision);
     checkpoint_record_sync(job);
-    expiring_sync(job);
+    record_retention_sync(job);
     retention_sync(job);
     copying_sync(job);
     rest(job);
@@ -770,7 +770,7 @@ void job_close(struct job *job)
         return;
     checkpoint_record_forget(job);
     fencing_forget(job->daemon->fencing, job);
-    expiring_stop(job);
+    record_retention_stop(job);
     retention_stop(&job->expiry);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)

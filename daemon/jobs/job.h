@@ -20,8 +20,8 @@
 
 struct daemon;
 
-/* Inputs of the last check for expired checkpoints (daemon/jobs/expiring.h). */
-struct expiring_seen {
+/* Inputs of the last check for expired checkpoints (daemon/jobs/record_retention.h). */
+struct record_retention_seen {
     uint64_t count, readings;
     int64_t revision, plan_revision;
 };
@@ -98,7 +98,7 @@ struct job_expiry {
     size_t swept_count;
     int64_t swept_revision;     /* of the records used by the last sweep */
     struct kv_request *request; /* deletion of expired records in flight */
-    struct expiring_seen seen;
+    struct record_retention_seen seen;
 };
 
 struct job {

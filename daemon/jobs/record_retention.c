@@ -1,4 +1,4 @@
-#include "daemon/jobs/expiring.h"
+#include "daemon/jobs/record_retention.h"
 
 #include <string.h>
 
@@ -9,16 +9,17 @@
 
 #define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
 
-size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *entries, size_t count,
-                       struct kv_operation *operations, size_t capacity)
+size_t record_retention_choose(struct record_retention *retention,
+                               const struct mirror_entry *entries, size_t count,
+                               struct kv_operation *operations, size_t capacity)
 {
-    struct keep_rule *rule = &expiring->rule;
+    struct keep_rule *rule = &retention->rule;
     size_t expired = 0;
 
     while (count-- > 0 && expired < capacity) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (!checkpoint_entry_read(&entries[count], &record) ||
-            record.step >= expiring->below_step || record.pinned)
+            record.step >= retention->below_step || record.pinned)
             continue;
         if (record.damaged[0]) { /* does not count; left for an operator while it is new */
             if (rule->kept >= MAX(rule->keep, 1u))
@@ -28,14 +29,14 @@ size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *ent
         }
         switch (keep_verdict(rule, record.path)) {
         case KEEP_NUMBERED:
-            expiring->kept_from = record.step;
+            retention->kept_from = record.step;
             break;
         case KEEP_GOES:
             operations[expired++] =
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             break;
         case KEEP_SPARED:
-            expiring->spared_step = record.step;
+            retention->spared_step = record.step;
             break;
         }
     }
@@ -46,7 +47,7 @@ size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *ent
 
 static bool is_news(struct job *job, const struct mirror_entry *entries, size_t count)
 {
-    struct expiring_seen seen = {
+    struct record_retention_seen seen = {
         .count = count,
         .readings = job->daemon->checkpoints.verified_count,
         .plan_revision = job->plans.revision,
@@ -87,7 +88,7 @@ static void on_deleted(void *context, const struct kv_result *result)
 
     job->expiry.request = NULL;
     if (result->status || !result->succeeded) /* checked again */
-        job->expiry.seen = (struct expiring_seen){0};
+        job->expiry.seen = (struct record_retention_seen){0};
 }
 
 /* Delete only while the plan without workers is in force and the records are unchanged. */
@@ -113,7 +114,7 @@ static void delete (struct job *job, const struct kv_operation *operations, size
         log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
 }
 
-void expiring_sync(struct job *job)
+void record_retention_sync(struct job *job)
 {
     struct kv_operation operations[DELETIONS_MAX];
     const struct mirror_entry *entries;
@@ -130,16 +131,16 @@ void expiring_sync(struct job *job)
 
     if (!checkpoint_entry_read(newest, &record))
         return;
-    struct expiring expiring = {.below_step = record.step,
-                                .rule = {.keep = job->spec.checkpoint.keep}};
+    struct record_retention retention = {.below_step = record.step,
+                                         .rule = {.keep = job->spec.checkpoint.keep}};
     if (!record.damaged[0] && !record.pinned)
-        keep_verdict(&expiring.rule, record.path);
-    size_t expired = expiring_choose(&expiring, entries, count, operations, DELETIONS_MAX);
+        keep_verdict(&retention.rule, record.path);
+    size_t expired = record_retention_choose(&retention, entries, count, operations, DELETIONS_MAX);
     if (expired > 0)
         delete (job, operations, expired, entries, count);
 }
 
-void expiring_stop(struct job *job)
+void record_retention_stop(struct job *job)
 {
     job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->expiry.request);
     job->expiry.request = NULL;

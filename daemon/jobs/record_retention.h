@@ -14,20 +14,21 @@
 #include "daemon/core/mirror.h"
 #include "daemon/jobs/job.h"
 
-struct expiring {
+struct record_retention {
     uint64_t below_step;   /* ignore checkpoints of this step and later */
     struct keep_rule rule; /* the rule's state after those */
     uint64_t kept_from;    /* out: oldest step that stays by the number; unchanged: none */
     uint64_t spared_step;  /* out: an earlier step that stays as well; unchanged: none */
 };
 
-/** expiring_choose() - write a deletion of each expired record, at most @capacity
+/** record_retention_choose() - write a deletion of each expired record, at most @capacity
  * @entries: the job's keys "checkpoints/", sorted by step; the operations borrow their keys */
-size_t expiring_choose(struct expiring *expiring, const struct mirror_entry *entries, size_t count,
-                       struct kv_operation *operations, size_t capacity);
+size_t record_retention_choose(struct record_retention *retention,
+                               const struct mirror_entry *entries, size_t count,
+                               struct kv_operation *operations, size_t capacity);
 
-/** expiring_sync() - delete the expired records of a job without workers, if this node recorded
- * the newest; does nothing unless records or readings are new */
-void expiring_sync(struct job *job);
-/** expiring_stop() - forget the deletion in flight */
-void expiring_stop(struct job *job);
+/** record_retention_sync() - delete the expired records of a job without workers, if this node
+ * recorded the newest; does nothing unless records or readings are new */
+void record_retention_sync(struct job *job);
+/** record_retention_stop() - forget the deletion in flight */
+void record_retention_stop(struct job *job);
