@@ -206,7 +206,7 @@ int step_commit_run(struct mesh *mesh, const struct plan *plan, unsigned rank, b
 {
     AUTO_FREE struct round *round = malloc(sizeof(*round)); /* large, and most of it is not used */
 
-    ret_down->dispute = DISPUTE_NOTHING;
+    memset(ret_down, 0, sizeof(*ret_down)); /* of a dispute the root sends the rest, too */
     if (!round)
         return -ENOMEM;
     round->mesh = mesh;
@@ -219,8 +219,6 @@ int step_commit_run(struct mesh *mesh, const struct plan *plan, unsigned rank, b
     round->sum.dispute = DISPUTE_NOTHING;
     memset(round->sum.busy_ns, 0, sizeof(round->sum.busy_ns));
     round->sum.busy_ns[rank] = mine->busy_ns;
-    memset(ret_down->busy_ns, 0, sizeof(ret_down->busy_ns));
-    memset(ret_down->slowest, 0, sizeof(ret_down->slowest));
     int status = gather(round, error);
     if (!status)
         status = rank == 0 ? conclude(round, root, ret_down, error) : ask_parent(round, ret_down);

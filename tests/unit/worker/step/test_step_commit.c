@@ -95,6 +95,7 @@ static void set_up(struct rank *ranks, struct world *world, const struct plan *p
 {
     for (unsigned i = 0; i < world->count; i++) {
         ranks[i] = (struct rank){.world = world, .plan = plan, .rank = i};
+        memset(&ranks[i].down, 0xff, sizeof(ranks[i].down)); /* as from malloc() */
         ranks[i].up.data_digest = 77;
         ranks[i].up.checkpoint_durable = 100 + i;
         ranks[i].up.checkpoint_failed = i;
