@@ -192,6 +192,13 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
     return status ? error_set(error, status, "%s: %s", file->path, strerror(-status)) : 0;
 }
 
+/* Progress comes with the end of a step: what was taken may be of the generation before. */
+static uint64_t memory_of(const struct control_progress *progress,
+                          const struct worker_report *status)
+{
+    return progress->generation == status->generation ? progress->memory_bytes : 0;
+}
+
 static json_t *worker_json(const struct job *job, unsigned slot)
 {
     const struct worker_report *status = &job->workers.statuses[slot];
@@ -217,7 +224,7 @@ static json_t *worker_json(const struct job *job, unsigned slot)
                  : 0,
         "lanes", lanes ? (int)(lanes[1] - lanes[0]) : 0, "compute_seconds",
         progress->compute_seconds, "wait_seconds", progress->wait_seconds, "step_seconds",
-        progress->step_seconds, "memory_bytes", (json_int_t)progress->memory_bytes, "held",
+        progress->step_seconds, "memory_bytes", (json_int_t)memory_of(progress, status), "held",
         (int)fencing_holds_slot(job, slot));
 }
 
