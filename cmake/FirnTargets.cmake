@@ -85,6 +85,9 @@ endif()
 # Every program of unit, parity and fuzz tests: the builds with sanitizers need nothing else.
 add_custom_target(firn_test_programs)
 
+# glibc fills what it allocates and what is freed with this byte: nothing may depend on zeros.
+set(FIRN_TEST_ENVIRONMENT MALLOC_PERTURB_=165)
+
 # firn_tests(folder library...): every test_*.c of the folder and of its rooms is one cmocka program
 # and one test
 function(firn_tests folder)
@@ -101,6 +104,7 @@ function(firn_tests folder)
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
         add_dependencies(firn_test_programs ${target})
         add_test(NAME ${target} COMMAND ${target})
-        set_tests_properties(${target} PROPERTIES TIMEOUT ${FIRN_TEST_SECONDS})
+        set_tests_properties(${target} PROPERTIES TIMEOUT ${FIRN_TEST_SECONDS}
+            ENVIRONMENT "${FIRN_TEST_ENVIRONMENT}")
     endforeach()
 endfunction()
