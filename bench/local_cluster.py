@@ -35,7 +35,7 @@ class Cluster:
 
     def __init__(self, nodes, slots, *flags):
         self.folder = tempfile.mkdtemp(prefix="firn-bench-")
-        self.job = None
+        self.job, self.patience = None, WAIT_SECONDS
         self.nodes, self.slots, self.workers = nodes, slots, nodes * slots
         self.flags = flags
         self.environment = dict(os.environ)
@@ -78,13 +78,13 @@ class Cluster:
                         yield json.loads(text)
 
     def await_that(self, what, condition):
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + self.patience
         while time.monotonic() < deadline:
             found = condition()
             if found:
                 return found
             time.sleep(POLL_SECONDS)
-        raise SystemExit(f"{self.job}: not within {WAIT_SECONDS} s: {what}")
+        raise SystemExit(f"{self.job}: not within {self.patience} s: {what}")
 
     def steady(self, workers):
         """The generation of a layout of that many workers that has committed for a while."""

@@ -89,6 +89,18 @@ class WithinAStep(JobTest):
             self.assertEqual(job.exact(), alone.exact())
             self.assertEqual(job.digests(), alone.digests())
 
+    def test_leaves(self):
+        """The worker that stays takes the memory of the other's stage before the others wait for it."""
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            job = LongJob(cluster, **LONG).submit(stages=2, replicas=1)
+            job.wait_running(2)
+            job.half_way()
+            job.ask(stages=1, replicas=1)
+            job.wait_completed(seconds=300)
+            self.assert_undisturbed(job)
+            logs = "".join(open(f"{node.data}/jobs/{job.name}/worker-0.log").read() for node in cluster.nodes.values())
+            self.assertRegex(logs, r"MiB are reserved for generation \d+ while this one trains")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -10,6 +10,7 @@
 #include "worker/session/plan_match.h"
 #include "worker/session/reserve.h"
 #include "worker/session/status_report.h"
+#include "worker/session/trainer.h"
 
 /* ---- on the control thread ---- */
 

@@ -153,6 +153,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
         state_drop_all(trainer->state);
         dispute_memory_rollback(&trainer->commit.disputes);
     }
+    reserve_let_go(trainer, &plan->layout, rank);
     bool sums_on_device =
         trainer->device.kernel->host_memory || nccl_use_is_offered(&trainer->device.nccl);
     const struct memory_need need =

@@ -1,10 +1,15 @@
 /*
- * Memory for a generation, allocated while the worker is prepared for it.
+ * Memory for the next generation, taken before the switch.
  *
  * Problem: fresh pages arrive at a few hundred megabytes per second on some machines, and a GPU
  * stands still while it allocates. A worker that allocated after the switch stopped the training of
- * all others for seconds. Design: on PREPARE a fresh worker, which is idle, allocates the memory
- * that worker/step/memory.h counts for its rank. The switch then finds it ready.
+ * all others for seconds.
+ *
+ * Design: the memory that worker/step/memory.h counts for a rank is taken while nobody waits for
+ * it. A fresh worker is idle, and takes it on PREPARE. A worker that trains takes it on a thread of
+ * its own as soon as it has the plan, and says that it has the plan only then, so that the switch
+ * waits and the training does not. That is for host memory alone: a device may not have room for
+ * both generations. A worker has the memory of both at every switch, and now a little earlier.
  *
  * The time for this grows with the size of the state, as does the time that the leader allows
  * (elastic/planner/start_time.h). A reservation is optional: if it fails it is dropped, and the
@@ -12,8 +17,37 @@
  */
 #pragma once
 
-#include "worker/session/trainer.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-/** reserve_memory() - reserve for this worker's rank in @plan, if it computes there and holds no
- * state; reservations for an earlier plan that @plan does not need are freed */
+#include "elastic/plan/plan.h"
+
+struct trainer;
+
+/* What a worker that trains takes for the next generation; all zero: nothing. */
+struct reserve {
+    uint64_t generation; /* 0: none */
+    bool *units;         /* owned, per unit of the model: taken, and trained or not */
+    bool *trained;
+    size_t arena_bytes, size_bytes; /* of the arena then; of all that is taken */
+    pthread_t thread;
+    bool running;         /* the thread is not joined yet */
+    bool cancelled, done; /* atomic */
+};
+
+/** reserve_memory() - on PREPARE, reserve for this worker's rank in @plan, if it computes there and
+ * holds no state; reservations for an earlier plan that @plan does not need are freed */
 void reserve_memory(struct trainer *trainer, const struct plan *plan);
+
+/** reserve_announced() - on the main thread, between two micro-batches or steps: return the
+ * generation of the planned change that firnd has announced, if this worker is ready for it; 0:
+ * there is none, or its memory is still being taken */
+uint64_t reserve_announced(struct trainer *trainer);
+
+/** reserve_end() - wait for the thread, which takes no more; what it has taken stays reserved. Call
+ * it before the units or the arena change */
+void reserve_end(struct trainer *trainer);
+
+/** reserve_let_go() - free what is reserved of units that @rank of @layout does not keep */
+void reserve_let_go(struct trainer *trainer, const struct plan_layout *layout, unsigned rank);

@@ -345,7 +345,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     struct state *state = trainer->state;
     AUTO_FREE struct step_commit_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
-    uint64_t announced = __atomic_load_n(&trainer->commands.announced, __ATOMIC_ACQUIRE);
+    uint64_t announced = reserve_announced(trainer);
     const struct step_commit_root root = {.switch_generation = choose_switch(trainer),
                                           .may_commit = await_permission,
                                           .context = trainer};
@@ -359,8 +359,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
     session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
     up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
-    step_commit_readiness_init(&up->readiness, trainer->engine->part.rank,
-                               announced > trainer->commands.generation ? announced : 0);
+    step_commit_readiness_init(&up->readiness, trainer->engine->part.rank, announced);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = session_agree(trainer, false, up, &root, down, error);
@@ -414,6 +413,7 @@ static int renew_engine(struct trainer *trainer, struct error *error)
 
     if (!engine_stale(trainer->engine))
         return 0;
+    reserve_end(trainer);
     engine_free(trainer->engine);
     trainer->engine = NULL;
     int status = make_engine(trainer, rank, NULL, error);

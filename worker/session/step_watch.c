@@ -77,7 +77,6 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     const struct plan *next;
     char reason[REASON_SIZE];
 
-    commands_take(trainer, 0);
     next = trainer->commands.pending;
     if (!next || next->generation != generation || !done)
         return false;
@@ -94,12 +93,12 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
 {
     struct trainer *trainer = context;
     struct step_watch *watch = &trainer->watch;
-    uint64_t generation = __atomic_load_n(&trainer->commands.announced, __ATOMIC_ACQUIRE);
+    uint64_t generation = reserve_announced(trainer);
     struct tree_exchange place;
 
     /* Near the end the other stages may hold the step already. A device may lack the room to keep
      * its sums. */
-    if (generation <= trainer->commands.generation || !trainer->device.kernel->host_memory ||
+    if (!generation || !trainer->device.kernel->host_memory ||
         count - done <= 2 * trainer->plan->layout.stage_count)
         return false;
     tree_exchange_init(&place, trainer->links.mesh, &trainer->plan->layout,

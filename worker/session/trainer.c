@@ -175,6 +175,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     }
     status_report_send(trainer, WORKER_RUNNING, "");
     enum session_outcome outcome = session_train(trainer, &error);
+    reserve_end(trainer);
     return outcome == SESSION_BROKEN ? broken(trainer, error.code, &error) : outcome;
 }
 

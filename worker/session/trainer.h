@@ -31,6 +31,7 @@
 #include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/options.h"
+#include "worker/session/reserve.h"
 #include "worker/session/session.h"
 #include "worker/session/session_links.h"
 #include "worker/session/slot_device.h"
@@ -55,6 +56,7 @@ struct trainer {
     struct kept_step *kept; /* of the step in which the last generation ended; NULL: nothing */
     struct session_links links;
     struct step_watch watch;
+    struct reserve reserve;
     struct session_commit commit;
     struct session_checkpoints checkpoints;
     struct commands commands;

@@ -87,17 +87,17 @@ static void trim(struct arena *arena, size_t size_bytes)
 }
 
 /* Extend the memory in place: all pages up to @size_bytes exist afterwards, the new ones zeroed. */
-static int grow(struct arena *arena, size_t size_bytes, struct error *error)
+static int grow(struct arena *arena, struct kernel_device *device, size_t size_bytes,
+                struct error *error)
 {
     if (arena->addresses && address_room_use(arena->addresses, size_bytes)) {
         if (!arena->used_bytes)
             arena_drop(arena);
         return error_set(error, -ENOMEM, "no %zu MiB of memory for a generation", size_bytes >> 20);
     }
-    arena->kernel->zero(arena->device, arena->memory + arena->size_bytes,
-                        size_bytes - arena->size_bytes);
+    arena->kernel->zero(device, arena->memory + arena->size_bytes, size_bytes - arena->size_bytes);
     arena->size_bytes = size_bytes;
-    return arena->kernel->synchronize(arena->device, error);
+    return arena->kernel->synchronize(device, error);
 }
 
 /* Without addresses an arena that is too small is freed and allocated again. */
@@ -121,7 +121,7 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
     if (arena->kernel->host_memory && !arena->memory)
         take_addresses(arena);
     if (size_bytes <= arena->room_bytes)
-        return grow(arena, size_bytes, error);
+        return grow(arena, arena->device, size_bytes, error);
     arena_drop(arena);
     if (size_bytes == 0)
         return 0;
@@ -130,6 +130,15 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error)
                          size_bytes >> 20);
     arena->room_bytes = arena->size_bytes = size_bytes;
     return 0;
+}
+
+int arena_extend(struct arena *arena, struct kernel_device *device, size_t size_bytes,
+                 struct error *error)
+{
+    bool grows = arena->kernel->host_memory && arena->addresses && size_bytes > arena->size_bytes &&
+                 size_bytes <= arena->room_bytes;
+
+    return grows ? grow(arena, device, size_bytes, error) : 0;
 }
 
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error)

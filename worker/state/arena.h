@@ -34,6 +34,14 @@ size_t arena_part_bytes(size_t size_bytes);
  *
  * Return: 0; -ENOMEM: nothing is held */
 int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
+/** arena_extend() - make room for the next generation while parts are in use, with all pages: host
+ * memory that can grow in its place, else nothing happens
+ * @device: of the arena's kernel; one of the calling thread, which may be another than that of the
+ * parts as long as none is taken or returned
+ *
+ * Return: 0; -ENOMEM */
+int arena_extend(struct arena *arena, struct kernel_device *device, size_t size_bytes,
+                 struct error *error) CHECK_RESULT;
 /**
  * arena_begin() - make @size_bytes available for parts; zeroed, on all queues of the device
  *

@@ -137,7 +137,7 @@ void state_drop_all(struct state *state)
         state_drop_unit(state, unit);
 }
 
-static int take_weights(struct state *state, struct state_unit *unit)
+static int take_weights(struct state *state, struct kernel_device *device, struct state_unit *unit)
 {
     size_t size_bytes = unit->layout.count * state->kernel->activation_size;
 
@@ -145,7 +145,7 @@ static int take_weights(struct state *state, struct state_unit *unit)
         unit->weights = unit->parameters;
         return 0;
     }
-    return state->kernel->allocate(state->device, size_bytes, &unit->weights);
+    return state->kernel->allocate(device, size_bytes, &unit->weights);
 }
 
 void state_make_weights(struct state *state, unsigned index)
@@ -156,19 +156,20 @@ void state_make_weights(struct state *state, unsigned index)
         state->kernel->weights(state->device, unit->weights, unit->parameters, unit->layout.count);
 }
 
-int state_reserve_unit(struct state *state, unsigned index, bool trained, struct error *error)
+int state_reserve_unit(struct state *state, struct kernel_device *device, unsigned index,
+                       bool trained, struct error *error)
 {
     struct state_unit *unit = &state->units[index];
     size_t size_bytes = unit->layout.count * sizeof(float);
 
     if (unit->held || (unit->reserved && (unit->first_moment || !trained)))
         return 0;
-    state_drop_unit(state, index);
-    if (state->kernel->allocate(state->device, size_bytes, (void **)&unit->parameters) ||
-        take_weights(state, unit) ||
-        (trained &&
-         (state->kernel->allocate(state->device, size_bytes, (void **)&unit->first_moment) ||
-          state->kernel->allocate(state->device, size_bytes, (void **)&unit->second_moment)))) {
+    if (unit->reserved)
+        state_drop_unit(state, index);
+    if (state->kernel->allocate(device, size_bytes, (void **)&unit->parameters) ||
+        take_weights(state, device, unit) ||
+        (trained && (state->kernel->allocate(device, size_bytes, (void **)&unit->first_moment) ||
+                     state->kernel->allocate(device, size_bytes, (void **)&unit->second_moment)))) {
         state_drop_unit(state, index);
         return error_set(error, -ENOMEM, "no memory for unit %u (%zu MiB)", index,
                          size_bytes * (trained ? 3 : 1) >> 20);
@@ -184,7 +185,7 @@ int state_take_unit(struct state *state, unsigned index, struct error *error)
 
     if (unit->held)
         state_drop_unit(state, index);
-    int status = state_reserve_unit(state, index, trained, error);
+    int status = state_reserve_unit(state, state->device, index, trained, error);
     if (status)
         return status;
     if (!trained)

@@ -58,9 +58,11 @@ int state_model(const struct job_model *job_model, struct model_spec *ret_model,
                 struct error *error) CHECK_RESULT;
 
 /** state_reserve_unit() - allocate the memory of a unit that is not held, before its state arrives;
- * with moments if @trained. Zeroed, so all its pages exist. -ENOMEM: nothing is reserved */
-int state_reserve_unit(struct state *state, unsigned index, bool trained,
-                       struct error *error) CHECK_RESULT;
+ * with moments if @trained. Zeroed, so all its pages exist. -ENOMEM: nothing is reserved
+ * @device: that of the state, or another one of its kernel, for another thread than that of the
+ * state, which may use all other units meanwhile */
+int state_reserve_unit(struct state *state, struct kernel_device *device, unsigned index,
+                       bool trained, struct error *error) CHECK_RESULT;
 /** state_take_unit() - mark a unit held, in reserved memory if there is any (zeroed; moments unless
  * frozen) */
 int state_take_unit(struct state *state, unsigned index, struct error *error) CHECK_RESULT;

@@ -221,6 +221,39 @@ static void test_pages_of_the_host_that_are_not_needed_go_back(void **state)
     arena_free(arena);
 }
 
+static void test_grows_for_the_next_generation_while_parts_are_in_use(void **state)
+{
+    const size_t small = (size_t)4 << 20, large = (size_t)64 << 20;
+    struct kernel_device device, other = {0};
+    struct arena *arena = make(&near_kernel, &device);
+    struct error error = {0};
+
+    (void)state;
+    device.limit_bytes = large;
+    begin(arena, small);
+    char *memory = take(arena, small);
+    memset(memory, 7, small);
+    assert_int_equal(arena_extend(arena, &other, large, &error), 0);
+    assert_int_equal(arena_held_bytes(arena), large);
+    assert_int_equal(arena_extend(arena, &other, small, &error), 0); /* never less */
+    assert_int_equal(arena_held_bytes(arena), large);
+    assert_true(resident_bytes(memory, large) == large);
+    for (size_t i = 0; i < small; i++)
+        assert_int_equal(memory[i], 7);
+    arena_end(arena);
+    begin(arena, large);
+    assert_ptr_equal(take(arena, large), memory);
+    for (size_t i = 0; i < large; i += 64)
+        assert_int_equal(memory[i], 0);
+    arena_free(arena);
+    arena = make(&far_kernel, &device); /* what a device has is not taken before the switch */
+    device.limit_bytes = large;
+    begin(arena, small);
+    assert_int_equal(arena_extend(arena, &other, large, &error), 0);
+    assert_int_equal(arena_held_bytes(arena), small);
+    arena_free(arena);
+}
+
 static long pages_touched(void)
 {
     struct rusage usage;
@@ -335,6 +368,7 @@ int main(void)
 #ifdef __SANITIZE_ADDRESS__
         cmocka_unit_test(test_memory_of_the_host_is_watched_part_by_part),
 #else
+        cmocka_unit_test(test_grows_for_the_next_generation_while_parts_are_in_use),
         cmocka_unit_test(test_pages_of_the_host_that_are_not_needed_go_back),
         cmocka_unit_test(test_memory_of_the_host_grows_in_place),
         cmocka_unit_test(test_without_addresses_it_is_an_allocation),
