@@ -3,10 +3,11 @@
 
 join.py [LAYERS WIDTH HEADS]...: for each size, a cluster of two nodes of one slot, one of them stopped;
 the other trains. Then the second node starts (join), is told to leave (drain), the job is scaled, and
-each time the steps around the change are compared with the steps before. Default: GPT-2 124M and 350M.
+each time the steps around the change are compared with steps before and after: once as a second replica,
+once as a second stage. Default: GPT-2 124M and 350M.
 
-  lost   what the steps around the change took beyond as many steps of the slower layout
-  pause  what the worker says of it: the end of the last step to the begin of the next
+  lost   the longest silence between two commits around the change, beyond a step of the slower layout
+  pause  what the worker says of it: the end of the last step to the beginning of the next
 """
 import sys
 import time
@@ -56,8 +57,8 @@ class Changes:
                         **{f"{self.words} {what} lost_seconds": lost, f"{self.words} {what} step_seconds": slower})
 
 
-def run(report, size):
-    words = f"{parameters(size[0], size[1]) // 10 ** 6} M"
+def run(report, size, pin, pinned):
+    words = f"{parameters(size[0], size[1]) // 10 ** 6} M, {pinned}"
     with Cluster(2, 1, "--threads", "1") as cluster:
         cluster.patience = 600
         changes = Changes(report, cluster, words)
@@ -66,13 +67,14 @@ def run(report, size):
             file.write(JOB.format(*size))
         name = cluster.status()[1]["name"]
         cluster.firnctl("local", "kill", name, "--dir", cluster.folder)
-        cluster.submit(path, "join")
+        cluster.submit(path, "join", *pin)
         changes.settled(1)
         changes.measure("join", 2, lambda: cluster.firnctl("local", "start", name, "--dir", cluster.folder))
         changes.measure("drain", 1, lambda: cluster.firnctl("node", "drain", name))
         changes.measure("return", 2, lambda: cluster.firnctl("node", "resume", name))
-        changes.measure("scale down", 1, lambda: cluster.firnctl("job", "scale", "join", "--devices", "1"))
-        changes.measure("scale up", 2, lambda: cluster.firnctl("job", "scale", "join", "--devices", "2"))
+        scale = ("job", "scale", "join", *pin, "--devices")
+        changes.measure("scale down", 1, lambda: cluster.firnctl(*scale, "1"))
+        changes.measure("scale up", 2, lambda: cluster.firnctl(*scale, "2"))
         for line in cluster.firnctl("job", "events", "join").splitlines():
             if "pause" in line or "goes on" in line:
                 report.say("   " + line)
@@ -82,7 +84,8 @@ def main():
     report = Report("join", "joins and leaves of a model of real size")
     numbers = [int(word) for word in sys.argv[1:]]
     for size in [tuple(numbers[i:i + 3]) for i in range(0, len(numbers), 3)] or SIZES:
-        run(report, size)
+        run(report, size, ("--stages", "1"), "replicas")
+        run(report, size, ("--replicas", "1"), "stages")
     report.write()
 
 

@@ -9,7 +9,7 @@ DOOMED = ("--worker", BIN.rstrip("/").removesuffix("/bin") + "/tests/firn-doomed
 
 # In the order in which a worker comes by them.
 STEP = ("computing", "reducing", "holding", "held", "committing", "committed", "applied")
-SWITCH = ("linking", "linked", "handing-over", "handed-over", "settling")
+SWITCH = ("linking", "linked", "handing-over", "receiving", "handed-over", "settling")
 CHECKPOINT = ("saving", "saved", "recording")
 ROOT_ONLY = ("committing", "saved", "recording")  # rank 0 comes by these, nobody else
 

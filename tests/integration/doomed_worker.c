@@ -202,15 +202,14 @@ int __wrap_mesh_open(const struct mesh_options *options, int cancel, struct mesh
     return status;
 }
 
-int __real_handover_run(struct state *state, const struct plan *plan, unsigned rank,
-                        struct mesh *mesh, struct error *error);
-int __wrap_handover_run(struct state *state, const struct plan *plan, unsigned rank,
-                        struct mesh *mesh, struct error *error);
-int __wrap_handover_run(struct state *state, const struct plan *plan, unsigned rank,
-                        struct mesh *mesh, struct error *error)
+int __real_handover_receive(struct handover *handover, struct error *error);
+int __wrap_handover_receive(struct handover *handover, struct error *error);
+int __wrap_handover_receive(struct handover *handover, struct error *error)
 {
-    int status = __real_handover_run(state, plan, rank, mesh, error);
+    int status;
 
+    pass("receiving");
+    status = __real_handover_receive(handover, error);
     if (!status)
         pass("handed-over");
     return status;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
@@ -70,8 +71,15 @@ void generation_close(struct trainer *trainer)
     straggler_free(trainer->commit.straggler);
     trainer->commit.straggler = NULL;
     routes_close(&trainer->links.routes);
+    generation_end_handover(trainer);
     set_mesh(&trainer->links, NULL);
     mesh_close(mesh);
+}
+
+void generation_end_handover(struct trainer *trainer)
+{
+    handover_close(trainer->handover);
+    trainer->handover = NULL;
 }
 
 void generation_forget_step(struct trainer *trainer)
@@ -326,5 +334,20 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 
     return status || trainer->plan->start.source != PLAN_SOURCE_MEMORY
                ? status
-               : handover_run(trainer->state, trainer->plan, rank, trainer->links.mesh, error);
+               : handover_begin(trainer->state, trainer->plan, rank, trainer->links.mesh,
+                                &trainer->handover, error);
+}
+
+int generation_receive_state(struct trainer *trainer, struct error *error)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+
+    if (!trainer->handover)
+        return 0;
+    int status = handover_receive(trainer->handover, error);
+    uint64_t took_ns = clock_monotonic_ns() - began_ns;
+    if (!status && took_ns > trainer->options->failure_timeout_ns)
+        log_info("the state of generation %" PRIu64 " came in %.1f s", trainer->plan->generation,
+                 (double)took_ns / 1e9);
+    return status;
 }

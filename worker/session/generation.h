@@ -28,9 +28,14 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
  * model folder or a checkpoint */
 int generation_obtain_state(struct trainer *trainer, unsigned rank,
                             struct error *error) CHECK_RESULT;
-/** generation_join() - open the links, and hand over state both ways. -ECANCELED: another plan
- * replaces this one, or the worker is to stop */
+/** generation_join() - open the links, and begin to hand over state both ways. -ECANCELED: another
+ * plan replaces this one, or the worker is to stop */
 int generation_join(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
+/** generation_receive_state() - wait for the units that other workers hand over to this one, which
+ * may compute meanwhile */
+int generation_receive_state(struct trainer *trainer, struct error *error) CHECK_RESULT;
+/** generation_end_handover() - end the handover; when the generation broke, after its links */
+void generation_end_handover(struct trainer *trainer);
 
 /** generation_restored_folder() - return the folder of the checkpoint that the plan restores, or
  * with copies this node's part of it */

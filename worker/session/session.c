@@ -245,6 +245,9 @@ static int settle_into_generation(struct trainer *trainer)
 
     if (!trainer->commit.first)
         return 0;
+    int status = trainer->handover ? handover_await_sent(trainer->handover) : 0;
+    if (status)
+        return status;
     trainer->commit.first = false;
     mark_restored(trainer);
     snapshot_release(trainer->checkpoints.snapshot);

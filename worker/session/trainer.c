@@ -102,6 +102,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         return diverged(trainer, error);
     if (trainer->links.mesh)
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
+    generation_end_handover(trainer);
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
         generation_forget_step(trainer);
         state_drop_all(trainer->state);
@@ -137,9 +138,10 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
 
     if (status)
         return status;
-    return rank < trainer->plan->layout.worker_count
-               ? session_open(trainer, rank, error)
-               : metrics_writer_exchange_histories(trainer, rank, error);
+    if (rank >= trainer->plan->layout.worker_count)
+        return metrics_writer_exchange_histories(trainer, rank, error);
+    status = session_open(trainer, rank, error);
+    return status ? status : generation_receive_state(trainer, error);
 }
 
 /* Run one generation from its plan to its end; the plan has become trainer->plan. */

@@ -40,6 +40,8 @@
 #include "worker/session/step_watch.h"
 #include "worker/step/engine.h"
 
+struct handover;
+
 /* The members of one worker process. */
 struct trainer {
     const struct worker_options *options;
@@ -53,7 +55,8 @@ struct trainer {
 
     struct plan *plan; /* of the current generation, or the last one; NULL before the first */
     struct engine *engine;
-    struct kept_step *kept; /* of the step in which the last generation ended; NULL: nothing */
+    struct handover *handover; /* of the current generation; NULL: none */
+    struct kept_step *kept;    /* of the step in which the last generation ended; NULL: nothing */
     struct session_links links;
     struct step_watch watch;
     struct reserve reserve;

@@ -32,6 +32,15 @@ static int send_head(const struct state *state, const struct plan_move *move, st
                      strlen(text), NULL);
 }
 
+struct handover {
+    struct state *state;
+    const struct plan *plan;
+    unsigned rank;
+    struct mesh *mesh;
+    struct sending *sendings; /* ARRAYS_MAX of each move */
+    unsigned taken, received; /* moves before this one, if they are to this rank */
+};
+
 /* An array in flight to another worker. */
 struct sending {
     struct mesh_request *request;
@@ -64,10 +73,8 @@ static int send_unit(const struct state *state, const struct plan_move *move, st
     void *arrays[ARRAYS_MAX];
     unsigned array_count = unit_arrays(state, move->unit, arrays);
     size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
-    int status = state->units[move->unit].held ? send_head(state, move, mesh) : -ENODATA;
+    int status = bring_to_host(state, move->unit, sendings, arrays);
 
-    if (!status)
-        status = bring_to_host(state, move->unit, sendings, arrays);
     for (unsigned i = 0; !status && i < array_count; i++)
         status = mesh_send(mesh, move->to_rank, tag_make(TAG_STATE, i, move->unit), arrays[i],
                            size_bytes, &sendings[i].request);
@@ -128,24 +135,6 @@ static int receive_array(const struct state *state, const struct plan_move *move
     return status;
 }
 
-static int take_unit(struct state *state, const struct plan_move *move, struct mesh *mesh,
-                     bool *fresh, struct error *error)
-{
-    void *arrays[ARRAYS_MAX];
-    int status = take_head(state, move, mesh, fresh, error);
-
-    if (!status)
-        status = state_take_unit(state, move->unit, error);
-    if (status)
-        return status;
-    unsigned array_count = unit_arrays(state, move->unit, arrays);
-    for (unsigned i = 0; !status && i < array_count; i++)
-        status = receive_array(state, move, mesh, i, arrays[i]);
-    if (status)
-        state_drop_unit(state, move->unit); /* a partial unit is useless */
-    return status;
-}
-
 static bool holds_nothing(const struct state *state)
 {
     unsigned first, count;
@@ -154,32 +143,139 @@ static bool holds_nothing(const struct state *state)
     return count == 0;
 }
 
-int handover_run(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
-                 struct error *error)
+static const struct plan_move *move_of(const struct handover *handover, unsigned index)
 {
-    AUTO_FREE struct sending *sendings =
-        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(*sendings));
-    bool fresh = holds_nothing(state);
-    int status = sendings ? 0 : -ENOMEM;
+    return &handover->plan->start.moves[index];
+}
 
-    for (unsigned i = 0; !status && i < plan->start.move_count; i++)
-        if (plan->start.moves[i].from_rank == rank)
-            status =
-                send_unit(state, &plan->start.moves[i], mesh, &sendings[ARRAYS_MAX * (size_t)i]);
-    for (unsigned i = 0; !status && i < plan->start.move_count; i++)
-        if (plan->start.moves[i].to_rank == rank)
-            status = take_unit(state, &plan->start.moves[i], mesh, &fresh, error);
-    if (status)
-        mesh_abort(mesh, "handing over state failed");
-    for (unsigned i = 0; sendings && i < ARRAYS_MAX * plan->start.move_count; i++) {
-        int sent = sendings[i].request ? mesh_wait(sendings[i].request, UINT64_MAX) : 0;
-        status = status ? status : sent;
-        free(sendings[i].copy);
-    }
-    if (status && !(error && error->code))
-        return error_set(error, status, "generation %" PRIu64 ": handing over state failed",
-                         plan->generation);
+/* The heads first: they are small, and all ranks wait for them. */
+static int send_all(const struct handover *handover)
+{
+    const struct state *state = handover->state;
+    unsigned count = handover->plan->start.move_count;
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < count; i++)
+        if (move_of(handover, i)->from_rank == handover->rank)
+            status = state->units[move_of(handover, i)->unit].held
+                         ? send_head(state, move_of(handover, i), handover->mesh)
+                         : -ENODATA;
+    for (unsigned i = 0; !status && i < count; i++)
+        if (move_of(handover, i)->from_rank == handover->rank)
+            status = send_unit(state, move_of(handover, i), handover->mesh,
+                               &handover->sendings[ARRAYS_MAX * (size_t)i]);
     return status;
+}
+
+static int take_heads(struct handover *handover, struct error *error)
+{
+    struct state *state = handover->state;
+    bool fresh = holds_nothing(state);
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < handover->plan->start.move_count; i++) {
+        if (move_of(handover, i)->to_rank != handover->rank)
+            continue;
+        status = take_head(state, move_of(handover, i), handover->mesh, &fresh, error);
+        if (!status)
+            status = state_take_unit(state, move_of(handover, i)->unit, error);
+        if (!status)
+            handover->taken = i + 1;
+    }
+    return status;
+}
+
+static int failed(const struct handover *handover, int status, struct error *error)
+{
+    mesh_abort(handover->mesh, "handing over state failed");
+    if (error && error->code)
+        return status;
+    return error_set(error, status, "generation %" PRIu64 ": handing over state failed",
+                     handover->plan->generation);
+}
+
+int handover_begin(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
+                   struct handover **ret_handover, struct error *error)
+{
+    struct handover *handover = malloc(sizeof(*handover));
+
+    *ret_handover = NULL;
+    if (!handover)
+        return error_set(error, -ENOMEM, "no memory for a handover");
+    *handover = (struct handover){.state = state, .plan = plan, .rank = rank, .mesh = mesh};
+    handover->sendings =
+        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(*handover->sendings));
+    int status = handover->sendings ? send_all(handover) : -ENOMEM;
+
+    if (!status)
+        status = take_heads(handover, error);
+    if (status) {
+        status = failed(handover, status, error);
+        handover_close(handover);
+        return status;
+    }
+    *ret_handover = handover;
+    return 0;
+}
+
+static int receive_unit(const struct handover *handover, const struct plan_move *move)
+{
+    struct state *state = handover->state;
+    void *arrays[ARRAYS_MAX];
+    unsigned array_count = unit_arrays(state, move->unit, arrays);
+    int status = 0;
+
+    for (unsigned i = 0; !status && i < array_count; i++)
+        status = receive_array(state, move, handover->mesh, i, arrays[i]);
+    if (!status)
+        state_make_weights(state, move->unit);
+    return status;
+}
+
+int handover_receive(struct handover *handover, struct error *error)
+{
+    int status = 0;
+
+    for (; handover->received < handover->taken; handover->received++) {
+        if (move_of(handover, handover->received)->to_rank != handover->rank)
+            continue;
+        status = receive_unit(handover, move_of(handover, handover->received));
+        if (status)
+            return failed(handover, status, error);
+    }
+    return 0;
+}
+
+static int await_sends(struct handover *handover)
+{
+    int status = 0;
+
+    for (size_t i = 0;
+         handover->sendings && i < ARRAYS_MAX * (size_t)handover->plan->start.move_count; i++) {
+        struct sending *sending = &handover->sendings[i];
+        int sent = sending->request ? mesh_wait(sending->request, UINT64_MAX) : 0;
+        status = status ? status : sent;
+        free(sending->copy);
+        *sending = (struct sending){0};
+    }
+    return status;
+}
+
+int handover_await_sent(struct handover *handover)
+{
+    return await_sends(handover);
+}
+
+void handover_close(struct handover *handover)
+{
+    if (!handover)
+        return;
+    await_sends(handover);
+    for (unsigned i = handover->received; i < handover->taken; i++)
+        if (move_of(handover, i)->to_rank == handover->rank)
+            state_drop_unit(handover->state, move_of(handover, i)->unit);
+    free(handover->sendings);
+    free(handover);
 }
 
 /* A pair of donor and receiver has one release for all its moves: at the pair's first move. */
