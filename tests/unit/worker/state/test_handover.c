@@ -1,0 +1,194 @@
+/*
+ * Tests of the handover of units over real links: a donor goes on while its units are sent, a unit
+ * counts only when all of it has arrived, and donors that disagree are refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/comm/mesh_harness.h"
+#include "lib/worker/ranked_plan.h"
+#include "lib/worker/tiny_state.h"
+
+#include "worker/state/handover.h"
+
+#define RANKS 3
+#define STEP  7
+#define ROOM  256 /* bytes of messages that nobody waits for: less than a unit */
+
+struct scene {
+    struct world world;
+    struct plan *plan;
+    struct tiny_state tiny[RANKS];
+    struct handover *handovers[RANKS];
+    struct error error;
+};
+
+static void scene_init(struct scene *scene)
+{
+    memset(scene, 0, sizeof(*scene));
+    world_init(&scene->world, RANKS);
+    scene->world.unexpected_max_bytes = ROOM;
+    world_open(&scene->world);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        tiny_state_init(&scene->tiny[rank], false);
+    scene->plan = ranked_plan(RANKS);
+    scene->plan->start.source = PLAN_SOURCE_MEMORY;
+    scene->plan->start.moves = calloc(RANKS, sizeof(*scene->plan->start.moves));
+    assert_non_null(scene->plan->start.moves);
+}
+
+static void scene_done(struct scene *scene)
+{
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        handover_close(scene->handovers[rank]);
+    world_close(&scene->world);
+    world_done(&scene->world);
+    plan_free(scene->plan);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        tiny_state_done(&scene->tiny[rank]);
+}
+
+static void move(struct scene *scene, unsigned unit, unsigned from_rank, unsigned to_rank)
+{
+    struct plan_start *start = &scene->plan->start;
+
+    start->moves[start->move_count++] =
+        (struct plan_move){.unit = unit, .from_rank = from_rank, .to_rank = to_rank};
+}
+
+/* Give a rank a unit at @step whose elements all differ. */
+static void hold(struct scene *scene, unsigned rank, unsigned unit, uint64_t step)
+{
+    struct state *state = scene->tiny[rank].state;
+    struct state_unit *held = &state->units[unit];
+
+    assert_int_equal(state_take_unit(state, unit, &scene->error), 0);
+    state->applied_step = step;
+    for (size_t i = 0; i < held->layout.count; i++) {
+        held->parameters[i] = (float)i + 0.25f;
+        held->first_moment[i] = (float)i + 0.5f;
+        held->second_moment[i] = (float)i + 0.75f;
+    }
+}
+
+static int begin(struct scene *scene, unsigned rank)
+{
+    return handover_begin(scene->tiny[rank].state, scene->plan, rank, scene->world.meshes[rank],
+                          &scene->handovers[rank], &scene->error);
+}
+
+static void break_links(struct scene *scene)
+{
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        mesh_abort(scene->world.meshes[rank], "the test breaks the links");
+}
+
+static void assert_same_unit(const struct scene *scene, unsigned a, unsigned b, unsigned unit)
+{
+    const struct state_unit *one = &scene->tiny[a].state->units[unit],
+                            *other = &scene->tiny[b].state->units[unit];
+    size_t size_bytes = one->layout.count * sizeof(float);
+
+    assert_memory_equal(one->parameters, other->parameters, size_bytes);
+    assert_memory_equal(one->first_moment, other->first_moment, size_bytes);
+    assert_memory_equal(one->second_moment, other->second_moment, size_bytes);
+}
+
+static void test_a_fresh_worker_receives_units_of_two_donors(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    hold(&scene, 0, 1, STEP);
+    hold(&scene, 1, 2, STEP);
+    move(&scene, 1, 0, 2);
+    move(&scene, 2, 1, 2);
+    for (unsigned rank = 0; rank < RANKS; rank++) /* no donor waits for the receiver */
+        assert_int_equal(begin(&scene, rank), 0);
+    assert_int_equal(scene.tiny[2].state->applied_step, STEP);
+    assert_int_equal(handover_receive(scene.handovers[2], &scene.error), 0);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        assert_int_equal(handover_await_sent(scene.handovers[rank]), 0);
+    assert_same_unit(&scene, 0, 2, 1);
+    assert_same_unit(&scene, 1, 2, 2);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        handover_close(scene.handovers[rank]);
+    memset(scene.handovers, 0, sizeof(scene.handovers));
+    assert_true(scene.tiny[2].state->units[1].held && scene.tiny[2].state->units[2].held);
+    scene_done(&scene);
+}
+
+static void test_a_unit_that_has_not_arrived_is_no_copy(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    hold(&scene, 0, 1, STEP);
+    hold(&scene, 2, 3, STEP);
+    move(&scene, 1, 0, 2);
+    for (unsigned rank = 0; rank < RANKS; rank++)
+        assert_int_equal(begin(&scene, rank), 0);
+    break_links(&scene);
+    assert_int_equal(handover_receive(scene.handovers[2], &scene.error), -ECONNRESET);
+    assert_int_equal(handover_await_sent(scene.handovers[0]), -ECONNRESET);
+    handover_close(scene.handovers[2]);
+    scene.handovers[2] = NULL;
+    assert_false(scene.tiny[2].state->units[1].held);
+    assert_true(scene.tiny[2].state->units[3].held); /* from before */
+    assert_true(scene.tiny[0].state->units[1].held);
+    scene_done(&scene);
+}
+
+static void test_donors_that_disagree_are_refused(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    hold(&scene, 0, 1, STEP);
+    hold(&scene, 1, 2, STEP + 1);
+    move(&scene, 1, 0, 2);
+    move(&scene, 2, 1, 2);
+    assert_int_equal(begin(&scene, 0), 0);
+    assert_int_equal(begin(&scene, 1), 0);
+    assert_int_equal(begin(&scene, 2), -EBADMSG);
+    assert_string_equal(scene.error.text, "unit 2 comes at step 8 with 0 frozen layers, but this "
+                                          "worker is at step 7 with 0");
+    assert_null(scene.handovers[2]);
+    assert_false(scene.tiny[2].state->units[1].held || scene.tiny[2].state->units[2].held);
+    scene_done(&scene);
+}
+
+static void test_a_donor_without_the_unit_says_so(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_init(&scene);
+    hold(&scene, 0, 1, STEP);
+    move(&scene, 2, 0, 2);
+    assert_int_equal(begin(&scene, 0), -ENODATA);
+    assert_true(mesh_broken(scene.world.meshes[0])); /* nobody waits for it */
+    scene_done(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_fresh_worker_receives_units_of_two_donors),
+        cmocka_unit_test(test_a_unit_that_has_not_arrived_is_no_copy),
+        cmocka_unit_test(test_donors_that_disagree_are_refused),
+        cmocka_unit_test(test_a_donor_without_the_unit_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
