@@ -4,15 +4,16 @@
 join.py [LAYERS WIDTH HEADS]...: for each size, a cluster of two nodes of one slot, one of them stopped;
 the other trains. Then the second node starts (join), is told to leave (drain), the job is scaled, and
 each time the steps around the change are compared with steps before and after: once as a second replica,
-once as a second stage. Default: GPT-2 124M and 350M.
+once as a second stage. Default: GPT-2 124M and 350M. FIRN_BIN_BESIDE names the programs of another build,
+which are measured in the same run.
 
   lost   the longest silence between two commits around the change, beyond a step of the slower layout
   pause  what the worker says of it: the end of the last step to the beginning of the next
 """
+import os
 import sys
-import time
 
-from local_cluster import Cluster, Report, median
+from local_cluster import PROGRAMS, Cluster, Report, median
 
 SIZES = ((12, 768, 12), (24, 1024, 16))
 JOB = """
@@ -57,9 +58,9 @@ class Changes:
                         **{f"{self.words} {what} lost_seconds": lost, f"{self.words} {what} step_seconds": slower})
 
 
-def run(report, size, pin, pinned):
-    words = f"{parameters(size[0], size[1]) // 10 ** 6} M, {pinned}"
-    with Cluster(2, 1, "--threads", "1") as cluster:
+def run(report, programs, size, pin, pinned):
+    words = f"{programs}: {parameters(size[0], size[1]) // 10 ** 6} M, {pinned}"
+    with Cluster(2, 1, "--threads", "1", programs=programs) as cluster:
         cluster.patience = 600
         changes = Changes(report, cluster, words)
         path = cluster.folder + "/join.yaml"
@@ -84,8 +85,9 @@ def main():
     report = Report("join", "joins and leaves of a model of real size")
     numbers = [int(word) for word in sys.argv[1:]]
     for size in [tuple(numbers[i:i + 3]) for i in range(0, len(numbers), 3)] or SIZES:
-        run(report, size, ("--stages", "1"), "replicas")
-        run(report, size, ("--replicas", "1"), "stages")
+        for pin, pinned in ((("--stages", "1"), "replicas"), (("--replicas", "1"), "stages")):
+            for programs in filter(None, (PROGRAMS, os.environ.get("FIRN_BIN_BESIDE"))):
+                run(report, programs, size, pin, pinned)
     report.write()
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-FIRNCTL = os.path.join(os.environ.get("FIRN_BIN", "build/bin"), "firnctl")
+PROGRAMS = os.environ.get("FIRN_BIN", "build/bin")
 OUTPUT = os.environ.get("FIRN_BENCH_OUT", "build/bench")
 WAIT_SECONDS = 60
 POLL_SECONDS = 0.02
@@ -33,7 +33,8 @@ elastic: {devices: {min: 1, max: 16}, freeze: {policy: none}}
 class Cluster:
     """A local cluster in a folder of its own, stopped and removed at the end, with one job on it."""
 
-    def __init__(self, nodes, slots, *flags):
+    def __init__(self, nodes, slots, *flags, programs=PROGRAMS):
+        self.programs = programs
         self.folder = tempfile.mkdtemp(prefix="firn-bench-")
         self.job, self.patience = None, WAIT_SECONDS
         self.nodes, self.slots, self.workers = nodes, slots, nodes * slots
@@ -56,7 +57,7 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def firnctl(self, *arguments, seconds=WAIT_SECONDS):
-        return subprocess.run([FIRNCTL, *arguments], check=True, timeout=seconds, text=True, errors="replace",
+        return subprocess.run([f"{self.programs}/firnctl", *arguments], check=True, timeout=seconds, text=True, errors="replace",
                               stdout=subprocess.PIPE, env=self.environment).stdout
 
     def submit(self, file, job, *flags):

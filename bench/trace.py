@@ -25,7 +25,7 @@ import subprocess
 import time
 
 from cgroup import Share
-from local_cluster import FIRNCTL, WAIT_SECONDS, Cluster, Report
+from local_cluster import PROGRAMS, WAIT_SECONDS, Cluster, Report
 
 CHECKPOINT_EVERY = 50  # steps
 MEASURE_SECONDS = 4
@@ -130,7 +130,7 @@ class Fleet(Cluster):
 
     def start(self, number):
         """By a firnctl within the node's group, which its children inherit."""
-        subprocess.run([FIRNCTL, "local", "start", self.names[number], "--dir", self.folder], check=True,
+        subprocess.run([f"{PROGRAMS}/firnctl", "local", "start", self.names[number], "--dir", self.folder], check=True,
                        env=self.environment, stdout=subprocess.DEVNULL, timeout=60,
                        preexec_fn=lambda: self.groups[number].add(os.getpid()))
 
