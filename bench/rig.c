@@ -199,8 +199,8 @@ double rig_step(struct rig *rig, struct snapshot *snapshot)
         measure_die("%s", error.text);
     rig->up->data_digest = dataset_digest(rig->dataset).low;
     rig->up->record = rig->state->hold;
-    if (step_commit_run(rig->mesh, rig->plan, 0, false, rig->up, &(struct step_commit_root){0},
-                        rig->down, &error))
+    if (commit_round_run(rig->mesh, rig->plan, 0, false, rig->up, &(struct commit_root){0},
+                         rig->down, &error))
         measure_die("%s", error.text);
     if (snapshot) {
         waited = -measure_now();

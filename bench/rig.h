@@ -10,8 +10,8 @@
 #include "bench/scratch.h"
 #include "elastic/job/job_spec.h"
 #include "worker/checkpoint/snapshot.h"
+#include "worker/step/commit_round.h"
 #include "worker/step/engine.h"
-#include "worker/step/step_commit.h"
 
 struct rig {
     struct job_spec spec;

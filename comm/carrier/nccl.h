@@ -1,7 +1,7 @@
 /*
  * Move GPU buffers between the workers of one generation with NCCL: only sends and receives, no
  * arithmetic. firn does the additions of a reduction itself, in tree order
- * (comm/reduce/lane_tree.h), so the numbers do not depend on NCCL's algorithms.
+ * (comm/lanes/lane_tree.h), so the numbers do not depend on NCCL's algorithms.
  *
  * The library is opened at run time: one binary serves machines with it and without. A generation
  * has a clique: a few non-blocking communicators, one per group of ranks. A thread watches them;

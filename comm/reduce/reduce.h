@@ -2,7 +2,7 @@
  * Exact reduce-scatter and all-gather across the replicas of one stage.
  *
  * Each replica arrives with one f32 buffer per maximal subtree of its lanes
- * (comm/reduce/lane_tree.h). An array of `count` elements is cut into as many shards as there are
+ * (comm/lanes/lane_tree.h). An array of `count` elements is cut into as many shards as there are
  * replicas; the owner of a shard receives all members' subtree sums of it, finishes the tree, and
  * sends the result to all. The work is cut into buckets (one a unit), posted as soon as backward
  * has finished that unit, and finished later, so transfers overlap the rest of backward. The sum is
@@ -14,7 +14,7 @@
 #pragma once
 
 #include "comm/carrier/carrier.h"
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 
 typedef void (*reduce_add_function)(void *context, float *output, const float *a, const float *b,
                                     size_t count);

@@ -322,7 +322,7 @@ static void take_node(struct member *node, const char *name, const struct node_r
     for (unsigned i = 0; i < MEMBER_OTHERS_MAX; i++)
         snprintf(node->other_numerics_identities[i], sizeof(node->other_numerics_identities[i]),
                  "%s", record->other_numerics_identities[i]);
-    node->protocol = (struct protocol){.links = record->links,
+    node->protocol = (struct versions){.links = record->links,
                                        .control = record->control,
                                        .control_oldest = record->control_oldest};
     snprintf(node->http, sizeof(node->http), "%s", record->http);

@@ -23,7 +23,7 @@
 #include "daemon/jobs/slot_service.h"
 #include "daemon/jobs/suspicion.h"
 #include "elastic/job/job_spec.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 #include "membership/kv/keys.h"
 
 #define PROGRESS_NS NS_PER_SECOND
@@ -214,7 +214,7 @@ static void turn_away(struct job *job, unsigned slot, unsigned protocol)
         return;
     snprintf(text, sizeof(text),
              "the worker on slot %u speaks control protocol %u, this firnd %u to %u: it is ended",
-             slot, protocol, PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL);
+             slot, protocol, VERSIONS_CONTROL_OLDEST, VERSIONS_CONTROL);
     events_append(job->folders.dir, &facts, "worker", text);
     log_warning("job %s: %s", job->name, text);
     job->workers.killed[slot] = true;
@@ -229,7 +229,7 @@ static void on_message(void *context, const char *name, unsigned slot,
     (void)name;
     switch (message->type) {
     case CONTROL_STATUS:
-        if (protocol_meets(message->protocol_oldest, message->protocol))
+        if (versions_meet(message->protocol_oldest, message->protocol))
             on_status(job, slot, &message->status);
         else
             turn_away(job, slot, message->protocol);

@@ -6,7 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/node/numerics_identity.h"
 #include "elastic/plan/plan.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 
 #define ANSWER_SIZE 16
 
@@ -14,8 +14,8 @@ void worker_version_describe(const struct config *config, struct node_record *se
 {
     char answer[ANSWER_SIZE], *end;
 
-    self->control = PROTOCOL_CONTROL;
-    self->control_oldest = PROTOCOL_CONTROL_OLDEST;
+    self->control = VERSIONS_CONTROL;
+    self->control_oldest = VERSIONS_CONTROL_OLDEST;
     self->links = 0;
     if (!self->slot_count || !config->worker[0])
         return;

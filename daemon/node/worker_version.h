@@ -1,6 +1,6 @@
 /*
  * Publish the protocol versions of a node's programs, so that leaders plan only over compatible
- * nodes (elastic/plan/protocol.h).
+ * nodes (elastic/plan/versions.h).
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "elastic/plan/plan.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 #include "elastic/planner/slot_rates.h"
 
 #define MEMBER_SLOTS_MAX  64 /* of one node */
@@ -31,7 +31,7 @@ struct member {
     char host[ADDRESS_SIZE];                    /* for link addresses: host:(link_port + slot) */
     char numerics_identity[PLAN_NUMERICS_SIZE]; /* equal for bit-identical results; "": unknown */
     char other_numerics_identities[MEMBER_OTHERS_MAX][PLAN_NUMERICS_SIZE];
-    struct protocol protocol;
+    struct versions protocol;
     char http[ADDRESS_SIZE]; /* of its firnd, which serves files of checkpoints */
     char domain[NAME_SIZE];  /* failure domain; empty: the node itself */
     unsigned link_port;

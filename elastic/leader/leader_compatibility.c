@@ -53,7 +53,7 @@ static bool computes_alike(const char *numerics_identity, const struct member *n
 
 static bool understands_us(const struct member *node)
 {
-    return protocol_meets(node->protocol.control_oldest, node->protocol.control);
+    return versions_meet(node->protocol.control_oldest, node->protocol.control);
 }
 
 static bool in_service(const struct member *node, const struct member_slot *slot)
@@ -220,7 +220,7 @@ static void version_words(const struct leader_compatibility *kind, const struct 
     if (!understands_us(node))
         snprintf(ret_words, size,
                  "firnd on node %s speaks control protocol %u, the leader %u: upgrade the older",
-                 node->name, MAX(node->protocol.control, 1u), PROTOCOL_CONTROL);
+                 node->name, MAX(node->protocol.control, 1u), VERSIONS_CONTROL);
     else if (kind->links != node->protocol.links)
         links_words(kind, node, ret_words, size);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 #include "elastic/plan/wire_text.h"
 
 #define LENGTH_SIZE    4
@@ -238,7 +238,7 @@ static json_t *encode(const struct control_message *message)
     if (carries & CARRIES_STATUS) {
         status |= json_object_set_new(tree, "status", worker_report_encode(&message->status));
         status |= json_object_set_new(tree, "protocol",
-                                      json_pack("[ii]", PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
+                                      json_pack("[ii]", VERSIONS_CONTROL_OLDEST, VERSIONS_CONTROL));
     }
     if (carries & CARRIES_PROGRESS)
         status |= json_object_set_new(tree, "progress", encode_progress(&message->progress));
@@ -292,7 +292,7 @@ static int decode_protocol(const json_t *tree, struct control_message *message, 
     json_t *list = json_object_get(tree, "protocol");
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
         json_int_t value = list ? json_integer_value(json_array_get(list, i)) : 1;
-        if (value < 1 || value > PROTOCOL_MAX)
+        if (value < 1 || value > VERSIONS_MAX)
             return error_set(error, -EINVAL, "\"protocol\" must be [oldest, newest]");
         *places[i] = (unsigned)value;
     }

@@ -61,7 +61,7 @@ struct control_message {
     enum control_type type;
     struct plan *plan; /* owned by the message */
     struct worker_report status;
-    /* CONTROL_STATUS: the worker's control protocols (elastic/plan/protocol.h); written by
+    /* CONTROL_STATUS: the worker's control protocols (elastic/plan/versions.h); written by
      * control_pack(). */
     unsigned protocol_oldest, protocol;
     struct control_progress progress;

@@ -1,6 +1,6 @@
 /*
  * Detect stragglers: workers that compute slower than their peers. Rank 0 judges them by the times
- * that come with every commit (worker/step/step_commit.h). A pure state machine without a clock:
+ * that come with every commit (protocol/step_commit.h). A pure state machine without a clock:
  * its verdicts follow from the times alone.
  *
  * A time is a worker's own compute time in a step, divided by the number of its lanes, so that

@@ -1,6 +1,6 @@
 /*
  * Assign lanes to replicas: contiguous ranges with sizes that differ by at most one, cut along the
- * tree of additions (comm/reduce/lane_tree.h), so that replicas reduce few and large subtrees.
+ * tree of additions (comm/lanes/lane_tree.h), so that replicas reduce few and large subtrees.
  * Replicas of unlike speeds get lanes in proportion to their speed instead.
  */
 #pragma once

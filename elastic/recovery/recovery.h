@@ -1,6 +1,6 @@
 /*
  * Decide which state survives a failure: a pure function over the reports of the survivors. No
- * worker applies a step before all workers hold its reduced gradients (worker/step/step_commit.h).
+ * worker applies a step before all workers hold its reduced gradients (protocol/step_commit.h).
  * So each survivor is BEFORE the step in flight, at HOLD, or has APPLIED it, and never are some
  * BEFORE and others APPLIED:
  *

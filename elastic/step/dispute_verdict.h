@@ -1,6 +1,6 @@
 /*
  * Find the ranks with wrong gradients, parameters or moments when replicas disagree
- * (worker/step/dispute.h). A value held by more than half of a unit's holders is right, and the
+ * (protocol/dispute.h). A value held by more than half of a unit's holders is right, and the
  * holders of other values are accused. If no disputed unit has such a majority, all holders of
  * disputed units are accused.
  */

@@ -13,7 +13,7 @@
 #define RATE_MAX    1e18
 
 #define PROTOCOL_NUMBERS_MAX 8 /* a newer firnd may report more */
-#define PROTOCOL_MAX         65535
+#define VERSIONS_MAX         65535
 
 static const char *const wishes[] = {
     [RECORD_RUNNING] = "running",
@@ -197,7 +197,7 @@ static int decode_protocol(const json_t *tree, struct node_record *record, struc
         return status;
     for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
         json_int_t value = json_integer_value(json_array_get(list, i));
-        if (!json_is_integer(json_array_get(list, i)) || value < 0 || value > PROTOCOL_MAX)
+        if (!json_is_integer(json_array_get(list, i)) || value < 0 || value > VERSIONS_MAX)
             return error_set(error, -EINVAL, "protocol: must be [links, oldest, newest]");
         *places[i] = (unsigned)value;
     }

@@ -46,7 +46,7 @@ struct node_record {
     char other_numerics_identities[RECORD_OTHERS_MAX][RECORD_NUMERICS_SIZE];
     unsigned links; /* link protocol of the workers that the node starts; 0: an older firnd, which
                      * does not report it; then the protocol versions of its firnd
-                     * (elastic/plan/protocol.h): */
+                     * (elastic/plan/versions.h): */
     unsigned control, control_oldest;
     struct record_rates rates;
     unsigned slot_count;

@@ -66,6 +66,19 @@ class Rules(Tree):
         self.write("daemon/arrow.c", '#include "kernels/kernels_thing.h"\n')
         self.assert_found("daemon/arrow.c", 1, "daemon/ does not include kernels/")
 
+    def test_one_room_of_a_folder_may_be_open(self):
+        for room in ("lanes", "mesh"):
+            self.write(f"comm/{room}/thing.h", HEADER.format(name="thing"))
+        self.write("protocol/arrow.c", '#include "comm/lanes/thing.h"\n#include "comm/mesh/thing.h"\n')
+        found = list(rules.dependency(rules.File(self.root, "protocol/arrow.c")))
+        self.assertEqual(found, [(2, "protocol/ does not include comm/mesh/")])
+
+    def test_files_that_comments_name_exist(self):
+        self.write("elastic/there.c", "int there;\n")
+        self.write("elastic/named.c", "/* elastic/there.c, elastic/gone.c, tests/lib/base/x.c */\n")
+        found = list(rules.named_file(rules.File(self.root, "elastic/named.c")))
+        self.assertEqual(found, [(1, "elastic/gone.c does not exist")])
+
     def test_the_daemon_never_includes_kernels(self):
         self.assertNotIn("kernels", rules.MAY_INCLUDE["daemon"])
         self.assertEqual(rules.MAY_INCLUDE["base"], ())

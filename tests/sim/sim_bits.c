@@ -7,6 +7,7 @@
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
 #include "sim/sim_notices.h"
+#include "sim/sim_scale.h"
 #include "sim/sim_stragglers.h"
 
 #define FLIPPED_PERCENT   12 /* of all jobs */
@@ -181,12 +182,16 @@ bool sim_bits_flips_gradient(struct sim_worker *worker, unsigned unit)
     return false;
 }
 
-/* An operator finds nothing wrong with the slots. */
+/* An operator finds nothing wrong with the slots. Where steps are long, so is the time until
+ * replicas are found to differ: the operator keeps looking. */
 static void excuse(void *context)
 {
     struct sim *sim = context;
+    uint64_t beyond_ns = sim_scale_beyond_ns(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
         sim_faults_excuse(sim, &sim->nodes[i]);
+    if (beyond_ns > 0 && sim->now_ns >= sim->faults->over_ns + (EXCUSES - 1) * GAP_NS)
+        sim_post(sim, sim->now_ns + MAX(GAP_NS, beyond_ns / 4), NULL, excuse, sim);
 }
 
 void sim_bits_begin(struct sim *sim)
@@ -277,14 +282,14 @@ void sim_bits_planned(struct sim *sim, const struct plan *plan)
     }
 }
 
-void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum sim_dispute about)
+void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum dispute_about about)
 {
-    if (!find_struck(sim, worker->generation, about == SIM_DISPUTE_STATE))
+    if (!find_struck(sim, worker->generation, about == DISPUTE_STATE))
         sim_fail(sim,
                  "%s of generation %llu finds that replicas hold different %s, but no bit was "
                  "flipped",
                  sim_worker_name(worker), (unsigned long long)worker->generation,
-                 about == SIM_DISPUTE_STATE ? "parameters" : "gradients");
+                 about == DISPUTE_STATE ? "parameters" : "gradients");
 }
 
 void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool settled, bool goes)

@@ -34,7 +34,7 @@ bool sim_bits_excuse(const struct sim *sim);
 void sim_bits_planned(struct sim *sim, const struct plan *plan);
 
 /** Check that @worker, which detects or receives a dispute, has a reason for it */
-void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum sim_dispute about);
+void sim_check_dispute(struct sim *sim, const struct sim_worker *worker, enum dispute_about about);
 /** Check that @worker, which receives the verdict, goes or stays as it must */
 void sim_check_verdict(struct sim *sim, const struct sim_worker *worker, bool settled, bool goes);
 /** @plan commits @step: a wrong bit must have been found by now */

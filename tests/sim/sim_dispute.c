@@ -1,163 +1,151 @@
 /*
- * Replicas that hold different values: worker/state/state_digest.c, its use in
- * worker/step/step_commit.c, and worker/step/dispute.c, point by point. The real code decides which
- * replica is wrong.
+ * Replicas that hold different values: the digests of worker/state/state_digest.c, and the waits of
+ * worker/step/dispute_round.c around the real dispute (protocol/dispute.h).
  */
 #include <errno.h>
 #include <string.h>
 
-#include "elastic/plan/commit_tree.h"
-#include "elastic/step/dispute_verdict.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
-
-#define CLAIMS_MAX ((size_t)SIM_NODES_MAX * SIM_SLOTS_MAX * SIM_UNITS)
 
 void dispute_compare(struct sim_worker *worker, bool all)
 {
     const struct plan *plan = worker->plan;
-    bool compares = plan->layout.replica_count > 1 || plan->layout.shadow_count > 0;
+    bool compares = (plan->layout.replica_count > 1 || plan->layout.shadow_count > 0) &&
+                    worker->sim->bug != BUG_UNSEEN_STATE;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
         bool in_turn = all || unit == worker->state.applied_step % SIM_UNITS;
-        worker->digests.known[unit] = compares && in_turn && worker->keeps[unit];
-        worker->digests.values[unit] = sim_unit_digest(&worker->state.units[unit]);
+        worker->rounds.digests.known[unit] = compares && in_turn && worker->keeps[unit];
+        worker->rounds.digests.values[unit] = sim_unit_digest(&worker->state.units[unit]);
     }
 }
 
-static void find(struct sim_worker *worker, enum sim_dispute about)
+void dispute_hear(struct sim_worker *worker)
 {
+    enum dispute_about about = worker->rounds.commit->down.dispute;
+    if (about <= worker->rounds.disputed)
+        return;
     sim_check_dispute(worker->sim, worker, about);
-    worker->disputed = MAX(worker->disputed, about);
-}
-
-void dispute_merge(struct sim_worker *worker, const struct sim_payload *from)
-{
-    struct sim_payload *sum = &worker->round.sum;
-    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
-        if (!from->digests.known[unit])
-            continue;
-        if (sum->digests.known[unit] && sum->digests.values[unit] != from->digests.values[unit] &&
-            worker->sim->bug != BUG_UNSEEN_STATE)
-            find(worker, SIM_DISPUTE_STATE);
-        sum->digests.known[unit] = true;
-        sum->digests.values[unit] = from->digests.values[unit];
-    }
-    worker->disputed = MAX(worker->disputed, from->dispute);
-    if (!sim_record_merge(&sum->record, &from->record) && worker->disputed == SIM_DISPUTE_NOTHING &&
-        worker->sim->bug != BUG_UNSEEN_GRADIENTS)
-        find(worker, SIM_DISPUTE_GRADIENTS);
-    sum->dispute = worker->disputed;
-}
-
-void dispute_begin(struct sim_worker *worker)
-{
-    worker->state.holds = false;
-    worker->round.next_child = 0;
-    worker_go(worker, POINT_CLAIMS);
+    worker->rounds.disputed = about;
 }
 
 /* ---- the verdict ---- */
 
-static size_t list_claims(const struct sim_worker *worker, enum sim_dispute about,
-                          struct dispute_verdict_claim *claims)
+static void begin_tree(struct sim_worker *worker, enum sim_tag part, enum sim_tag answer)
 {
-    size_t count = 0;
-    for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
-        struct dispute_verdict_claim claim = {worker->rank, unit, worker->digests.values[unit]};
-        bool known = worker->digests.known[unit];
-        if (about == SIM_DISPUTE_GRADIENTS) {
-            known = step_record_is_known(worker->state.hold.squares[unit]);
-            memcpy(&claim.bits, &worker->state.hold.squares[unit], sizeof(claim.bits));
-        }
-        if (known)
-            claims[count++] = claim;
-    }
-    return count;
+    struct sim_tree *tree = &worker->rounds.tree;
+    tree->part_tag = part;
+    tree->answer_tag = answer;
+    tree->step = worker->rounds.commit->sum.up.record.step;
 }
 
-/* Rank 0 has the claims of all workers, which went up the tree with their messages. */
-static void judge(struct sim_worker *root)
+void dispute_settle(struct sim_worker *worker)
 {
-    const struct sim *sim = root->sim;
-    AUTO_FREE struct dispute_verdict_claim *claims = sim_allocate(CLAIMS_MAX, sizeof(*claims));
-    AUTO_FREE struct dispute_verdict *verdict = sim_allocate(1, sizeof(*verdict));
-    size_t count = 0;
-    for (unsigned i = 0; i < sim->worker_count; i++)
-        if (sim->workers[i]->generation == root->generation && sim->workers[i]->engine &&
-            sim->workers[i]->disputed != SIM_DISPUTE_NOTHING)
-            count += list_claims(sim->workers[i], root->disputed, claims + count);
-    if (dispute_verdict_judge(claims, count, root->plan->layout.worker_count, verdict) < 0)
+    AUTO_FREE struct dispute_verdict_claim *claims =
+        sim_allocate(STEP_RECORD_UNITS_MAX, sizeof(*claims));
+    struct sim_rounds *rounds = &worker->rounds;
+    struct step_record hold;
+    sim_record_to(&worker->state.hold, &hold);
+    size_t count = dispute_list_claims(&hold, &worker->rounds.digests, worker->rounds.disputed,
+                                       worker->rank, claims);
+    worker->state.holds = false;
+    dispute_done(&rounds->dispute);
+    rounds->judged = false;
+    begin_tree(worker, SIM_CLAIMS, SIM_VERDICT);
+    if (dispute_begin(&rounds->dispute, &rounds->tree.round, &worker->plan->layout, worker->rank,
+                      claims, count))
         abort();
-    root->verdict = (struct sim_verdict){.settled = verdict->settled};
-    for (unsigned i = 0; i < verdict->accused_count; i++)
-        root->verdict.accused |= (uint64_t)1 << verdict->accused[i];
-    if (sim->bug == BUG_WRONG_VERDICT)
-        root->verdict.accused = ~root->verdict.accused;
+    worker_go(worker, POINT_CLAIMS);
 }
 
 bool dispute_at_claims(struct sim_worker *worker)
 {
-    struct sim_round *round = &worker->round;
-    struct sim_payload payload = {.step = round->sum.step};
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    bool broken;
-    for (; round->next_child < count; round->next_child++)
-        if (!session_take(worker, first + round->next_child, SIM_CLAIMS, payload.step, &payload,
-                          &broken))
-            return broken && worker->alive;
-    if (worker->rank == 0)
-        judge(worker);
+    int status = sim_tree_run(worker, TREE_DECIDE);
+    if (status == -EAGAIN)
+        return false;
+    if (status)
+        worker_broken(worker, status);
     else
-        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank), SIM_CLAIMS, 0, &payload);
-    worker_go(worker, POINT_VERDICT);
-    return true;
-}
-
-static bool seen_before(const struct sim_worker *worker, uint64_t step)
-{
-    uint64_t interval = worker->sim->spec.checkpoint.every;
-    if (worker->disputed == SIM_DISPUTE_GRADIENTS)
-        return worker->doubted_step[0] == step;
-    return worker->doubted_step[1] != 0 &&
-           (interval == 0 || step <= worker->doubted_step[1] + MAX(interval, (uint64_t)SIM_UNITS));
+        worker_go(worker, POINT_VERDICT);
+    return worker->alive;
 }
 
 /* The state of this slot is not to be trusted: firnd has to know before the worker may leave. */
 static void leave_service(struct sim_worker *worker)
 {
-    worker->disputed = SIM_DISPUTE_NOTHING;
+    worker->rounds.disputed = DISPUTE_NOTHING;
     sim_mesh_fail(worker->mesh, -ECONNRESET);
     worker_report(worker, WORKER_BAD);
     worker_go(worker, POINT_OUT);
 }
 
+/* Planted bug: the others are accused, if there are any. */
+static void accuse_others(struct sim_worker *root)
+{
+    struct dispute_verdict *verdict = &root->rounds.dispute.verdict;
+    bool accused[JOB_DEVICES_MAX] = {false};
+    for (unsigned i = 0; i < verdict->accused_count; i++)
+        accused[verdict->accused[i]] = true;
+    if (verdict->accused_count == root->plan->layout.worker_count)
+        return;
+    verdict->accused_count = 0;
+    for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++)
+        if (!accused[rank])
+            verdict->accused[verdict->accused_count++] = rank;
+}
+
+/* Get the verdict, then wait until every rank has it. */
+static int await_verdict(struct sim_worker *worker)
+{
+    struct sim_rounds *rounds = &worker->rounds;
+    struct tree_round *round = &rounds->tree.round;
+    int status = 0;
+    if (!rounds->judged && round->action == TREE_DECIDE) {
+        status = tree_round_decide(round);
+        if (!status && worker->sim->bug == BUG_WRONG_VERDICT)
+            accuse_others(worker);
+    }
+    if (!rounds->judged && !status)
+        status = sim_tree_run(worker, TREE_DONE);
+    if (status)
+        return status;
+    if (!rounds->judged) {
+        rounds->judged = true;
+        begin_tree(worker, SIM_HERE, SIM_ALL_HERE);
+        tree_round_begin(round, &tree_question_all_here, NULL, &worker->plan->layout, worker->rank);
+    }
+    return sim_tree_run(worker, TREE_DONE) == -EAGAIN ? -EAGAIN : 0;
+}
+
 bool dispute_at_verdict(struct sim_worker *worker)
 {
-    struct sim_payload payload = {.step = worker->round.sum.step};
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    bool broken;
-    if (worker->mesh->state == SIM_MESH_FAILED) {
+    const struct sim *sim = worker->sim;
+    const struct dispute_verdict *verdict = &worker->rounds.dispute.verdict;
+    uint64_t step = worker->rounds.tree.step;
+    enum dispute_about about = worker->rounds.disputed;
+    struct error error = {0};
+    if (worker->mesh->state == SIM_MESH_FAILED && !worker->rounds.judged) {
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    if (worker->rank > 0) {
-        if (!session_take(worker, commit_tree_parent(worker->rank), SIM_VERDICT, payload.step,
-                          &payload, &broken))
-            return broken && worker->alive;
-        worker->verdict = payload.verdict;
+    int status = await_verdict(worker);
+    if (status == -EAGAIN)
+        return false;
+    if (status) {
+        worker_broken(worker, status);
+        return worker->alive;
     }
-    payload.verdict = worker->verdict;
-    for (unsigned child = first; child < first + count; child++)
-        sim_mesh_send(worker->mesh, child, SIM_VERDICT, 0, &payload);
-    bool accused = (worker->verdict.accused >> worker->rank & 1) != 0;
-    bool goes = accused && (worker->verdict.settled || seen_before(worker, payload.step));
-    if (!worker->verdict.settled)
-        worker->doubted_step[worker->disputed == SIM_DISPUTE_STATE] = payload.step;
-    sim_check_verdict(worker->sim, worker, worker->verdict.settled, goes);
+    bool again = dispute_memory_has_seen(&worker->rounds.disputes, about, step,
+                                         sim->spec.checkpoint.every, SIM_UNITS);
+    dispute_memory_note(&worker->rounds.disputes, about, step, verdict);
+    status =
+        dispute_outcome(&worker->plan->layout, worker->rank, about, step, verdict, again, &error);
+    bool goes = status == -ENOTRECOVERABLE;
+    sim_check_verdict(worker->sim, worker, verdict->settled, goes);
     if (goes)
         leave_service(worker);
     else
-        worker_broken(worker, -EAGAIN);
+        worker_broken(worker, status);
     return worker->alive;
 }
 
@@ -171,12 +159,12 @@ bool dispute_at_out(struct sim_worker *worker)
 
 enum worker_cause dispute_let_go(struct sim_worker *worker)
 {
-    enum sim_dispute about = worker->disputed;
-    worker->disputed = SIM_DISPUTE_NOTHING;
-    if (about == SIM_DISPUTE_NOTHING)
+    enum dispute_about about = worker->rounds.disputed;
+    worker->rounds.disputed = DISPUTE_NOTHING;
+    if (about == DISPUTE_NOTHING)
         return CAUSE_NONE;
     worker->state.holds = false;
-    if (about == SIM_DISPUTE_GRADIENTS || worker->sim->bug == BUG_KEPT_DISPUTED)
+    if (about == DISPUTE_GRADIENTS || worker->sim->bug == BUG_KEPT_DISPUTED)
         return CAUSE_NONE;
     sim_state_drop(&worker->state, NULL);
     worker->state.applied_step = 0;

@@ -1,10 +1,7 @@
 /*
- * A step that goes on in another generation: worker/step/step_division.c itself, with what
- * worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c do
+ * A step that goes on in another generation: the real division (protocol/division_round.h), with
+ * what worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c do
  * around it.
- *
- * Facts are read where they are instead of being sent along: a worker's facts stay as they are from
- * the message that it has them until the division is down.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,11 +33,7 @@ static void find_division(const struct sim_worker *worker, struct step_division 
     step_division_plan(&worker->plan->layout, SIM_LANES, MICRO_BATCHES, ret_division);
     if (worker->share.division.step != next_step(worker))
         return;
-    ret_division->step = worker->share.division.step;
-    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
-        ret_division->owners[lane] = worker->share.division.owners[lane];
-        ret_division->starts[lane] = worker->share.division.starts[lane];
-    }
+    *ret_division = worker->share.division;
 }
 
 double sim_division_share(const struct sim_worker *worker)
@@ -136,76 +129,68 @@ static void begin_session(struct sim_worker *worker)
     session_begin(worker);
 }
 
-void sim_division_begin(struct sim_worker *worker)
+/* The lanes that this worker has something of, for the other ranks. */
+static struct step_facts list_facts(const struct sim_worker *worker)
 {
-    worker->share.division.step = 0;
-    worker->round.next_child = 0;
-    if (worker->plan->start.source == PLAN_SOURCE_MEMORY) {
-        worker_go(worker, POINT_FACTS);
-        return;
-    }
-    worker->share.kept.step = 0;
-    begin_session(worker);
+    struct step_facts facts = {0};
+    if (!may_go_on(worker))
+        return facts;
+    facts.lanes = sim_allocate(SIM_LANES, sizeof(*facts.lanes));
+    memcpy(facts.lanes, worker->share.kept.lanes, sizeof(worker->share.kept.lanes));
+    return facts;
 }
 
-/* On rank 0, when all ranks have said that their facts stand. */
-static void divide(struct sim_worker *worker)
+void sim_division_begin(struct sim_worker *worker)
 {
-    const struct plan *plan = worker->plan;
-    struct step_facts facts[JOB_DEVICES_MAX] = {{0}};
-    struct step_division division;
-    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
-        const struct plan_worker *at = &plan->layout.workers[rank];
-        struct sim_worker *other =
-            sim_worker_at(worker->sim, sim_node_index(worker->sim, at->node), at->slot);
-        if (other && other->generation == worker->generation && may_go_on(other))
-            facts[rank].lanes = other->share.kept.lanes;
+    struct sim_rounds *rounds = &worker->rounds;
+    const struct division_question question = {.layout = &worker->plan->layout,
+                                               .rank = worker->rank,
+                                               .step = next_step(worker),
+                                               .lanes = SIM_LANES,
+                                               .micro_batches = MICRO_BATCHES};
+    worker->share.division.step = 0;
+    if (worker->plan->start.source != PLAN_SOURCE_MEMORY) {
+        worker->share.kept.step = 0;
+        begin_session(worker);
+        return;
     }
-    step_division_continue(&plan->layout, 0, next_step(worker), SIM_LANES, MICRO_BATCHES, facts,
-                           &division);
-    worker->share.division.step = division.step;
-    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
-        worker->share.division.owners[lane] = division.owners[lane];
-        worker->share.division.starts[lane] = (uint16_t)division.starts[lane];
-    }
-    if (division.step)
-        sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
-                  (unsigned long long)division.step,
-                  SIM_LANES * MICRO_BATCHES - step_division_left(&division, UINT_MAX),
-                  SIM_LANES * MICRO_BATCHES);
+    struct step_facts facts = list_facts(worker);
+    division_round_done(&rounds->division);
+    rounds->tree =
+        (struct sim_tree){.part_tag = SIM_FACTS, .answer_tag = SIM_DIVISION, .step = question.step};
+    if (division_round_begin(&rounds->division, &rounds->tree.round, &question, &facts))
+        abort();
+    worker_go(worker, POINT_FACTS);
 }
 
 bool sim_division_at_facts(struct sim_worker *worker)
 {
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    struct sim_payload payload = {.step = next_step(worker)};
-    bool broken;
-    for (; worker->round.next_child < count; worker->round.next_child++)
-        if (!session_take(worker, first + worker->round.next_child, SIM_FACTS, next_step(worker),
-                          &payload, &broken))
-            return broken && worker->alive;
-    if (worker->rank == 0)
-        divide(worker);
+    int status = sim_tree_run(worker, TREE_DECIDE);
+    if (status == -EAGAIN)
+        return false;
+    if (status)
+        worker_broken(worker, status);
     else
-        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank), SIM_FACTS, 0, &payload);
-    worker_go(worker, POINT_DIVISION);
-    return true;
+        worker_go(worker, POINT_DIVISION);
+    return worker->alive;
 }
 
 bool sim_division_at_division(struct sim_worker *worker)
 {
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    struct sim_payload payload = {.step = next_step(worker)};
-    bool broken;
-    if (worker->rank != 0) {
-        if (!session_take(worker, commit_tree_parent(worker->rank), SIM_DIVISION, next_step(worker),
-                          &payload, &broken))
-            return broken && worker->alive;
-        worker->share.division = payload.division;
+    const struct step_division *division = &worker->rounds.division.division;
+    int status = sim_tree_run(worker, TREE_DONE);
+    if (status == -EAGAIN)
+        return false;
+    if (status) {
+        worker_broken(worker, status);
+        return worker->alive;
     }
-    payload = (struct sim_payload){.step = next_step(worker), .division = worker->share.division};
-    for (unsigned child = first; child < first + count; child++)
-        sim_mesh_send(worker->mesh, child, SIM_DIVISION, 0, &payload);
+    worker->share.division = *division;
+    if (division->step && worker->rank == 0)
+        sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
+                  (unsigned long long)division->step,
+                  SIM_LANES * MICRO_BATCHES - step_division_left(division, UINT_MAX),
+                  SIM_LANES * MICRO_BATCHES);
     begin_session(worker);
     return true;
 }
@@ -254,7 +239,7 @@ bool sim_division_leaves(struct sim_worker *worker)
     bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation;
     if (!worker->engine || (!blind && early <= worker->generation))
         return false;
-    worker->round.down.switch_generation = blind ? worker->announced : early;
+    worker->switch_generation = blind ? worker->announced : early;
     worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
     worker_alarm(worker, worker->deadline_ns);
     worker_go(worker, POINT_ANNOUNCED);

@@ -23,6 +23,7 @@ struct sim_message {
     unsigned from_rank, index;
     enum sim_tag tag;
     struct sim_payload payload;
+    struct bytes content; /* of the real code, in place of a payload */
 };
 
 /* Two directions; queues[e] holds the messages that end e has yet to receive. */
@@ -34,6 +35,12 @@ struct sim_link {
     struct sim_event *pumps[2];
     bool busy; /* something is being received: it may close an end, but the link stays */
 };
+
+static void message_free(struct sim_message *message)
+{
+    bytes_done(&message->content);
+    free(message);
+}
 
 static void pump(struct sim_link *link, unsigned end);
 
@@ -155,7 +162,7 @@ static void drop_inbox(struct sim_mesh *mesh)
     while (mesh->inbox) {
         struct sim_message *message = mesh->inbox;
         mesh->inbox = message->next;
-        free(message);
+        message_free(message);
     }
 }
 
@@ -238,7 +245,8 @@ bool sim_mesh_break_link(struct sim_mesh *mesh, unsigned choice)
 
 /* ---- messages ---- */
 
-static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *message)
+/* Takes the content of @message. */
+static void put_in_inbox(struct sim_mesh *mesh, struct sim_message *message)
 {
     sim_check_frame(mesh->sim, mesh->worker, message->generation);
     struct sim_message **end = &mesh->inbox;
@@ -246,11 +254,12 @@ static void put_in_inbox(struct sim_mesh *mesh, const struct sim_message *messag
         end = &(*end)->next;
     *end = sim_allocate(1, sizeof(**end));
     **end = *message;
+    message->content = (struct bytes){0};
     (*end)->next = NULL;
     sim_worker_wake(mesh->worker);
 }
 
-static void deliver(struct sim_link *link, unsigned end, const struct sim_message *message)
+static void deliver(struct sim_link *link, unsigned end, struct sim_message *message)
 {
     struct sim_mesh *mesh = link->ends[end];
     if (!mesh) { /* closed here: drop the messages in flight */
@@ -299,7 +308,7 @@ static void pump(struct sim_link *link, unsigned end)
         if (!message->next)
             link->tails[end] = &link->queues[end];
         deliver(link, end, message);
-        free(message);
+        message_free(message);
     }
     link->busy = false;
     if (link->queues[end])
@@ -308,17 +317,22 @@ static void pump(struct sim_link *link, unsigned end)
         link_free_if_over(link);
 }
 
-void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
-                   const struct sim_payload *payload)
+/* Return the link with @rank, if a message can be sent over it. */
+static struct sim_peer *find_open(struct sim_mesh *mesh, unsigned rank)
 {
     struct sim_peer *peer = find_peer(mesh, rank);
     if (!peer) {
         sim_fail(mesh->sim, "rank %u has no link with rank %u in generation %llu", mesh->rank, rank,
                  (unsigned long long)mesh->generation);
-        return;
+        return NULL;
     }
-    if (!peer->link || mesh->state != SIM_MESH_OPEN || peer->left)
-        return;
+    return peer->link && mesh->state == SIM_MESH_OPEN && !peer->left ? peer : NULL;
+}
+
+static void send_message(struct sim_mesh *mesh, struct sim_peer *peer, enum sim_tag tag,
+                         unsigned index, const struct sim_payload *payload,
+                         const struct bytes *content)
+{
     struct sim_message *message = sim_allocate(1, sizeof(*message));
     message->type = PACKET_MESSAGE;
     message->generation = mesh->generation;
@@ -326,28 +340,70 @@ void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsig
     message->tag = tag;
     message->index = index;
     message->payload = *payload;
+    if (content && bytes_append(&message->content, content->data, content->size_bytes))
+        abort();
     enqueue(peer->link, !peer->end, message);
 }
 
-bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
-                   unsigned index, struct sim_payload *ret_payload)
+void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
+                   const struct sim_payload *payload)
+{
+    struct sim_peer *peer = find_open(mesh, rank);
+    if (peer)
+        send_message(mesh, peer, tag, index, payload, NULL);
+}
+
+void sim_mesh_send_bytes(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
+                         const struct bytes *content)
+{
+    const struct sim_payload payload = {.step = step};
+    struct sim_peer *peer = find_open(mesh, rank);
+    if (peer)
+        send_message(mesh, peer, tag, 0, &payload, content);
+}
+
+/* Take a message out of the inbox; NULL: it has not arrived. A peer that left without sending it
+ * fails the mesh. */
+static struct sim_message *take_message(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag,
+                                        uint64_t step, unsigned index)
 {
     if (mesh->state != SIM_MESH_OPEN)
-        return false;
+        return NULL;
     for (struct sim_message **link = &mesh->inbox; *link; link = &(*link)->next) {
         struct sim_message *message = *link;
         if (message->from_rank != rank || message->tag != tag || message->index != index ||
             message->payload.step != step)
             continue;
-        *ret_payload = message->payload;
         *link = message->next;
-        free(message);
-        return true;
+        return message;
     }
     struct sim_peer *peer = find_peer(mesh, rank);
     if (peer && peer->left)
         lose(mesh, peer);
-    return false;
+    return NULL;
+}
+
+bool sim_mesh_take(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
+                   unsigned index, struct sim_payload *ret_payload)
+{
+    struct sim_message *message = take_message(mesh, rank, tag, step, index);
+    if (!message)
+        return false;
+    *ret_payload = message->payload;
+    message_free(message);
+    return true;
+}
+
+bool sim_mesh_take_bytes(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
+                         struct bytes *ret_content)
+{
+    struct sim_message *message = take_message(mesh, rank, tag, step, 0);
+    if (!message)
+        return false;
+    *ret_content = message->content;
+    message->content = (struct bytes){0};
+    message_free(message);
+    return true;
 }
 
 /* ---- opening ---- */

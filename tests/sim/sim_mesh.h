@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "elastic/copies/checkpoint_writers.h"
+#include "base/bytes.h"
 #include "elastic/plan/plan.h"
 #include "sim/sim_network.h"
 #include "sim/sim_state.h"
@@ -19,7 +19,7 @@ enum sim_tag {
     SIM_GRADIENT,
     SIM_REDUCE,
     SIM_SHADOW, /* index: stage */
-    SIM_HOLD,
+    SIM_HOLD,   /* with the real bytes, as the other rounds (sim_tree.h) */
     SIM_COMMIT,
     SIM_CLOSING,
     SIM_CLOSED,
@@ -27,50 +27,17 @@ enum sim_tag {
     SIM_RELEASE,
     SIM_CLAIMS,
     SIM_VERDICT,
+    SIM_HERE,
+    SIM_ALL_HERE,
     SIM_FACTS,
     SIM_DIVISION,
 };
 
-/* worker/step/step_division.h, as far as a generation differs from its plan */
-struct sim_division {
-    uint64_t step; /* 0: as planned */
-    uint16_t owners[SIM_LANES], starts[SIM_LANES];
-};
-
-/* The workers that have the next plan (worker/step/step_commit.h). */
-struct sim_readiness {
-    uint64_t announced_min, announced_max; /* newest plan of the ranks that have a newer plan */
-    uint64_t lacking;                      /* ranks that have none, a bit each */
-};
-
-/* Of the units that are compared in a step (worker/state/state_digest.h). */
-struct sim_digests {
-    bool known[SIM_UNITS];
-    uint64_t values[SIM_UNITS];
-};
-
-/* worker/step/dispute.h */
-enum sim_dispute { SIM_DISPUTE_NOTHING, SIM_DISPUTE_GRADIENTS, SIM_DISPUTE_STATE };
-
-struct sim_verdict {
-    bool settled;
-    uint64_t accused; /* ranks, a bit each */
-};
-
-/* The content of a message: the fields that its tag needs. */
+/* The content of a message about the model: the fields that its tag needs. */
 struct sim_payload {
     uint64_t step;
-    struct sim_readiness readiness;
-    uint64_t switch_generation, durable_step, failed_step;
-    struct checkpoint_writers_unable unable; /* to write that step */
-    bool busy;                               /* a rank cannot begin another checkpoint yet */
     uint64_t digest;
     struct sim_unit unit;
-    struct sim_record record;
-    struct sim_digests digests;
-    enum sim_dispute dispute;
-    struct sim_verdict verdict;
-    struct sim_division division;
 };
 
 enum sim_mesh_state { SIM_MESH_OPENING, SIM_MESH_OPEN, SIM_MESH_FAILED };
@@ -132,3 +99,9 @@ void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsig
  * fails the mesh */
 bool sim_mesh_take(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
                    unsigned index, struct sim_payload *ret_payload);
+/** sim_mesh_send_bytes(), sim_mesh_take_bytes() - the same for messages of the real code: @content
+ * is copied; *ret_content is the caller's */
+void sim_mesh_send_bytes(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, uint64_t step,
+                         const struct bytes *content);
+bool sim_mesh_take_bytes(struct sim_mesh *mesh, unsigned peer, enum sim_tag tag, uint64_t step,
+                         struct bytes *ret_content);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/timeouts.h"
-#include "elastic/plan/commit_tree.h"
+#include "protocol/step_commit_message.h"
 #include "sim/sim_bits.h"
 #include "sim/sim_check.h"
 #include "sim/sim_store.h"
@@ -55,7 +55,7 @@ bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, ui
 
 void session_begin(struct sim_worker *worker)
 {
-    worker->readiness = (struct sim_readiness){0};
+    worker->rounds.readiness = (struct readiness){0};
     memset(&worker->writers, 0, sizeof(worker->writers));
     sim_straggler_watch(worker);
     worker_go(worker, POINT_STEP);
@@ -144,7 +144,7 @@ static void send_to_replicas(struct sim_worker *worker)
         if (rank != worker->rank)
             sim_mesh_send(worker->mesh, rank, SIM_REDUCE, 0, &payload);
     }
-    worker->round.next_child = 0;
+    worker->next_replica = 0;
 }
 
 /* The stage's worker of replica 0 feeds the copy of its stage, and waits for nothing. */
@@ -214,30 +214,51 @@ static uint64_t durable_when_closing(const struct sim_worker *worker)
     return worker->rank == 0 && worker->recorded_step < step ? 0 : step;
 }
 
+/* What this rank sends up, in a round of the step that it holds or of a step that is applied. */
+static void fill_up(const struct sim_worker *worker, bool closing, struct step_commit_up *up)
+{
+    const struct sim_snapshot *snapshot = &worker->snapshot;
+    bool unable = snapshot->unable_step != 0 && snapshot->unable_step == snapshot->failed_step;
+
+    up->checkpoint_durable = closing ? durable_when_closing(worker) : snapshot->durable_step;
+    up->checkpoint_failed = snapshot->failed_step;
+    if (unable)
+        up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
+    up->digests = worker->rounds.digests;
+    if (closing) {
+        step_record_init(&up->record, worker->state.applied_step, 0, 0);
+        return;
+    }
+    up->checkpoint_busy = sim_snapshot_busy(worker);
+    up->busy_ns = worker->computed_ns;
+    readiness_init(&up->readiness, worker->rank,
+                   worker->announced > worker->generation ? worker->announced : 0);
+    sim_record_to(&worker->state.hold, &up->record);
+    bool says_nothing = worker->sim->bug == BUG_UNSEEN_GRADIENTS &&
+                        worker->rank >= worker->plan->layout.stage_count;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (says_nothing || (worker->sim->bug == BUG_UNSEEN_GRADIENTS &&
+                             unit - worker->first_unit >= worker->unit_count))
+            up->record.unit_squares[unit] = step_record_unknown();
+}
+
 static void begin_round(struct sim_worker *worker, bool closing)
 {
-    struct sim_round *round = &worker->round;
-    round->closing = closing;
-    round->next_child = 0;
-    round->sum = (struct sim_payload){
-        .step = worker->state.applied_step + (closing ? 0 : 1),
-        .durable_step = closing ? durable_when_closing(worker) : worker->snapshot.durable_step,
-        .failed_step = worker->snapshot.failed_step,
-    };
-    round->sum.digests = worker->digests;
-    worker->disputed = SIM_DISPUTE_NOTHING;
-    round->sum.busy = !closing && sim_snapshot_busy(worker);
-    if (worker->snapshot.unable_step != 0 &&
-        worker->snapshot.unable_step == worker->snapshot.failed_step)
-        round->sum.unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
-    if (worker->announced > worker->generation)
-        round->sum.readiness.announced_min = round->sum.readiness.announced_max = worker->announced;
-    else
-        round->sum.readiness.lacking = (uint64_t)1 << worker->rank;
-    if (closing)
-        sim_record_init(&round->sum.record, worker->state.applied_step);
-    else
-        round->sum.record = worker->state.hold;
+    const struct plan *plan = worker->plan;
+    const struct plan *next = worker->pending;
+    struct sim_rounds *rounds = &worker->rounds;
+    AUTO_FREE struct step_commit_up *up = sim_allocate(1, sizeof(*up));
+    uint64_t switch_generation =
+        closing ? 0 : readiness_switch(&worker->rounds.readiness, plan, next);
+
+    fill_up(worker, closing, up);
+    worker->rounds.disputed = DISPUTE_NOTHING;
+    rounds->closing = closing;
+    rounds->tree.part_tag = closing ? SIM_CLOSING : SIM_HOLD;
+    rounds->tree.answer_tag = closing ? SIM_CLOSED : SIM_COMMIT;
+    rounds->tree.step = up->record.step;
+    step_commit_begin(rounds->commit, &rounds->tree.round, &plan->layout, worker->rank, closing, up,
+                      switch_generation, NULL);
     worker_go(worker, POINT_GATHER);
 }
 
@@ -264,11 +285,10 @@ static void add_gradients(struct sim_worker *worker, unsigned rank, uint64_t dig
 static bool at_reduce(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
-    struct sim_round *round = &worker->round;
     struct sim_payload payload;
     bool broken;
-    for (; round->next_child < plan->layout.replica_count; round->next_child++) {
-        unsigned rank = plan_layout_rank(&plan->layout, round->next_child, stage_of(worker));
+    for (; worker->next_replica < plan->layout.replica_count; worker->next_replica++) {
+        unsigned rank = plan_layout_rank(&plan->layout, worker->next_replica, stage_of(worker));
         payload.digest = worker->act_digest;
         if (rank != worker->rank &&
             !session_take(worker, rank, SIM_REDUCE, next_step(worker), &payload, &broken))
@@ -324,115 +344,78 @@ static void apply_early(struct sim_worker *worker)
     state->holds = false;
 }
 
-/* Planted bug: the record can be complete without this worker's part. */
-static bool adds_nothing(const struct sim_worker *worker, unsigned child)
+/* Planted bug: the record can be complete without this child's part, so it is not waited for. */
+static int skip_child(struct sim_worker *worker)
 {
-    unsigned stage = child % worker->plan->layout.stage_count;
-    unsigned unit = worker->plan->layout.stage_first_unit[stage];
-    return stage + 1 < worker->plan->layout.stage_count &&
-           step_record_is_known(worker->round.sum.record.squares[unit]);
+    struct sim_rounds *rounds = &worker->rounds;
+    const struct step_commit *commit = rounds->commit;
+    const struct plan_layout *layout = &worker->plan->layout;
+    unsigned stage = rounds->tree.round.peer % layout->stage_count;
+    unsigned unit = layout->stage_first_unit[stage];
+    if (rounds->closing || rounds->tree.round.action != TREE_RECEIVE_PART ||
+        stage + 1 >= layout->stage_count ||
+        !step_record_is_known(commit->sum.up.record.unit_squares[unit]))
+        return 0;
+    CLEANUP(bytes_done) struct bytes message = {0};
+    AUTO_FREE struct step_commit_part *part = sim_allocate(1, sizeof(*part));
+    part->up.checkpoint_durable = commit->sum.up.checkpoint_durable;
+    step_record_init(&part->up.record, commit->sum.up.record.step, SIM_UNITS, SIM_LANES);
+    if (step_commit_pack_part(part, layout, &message))
+        abort();
+    return tree_round_take(&rounds->tree.round, message.data, message.size_bytes);
 }
 
-static void merge_readiness(struct sim_readiness *sum, const struct sim_readiness *part)
+/* The round waits, or it has failed and the generation is over. */
+static bool round_stops(struct sim_worker *worker, int status)
 {
-    if (part->announced_min != 0)
-        sum->announced_min = sum->announced_min != 0 ? MIN(sum->announced_min, part->announced_min)
-                                                     : part->announced_min;
-    sum->announced_max = MAX(sum->announced_max, part->announced_max);
-    sum->lacking |= part->lacking;
-}
-
-/* The ranks unable to write belong to the newest step that failed. */
-static void merge_failed(struct sim_payload *sum, const struct sim_payload *part)
-{
-    if (part->failed_step > sum->failed_step) {
-        sum->failed_step = part->failed_step;
-        sum->unable = part->unable;
-    } else if (part->failed_step == sum->failed_step) {
-        checkpoint_writers_merge(&sum->unable, &part->unable);
-    }
+    if (status == -EAGAIN)
+        return false;
+    worker_broken(worker, status);
+    return worker->alive;
 }
 
 static void hear_of_checkpoint(struct sim_worker *worker)
 {
-    const struct sim_payload *down = &worker->round.down;
-    checkpoint_writers_hear(&worker->writers, down->failed_step, &down->unable, down->durable_step);
+    const struct step_commit_down *down = &worker->rounds.commit->down;
+    checkpoint_writers_hear(&worker->writers, down->checkpoint_failed, &down->unable,
+                            down->checkpoint_durable);
 }
 
 static bool at_gather(struct sim_worker *worker)
 {
-    struct sim_round *round = &worker->round;
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    struct sim_payload payload;
-    bool broken;
-    if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && !round->closing)
+    int status = 0;
+    if (worker->sim->bug == BUG_APPLY_WITHOUT_COMMIT && !worker->rounds.closing)
         apply_early(worker);
-    for (; round->next_child < count; round->next_child++) {
-        enum sim_tag tag = round->closing ? SIM_CLOSING : SIM_HOLD;
-        if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS && !round->closing &&
-            adds_nothing(worker, first + round->next_child))
-            continue;
-        if (!session_take(worker, first + round->next_child, tag, round->sum.step, &payload,
-                          &broken))
-            return broken && worker->alive;
-        dispute_merge(worker, &payload);
-        round->sum.durable_step = MIN(round->sum.durable_step, payload.durable_step);
-        merge_failed(&round->sum, &payload);
-        round->sum.busy |= payload.busy;
-        merge_readiness(&round->sum.readiness, &payload.readiness);
+    while (!status && worker->rounds.tree.round.action == TREE_RECEIVE_PART) {
+        if (worker->sim->bug == BUG_COMMIT_WITHOUT_HOLDS)
+            status = skip_child(worker);
+        if (!status)
+            status = sim_tree_step(worker);
     }
-    if (worker->rank > 0)
-        sim_mesh_send(worker->mesh, commit_tree_parent(worker->rank),
-                      round->closing ? SIM_CLOSING : SIM_HOLD, 0, &round->sum);
+    if (!status)
+        status = sim_tree_run(worker, TREE_DECIDE);
+    dispute_hear(worker);
+    if (status)
+        return round_stops(worker, status);
     worker_go(worker, POINT_ASK);
     return true;
 }
 
-/* Return whether every worker of this plan that the next plan needs has the next plan. */
-static bool is_ready(const struct sim_worker *worker)
+static int decide_commit(struct sim_worker *worker)
 {
-    const struct plan *plan = worker->plan, *next = worker->pending;
-    const struct sim_readiness *readiness = &worker->readiness;
-    if (readiness->announced_min != next->generation ||
-        readiness->announced_max != next->generation)
-        return false;
-    if (next->layout.worker_count == 0) /* all write the last checkpoint together */
-        return readiness->lacking == 0;
-    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++)
-        if ((readiness->lacking >> rank & 1) != 0 &&
-            plan_layout_find(&next->layout, plan->layout.workers[rank].node,
-                             plan->layout.workers[rank].slot) >= 0)
-            return false;
-    return true;
-}
-
-static void decide_commit(struct sim_worker *worker)
-{
-    struct sim_round *round = &worker->round;
-    round->down = round->sum;
-    if (round->closing || worker->disputed != SIM_DISPUTE_NOTHING)
-        return;
+    struct step_commit *commit = worker->rounds.commit;
+    struct sim_record record;
+    int status = tree_round_decide(&worker->rounds.tree.round);
+    if (status || worker->rounds.closing || commit->down.dispute)
+        return status;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
-        round->down.durable_step = worker->snapshot.durable_step;
-    bool follows = worker->pending && worker->pending->change.planned &&
-                   worker->pending->follows == worker->generation && is_ready(worker);
-    round->down.switch_generation = follows ? worker->pending->generation : 0;
-    worker->readiness = round->sum.readiness;
-    if (!sim_record_complete(&round->down.record))
-        sim_fail(worker->sim, "step %llu: the record is incomplete at the root",
-                 (unsigned long long)round->down.step);
-    else
-        sim_check_commit(worker->sim, worker->plan, &round->down.record,
-                         round->down.switch_generation);
-    sim_straggler_judge(worker);
-}
-
-static void send_down(struct sim_worker *worker)
-{
-    unsigned first, count = commit_tree_children(&worker->plan->layout, worker->rank, &first);
-    for (unsigned child = first; child < first + count; child++)
-        sim_mesh_send(worker->mesh, child, worker->round.closing ? SIM_CLOSED : SIM_COMMIT, 0,
-                      &worker->round.down);
+        commit->down.checkpoint_durable = worker->snapshot.durable_step;
+    worker->rounds.readiness = commit->down.readiness;
+    sim_record_from(&commit->down.record, &record);
+    sim_check_commit(worker->sim, worker->plan, &record, commit->down.switch_generation);
+    if (worker->straggler)
+        straggler_step(worker->straggler, commit->down.busy_ns);
+    return 0;
 }
 
 /* worker/session/session.c's settle_into_generation(): the state of the previous generation is no
@@ -463,28 +446,24 @@ static bool after_closing(struct sim_worker *worker);
 
 static bool at_ask(struct sim_worker *worker)
 {
-    struct sim_round *round = &worker->round;
-    bool broken;
-    if (worker->mesh->state == SIM_MESH_FAILED) {
-        worker_broken(worker, -ECONNRESET);
-        return worker->alive;
-    }
-    if (worker->rank == 0 && !round->closing && worker->disputed == SIM_DISPUTE_NOTHING &&
+    struct sim_rounds *rounds = &worker->rounds;
+    bool decides = rounds->tree.round.action == TREE_DECIDE;
+    if (worker->mesh->state == SIM_MESH_FAILED)
+        return round_stops(worker, -ECONNRESET);
+    if (decides && !rounds->closing && worker->rounds.disputed == DISPUTE_NOTHING &&
         worker->held_generation >= worker->generation)
         return false;
-    if (worker->rank == 0)
-        decide_commit(worker);
-    else if (!session_take(worker, commit_tree_parent(worker->rank),
-                           round->closing ? SIM_CLOSED : SIM_COMMIT, round->sum.step, &round->down,
-                           &broken))
-        return broken && worker->alive;
-    send_down(worker);
-    worker->disputed = MAX(worker->disputed, round->down.dispute);
-    if (worker->disputed != SIM_DISPUTE_NOTHING) {
-        dispute_begin(worker);
+    int status = decides ? decide_commit(worker) : 0;
+    if (!status)
+        status = sim_tree_run(worker, TREE_DONE);
+    dispute_hear(worker);
+    if (status)
+        return round_stops(worker, status);
+    if (worker->rounds.disputed != DISPUTE_NOTHING) {
+        dispute_settle(worker);
         return true;
     }
-    if (round->closing)
+    if (rounds->closing)
         return after_closing(worker);
     settle_in(worker);
     worker_go(worker, POINT_APPLY);
@@ -532,16 +511,16 @@ static void tell_progress(struct sim_worker *worker)
 
 static void look_after_checkpoint(struct sim_worker *worker)
 {
-    const struct sim_payload *down = &worker->round.down;
+    const struct step_commit_down *down = &worker->rounds.commit->down;
     hear_of_checkpoint(worker);
-    sim_snapshot_abandon(worker, down->failed_step);
+    sim_snapshot_abandon(worker, down->checkpoint_failed);
     if (worker->rank == 0 || worker->plan->checkpoints.copies > 1)
-        sim_snapshot_commit(worker, down->durable_step);
+        sim_snapshot_commit(worker, down->checkpoint_durable);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
     if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
         return;
-    bool may_begin = !down->busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
+    bool may_begin = !down->checkpoint_busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
     if (may_begin)
         checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
@@ -549,11 +528,14 @@ static void look_after_checkpoint(struct sim_worker *worker)
 
 static bool at_apply(struct sim_worker *worker)
 {
-    session_apply(worker, &worker->round.down.record);
+    struct sim_record record;
+    sim_record_from(&worker->rounds.commit->down.record, &record);
+    session_apply(worker, &record);
     tell_progress(worker);
     look_after_checkpoint(worker);
     bool more = worker->state.applied_step < worker->sim->spec.train.steps;
-    if (worker->round.down.switch_generation != 0 && more) {
+    worker->switch_generation = worker->rounds.commit->down.switch_generation;
+    if (worker->switch_generation != 0 && more) {
         worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
         worker_alarm(worker, worker->deadline_ns);
         worker_go(worker, POINT_ANNOUNCED);
@@ -571,8 +553,7 @@ static bool at_announced(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    bool is_here =
-        worker->pending && worker->pending->generation >= worker->round.down.switch_generation;
+    bool is_here = worker->pending && worker->pending->generation >= worker->switch_generation;
     if (!is_here && worker->sim->now_ns < worker->deadline_ns)
         return false;
     if (!is_here)
@@ -641,8 +622,9 @@ static bool after_closing(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
     hear_of_checkpoint(worker);
-    bool failed = worker->round.down.failed_step == step;
-    bool durable = worker->round.down.durable_step == step && !failed;
+    const struct step_commit_down *down = &worker->rounds.commit->down;
+    bool failed = down->checkpoint_failed == step;
+    bool durable = down->checkpoint_durable == step && !failed;
     if (worker->finish == FINISH_GIVEN_UP) {
         sim_snapshot_forget(worker); /* tried again, until it succeeds */
         session_finish(worker, worker->leaves_as);

@@ -96,16 +96,6 @@ uint64_t sim_straggler_compute(struct sim_worker *worker)
     return worker->computed_ns;
 }
 
-static const struct sim_worker *find_rank(const struct sim_worker *root, unsigned rank)
-{
-    for (unsigned i = root->sim->worker_count; i-- > 0;) {
-        const struct sim_worker *worker = root->sim->workers[i];
-        if (worker->generation == root->generation && worker->engine && worker->rank == rank)
-            return worker;
-    }
-    return NULL;
-}
-
 void sim_straggler_watch(struct sim_worker *worker)
 {
     double factor = worker->sim->spec.elastic.evict_stragglers.factor;
@@ -115,19 +105,6 @@ void sim_straggler_watch(struct sim_worker *worker)
         straggler_new(worker->plan, factor, worker->sim->spec.elastic.evict_stragglers.steps,
                       &worker->straggler) < 0)
         abort();
-}
-
-void sim_straggler_judge(struct sim_worker *root)
-{
-    uint64_t busy_ns[SIM_NODES_MAX * SIM_SLOTS_MAX] = {0};
-    const struct sim_stragglers *stragglers = root->sim->stragglers;
-    if (!root->straggler || !stragglers)
-        return;
-    for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
-        const struct sim_worker *worker = find_rank(root, rank);
-        busy_ns[rank] = worker ? worker->computed_ns : 0;
-    }
-    straggler_step(root->straggler, busy_ns);
 }
 
 void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress)

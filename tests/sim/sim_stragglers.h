@@ -23,8 +23,6 @@ bool sim_stragglers_alone(const struct sim *sim);
 uint64_t sim_straggler_compute(struct sim_worker *worker);
 /** sim_straggler_watch() - a generation begins: its root judges */
 void sim_straggler_watch(struct sim_worker *worker);
-/** sim_straggler_judge() - at the root, when a step is committed */
-void sim_straggler_judge(struct sim_worker *root);
 /** sim_straggler_tell() - the verdicts, into the root's progress */
 void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress);
 

@@ -145,7 +145,7 @@ static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
         return true;
     bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->change.planned &&
                           !plan->change.breaks_off &&
-                          pending->generation == worker->round.down.switch_generation;
+                          pending->generation == worker->switch_generation;
     return plan->generation > pending->generation && !comes_too_late;
 }
 
@@ -377,7 +377,7 @@ void worker_switch(struct sim_worker *worker)
     worker->generation = plan->generation;
     int rank =
         plan_layout_find(&plan->layout, sim_node_name(worker->sim, worker->node), worker->slot);
-    worker->disputed = SIM_DISPUTE_NOTHING;
+    worker->rounds.disputed = DISPUTE_NOTHING;
     settle(worker);
     close_generation(worker);
     worker->unreached.count = 0;
@@ -393,7 +393,7 @@ void worker_switch(struct sim_worker *worker)
     if (plan->change.planned)
         worker_report(worker, WORKER_PREPARED);
     if (worker->rank < plan->layout.worker_count && plan->start.source != PLAN_SOURCE_MEMORY) {
-        worker->doubted_step[0] = 0; /* the same steps are computed from another state */
+        dispute_memory_rollback(&worker->rounds.disputes);
         worker_go(worker, POINT_RESTORE);
         worker_busy(worker, 5000, 60000);
         if (plan->start.source == PLAN_SOURCE_CHECKPOINT)
@@ -680,6 +680,7 @@ struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slo
     snprintf(worker->name, sizeof(worker->name), "%.4s/%u", sim_node_name(sim, node), slot);
     worker->alive = true;
     worker->kept_status = sim_allocate(1, sizeof(*worker->kept_status));
+    worker->rounds.commit = sim_allocate(1, sizeof(*worker->rounds.commit));
     sim_trace(sim, "  %s is started", worker->name);
     worker_busy(worker, 2000, 60000);
     worker->busy_until_ns += sim->costs.spawn_ns;
@@ -707,5 +708,8 @@ void sim_worker_free(struct sim_worker *worker)
     straggler_free(worker->straggler);
     control_checkpoint_done(&worker->kept_checkpoint);
     free(worker->kept_status);
+    free(worker->rounds.commit);
+    dispute_done(&worker->rounds.dispute);
+    division_round_done(&worker->rounds.division);
     free(worker);
 }

@@ -8,9 +8,11 @@
 
 #include "comm/mesh/mesh.h"
 #include "elastic/messages/control.h"
+#include "protocol/division_round.h"
+#include "protocol/step_commit.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_mesh.h"
-#include "worker/step/step_division.h"
+#include "sim/sim_tree.h"
 
 struct worker_process;
 
@@ -22,7 +24,7 @@ enum sim_point {
     POINT_LINKS,
     POINT_HANDOVER,
     POINT_FACTS,    /* of the children, on the step in progress */
-    POINT_DIVISION, /* waits for the parent's */
+    POINT_DIVISION, /* of that step */
     POINT_DONOR,
     POINT_STEP,
     POINT_FORWARD,
@@ -77,16 +79,22 @@ struct sim_kept {
 /* worker/step/engine.h: the part of a step that the worker computes. */
 struct sim_share {
     struct sim_kept kept;
-    struct sim_division division; /* of this generation */
-    uint64_t from_ns;             /* the beginning of the forward that is under way */
+    struct step_division division; /* of this generation; step 0: as planned */
+    uint64_t from_ns;              /* the beginning of the forward that is under way */
 };
 
-/* worker/step/step_commit.c: one round of the commit tree. */
-struct sim_round {
-    bool closing;
-    unsigned next_child;
-    struct sim_payload sum;  /* sent up the tree */
-    struct sim_payload down; /* received from the parent */
+/* The content of the rounds along the tree of ranks (sim_tree.h). */
+struct sim_rounds {
+    struct sim_tree tree; /* the one under way */
+    struct step_commit *commit;
+    bool closing;                /* of the commit: a round after the last step */
+    struct readiness readiness;  /* rank 0: as of the last commit */
+    struct unit_digests digests; /* of the last comparison */
+    enum dispute_about disputed; /* in the last round, as far as the worker knows */
+    struct dispute_memory disputes;
+    struct dispute dispute;
+    bool judged; /* the verdict is known; other ranks may still have to get it */
+    struct division_round division;
 };
 
 /*
@@ -143,21 +151,17 @@ struct sim_worker {
     uint64_t busy_until_ns, deadline_ns;
     struct sim_share share;
     uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
-    unsigned next_move, next_shadow;
+    unsigned next_move, next_replica, next_shadow;
     enum sim_finish finish;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     enum worker_phase leaves_as;
-    struct sim_round round;
-    struct sim_digests digests; /* digests of the last comparison */
-    enum sim_dispute disputed;  /* in the last round, as far as the worker knows */
-    struct sim_verdict verdict;
-    uint64_t doubted_step[2]; /* the last without a majority: gradients, state */
+    struct sim_rounds rounds;
+    uint64_t switch_generation; /* announced: it follows this boundary; 0: none */
     struct sim_snapshot snapshot;
     struct checkpoint_writers writers;
     uint64_t progress_ns;
-    struct sim_readiness readiness; /* rank 0: as of the last commit */
-    struct straggler *straggler;    /* rank 0, if the job evicts stragglers */
-    uint64_t computed_ns;           /* compute time of this step; 0: not measured */
+    struct straggler *straggler; /* rank 0, if the job evicts stragglers */
+    uint64_t computed_ns;        /* compute time of this step; 0: not measured */
     struct sim_ledger ledger;
 };
 
@@ -201,7 +205,7 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
 /** session_apply() - Apply the optimizer step, if the record fits the worker's state */
 void session_apply(struct sim_worker *worker, const struct sim_record *record);
 
-/* sim_division.c: worker/step/step_division.c, worker/session/step_agreement.c, step_watch.c */
+/* sim_division.c: worker/step/kept_step.c, worker/session/step_agreement.c, step_watch.c */
 
 /** sim_division_begin() - Agree on the step in progress, then begin the session */
 void sim_division_begin(struct sim_worker *worker);
@@ -222,16 +226,16 @@ void sim_division_announced(struct sim_worker *worker);
  * next generation at once */
 bool sim_division_leaves(struct sim_worker *worker);
 
-/* sim_dispute.c: worker/step/dispute.c and worker/state/state_digest.c */
+/* sim_dispute.c: worker/step/dispute_round.c and worker/state/state_digest.c */
 
 /**
  * dispute_compare() - Compute the digests of the units whose turn it is, or of all units with @all
  */
 void dispute_compare(struct sim_worker *worker, bool all);
-/** dispute_merge() - Merge a child's digests and claims into the round's sum */
-void dispute_merge(struct sim_worker *worker, const struct sim_payload *from);
-/** dispute_begin() - Begin a dispute instead of the round's commit */
-void dispute_begin(struct sim_worker *worker);
+/** dispute_hear() - Note the dispute that the commit round has found so far */
+void dispute_hear(struct sim_worker *worker);
+/** dispute_settle() - Begin a dispute instead of the round's commit */
+void dispute_settle(struct sim_worker *worker);
 bool dispute_at_claims(struct sim_worker *worker);
 bool dispute_at_verdict(struct sim_worker *worker);
 bool dispute_at_out(struct sim_worker *worker);

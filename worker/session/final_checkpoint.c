@@ -32,7 +32,7 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
 {
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
 
-    const struct step_commit_root root = {0};
+    const struct commit_root root = {0};
 
     if (!up)
         return -ENOMEM;

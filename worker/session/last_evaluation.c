@@ -22,7 +22,7 @@ static int merge(struct trainer *trainer, const struct step_record *record,
                  struct step_commit_down *down, struct error *error)
 {
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
-    const struct step_commit_root root = {0};
+    const struct commit_root root = {0};
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for an evaluation");

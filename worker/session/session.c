@@ -280,18 +280,6 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     status_report_event(trainer, text);
 }
 
-/* On rank 0: return the generation that follows this step; 0: none yet. A plan that follows another
- * generation's layout is never chosen: the current generation has taken over since. */
-static uint64_t choose_switch(const struct trainer *trainer)
-{
-    const struct plan *next = trainer->commands.pending;
-
-    return next && next->change.planned && next->follows == trainer->plan->generation &&
-                   step_commit_ready(&trainer->commit.readiness, &trainer->plan->layout, next)
-               ? next->generation
-               : 0;
-}
-
 static bool is_permitted(const void *context)
 {
     const struct trainer *trainer = context;
@@ -320,7 +308,7 @@ static void forget_unchecked(struct trainer *trainer)
 }
 
 int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
-                  const struct step_commit_root *root, struct step_commit_down *ret_down,
+                  const struct commit_root *root, struct step_commit_down *ret_down,
                   struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -329,7 +317,7 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
 
     up->digests = *state_digest_of(trainer->engine->check);
     int status =
-        step_commit_run(trainer->links.mesh, plan, rank, closing, up, root, ret_down, error);
+        commit_round_run(trainer->links.mesh, plan, rank, closing, up, root, ret_down, error);
     if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
         trainer->commit.agreed_step = boundary;
     if (!ret_down->dispute)
@@ -338,9 +326,9 @@ int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *
         mesh_abort(trainer->links.mesh, "replicas differ, and not all could be told");
     if (ret_down->dispute == DISPUTE_STATE)
         forget_unchecked(trainer);
-    return dispute_settle(trainer->links.mesh, &plan->layout, rank, ret_down->dispute,
-                          up->record.step, trainer->state, &up->digests, &trainer->commit.disputes,
-                          error);
+    return dispute_round_settle(trainer->links.mesh, &plan->layout, rank, ret_down->dispute,
+                                up->record.step, trainer->state, &up->digests,
+                                &trainer->commit.disputes, error);
 }
 
 static int commit_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
@@ -349,9 +337,11 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     AUTO_FREE struct step_commit_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
     uint64_t announced = reserve_announced(trainer);
-    const struct step_commit_root root = {.switch_generation = choose_switch(trainer),
-                                          .may_commit = await_permission,
-                                          .context = trainer};
+    const struct commit_root root = {
+        .switch_generation =
+            readiness_switch(&trainer->commit.readiness, trainer->plan, trainer->commands.pending),
+        .may_commit = await_permission,
+        .context = trainer};
     int status;
 
     if (!up)
@@ -362,7 +352,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
     session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
     up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
-    step_commit_readiness_init(&up->readiness, trainer->engine->part.rank, announced);
+    readiness_init(&up->readiness, trainer->engine->part.rank, announced);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = session_agree(trainer, false, up, &root, down, error);
@@ -380,7 +370,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
 static int compare_all(struct trainer *trainer, struct error *error)
 {
     const struct engine *engine = trainer->engine;
-    const struct step_commit_root root = {0};
+    const struct commit_root root = {0};
     AUTO_FREE struct step_commit_up *up = calloc(1, sizeof(*up));
     AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
 

@@ -13,8 +13,8 @@
 #include "elastic/messages/straggler.h"
 #include "worker/checkpoint/snapshot.h"
 #include "worker/session/divergence.h"
-#include "worker/step/dispute.h"
-#include "worker/step/step_commit.h"
+#include "worker/step/commit_round.h"
+#include "worker/step/dispute_round.h"
 
 struct engine_part;
 struct trainer;
@@ -26,8 +26,8 @@ struct session_commit {
                               of a generation within a step of which something is kept */
     uint64_t stopped_ns;   /* when the last step ended without a commit */
     double switch_seconds; /* pause of the last planned change; 0: none yet */
-    struct step_commit_readiness readiness; /* on rank 0: as of the last commit */
-    struct straggler *straggler;            /* on rank 0, if stragglers are evicted; else NULL */
+    struct readiness readiness;  /* on rank 0: as of the last commit */
+    struct straggler *straggler; /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
     uint64_t agreed_step; /* the last boundary at which all units were compared, and were equal */
     struct divergence divergence;
@@ -55,11 +55,11 @@ enum session_outcome {
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - train until the generation ends; SESSION_BROKEN sets @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
-/** session_agree() - run step_commit_run() with the digests of the engine, and settle a dispute if
+/** session_agree() - run commit_round_run() with the digests of the engine, and settle a dispute if
  * replicas differ, also where the links broke before all ranks learned of it: never returns
- * STEP_COMMIT_DISPUTED */
+ * COMMIT_ROUND_DISPUTED */
 int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
-                  const struct step_commit_root *root, struct step_commit_down *ret_down,
+                  const struct commit_root *root, struct step_commit_down *ret_down,
                   struct error *error) CHECK_RESULT;
 /** session_report_share() - write this rank's report of a failed share into @up */
 void session_report_share(const struct session_checkpoints *checkpoints,

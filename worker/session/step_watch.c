@@ -7,15 +7,12 @@
 
 #include "base/clock.h"
 #include "elastic/plan/early_switch.h"
+#include "worker/device/tags.h"
 #include "worker/session/commands.h"
 #include "worker/session/trainer.h"
-#include "worker/step/tree_exchange.h"
 
 #define REASON_SIZE  96
 #define REASON_BEGIN "generation "
-
-/* The index of a message's tag. */
-enum message { HAS_PLAN };
 
 static void say_reason(uint64_t generation, uint64_t step, char ret_reason[REASON_SIZE])
 {
@@ -28,47 +25,54 @@ void step_watch_begin(struct step_watch *watch)
     *watch = (struct step_watch){.began_ns = clock_monotonic_ns()};
 }
 
-/* Take what has arrived from @child, without waiting. */
-static int hear_child(const struct tree_exchange *place, unsigned child, uint64_t *told)
+/* This rank's place in the tree, in the step that is computed. */
+struct place {
+    struct mesh *mesh;
+    unsigned rank, first_child, child_count;
+    uint64_t tag;
+};
+
+static struct place place_of(const struct trainer *trainer)
+{
+    struct place place = {.mesh = trainer->links.mesh,
+                          .rank = trainer->engine->part.rank,
+                          .tag = tag_make(TAG_HAS_PLAN, trainer->state->hold.step, 0)};
+
+    place.child_count =
+        commit_tree_children(&trainer->plan->layout, place.rank, &place.first_child);
+    return place;
+}
+
+/* Take what has arrived from a child, without waiting. */
+static int hear_child(const struct place *place, unsigned child, struct plan_spread *spread)
 {
     AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
-    int status = mesh_receive_any(place->mesh, child, tag_make(place->kind, place->step, HAS_PLAN),
-                                  1, &message, &size_bytes);
+    int status = mesh_receive_any(place->mesh, place->first_child + child, place->tag, 1, &message,
+                                  &size_bytes);
 
     if (status == -ETIMEDOUT)
         return 0;
-    if (!status && size_bytes != sizeof(uint64_t))
-        return -EBADMSG;
-    if (!status) {
-        struct words_reader words = {.at = message, .count = 1};
-        *told = words_take(&words);
-    }
-    return status;
+    return status ? status : plan_spread_take(spread, child, message, size_bytes);
 }
 
-static int tell_parent(const struct tree_exchange *place, uint64_t generation)
+static int tell_parent(const struct place *place, uint64_t generation)
 {
     CLEANUP(bytes_done) struct bytes message = {0};
-    struct words_writer writer = {.bytes = &message};
+    int status = plan_spread_pack(generation, &message);
 
-    words_put(&writer, generation);
-    return writer.status ? writer.status
-                         : tree_exchange_send(place, place->parent, HAS_PLAN, &message);
+    return status ? status
+                  : mesh_send(place->mesh, commit_tree_parent(place->rank), place->tag,
+                              message.data, message.size_bytes, NULL);
 }
 
 /* Return whether this rank and its subtree have the plan of @generation. */
-static bool subtree_has(struct step_watch *watch, const struct tree_exchange *place,
-                        uint64_t generation)
+static bool subtree_has(struct plan_spread *spread, const struct place *place, uint64_t generation)
 {
-    bool all = true;
-
-    for (unsigned i = 0; i < place->child_count; i++) {
-        if (hear_child(place, place->first_child + i, &watch->children[i]))
+    for (unsigned child = 0; child < place->child_count; child++)
+        if (hear_child(place, child, spread))
             return false; /* the links broke: the engine is about to see it */
-        all = all && watch->children[i] == generation;
-    }
-    return all;
+    return plan_spread_is_complete(spread, place->child_count, generation);
 }
 
 /* On rank 0, when every rank has the plan. */
@@ -94,21 +98,19 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
     struct trainer *trainer = context;
     struct step_watch *watch = &trainer->watch;
     uint64_t generation = reserve_announced(trainer);
-    struct tree_exchange place;
 
     /* Near the end the other stages may hold the step already. A device may lack the room to keep
      * its sums. */
     if (!generation || !trainer->device.kernel->host_memory ||
         count - done <= 2 * trainer->plan->layout.stage_count)
         return false;
-    tree_exchange_init(&place, trainer->links.mesh, &trainer->plan->layout,
-                       trainer->engine->part.rank, TAG_HAS_PLAN, trainer->state->hold.step);
-    if (!subtree_has(watch, &place, generation))
+    const struct place place = place_of(trainer);
+    if (!subtree_has(&watch->spread, &place, generation))
         return false;
     if (!place.rank)
         return decide(trainer, generation, done, count);
-    if (watch->told != generation && !tell_parent(&place, generation))
-        watch->told = generation;
+    if (watch->spread.told != generation && !tell_parent(&place, generation))
+        watch->spread.told = generation;
     return false;
 }
 

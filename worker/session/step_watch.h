@@ -1,12 +1,11 @@
 /*
  * A step that is being computed, watched for a planned change that need not wait for its end.
  *
- * A rank that has the next plan says so to its parent in the tree of ranks as soon as all of its
- * subtree has it. Rank 0, when all ranks have it, decides (elastic/plan/early_switch.h) and breaks
- * the links with a reason that names the generation and the step, which every rank recognizes. Rank
- * 0 decides only while its own part of the step is not complete, so none has committed the step; a
- * rank that sees any other reason takes it for a failure, as ever. What ranks say counts for one
- * step: who says it within a step has the commit of the step before.
+ * When all ranks have the next plan (protocol/plan_spread.h), rank 0 decides
+ * (elastic/plan/early_switch.h) and breaks the links with a reason that names the generation and
+ * the step, which every rank recognizes. Rank 0 decides only while its own part of the step is not
+ * complete, so no rank has committed the step; a rank that sees any other reason takes it for a
+ * failure, as ever.
  *
  * Ranks look at the boundaries of micro-batches. While no change is announced this costs one load.
  */
@@ -15,15 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elastic/plan/commit_tree.h"
+#include "protocol/plan_spread.h"
 #include "worker/step/engine.h"
 
 struct trainer;
 
 struct step_watch {
-    uint64_t began_ns;                  /* of the step; monotonic */
-    uint64_t told;                      /* the newest generation told to the parent in this step */
-    uint64_t children[COMMIT_TREE_FAN]; /* the newest that each child has told in it */
+    uint64_t began_ns; /* of the step; monotonic */
+    struct plan_spread spread;
 };
 
 /** step_watch_begin() - note that a step begins: nothing is told yet */

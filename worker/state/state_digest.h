@@ -20,12 +20,8 @@
 
 #include "base/compiler.h"
 #include "elastic/plan/plan_layout.h"
+#include "protocol/unit_digests.h"
 #include "worker/state/state.h"
-
-struct unit_digests {
-    bool known[STEP_RECORD_UNITS_MAX];
-    uint64_t values[STEP_RECORD_UNITS_MAX]; /* of parameters and moments */
-};
 
 struct state_digest; /* opaque: room for the tensors of the model */
 

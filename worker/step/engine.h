@@ -14,11 +14,11 @@
 #include "elastic/plan/plan.h"
 #include "model/data/dataset.h"
 #include "model/net/stage.h"
+#include "protocol/step_division.h"
 #include "worker/device/routes.h"
 #include "worker/device/tensor_channel.h"
 #include "worker/state/state.h"
 #include "worker/step/gradients.h"
-#include "worker/step/step_division.h"
 
 struct kept_step;
 struct reduction;

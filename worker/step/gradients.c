@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/step/step_division.h"
+#include "protocol/step_division.h"
 
 /* Adopted sums, and a stack on top of them for the lanes that are left. */
 #define SUMS_MAX (GRADIENTS_SUMS_MAX + 2 * LANE_TREE_SUBTREES_MAX)

@@ -9,11 +9,11 @@
  * The sums are facts about the step: they follow from the parameters, the samples and the tree, not
  * from the layout. When a generation ends within a step, the buffers stay with the worker, and the
  * next generation's gradients adopt those whose lanes are still this replica's
- * (worker/step/step_division.h).
+ * (protocol/step_division.h).
  */
 #pragma once
 
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 #include "kernels/kernel.h"
 #include "worker/state/state.h"
 

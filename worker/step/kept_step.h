@@ -1,6 +1,6 @@
 /*
  * What a worker keeps of a step in progress when its generation ends within the step: the sums of
- * gradients and the losses that it has computed (worker/step/step_division.h).
+ * gradients and the losses that it has computed (protocol/step_division.h).
  *
  * It is good for the next generations as long as the worker keeps its stage and its state at the
  * boundary before that step. Sums whose reduction has begun to overwrite them are lost, and so are

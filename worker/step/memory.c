@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/one_f_one_b.h"
 #include "worker/step/gradients.h"

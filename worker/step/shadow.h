@@ -17,9 +17,9 @@
  *   3. The shadow sends HOLD(s) only when it has these gradients too. So the complete record, which
  *      is COMMIT(s), proves that every stage's gradients are held twice; the feeding worker waits
  *      for nothing. The shadow puts the units' square sums, computed from the gradients that it
- *      received, into its own record. Records that differ start a dispute (worker/step/dispute.h),
- *      so each step checks that the two copies will be equal. After a failure the step can be kept
- *      without the stage's worker.
+ *      received, into its own record. Records that differ start a dispute
+ * (worker/step/dispute_round.h), so each step checks that the two copies will be equal. After a
+ * failure the step can be kept without the stage's worker.
  *   4. On COMMIT(s) both apply the same optimizer code to the same gradients with the same
  *      committed norm. Freezing is a function of the committed record, so both stop at the same
  *      unit; frozen units are only kept.

@@ -3,64 +3,78 @@
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "elastic/plan/commit_tree.h"
 
-/* Indexes of tree_exchange_await_all(), after those of the question. */
-enum { HEARD = TREE_EXCHANGE_INDEX_MAX, ALL_HEARD };
+/* Indexes of the tags of tree_exchange_await_all(), after those of any question. */
+enum message { HERE = 256, ALL_HERE };
 
-void tree_exchange_init(struct tree_exchange *place, struct mesh *mesh,
-                        const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
-                        uint64_t step)
+static int receive(struct tree_exchange *exchange, uint64_t tag)
 {
-    *place = (struct tree_exchange){.mesh = mesh, .kind = kind, .step = step, .rank = rank};
-    place->child_count = commit_tree_children(layout, rank, &place->first_child);
-    place->parent = rank ? commit_tree_parent(rank) : 0;
-}
-
-int tree_exchange_send(const struct tree_exchange *place, unsigned peer, unsigned index,
-                       const struct bytes *message)
-{
-    return mesh_send(place->mesh, peer, tag_make(place->kind, place->step, index), message->data,
-                     message->size_bytes, NULL);
-}
-
-int tree_exchange_receive(const struct tree_exchange *place, unsigned peer, unsigned index,
-                          size_t count_max, void **ret_message, struct words_reader *ret_words)
-{
+    struct tree_round *round = &exchange->round;
+    AUTO_FREE void *message = NULL;
     size_t size_bytes = 0;
-    int status = mesh_receive_any(place->mesh, peer, tag_make(place->kind, place->step, index),
-                                  UINT64_MAX, ret_message, &size_bytes);
+    int status =
+        mesh_receive_any(exchange->mesh, round->peer, tag, UINT64_MAX, &message, &size_bytes);
 
-    if (!status && (size_bytes % 8 || size_bytes / 8 > count_max))
-        status = -EBADMSG;
-    *ret_words = (struct words_reader){.at = *ret_message, .count = size_bytes / 8};
+    return status ? status : tree_round_take(round, message, size_bytes);
+}
+
+static int send_to(struct tree_exchange *exchange, unsigned first, unsigned count, uint64_t tag)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    int status = tree_round_pack(&exchange->round, &message);
+
+    for (unsigned i = 0; !status && i < count; i++)
+        status = mesh_send(exchange->mesh, first + i, tag, message.data, message.size_bytes, NULL);
     return status;
 }
 
-static int send_signal(const struct tree_exchange *place, unsigned peer, unsigned index)
+static int act(struct tree_exchange *exchange)
 {
-    const struct bytes nothing = {0};
-    return tree_exchange_send(place, peer, index, &nothing);
+    struct tree_round *round = &exchange->round;
+
+    switch (round->action) {
+    case TREE_RECEIVE_PART:
+        return receive(exchange, exchange->part_tag);
+    case TREE_SEND_PART:
+        return send_to(exchange, round->peer, 1, exchange->part_tag);
+    case TREE_DECIDE:
+        return tree_round_decide(round);
+    case TREE_RECEIVE_ANSWER:
+        return receive(exchange, exchange->answer_tag);
+    case TREE_SEND_ANSWER:
+        return send_to(exchange, round->first_child, round->child_count, exchange->answer_tag);
+    case TREE_DONE:
+        break;
+    }
+    return 0;
 }
 
-static int await_signal(const struct tree_exchange *place, unsigned peer, unsigned index)
-{
-    AUTO_FREE void *message = NULL;
-    struct words_reader words;
-    return tree_exchange_receive(place, peer, index, 0, &message, &words);
-}
-
-void tree_exchange_await_all(const struct tree_exchange *place)
+int tree_exchange_gather(struct tree_exchange *exchange)
 {
     int status = 0;
 
-    for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = await_signal(place, place->first_child + i, HEARD);
-    if (!status && place->rank) {
-        status = send_signal(place, place->parent, HEARD);
-        if (!status)
-            status = await_signal(place, place->parent, ALL_HEARD);
-    }
-    for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = send_signal(place, place->first_child + i, ALL_HEARD);
+    while (!status && exchange->round.action == TREE_RECEIVE_PART)
+        status = act(exchange);
+    return status;
+}
+
+int tree_exchange_run(struct tree_exchange *exchange)
+{
+    int status = 0;
+
+    while (!status && exchange->round.action != TREE_DONE)
+        status = act(exchange);
+    return status;
+}
+
+void tree_exchange_await_all(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
+                             enum tag_kind kind, uint64_t step)
+{
+    struct tree_exchange exchange = {.mesh = mesh,
+                                     .part_tag = tag_make(kind, step, HERE),
+                                     .answer_tag = tag_make(kind, step, ALL_HERE)};
+
+    tree_round_begin(&exchange.round, &tree_question_all_here, NULL, layout, rank);
+    if (tree_exchange_run(&exchange))
+        return; /* a link broke: this rank knows the answer all the same */
 }

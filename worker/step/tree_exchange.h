@@ -1,49 +1,33 @@
 /*
- * Messages of words up and down the tree of a plan's ranks, for questions that the whole generation
- * answers before any rank continues.
+ * Rounds along the tree of ranks (protocol/tree_round.h), carried out over the links of a
+ * generation: this thread sends, and waits for what the round receives next.
  */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
-#include "base/words.h"
 #include "comm/mesh/mesh.h"
-#include "elastic/plan/plan_layout.h"
+#include "protocol/tree_round.h"
 #include "worker/device/tags.h"
 
-/* One rank's place in the tree. */
+/* One rank's round: the caller sets all members, and begins the round. */
 struct tree_exchange {
+    struct tree_round round;
     struct mesh *mesh;
-    enum tag_kind kind; /* of the question */
-    uint64_t step;
-    unsigned rank, parent, first_child, child_count; /* parent: not of rank 0 */
+    uint64_t part_tag, answer_tag; /* of its messages up and down */
 };
 
-void tree_exchange_init(struct tree_exchange *place, struct mesh *mesh,
-                        const struct plan_layout *layout, unsigned rank, enum tag_kind kind,
-                        uint64_t step);
-
-/** tree_exchange_send() - send a message of words (base/words.h); @index, below
- * TREE_EXCHANGE_INDEX_MAX, distinguishes the messages of one question. 0; -ECONNRESET, -ETIMEDOUT
- * (the mesh failed); -ENOMEM */
-#define TREE_EXCHANGE_INDEX_MAX 256
-int tree_exchange_send(const struct tree_exchange *place, unsigned peer, unsigned index,
-                       const struct bytes *message) CHECK_RESULT;
-
-/** tree_exchange_receive() - receive a message of at most @count_max words; *ret_message is
- * malloc'ed, and @ret_words reads it. Errors as tree_exchange_send(), and -EBADMSG: too many words,
- * or not whole ones */
-int tree_exchange_receive(const struct tree_exchange *place, unsigned peer, unsigned index,
-                          size_t count_max, void **ret_message,
-                          struct words_reader *ret_words) CHECK_RESULT;
+/** tree_exchange_gather() - take the parts of this rank's subtree. On rank 0 the answer can be
+ * decided then. 0; -ECONNRESET, -ETIMEDOUT (the mesh failed); -ENOMEM; the errors of the round */
+int tree_exchange_gather(struct tree_exchange *exchange) CHECK_RESULT;
+/** tree_exchange_run() - go on until this rank has the answer and has sent it on; errors as above
+ */
+int tree_exchange_run(struct tree_exchange *exchange) CHECK_RESULT;
 
 /**
- * tree_exchange_await_all() - wait until all ranks know the outcome: one message up the tree, one
- * down
+ * tree_exchange_await_all() - after a round of @kind: wait until all ranks have its answer
  *
- * All ranks call it when each has the outcome and a rank is about to leave because of it. A link
+ * All ranks call it when each has the answer and a rank is about to leave because of it. A link
  * that breaks now only ends the wait.
  */
-void tree_exchange_await_all(const struct tree_exchange *place);
+void tree_exchange_await_all(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
+                             enum tag_kind kind, uint64_t step);

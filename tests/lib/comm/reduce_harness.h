@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 #include "comm/reduce/reduce.h"
 #include "lib/comm/mesh_harness.h"
 

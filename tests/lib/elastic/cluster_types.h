@@ -70,7 +70,7 @@ struct fake_inbox {
 struct fake_node {
     char name[NAME_SIZE], numerics_identity[PLAN_NUMERICS_SIZE];
     char other_numerics_identities[PLAN_NUMERICS_SIZE]; /* of its last slot; "": as all others */
-    struct protocol protocol;
+    struct versions protocol;
     bool up, draining, start_fails;
     uint64_t drain_deadline_ns;
     uint64_t lease_until_ns, incarnation;

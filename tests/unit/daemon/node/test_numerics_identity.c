@@ -20,7 +20,7 @@
 #include "daemon/node/inventory.h"
 #include "daemon/node/numerics_identity.h"
 #include "daemon/node/worker_version.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 
 static char program[] = "/tmp/firn-test-worker-XXXXXX";
 static struct config config;
@@ -156,8 +156,8 @@ static void versions_are_the_workers_and_our_own(void **state)
     make_worker("test \"$1 $2\" = 'protocol links' && echo 7");
     worker_version_describe(&config, &self);
     assert_int_equal(self.links, 7);
-    assert_int_equal(self.control, PROTOCOL_CONTROL);
-    assert_int_equal(self.control_oldest, PROTOCOL_CONTROL_OLDEST);
+    assert_int_equal(self.control, VERSIONS_CONTROL);
+    assert_int_equal(self.control_oldest, VERSIONS_CONTROL_OLDEST);
     unlink(program);
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         make_worker(wrong[i]);

@@ -235,17 +235,17 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
-    cluster->nodes[1].protocol.control = PROTOCOL_CONTROL + 2;
-    cluster->nodes[1].protocol.control_oldest = PROTOCOL_CONTROL + 1;
-    cluster->nodes[2].protocol.control = PROTOCOL_CONTROL + 2;
-    cluster->nodes[2].protocol.control_oldest = PROTOCOL_CONTROL;
+    cluster->nodes[1].protocol.control = VERSIONS_CONTROL + 2;
+    cluster->nodes[1].protocol.control_oldest = VERSIONS_CONTROL + 1;
+    cluster->nodes[2].protocol.control = VERSIONS_CONTROL + 2;
+    cluster->nodes[2].protocol.control_oldest = VERSIONS_CONTROL;
     cluster_progress(cluster, 5, 20);
     assert_int_equal(cluster->etcd.plan->layout.worker_count, 4);
     assert_int_equal(plan_layout_find(&cluster->etcd.plan->layout, "b", 0), -1);
     cluster_run(cluster, 1);
     char words[96];
     snprintf(words, sizeof(words), "firnd on node b speaks control protocol %u, the leader %u",
-             PROTOCOL_CONTROL + 2, PROTOCOL_CONTROL);
+             VERSIONS_CONTROL + 2, VERSIONS_CONTROL);
     expect_words(cluster, words);
     cluster_free(cluster);
 }
@@ -253,10 +253,10 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
 static void versions_meet_where_their_ranges_do(void **state)
 {
     (void)state;
-    assert_true(protocol_meets(0, 0)); /* no version reported: the first */
-    assert_true(protocol_meets(PROTOCOL_CONTROL_OLDEST, PROTOCOL_CONTROL));
-    assert_true(protocol_meets(PROTOCOL_CONTROL, PROTOCOL_CONTROL + 7));
-    assert_false(protocol_meets(PROTOCOL_CONTROL + 1, PROTOCOL_CONTROL + 7));
+    assert_true(versions_meet(0, 0)); /* no version reported: the first */
+    assert_true(versions_meet(VERSIONS_CONTROL_OLDEST, VERSIONS_CONTROL));
+    assert_true(versions_meet(VERSIONS_CONTROL, VERSIONS_CONTROL + 7));
+    assert_false(versions_meet(VERSIONS_CONTROL + 1, VERSIONS_CONTROL + 7));
 }
 
 /*

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "elastic/messages/control.h"
-#include "elastic/plan/protocol.h"
+#include "elastic/plan/versions.h"
 #include "lib/elastic/sample_plan.h"
 #include "lib/elastic/sample_report.h"
 
@@ -78,8 +78,8 @@ static void check_back(const struct control_message *back, const struct control_
     case CONTROL_STATUS:
         assert_true(back->status.instance == sent->status.instance);
         assert_int_equal(back->status.record.step, 42);
-        assert_int_equal(back->protocol_oldest, PROTOCOL_CONTROL_OLDEST);
-        assert_int_equal(back->protocol, PROTOCOL_CONTROL);
+        assert_int_equal(back->protocol_oldest, VERSIONS_CONTROL_OLDEST);
+        assert_int_equal(back->protocol, VERSIONS_CONTROL);
         break;
     case CONTROL_EVENT:
         assert_string_equal(back->text, sent->text);

@@ -15,7 +15,7 @@
 
 #include "lib/comm/mesh_harness.h"
 
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 #include "worker/session/data_agreement.h"
 
 #define RANKS 11 /* two levels below the root */
@@ -128,19 +128,6 @@ static void test_without_a_majority_all_go(void **state)
     assert_int_equal(who_goes(RANKS, many, NULL, "more than half"), (1u << RANKS) - 1);
 }
 
-static void test_states_of_two_runs_are_no_run(void **state)
-{
-    struct data_votes a, b;
-
-    (void)state;
-    data_votes_init(&a, 7, 7);
-    data_votes_init(&b, 7, 8);
-    assert_int_equal(data_votes_merge(&a, &b), -EBADMSG);
-    data_votes_init(&b, 7, 0);
-    assert_int_equal(data_votes_merge(&a, &b), 0);
-    assert_int_equal(data_votes_outcome(&a), 7);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,7 +135,6 @@ int main(void)
         cmocka_unit_test(test_the_few_go),
         cmocka_unit_test(test_the_run_counts_more_than_the_many),
         cmocka_unit_test(test_without_a_majority_all_go),
-        cmocka_unit_test(test_states_of_two_runs_are_no_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

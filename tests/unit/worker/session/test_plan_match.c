@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "comm/mesh/frame.h"
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 #include "worker/session/plan_match.h"
 
 static char identity[64];

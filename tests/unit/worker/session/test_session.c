@@ -17,9 +17,10 @@
 #include "lib/comm/mesh_harness.h"
 #include "lib/worker/tiny_state.h"
 
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 #include "worker/session/session.h"
 #include "worker/session/trainer.h"
+#include "worker/state/state_digest.h"
 
 #define RANKS 3 /* a root and its children */
 #define STEP  41
@@ -81,7 +82,7 @@ static void member_done(struct crew_member *member)
 static void *run_member(void *context)
 {
     struct crew_member *member = context;
-    static const struct step_commit_root root = {0};
+    static const struct commit_root root = {0};
 
     state_digest_run(member->engine.check, &member->trainer.plan->layout, member->engine.part.rank,
                      false);

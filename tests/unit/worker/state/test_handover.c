@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "lib/comm/mesh_harness.h"
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 #include "lib/worker/tiny_state.h"
 
 #include "worker/state/handover.h"

@@ -15,8 +15,8 @@
 #include "lib/worker/tiny_state.h"
 
 #include "base/philox.h"
+#include "protocol/step_division.h"
 #include "worker/step/gradients.h"
-#include "worker/step/step_division.h"
 
 #define LANES_MAX     13
 #define MICRO_BATCHES 3

@@ -23,9 +23,9 @@
 
 #include "base/hash.h"
 #include "lib/comm/fake_nccl_fixture.h"
+#include "worker/step/commit_round.h"
 #include "worker/step/engine.h"
 #include "worker/step/job_dataset.h"
-#include "worker/step/step_commit.h"
 
 #define WORKERS  4
 #define STEPS    4
@@ -227,9 +227,9 @@ static int step(struct worker *worker, struct engine *engine, struct step_commit
         return status;
     *up = (struct step_commit_up){.data_digest = dataset_digest(worker->dataset).low,
                                   .record = worker->state->hold};
-    step_commit_readiness_init(&up->readiness, worker->rank, 0);
-    status = step_commit_run(worker->mesh, worker->plan, worker->rank, false, up,
-                             &(struct step_commit_root){0}, down, &worker->error);
+    readiness_init(&up->readiness, worker->rank, 0);
+    status = commit_round_run(worker->mesh, worker->plan, worker->rank, false, up,
+                              &(struct commit_root){0}, down, &worker->error);
     if (!status)
         engine_apply(engine, &down->record);
     return status;

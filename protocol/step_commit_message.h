@@ -5,15 +5,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "worker/step/step_commit.h"
-
-/* What a subtree of ranks sends up. */
-struct step_commit_part {
-    struct step_commit_up up;
-    enum dispute_about dispute;        /* found in the subtree */
-    uint64_t busy_ns[JOB_DEVICES_MAX]; /* of each rank of the layout; 0: not of the subtree, or
-                                          unknown */
-};
+#include "protocol/step_commit.h"
 
 /** step_commit_pack_part() - append the message to @message. 0; -ENOMEM */
 int step_commit_pack_part(const struct step_commit_part *part, const struct plan_layout *layout,

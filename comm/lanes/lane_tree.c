@@ -1,4 +1,4 @@
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 
 #include <assert.h>
 

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/philox.h"
-#include "worker/step/step_division.h"
+#include "protocol/step_division.h"
 
 #define LANES_MAX     24
 #define RANKS_MAX     16

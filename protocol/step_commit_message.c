@@ -1,4 +1,4 @@
-#include "worker/step/step_commit_message.h"
+#include "protocol/step_commit_message.h"
 
 #include <errno.h>
 #include <string.h>
@@ -65,23 +65,22 @@ static void take_unable(struct words_reader *reader, uint64_t ranks,
 
 /* ---- up ---- */
 
-static void put_readiness(struct words_writer *writer,
-                          const struct step_commit_readiness *readiness)
+static void put_readiness(struct words_writer *writer, const struct readiness *readiness)
 {
     words_put(writer, readiness->announced_min);
     words_put(writer, readiness->announced_max);
     words_put(writer, readiness->lacking_count);
-    for (unsigned i = 0; i < STEP_COMMIT_LACKING_MAX; i++)
+    for (unsigned i = 0; i < READINESS_LACKING_MAX; i++)
         words_put(writer, readiness->lacking[i]);
 }
 
 static void take_readiness(struct words_reader *reader, uint64_t ranks,
-                           struct step_commit_readiness *ret_readiness)
+                           struct readiness *ret_readiness)
 {
     ret_readiness->announced_min = words_take(reader);
     ret_readiness->announced_max = words_take(reader);
     ret_readiness->lacking_count = words_take_below(reader, ranks + 1);
-    for (unsigned i = 0; i < STEP_COMMIT_LACKING_MAX; i++)
+    for (unsigned i = 0; i < READINESS_LACKING_MAX; i++)
         ret_readiness->lacking[i] =
             i < ret_readiness->lacking_count ? words_take_below(reader, ranks) : words_take(reader);
 }

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 
 static void children_split_at_the_largest_power_of_two_below(void **state)
 {

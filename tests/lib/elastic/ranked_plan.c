@@ -1,4 +1,4 @@
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -35,27 +35,48 @@
 #include "base/error.h"
 #include "elastic/plan/plan_layout.h"
 #include "elastic/step/dispute_verdict.h"
-#include "worker/state/state_digest.h"
-#include "worker/step/tree_exchange.h"
+#include "elastic/step/step_record.h"
+#include "protocol/tree_round.h"
+#include "protocol/unit_digests.h"
 
 /* In ascending order of severity: where both differ, the dispute is about state. */
 enum dispute_about { DISPUTE_NOTHING, DISPUTE_GRADIENTS, DISPUTE_STATE };
 
-/**
- * dispute_run() - collect the claims of all workers of @layout and distribute the verdict
- * @mine: @count claims of @rank; borrowed
- *
- * All workers of @layout call it once a commit of @step was found to be in dispute.
- * Return: 0: @ret_verdict is the same on all ranks and accuses at least one; -ECONNRESET,
- * -ETIMEDOUT (the mesh failed); -EBADMSG, also where the claims agree and so give no reason for a
- * dispute; -ENOMEM
- */
-int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank, uint64_t step,
-                const struct dispute_verdict_claim *mine, size_t count,
-                struct dispute_verdict *ret_verdict) CHECK_RESULT;
+/* The claims of a subtree of ranks. */
+struct dispute_claims {
+    struct dispute_verdict_claim *list; /* owned */
+    size_t count;
+};
+
+/* The content of the round on one rank. */
+struct dispute {
+    const struct plan_layout *layout;
+    struct dispute_claims claims;
+    struct dispute_verdict verdict; /* when the round is done: the same on all ranks */
+};
 
 /**
- * dispute_outcome() - decide what the verdict on @step means for @rank
+ * dispute_begin() - begin the round of one rank: claims go up, one verdict comes down
+ * @mine: @count claims of @rank; copied
+ * @layout: borrowed until the end of the round
+ *
+ * All workers of @layout begin it once a commit was found to be in dispute. The verdict accuses at
+ * least one rank. Errors of the round (protocol/tree_round.h): -EBADMSG, also where the claims
+ * agree and so give no reason for a dispute; -ENOMEM. Call dispute_done() in any case.
+ */
+int dispute_begin(struct dispute *dispute, struct tree_round *round,
+                  const struct plan_layout *layout, unsigned rank,
+                  const struct dispute_verdict_claim *mine, size_t count) CHECK_RESULT;
+void dispute_done(struct dispute *dispute);
+
+/** dispute_list_claims() - list the claims of @rank in a dispute: the square sums of @record, or
+ * @digests. @ret_claims has STEP_RECORD_UNITS_MAX entries. Return: how many */
+size_t dispute_list_claims(const struct step_record *record, const struct unit_digests *digests,
+                           enum dispute_about about, unsigned rank,
+                           struct dispute_verdict_claim *ret_claims);
+
+/**
+ * dispute_outcome() - decide the consequence of the verdict on @step for @rank
  * @again: this rank has seen it in dispute before, without a majority
  *
  * Return, always with a text in @error: -ENOTRECOVERABLE: the slot of @rank must go out of service;
@@ -65,6 +86,10 @@ int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned ra
 int dispute_outcome(const struct plan_layout *layout, unsigned rank, enum dispute_about about,
                     uint64_t step, const struct dispute_verdict *verdict, bool again,
                     struct error *error) CHECK_RESULT;
+
+/** dispute_what_follows() - return the consequence for the job, for people: "it is computed again"
+ */
+const char *dispute_what_follows(enum dispute_about about);
 
 /*
  * A worker's record of disputes without a majority; all zero: none. The record is local to one
@@ -80,17 +105,15 @@ struct dispute_memory {
 void dispute_memory_rollback(struct dispute_memory *memory);
 
 /**
- * dispute_settle() - call dispute_run() with the claims from @state and @digests, then
- * dispute_outcome(); afterwards @state holds no step
+ * dispute_memory_has_seen() - return whether there was a dispute without a majority before
+ * @interval: steps between checkpoints; 0: none are made. @unit_count: of the model
  *
- * A dispute about state counts as seen before if the last one is no older than an interval of
- * checkpoints, or than the number of steps in which all units are compared: a worker that loses
- * bits that often makes no progress.
- *
- * Return: never 0; about gradients the errors of dispute_run() and dispute_outcome(), about state
- * those of dispute_outcome(), or -EUCLEAN where there was no verdict
+ * About gradients: of the same step. A dispute about state counts if the last one is no older than
+ * an interval of checkpoints, or than the number of steps in which all units are compared: a worker
+ * that loses bits that often makes no progress.
  */
-int dispute_settle(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
-                   enum dispute_about about, uint64_t step, struct state *state,
-                   const struct unit_digests *digests, struct dispute_memory *memory,
-                   struct error *error) CHECK_RESULT;
+bool dispute_memory_has_seen(const struct dispute_memory *memory, enum dispute_about about,
+                             uint64_t step, uint64_t interval, unsigned unit_count);
+/** dispute_memory_note() - remember a verdict without a majority */
+void dispute_memory_note(struct dispute_memory *memory, enum dispute_about about, uint64_t step,
+                         const struct dispute_verdict *verdict);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/step/step_commit_message.h"
+#include "protocol/step_commit_message.h"
 
 #define RANKS 6
 #define UNITS 4
@@ -50,7 +50,7 @@ static int set_up(void **state)
     up->checkpoint_failed = 40;
     up->checkpoint_busy = true;
     up->unable = (struct checkpoint_writers_unable){.count = 2, .ranks = {1, 5}};
-    up->readiness = (struct step_commit_readiness){
+    up->readiness = (struct readiness){
         .announced_min = 8, .announced_max = 9, .lacking_count = 1, .lacking = {3}};
     up->digests.known[2] = true;
     up->digests.values[2] = 77;

@@ -20,18 +20,18 @@
 
 /* Control versions. 2 gives a worker's cause as one word (elastic/messages/report.h); the keys of 1
  * are still written as well. */
-#define PROTOCOL_CONTROL        2
-#define PROTOCOL_CONTROL_OLDEST 1
-#define PROTOCOL_MAX            65535 /* largest value of any of these numbers */
+#define VERSIONS_CONTROL        2
+#define VERSIONS_CONTROL_OLDEST 1
+#define VERSIONS_MAX            65535 /* largest value of any of these numbers */
 
 /* Versions of a node: the control versions of its firnd, and the links version of its workers. */
-struct protocol {
+struct versions {
     unsigned links;                   /* 0: missing */
     unsigned control, control_oldest; /* 0: missing, which means 1 */
 };
 
 /**
- * protocol_meets() - return whether the range @control_oldest to @control meets the range of this
+ * versions_meet() - return whether the range @control_oldest to @control meets the range of this
  * program
  */
-bool protocol_meets(unsigned control_oldest, unsigned control);
+bool versions_meet(unsigned control_oldest, unsigned control);

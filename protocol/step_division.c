@@ -1,4 +1,4 @@
-#include "worker/step/step_division.h"
+#include "protocol/step_division.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsign
     own_as_planned(layout, ret_division);
 }
 
-/* ---- what replicas can go on with ---- */
+/* ---- sums that replicas can go on with ---- */
 
 /* Where the facts are from. */
 struct step_scene {

@@ -3,21 +3,21 @@
  *
  * Problem: the work of a step is its lanes, and the micro-batches of a lane in order. When a
  * generation ends within a step, because a worker died or the layout changes, its workers have sums
- * of finished lanes and of lanes in progress. To compute them again costs what they cost; in a step
- * of minutes that is minutes for every failure.
+ * of finished lanes and of lanes in progress. Computing them again costs as much as the first time;
+ * in a step of minutes that is minutes for every failure.
  *
- * Design: the sums stay where they are, and every worker reports what it has when the next
- * generation opens. From these facts and the layout a pure function, the same on every rank,
- * decides the owner of each lane and the micro-batch from which the owner goes on:
+ * Design: the sums stay where they are, and every worker reports its sums when the next generation
+ * opens. From these facts and the layout a pure function, the same on every rank, decides the owner
+ * of each lane and the micro-batch from which the owner goes on:
  *
  *   - A replica can go on with a lane from the least count that one of its stages has for one of
  *     its trained units, or for the loss. The replica that is furthest keeps the lane.
- *   - Lanes that nobody has begun are dealt so that what is left to compute is in proportion to the
- *     lanes that the plan gave each replica, hence to the speeds of their slots.
+ *   - Lanes that no replica has begun are dealt so that the work left is in proportion to the lanes
+ *     that the plan gave each replica, hence to the speeds of their slots.
  *   - A sum of several lanes that now have different owners is dropped. A unit that is ahead of its
- *     replica keeps its sum: what it has already is not added twice.
+ *     replica keeps its sum: micro-batches that it has already are not added twice.
  *
- * The sums are the same bits whoever computes them, and the tree over the lanes does not change, so
+ * Every worker computes the same bits for a sum, and the tree over the lanes does not change, so
  * neither does the result.
  */
 #pragma once
@@ -28,17 +28,17 @@
 #include "base/bytes.h"
 #include "base/compiler.h"
 #include "base/words.h"
-#include "comm/reduce/lane_tree.h"
+#include "comm/lanes/lane_tree.h"
 #include "elastic/plan/plan_layout.h"
 
-/* What one worker has of a lane, in all trained units of its stage. */
+/* The progress of one worker with a lane, in all trained units of its stage. */
 struct lane_fact {
     unsigned micro_batches;     /* the first ones that no unit lacks */
     struct lane_tree_span span; /* the largest sum that the lane is part of; count 0: none */
     bool validated;             /* the lane's validation loss, on the last stage */
 };
 
-/* What one worker has of the step; all zero: nothing. */
+/* The sums that one worker has of the step; all zero: none. */
 struct step_facts {
     struct lane_fact *lanes; /* owned; NULL: nothing */
 };
@@ -58,7 +58,7 @@ void step_division_plan(const struct plan_layout *layout, unsigned lanes, unsign
                         struct step_division *ret_division);
 
 /**
- * step_division_continue() - divide what is left of @step
+ * step_division_continue() - divide the rest of @step
  * @facts: (layout->worker_count,), of each rank
  * @trained_from: first trained unit; of a stage without trained units nothing is needed
  *

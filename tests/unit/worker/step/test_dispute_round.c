@@ -18,9 +18,9 @@
 #include "elastic/job/job_spec.h"
 #include "lib/comm/mesh_harness.h"
 
-#include "lib/worker/ranked_plan.h"
+#include "lib/elastic/ranked_plan.h"
 #include "worker/state/state.h"
-#include "worker/step/dispute.h"
+#include "worker/step/dispute_round.h"
 
 #define RANKS 11 /* two levels below the root */
 #define UNITS 4
@@ -50,8 +50,8 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
 
-    rank->status = dispute_run(rank->world->meshes[rank->rank], &rank->plan->layout, rank->rank,
-                               STEP, &rank->claim, 1, &rank->verdict);
+    rank->status = dispute_round_run(rank->world->meshes[rank->rank], &rank->plan->layout,
+                                     rank->rank, STEP, &rank->claim, 1, &rank->verdict);
     mesh_abort(rank->world->meshes[rank->rank], "goes"); /* no rank may miss the verdict by it */
     return NULL;
 }
@@ -113,48 +113,6 @@ static void test_all_hear_the_verdict(void **state)
         }
 }
 
-/* ---- consequences ---- */
-
-static void outcome(enum dispute_about about, const struct dispute_verdict *verdict, unsigned rank,
-                    bool again, int status, const char *words)
-{
-    struct plan *plan = ranked_plan(3);
-    struct error error = {0};
-
-    plan->layout.workers[1].slot = 5;
-    assert_int_equal(dispute_outcome(&plan->layout, rank, about, STEP, verdict, again, &error),
-                     status);
-    if (!strstr(error.text, words))
-        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
-    plan_free(plan);
-}
-
-static void test_what_a_verdict_means(void **state)
-{
-    static const struct dispute_verdict settled = {
-        .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
-    static const struct dispute_verdict open = {
-        .unit = 2, .holders = 2, .accused_count = 2, .accused = {0, 1}};
-    static const char wrong[] = "step 41: node n1, slot 5: other gradients of unit 2";
-
-    (void)state;
-    outcome(DISPUTE_GRADIENTS, &settled, 1, false, -ENOTRECOVERABLE, wrong);
-    outcome(DISPUTE_GRADIENTS, &settled, 0, false, -ECONNRESET, wrong);
-    outcome(DISPUTE_GRADIENTS, &open, 0, false, -EAGAIN,
-            "node n0, slot 0 and node n1, slot 5 hold different");
-    outcome(DISPUTE_GRADIENTS, &open, 2, false, -EAGAIN, "it is computed again");
-    outcome(DISPUTE_GRADIENTS, &open, 0, true, -ENOTRECOVERABLE,
-            "again: memory or device of one of them");
-    outcome(DISPUTE_GRADIENTS, &open, 2, true, -ECONNRESET,
-            "again: memory or device of one of them");
-    outcome(DISPUTE_STATE, &settled, 1, false, -ENOTRECOVERABLE, "slot 5: other parameters or mom");
-    outcome(DISPUTE_STATE, &settled, 0, false, -EUCLEAN, "slot 5: other parameters or moments");
-    outcome(DISPUTE_STATE, &open, 0, false, -EUCLEAN, "the newest checkpoint counts");
-    outcome(DISPUTE_STATE, &open, 2, false, -EUCLEAN, "the newest checkpoint counts");
-    outcome(DISPUTE_STATE, &open, 0, true, -ENOTRECOVERABLE, "of unit 2 again");
-    outcome(DISPUTE_STATE, &open, 2, true, -EUCLEAN, "of unit 2 again");
-}
-
 /* ---- state and gradients held after a dispute ---- */
 
 struct settler {
@@ -179,8 +137,8 @@ static void *run_settler(void *context)
 
     if (!settler->dies)
         settler->status =
-            dispute_settle(mesh, &settler->plan->layout, settler->rank, settler->about, STEP,
-                           &settler->state, &settler->digests, &settler->memory, &error);
+            dispute_round_settle(mesh, &settler->plan->layout, settler->rank, settler->about, STEP,
+                                 &settler->state, &settler->digests, &settler->memory, &error);
     mesh_abort(mesh, "goes");
     return NULL;
 }
@@ -274,7 +232,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_hear_the_verdict),
         cmocka_unit_test(test_a_dispute_about_nothing_has_no_verdict),
-        cmocka_unit_test(test_what_a_verdict_means),
         cmocka_unit_test(test_nobody_holds_a_disputed_step),
         cmocka_unit_test(test_nobody_keeps_a_disputed_state),
     };

@@ -1,30 +1,23 @@
-#include "worker/step/dispute.h"
+#include "protocol/dispute.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "elastic/job/job_spec.h"
-#include "worker/state/state.h"
+#include "base/words.h"
 
 #define CLAIM_WORDS 3u /* rank, unit, bits */
 #define CLAIMS_MAX  ((size_t)JOB_DEVICES_MAX * STEP_RECORD_UNITS_MAX)
-
-/* The index of a message's tag. */
-enum message { UP, DOWN };
 
 /* ---- messages ---- */
 
 #define VERDICT_WORDS 3 /* and a word for each accused rank */
 
-/* The claims of a subtree; room for the claims of all ranks. */
-struct claims {
-    struct dispute_verdict_claim *list;
-    size_t count;
-};
-
-static int claims_add(struct claims *claims, const struct dispute_verdict_claim *list, size_t count)
+static int claims_add(struct dispute_claims *claims, const struct dispute_verdict_claim *list,
+                      size_t count)
 {
     size_t total = claims->count + count;
     struct dispute_verdict_claim *grown = realloc(claims->list, (total + 1) * sizeof(*grown));
@@ -37,7 +30,7 @@ static int claims_add(struct claims *claims, const struct dispute_verdict_claim 
     return 0;
 }
 
-static int pack_claims(const struct claims *claims, struct bytes *message)
+static int pack_claims(const struct dispute_claims *claims, struct bytes *message)
 {
     struct words_writer writer = {.bytes = message};
 
@@ -51,7 +44,7 @@ static int pack_claims(const struct claims *claims, struct bytes *message)
 
 /* Add the claims of a message. -EBADMSG: they name a rank or unit that does not exist. */
 static int unpack_claims(struct words_reader *reader, const struct plan_layout *layout,
-                         struct claims *claims)
+                         struct dispute_claims *claims)
 {
     size_t count = reader->count / CLAIM_WORDS;
     AUTO_FREE struct dispute_verdict_claim *list = calloc(count + 1, sizeof(*list));
@@ -95,84 +88,67 @@ static int unpack_verdict(struct words_reader *reader, const struct plan_layout 
     return reader->status;
 }
 
-static int gather(const struct tree_exchange *place, const struct plan_layout *layout,
-                  struct claims *claims)
-{
-    int status = 0;
+/* ---- the round ---- */
 
-    for (unsigned i = 0; !status && i < place->child_count; i++) {
-        AUTO_FREE void *message = NULL;
-        struct words_reader words;
-        status = tree_exchange_receive(place, place->first_child + i, UP, CLAIM_WORDS * CLAIMS_MAX,
-                                       &message, &words);
-        if (!status)
-            status = unpack_claims(&words, layout, claims);
-    }
-    return status;
+static int take_part(void *content, unsigned child, const void *data, size_t size_bytes)
+{
+    struct dispute *dispute = content;
+    struct words_reader words = {.at = data, .count = size_bytes / 8};
+
+    (void)child;
+    if (size_bytes % 8 || words.count > CLAIM_WORDS * CLAIMS_MAX)
+        return -EBADMSG;
+    return unpack_claims(&words, dispute->layout, &dispute->claims);
 }
 
-static int send_claims(const struct tree_exchange *place, const struct claims *claims)
+static int pack_part(const void *content, struct bytes *message)
 {
-    CLEANUP(bytes_done) struct bytes message = {0};
-    int status = pack_claims(claims, &message);
-
-    return status ? status : tree_exchange_send(place, place->parent, UP, &message);
+    const struct dispute *dispute = content;
+    return pack_claims(&dispute->claims, message);
 }
 
-/* Judge the claims of all ranks; runs on the root. */
-static int judge(const struct claims *claims, const struct plan_layout *layout,
-                 struct dispute_verdict *ret_verdict)
+/* Judge the claims of all ranks. */
+static int decide(void *content)
 {
-    int status =
-        dispute_verdict_judge(claims->list, claims->count, layout->worker_count, ret_verdict);
+    struct dispute *dispute = content;
+    int status = dispute_verdict_judge(dispute->claims.list, dispute->claims.count,
+                                       dispute->layout->worker_count, &dispute->verdict);
 
-    return status || ret_verdict->accused_count > 0 ? status : -EBADMSG;
+    return status || dispute->verdict.accused_count > 0 ? status : -EBADMSG;
 }
 
-static int send_verdict(const struct tree_exchange *place, const struct dispute_verdict *verdict)
+static int take_answer(void *content, const void *data, size_t size_bytes)
 {
-    CLEANUP(bytes_done) struct bytes message = {0};
-    int status = pack_verdict(verdict, &message);
+    struct dispute *dispute = content;
+    struct words_reader words = {.at = data, .count = size_bytes / 8};
 
-    for (unsigned i = 0; !status && i < place->child_count; i++)
-        status = tree_exchange_send(place, place->first_child + i, DOWN, &message);
-    return status;
+    if (size_bytes % 8 || words.count > VERDICT_WORDS + dispute->layout->worker_count)
+        return -EBADMSG;
+    return unpack_verdict(&words, dispute->layout, &dispute->verdict);
 }
 
-static int receive_verdict(const struct tree_exchange *place, const struct plan_layout *layout,
-                           struct dispute_verdict *ret_verdict)
+static int pack_answer(const void *content, struct bytes *message)
 {
-    AUTO_FREE void *message = NULL;
-    struct words_reader words;
-    int status = tree_exchange_receive(place, place->parent, DOWN,
-                                       VERDICT_WORDS + layout->worker_count, &message, &words);
-
-    return status ? status : unpack_verdict(&words, layout, ret_verdict);
+    const struct dispute *dispute = content;
+    return pack_verdict(&dispute->verdict, message);
 }
 
-int dispute_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank, uint64_t step,
-                const struct dispute_verdict_claim *mine, size_t count,
-                struct dispute_verdict *ret_verdict)
+int dispute_begin(struct dispute *dispute, struct tree_round *round,
+                  const struct plan_layout *layout, unsigned rank,
+                  const struct dispute_verdict_claim *mine, size_t count)
 {
-    struct tree_exchange place;
-    struct claims claims = {0};
+    static const struct tree_question question = {take_part, pack_part, decide, take_answer,
+                                                  pack_answer};
 
-    tree_exchange_init(&place, mesh, layout, rank, TAG_DISPUTE, step);
-    int status = claims_add(&claims, mine, count);
-    if (!status)
-        status = gather(&place, layout, &claims);
-    if (!status && rank == 0)
-        status = judge(&claims, layout, ret_verdict);
-    else if (!status)
-        status = send_claims(&place, &claims);
-    free(claims.list);
-    if (!status && rank != 0)
-        status = receive_verdict(&place, layout, ret_verdict);
-    if (!status)
-        status = send_verdict(&place, ret_verdict);
-    if (!status)
-        tree_exchange_await_all(&place);
-    return status;
+    *dispute = (struct dispute){.layout = layout};
+    tree_round_begin(round, &question, dispute, layout, rank);
+    return claims_add(&dispute->claims, mine, count);
+}
+
+void dispute_done(struct dispute *dispute)
+{
+    free(dispute->claims.list);
+    dispute->claims = (struct dispute_claims){0};
 }
 
 /* ---- the outcome for one rank ---- */
@@ -206,7 +182,7 @@ static const char *what_differs(enum dispute_about about)
     return about == DISPUTE_STATE ? "parameters or moments" : "gradients";
 }
 
-static const char *what_follows(enum dispute_about about)
+const char *dispute_what_follows(enum dispute_about about)
 {
     return about == DISPUTE_STATE ? "the newest checkpoint counts" : "it is computed again";
 }
@@ -238,21 +214,42 @@ int dispute_outcome(const struct plan_layout *layout, unsigned rank, enum disput
     return error_set(error, status,
                      "step %" PRIu64 ": %s hold different %s of unit %u, nobody can tell which are "
                      "right: %s",
-                     step, names, what, verdict->unit, what_follows(about));
+                     step, names, what, verdict->unit, dispute_what_follows(about));
 }
 
-/* ---- claims from the state ---- */
+/* ---- memory of disputes ---- */
 
 void dispute_memory_rollback(struct dispute_memory *memory)
 {
     memory->gradients_step = 0;
 }
 
-static size_t list_claims(const struct state *state, const struct unit_digests *digests,
-                          enum dispute_about about, unsigned rank,
-                          struct dispute_verdict_claim *claims)
+bool dispute_memory_has_seen(const struct dispute_memory *memory, enum dispute_about about,
+                             uint64_t step, uint64_t interval, unsigned unit_count)
 {
-    const struct step_record *record = &state->hold;
+    if (about == DISPUTE_GRADIENTS)
+        return memory->gradients_step == step;
+    return memory->state_step &&
+           (!interval || step <= memory->state_step + MAX(interval, (uint64_t)unit_count));
+}
+
+void dispute_memory_note(struct dispute_memory *memory, enum dispute_about about, uint64_t step,
+                         const struct dispute_verdict *verdict)
+{
+    if (verdict->settled)
+        return;
+    if (about == DISPUTE_STATE)
+        memory->state_step = step;
+    else
+        memory->gradients_step = step;
+}
+
+/* ---- claims ---- */
+
+size_t dispute_list_claims(const struct step_record *record, const struct unit_digests *digests,
+                           enum dispute_about about, unsigned rank,
+                           struct dispute_verdict_claim *ret_claims)
+{
     size_t count = 0;
 
     for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++) {
@@ -263,46 +260,7 @@ static size_t list_claims(const struct state *state, const struct unit_digests *
             memcpy(&claim.bits, &record->unit_squares[unit], sizeof(claim.bits));
         }
         if (known)
-            claims[count++] = claim;
+            ret_claims[count++] = claim;
     }
     return count;
-}
-
-static bool seen_before(const struct state *state, enum dispute_about about, uint64_t step,
-                        const struct dispute_memory *memory)
-{
-    uint64_t interval = state->spec->checkpoint.every;
-
-    if (about == DISPUTE_GRADIENTS)
-        return memory->gradients_step == step;
-    return memory->state_step &&
-           (!interval || step <= memory->state_step + MAX(interval, (uint64_t)state->unit_count));
-}
-
-int dispute_settle(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,
-                   enum dispute_about about, uint64_t step, struct state *state,
-                   const struct unit_digests *digests, struct dispute_memory *memory,
-                   struct error *error)
-{
-    bool again = seen_before(state, about, step, memory);
-    AUTO_FREE struct dispute_verdict *verdict = malloc(sizeof(*verdict));
-    AUTO_FREE struct dispute_verdict_claim *claims = calloc(STEP_RECORD_UNITS_MAX, sizeof(*claims));
-
-    state->holds = false;
-    int status = verdict && claims
-                     ? dispute_run(mesh, layout, rank, step, claims,
-                                   list_claims(state, digests, about, rank, claims), verdict)
-                     : -ENOMEM;
-    if (status && about == DISPUTE_STATE)
-        return error_set(error, -EUCLEAN,
-                         "step %" PRIu64 ": replicas hold different parameters or moments, and the "
-                         "links broke before it was known who: %s",
-                         step, what_follows(about));
-    if (status)
-        return status;
-    if (!verdict->settled && about == DISPUTE_STATE)
-        memory->state_step = step;
-    else if (!verdict->settled)
-        memory->gradients_step = step;
-    return dispute_outcome(layout, rank, about, step, verdict, again, error);
 }

@@ -16,8 +16,8 @@
 
 #include "lib/comm/mesh_harness.h"
 
-#include "lib/worker/ranked_plan.h"
-#include "worker/step/step_commit.h"
+#include "lib/elastic/ranked_plan.h"
+#include "worker/step/commit_round.h"
 
 #define RANKS 11 /* two levels below the root */
 #define UNITS 6
@@ -28,7 +28,7 @@ struct rank {
     const struct plan *plan;
     unsigned rank;
     bool closing;
-    struct step_commit_root root;
+    struct commit_root root;
     struct step_commit_up up;
     struct step_commit_down down;
     int status;
@@ -41,8 +41,8 @@ static void *run_rank(void *context)
     struct rank *rank = context;
 
     rank->status =
-        step_commit_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
-                        &rank->up, &rank->root, &rank->down, &rank->error);
+        commit_round_run(rank->world->meshes[rank->rank], rank->plan, rank->rank, rank->closing,
+                         &rank->up, &rank->root, &rank->down, &rank->error);
     if (rank->status < 0) /* as in the worker: no rank waits for a rank that has given up */
         mesh_abort(rank->world->meshes[rank->rank], "the exchange failed");
     return NULL;
@@ -204,7 +204,7 @@ static void test_leave_to_commit(void **state)
         set_up(fixture.ranks, &fixture.world, fixture.plan, 5);
         for (unsigned i = 0; i < 3; i++)
             fixture.ranks[i].root =
-                (struct step_commit_root){.may_commit = refuse_first, .context = &asked[i]};
+                (struct commit_root){.may_commit = refuse_first, .context = &asked[i]};
         run_all(fixture.ranks, 3);
         assert_int_equal(fixture.ranks[0].status, try == 0 ? -EPERM : 0);
         for (unsigned i = 1; i < 3; i++)
@@ -303,11 +303,10 @@ static void test_other_gradients(void **state)
         for (unsigned i = 0; i < RANKS; i++) /* all ranks have that unit */
             fixture.ranks[i].up.record.unit_squares[2] = unit_square(2);
         flip(&fixture.ranks[odd].up.record.unit_squares[2]);
-        fixture.ranks[0].root =
-            (struct step_commit_root){.may_commit = refuse_first, .context = &asked};
+        fixture.ranks[0].root = (struct commit_root){.may_commit = refuse_first, .context = &asked};
         run_all(fixture.ranks, RANKS);
         for (unsigned i = 0; i < RANKS; i++) {
-            assert_int_equal(fixture.ranks[i].status, STEP_COMMIT_DISPUTED);
+            assert_int_equal(fixture.ranks[i].status, COMMIT_ROUND_DISPUTED);
             assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_GRADIENTS);
         }
         fixture_done(&fixture);
@@ -332,7 +331,7 @@ static void test_other_state(void **state)
         }
         run_all(fixture.ranks, RANKS);
         for (unsigned i = 0; i < RANKS; i++) {
-            assert_int_equal(fixture.ranks[i].status, STEP_COMMIT_DISPUTED);
+            assert_int_equal(fixture.ranks[i].status, COMMIT_ROUND_DISPUTED);
             assert_int_equal(fixture.ranks[i].down.dispute, DISPUTE_STATE);
         }
         fixture_done(&fixture);
@@ -361,11 +360,11 @@ static void test_other_losses(void **state)
  * Return the readiness that the root learns when ranks [0, announced) have received generation 9,
  * and the other ranks none.
  */
-static struct step_commit_readiness learn(struct fixture *fixture, unsigned announced)
+static struct readiness learn(struct fixture *fixture, unsigned announced)
 {
     set_up(fixture->ranks, &fixture->world, fixture->plan, 5 + announced);
     for (unsigned i = 0; i < RANKS; i++)
-        step_commit_readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
+        readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
     run_all(fixture->ranks, RANKS);
     return fixture->ranks[0].down.readiness;
 }
@@ -382,18 +381,18 @@ static void test_who_has_the_next_plan(void **state)
     empty->layout.worker_count = 0; /* the first worker of its list only leaves */
     empty->layout.donor_count = 1;
     for (unsigned announced = 0; announced <= RANKS; announced++) {
-        struct step_commit_readiness readiness = learn(&fixture, announced);
+        struct readiness readiness = learn(&fixture, announced);
         assert_int_equal(readiness.lacking_count, RANKS - announced);
-        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, fixture.plan),
+        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, fixture.plan),
                          announced == RANKS);
-        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, without_last),
+        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, without_last),
                          announced >= RANKS - 1);
-        assert_int_equal(step_commit_ready(&readiness, &fixture.plan->layout, empty),
+        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, empty),
                          announced == RANKS);
     }
-    struct step_commit_readiness newer = learn(&fixture, RANKS);
+    struct readiness newer = learn(&fixture, RANKS);
     newer.announced_max = 10; /* a rank knows a newer plan than the root */
-    assert_false(step_commit_ready(&newer, &fixture.plan->layout, without_last));
+    assert_false(readiness_is_complete(&newer, &fixture.plan->layout, without_last));
     plan_free(without_last);
     plan_free(empty);
     fixture_done(&fixture);
