@@ -268,10 +268,12 @@ const struct command commands[] = {
      .operands = "NODE",
      .operands_min = 1,
      .operands_max = 1,
-     .summary = "move all work off a node at the next step boundary",
-     .details = "Before maintenance. `node resume` takes it back. With a deadline, state that only "
-                "this node has goes to\npeers if that fits into the time that is left, else into a "
-                "checkpoint.",
+     .summary = "move all work off a node",
+     .details =
+         "Before maintenance. `node resume` takes it back. The work moves when the step ends; "
+         "within a step that\ntakes longer than 20 failure time-outs, or than the deadline "
+         "allows. With a deadline, state that only this\nnode has goes to peers if that fits "
+         "into the time that is left, else into a checkpoint.",
      .flags = {&deadline},
      .run = run_node_drain},
     {.name = "node resume",

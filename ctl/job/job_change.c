@@ -83,7 +83,7 @@ int run_job_scale(const struct arguments *arguments, struct error *error)
         return COMMAND_USAGE;
     }
     return apply(arguments, RECORD_RUNNING, change_scale,
-                 "changes its layout at the next step boundary", error);
+                 "changes its layout when the step ends, or sooner if the step is long", error);
 }
 
 int run_job_pause(const struct arguments *arguments, struct error *error)

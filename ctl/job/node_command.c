@@ -227,8 +227,9 @@ static int change_drain(const struct arguments *arguments, bool drain, struct er
     if (status)
         return status;
     if (drain)
-        printf("node %s drains: its work moves at the next step boundary (firnctl top shows it)\n",
-               name);
+        printf(
+            "node %s drains: its work moves when the step ends, or sooner if the step is long (firnctl top shows it)\n",
+            name);
     else
         printf("node %s may work again\n", name);
     return 0;

@@ -234,6 +234,18 @@ static int wait_for_absent(struct leader_context *context, const struct demand *
     return 0;
 }
 
+/* Set how long the change may wait for the end of a step: not at all beyond the time that a node
+ * which goes needs to hand its state over. */
+static void limit_change(struct leader_context *context, const struct demand *demand,
+                         struct plan_change *change)
+{
+    uint64_t patience_ns = TIMEOUTS_STEP_END * context->view->failure_timeout_ns;
+    struct preemption numbers;
+    leader_preempted(context, false, &numbers);
+    change->is_limited = must_change(demand);
+    change->limit_ns = MIN(patience_ns, preemption_spare_ns(&numbers));
+}
+
 /* Take the planner's layout, keep it for later or drop it. */
 static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
@@ -258,6 +270,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = context->view->progress.step;
     explain(context, demand, plan);
+    limit_change(context, demand, &plan->change);
     status = add_moves(context, plan);
     if (status < 0) {
         plan_free(plan);
@@ -402,7 +415,9 @@ static int publish_next(struct leader_context *context)
     struct plan *plan = plan_copy(context->view->next);
     if (!plan)
         return -ENOMEM;
+    const struct demand demand = find_demand(context);
     plan->change.planned = true;
+    limit_change(context, &demand, &plan->change);
     leader_act(context, LEADER_PUBLISH, plan);
     leader_say(context, JOB_RUNNING, "%s", plan->change.text);
     return 0;

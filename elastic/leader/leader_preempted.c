@@ -5,9 +5,20 @@
 #include <string.h>
 
 #include "base/timeouts.h"
+#include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 
-/* In units of failure_timeout: to start a process and open its data. */
+/* Return the time until a switch can begin, at worst: the ends of a step's pipeline are not left
+ * (early_switch.h), and one more micro-batch may have begun. */
+static uint64_t time_to_switch(const struct leader_view *view)
+{
+    const struct plan_layout *layout = &view->plan->layout;
+    const struct job_training *train = &view->spec->train;
+    double step_ns = view->progress.step_seconds * 1e9;
+    unsigned lanes = MAX(1u, train->lanes / MAX(1u, layout->replica_count));
+    double count = (double)lanes * train->micro_batches_per_lane;
+    return (uint64_t)(step_ns * MIN(1.0, (2.0 * layout->stage_count + 1) / count));
+}
 
 static uint64_t time_left(const struct leader_context *context)
 {
@@ -56,7 +67,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
     *ret_numbers = (struct preemption){
         .left_ns = time_left(context),
         .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
-        .boundary_ns = (uint64_t)(view->progress.step_seconds * 1e9),
+        .boundary_ns = time_to_switch(view),
     };
     if (ret_numbers->left_ns != UINT64_MAX)
         weigh_state(context, ret_numbers);

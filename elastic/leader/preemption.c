@@ -10,6 +10,15 @@ double preemption_seconds(const struct preemption *preemption)
     return waiting + MARGIN * (double)preemption->alone_bytes / preemption->bytes_per_second;
 }
 
+uint64_t preemption_spare_ns(const struct preemption *preemption)
+{
+    double spare_seconds = (double)preemption->left_ns / 1e9 - preemption_seconds(preemption);
+
+    if (preemption->left_ns == UINT64_MAX)
+        return UINT64_MAX;
+    return spare_seconds > 0 ? (uint64_t)(spare_seconds * 1e9) : 0;
+}
+
 enum preemption_way preemption_decide(const struct preemption *preemption)
 {
     if (preemption->left_ns == UINT64_MAX || preemption->alone_bytes == 0)

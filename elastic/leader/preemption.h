@@ -15,7 +15,7 @@ struct preemption {
     uint64_t left_ns;        /* until the node goes; UINT64_MAX: no deadline is known */
     uint64_t alone_bytes;    /* state that only nodes that must go hold */
     uint64_t start_ns;       /* until new processes can take the state over; 0: they run already */
-    uint64_t boundary_ns;    /* until the next step boundary, at worst */
+    uint64_t boundary_ns;    /* until a switch can begin, at worst */
     double bytes_per_second; /* of a link */
 };
 
@@ -23,5 +23,8 @@ enum preemption_way { PREEMPTION_HAND_OVER, PREEMPTION_CHECKPOINT };
 
 /** preemption_seconds() - return the time that handing over takes, with a safety margin */
 double preemption_seconds(const struct preemption *preemption);
+/** preemption_spare_ns() - return how long handing over may wait; UINT64_MAX: no deadline is known
+ */
+uint64_t preemption_spare_ns(const struct preemption *preemption);
 /** preemption_decide() - return how to empty the node */
 enum preemption_way preemption_decide(const struct preemption *preemption);

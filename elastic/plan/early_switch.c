@@ -12,23 +12,41 @@ static bool same_stages(const struct plan_layout *layout, const struct plan_layo
     return true;
 }
 
-bool early_switch_keeps_sums(const struct plan *plan, const struct plan *next)
+/* Return whether all workers of @replica keep their stages, in one replica of @next. */
+static bool stays_together(const struct plan_layout *layout, const struct plan_layout *next,
+                           unsigned replica)
 {
-    const struct plan_layout *layout = &plan->layout;
+    unsigned together = 0;
 
-    if (!next->layout.worker_count || !same_stages(layout, &next->layout))
-        return false;
-    for (unsigned rank = 0; rank < layout->worker_count; rank++) {
-        const struct plan_worker *worker = &layout->workers[rank];
-        int there = plan_layout_find(&next->layout, worker->node, worker->slot);
-        if (there < 0 || (unsigned)there >= next->layout.worker_count ||
-            (unsigned)there % layout->stage_count != rank % layout->stage_count)
+    for (unsigned stage = 0; stage < layout->stage_count; stage++) {
+        const struct plan_worker *worker =
+            &layout->workers[plan_layout_rank(layout, replica, stage)];
+        int there = plan_layout_find(next, worker->node, worker->slot);
+        if (there < 0 || (unsigned)there >= next->worker_count ||
+            (unsigned)there % next->stage_count != stage)
             return false;
+        unsigned into = (unsigned)there / next->stage_count;
+        if (stage && into != together)
+            return false;
+        together = into;
     }
     return true;
 }
 
-/* The time of a step under @next, relative to @plan. */
+double early_switch_kept(const struct plan_layout *layout, const struct plan_layout *next)
+{
+    const unsigned *first = layout->replica_first_lane;
+    unsigned kept = 0;
+
+    if (!next->worker_count || !same_stages(layout, next))
+        return 0;
+    for (unsigned replica = 0; replica < layout->replica_count; replica++)
+        if (stays_together(layout, next, replica))
+            kept += first[replica + 1] - first[replica];
+    return (double)kept / first[layout->replica_count];
+}
+
+/* The time of a step under @next, relative to @layout. */
 static double relative_time(const struct plan_layout *layout, const struct plan_layout *next)
 {
     if (layout->predicted_step_seconds > 0 && next->predicted_step_seconds > 0)
@@ -36,12 +54,28 @@ static double relative_time(const struct plan_layout *layout, const struct plan_
     return (double)layout->replica_count / next->replica_count;
 }
 
-bool early_switch_pays(const struct plan *plan, const struct plan *next, double left_seconds,
-                       double pause_seconds)
+static bool pays(const struct plan_layout *layout, const struct plan_layout *next,
+                 const struct early_switch *step)
 {
-    if (!next->change.planned || next->follows != plan->generation ||
-        !early_switch_keeps_sums(plan, next))
+    double kept = step->keeps_sums ? early_switch_kept(layout, next) : 0;
+    double under_next =
+        relative_time(layout, next) * (step->left_seconds + (1 - kept) * step->passed_seconds);
+
+    return step->left_seconds - under_next >
+           MAX(EARLY_SWITCH_GAIN_SECONDS, 2 * step->pause_seconds);
+}
+
+static bool comes_too_late(const struct plan_change *change, const struct early_switch *step)
+{
+    return change->is_limited &&
+           step->waited_seconds + step->left_seconds > (double)change->limit_ns / 1e9;
+}
+
+bool early_switch_begins(const struct plan *plan, const struct plan *next,
+                         const struct early_switch *step)
+{
+    /* All ranks write the last checkpoint of an empty plan together, over these links. */
+    if (!next->change.planned || next->follows != plan->generation || !next->layout.worker_count)
         return false;
-    double gain_seconds = left_seconds * (1 - relative_time(&plan->layout, &next->layout));
-    return gain_seconds > MAX(EARLY_SWITCH_GAIN_SECONDS, 2 * pause_seconds);
+    return pays(&plan->layout, &next->layout, step) || comes_too_late(&next->change, step);
 }

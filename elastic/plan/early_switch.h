@@ -1,10 +1,13 @@
 /*
  * Whether a planned change takes effect within the step that is being computed, or at its boundary.
  *
- * Sums of gradients stay with the worker that has them, so a change within a step loses nothing as
- * long as every worker keeps its stage: replicas are added, and none is taken away. It is worth it
- * where the rest of the step becomes shorter by more than the switch costs. Other changes wait for
- * the boundary.
+ * Parameters do not change within a step, so state can be handed over at any micro-batch. Sums of
+ * gradients stay with the worker that has them: a replica whose workers all keep their stages, in
+ * one replica of the next layout, keeps the sums of its lanes. The rest is computed again. So a
+ * change begins at once where the rest of the step, and the part that is lost, take less time under
+ * the next layout than the rest takes under this one, and where the difference pays for the switch.
+ * It also begins at once where the end of the step would come after the plan's limit: a node that
+ * must go does not wait for a step of minutes.
  */
 #pragma once
 
@@ -15,13 +18,17 @@
 /* Below this gain a change waits: a switch costs links, an engine and a wait for the slowest. */
 #define EARLY_SWITCH_GAIN_SECONDS 0.5
 
-/** early_switch_keeps_sums() - true if every worker of @plan has the same stage in @next */
-bool early_switch_keeps_sums(const struct plan *plan, const struct plan *next);
+/* The step in progress, as rank 0 sees it. */
+struct early_switch {
+    double passed_seconds, left_seconds; /* under the plan in force */
+    double pause_seconds;                /* the duration of a switch, as measured; 0: not known */
+    double waited_seconds;               /* since the plan arrived that follows */
+    bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
+};
 
-/**
- * early_switch_pays() - true if @next, which all workers of @plan know, begins at once
- * @left_seconds: of the step under @plan
- * @pause_seconds: what a switch takes, as measured; 0: not known
- */
-bool early_switch_pays(const struct plan *plan, const struct plan *next, double left_seconds,
-                       double pause_seconds);
+/** early_switch_kept() - return the fraction of the step's lanes whose sums @next keeps, 0 to 1 */
+double early_switch_kept(const struct plan_layout *layout, const struct plan_layout *next);
+
+/** early_switch_begins() - true if @next, which all workers of @plan know, begins at once */
+bool early_switch_begins(const struct plan *plan, const struct plan *next,
+                         const struct early_switch *step);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define PLAN_REASON_SIZE 256
 
@@ -25,8 +26,11 @@ enum plan_reason {
 struct plan_change {
     enum plan_reason reason;
     char text[PLAN_REASON_SIZE]; /* for users: "node b lost: 6 slots -> 4" */
-    bool planned;    /* takes effect at a step boundary of the previous generation; else at once */
-    bool breaks_off; /* of a planned switch that cannot start: workers of the previous generation
-                        that receive it leave that generation at once and report their state
-                        (leader_supersede.c) */
+    bool planned;    /* takes effect at a step boundary of the previous generation, or within a
+                        step (early_switch.h); else at once */
+    bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
+    uint64_t limit_ns; /* that costs a part of the step in progress */
+    bool breaks_off;   /* of a planned switch that cannot start: workers of the previous generation
+                          that receive it leave that generation at once and report their state
+                          (leader_supersede.c) */
 };

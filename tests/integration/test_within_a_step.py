@@ -12,6 +12,7 @@ LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batc
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
 MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start of a node
+DEADLINE = 2  # seconds; half of such a step takes longer
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
@@ -28,6 +29,12 @@ class LongJob(Job):
         """(step, micro-batches that were kept) of each time that one went on."""
         found = [GOES_ON.search(event["text"]) for event in self.events()]
         return [(int(hit[1]), int(hit[2])) for hit in found if hit]
+
+
+    def paused(self, step):
+        """The time at which a generation without node b began at that boundary; None: not yet."""
+        return next((event["unix_ns"] for event in self.events()
+                     if event["step"] == step and "node b drains" in event["text"] and "pause" in event["text"]), None)
 
 
 class WithinAStep(JobTest):
@@ -86,6 +93,28 @@ class WithinAStep(JobTest):
             self.assertLess(kept, 12 * MICRO_BATCHES_OF_JOIN)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 2)
+            self.assertEqual(job.exact(), alone.exact())
+            self.assertEqual(job.digests(), alone.digests())
+
+    def test_leaves_in_time(self):
+        """A node that is about to go does not wait for the end of a step that ends after that."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
+                  "checkpoint__every": 3}
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **longer).submit()
+            job.wait_running(2)
+            job.half_way()
+            step = job.step() + 1
+            drained_ns = time.time_ns()
+            cluster.note(f"node b is drained, and gone in {DEADLINE} s")
+            cluster.etcd.put(f"/firn/v1/{cluster.name}/drains/b", {"deadline_unix_ns": drained_ns + DEADLINE * 10**9})
+            cluster.wait("the plan without node b has begun", lambda: job.paused(step - 1), 60)
+            self.assertLess(job.paused(step - 1) - drained_ns, DEADLINE * 1e9)
+            job.wait_completed(seconds=300)
+            changed = next(line for _, line in job.lines() if line["step"] == step)
+            self.assertEqual(changed["replicas"], 1)
             self.assertEqual(job.exact(), alone.exact())
             self.assertEqual(job.digests(), alone.digests())
 

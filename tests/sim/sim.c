@@ -85,6 +85,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_HASTY_NEWCOMER] = "hasty-newcomer",
     [BUG_RESTLESS_LEADER] = "restless-leader",
     [BUG_BLIND_SWITCH] = "blind-switch",
+    [BUG_PATIENT_SWITCH] = "patient-switch",
 };
 
 static void describe_job(struct sim *sim)

@@ -82,6 +82,7 @@ enum sim_bug {
     BUG_HASTY_NEWCOMER,
     BUG_RESTLESS_LEADER,
     BUG_BLIND_SWITCH,
+    BUG_PATIENT_SWITCH,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/timeouts.h"
@@ -210,27 +211,66 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
     return true;
 }
 
-void sim_division_announced(struct sim_worker *worker)
+/* Return whether rank 0 computes, and can break the links for the next generation. */
+static bool may_decide(const struct sim_worker *root)
 {
-    const struct sim *sim = worker->sim;
-    const struct plan *plan = worker->plan;
-    if (!worker->engine || !plan || !worker->mesh)
-        return;
-    const struct plan_worker *first = &plan->layout.workers[0];
-    struct sim_worker *root = sim_worker_at(sim, sim_node_index(sim, first->node), first->slot);
-    bool computes = root && root->generation == worker->generation && root->mesh &&
-                    root->mesh->state == SIM_MESH_OPEN && root->point == POINT_FORWARD &&
-                    root->busy_until_ns > sim->now_ns && root->pause.until_ns <= sim->now_ns;
-    if (!computes || !all_have(root, worker->announced))
+    const struct sim *sim = root->sim;
+    return root->alive && root->rank == 0 && root->engine && root->mesh &&
+           root->mesh->state == SIM_MESH_OPEN && root->point == POINT_FORWARD &&
+           root->busy_until_ns > sim->now_ns && root->pause.until_ns <= sim->now_ns &&
+           root->announced > root->generation;
+}
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_SECOND : 0;
+}
+
+static void decide(struct sim_worker *root)
+{
+    const struct sim *sim = root->sim;
+    if (!may_decide(root) || !all_have(root, root->announced))
         return;
     worker_messages(root);
-    double left_seconds = (double)(root->busy_until_ns - sim->now_ns) / NS_PER_SECOND;
-    if (root->pending && root->pending->generation == worker->announced &&
-        early_switch_pays(plan, root->pending, left_seconds, 0)) {
+    const struct early_switch step = {
+        .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
+        .left_seconds = seconds(sim->now_ns, root->busy_until_ns),
+        .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
+                              ? -INFINITY
+                              : seconds(root->share.announced_ns, sim->now_ns),
+        .keeps_sums = true,
+    };
+    if (root->pending && root->pending->generation == root->announced &&
+        early_switch_begins(root->plan, root->pending, &step)) {
         sim_check_announced(root->sim, root->generation, root->state.applied_step,
                             root->pending->generation);
         sim_mesh_leave_for(root->mesh, root->pending->generation);
     }
+}
+
+void sim_division_announced(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (!worker->engine || !plan || !worker->mesh)
+        return;
+    const struct plan_worker *first = &plan->layout.workers[0];
+    struct sim_worker *root =
+        sim_worker_at(worker->sim, sim_node_index(worker->sim, first->node), first->slot);
+    if (root && root->generation == worker->generation)
+        decide(root);
+}
+
+static void look(void *context)
+{
+    decide(context);
+}
+
+void sim_division_watch(struct sim_worker *worker)
+{
+    const struct sim *sim = worker->sim;
+    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    if (may_decide(worker))
+        sim_post(worker->sim, sim->now_ns + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
 }
 
 bool sim_division_leaves(struct sim_worker *worker)

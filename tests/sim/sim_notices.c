@@ -10,6 +10,7 @@
 #include "sim/sim_cuts.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_node.h"
+#include "sim/sim_scale.h"
 #include "sim/sim_stragglers.h"
 
 #define NOTICE_PERCENT  7  /* of all jobs */
@@ -22,6 +23,7 @@
 #define AWAY_NS         (20 * NS_PER_SECOND) /* at most */
 #define ENOUGH_NS       (8 * NS_PER_SECOND)  /* to hand all over, or to write a checkpoint */
 #define SETTLED_NS      (10 * NS_PER_SECOND)
+#define LONG_STEPS      3 /* of one stage: the notice comes within these where steps are long */
 
 struct sim_notices {
     bool drawn, alone;
@@ -33,7 +35,7 @@ struct sim_notices {
 /* Bugs of other rules are looked for in the histories that they have always had. */
 static bool is_other_bug(const struct sim *sim)
 {
-    return sim->bug != BUG_NONE && sim->bug != BUG_UNHEARD_NOTICE;
+    return sim->bug != BUG_NONE && sim->bug != BUG_UNHEARD_NOTICE && sim->bug != BUG_PATIENT_SWITCH;
 }
 
 /* A job that lasts, most often with each half of the model on one slot alone. */
@@ -153,7 +155,8 @@ static void say(void *context)
               (double)notices->deadline_ns / 1e9);
     notices->settled =
         is_undisturbed(sim, sim->now_ns > SETTLED_NS ? sim->now_ns - SETTLED_NS : 0) &&
-        sim->check->committed_ns + 2 * NS_PER_SECOND > sim->now_ns;
+        sim->check->committed_ns + 2 * NS_PER_SECOND + sim_scale_beyond_ns(sim) > sim->now_ns &&
+        sim_scale_start_max_ns(sim) == 0;
     sim_node_disturb(&sim->nodes[notices->node]);
     snprintf(value, sizeof(value), "{\"deadline_unix_ns\":%" PRIu64 "}", notices->deadline_ns);
     if (sim->bug != BUG_UNHEARD_NOTICE)
@@ -167,6 +170,9 @@ void sim_notices_begin(struct sim *sim)
         return;
     notices->node = (unsigned)sim_random(sim, STREAM_NOTICES, sim->node_count);
     notices->said_ns = FIRST_NS + sim_random(sim, STREAM_NOTICES, SPAN_NS);
+    if (sim_scale_beyond_ns(sim) > 0) /* some steps are committed by then */
+        notices->said_ns +=
+            sim_random(sim, STREAM_NOTICES, LONG_STEPS * NS_PER_US * sim->compute_us);
     notices->deadline_ns = notices->said_ns + LEAST_NS + sim_random(sim, STREAM_NOTICES, SPREAD_NS);
     notices->back_ns = notices->deadline_ns + 1 + sim_random(sim, STREAM_NOTICES, AWAY_NS);
     sim->faults->over_ns = MAX(sim->faults->over_ns, notices->back_ns);

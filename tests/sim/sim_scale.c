@@ -13,6 +13,7 @@
 #include "sim/sim_stragglers.h"
 
 #define SCALED_ONE_IN  4 /* histories: a long one costs as much as ten others */
+#define NOTICES_ONE_IN 2 /* of those with a notice and nothing else */
 #define SCALED_SALT    0x7363616c65
 #define STEP_LEAST_US  1e3
 #define STEP_MOST_US   1800e6
@@ -26,8 +27,7 @@
 static bool others_need_their_times(const struct sim *sim)
 {
     return sim->one_fault || sim_cuts_lone(sim) || sim_stragglers_alone(sim) ||
-           sim_notices_alone(sim) || sim_bits_alone(sim) ||
-           sim->spec.elastic.evict_stragglers.factor > 0;
+           sim_bits_alone(sim) || sim->spec.elastic.evict_stragglers.factor > 0;
 }
 
 /* Return a time that is as likely to be in each decade. */
@@ -40,12 +40,13 @@ static double between(double least, double most, uint64_t draw)
 void sim_scale_draw(struct sim *sim)
 {
     uint64_t draw = sim_mix(sim->seed, SCALED_SALT);
-    if (others_need_their_times(sim) || draw % SCALED_ONE_IN != 0)
+    uint64_t one_in = sim_notices_alone(sim) ? NOTICES_ONE_IN : SCALED_ONE_IN;
+    if (others_need_their_times(sim) || draw % one_in != 0)
         return;
     double step_us = between(STEP_LEAST_US, STEP_MOST_US, draw / SCALED_ONE_IN);
     uint64_t steps = (uint64_t)MAX(COMPUTED_US / step_us, (double)STEPS_LEAST);
     sim->compute_us = (uint64_t)step_us;
-    sim->slow_starts = sim_mix(draw, SCALED_SALT) % 2 == 0;
+    sim->slow_starts = !sim_notices_alone(sim) && sim_mix(draw, SCALED_SALT) % 2 == 0;
     sim_trace(sim, "SCALE steps of %.3f s%s", step_us / 1e6,
               sim->slow_starts ? ", processes that start slowly" : "");
     if (sim->compute_us < LONG_STEP_US)

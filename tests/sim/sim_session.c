@@ -86,6 +86,7 @@ static void compute(struct sim_worker *worker)
         compute_drawn(worker, share);
     else
         worker->busy_until_ns = sim->now_ns + share_ns / SIM_UNITS;
+    sim_division_watch(worker);
 }
 
 static bool at_step(struct sim_worker *worker)
@@ -109,6 +110,7 @@ static bool at_step(struct sim_worker *worker)
         return true;
     }
     worker->act_digest = 0;
+    worker->share.step_began_ns = worker->sim->now_ns;
     worker_go(worker, POINT_FORWARD);
     compute(worker);
     return true;
@@ -504,7 +506,8 @@ static void tell_progress(struct sim_worker *worker)
     message->progress.generation = worker->generation;
     message->progress.step = step;
     message->progress.frozen_layers = sim_frozen_layers(sim, step);
-    message->progress.step_seconds = 0.05;
+    message->progress.step_seconds =
+        (double)(sim->now_ns - worker->share.step_began_ns) / NS_PER_SECOND;
     sim_straggler_tell(worker, &message->progress);
     worker_say(worker, message);
 }

@@ -64,6 +64,7 @@ static void break_off(struct sim_worker *worker)
 static void announce(struct sim_worker *worker, uint64_t generation)
 {
     worker->announced = generation;
+    worker->share.announced_ns = worker->sim->now_ns;
     bool newcomer = worker->plan && worker->plan->change.planned &&
                     worker->plan->layout.workers[worker->rank].instance == 0;
     if (newcomer && worker->mesh && worker->mesh->state == SIM_MESH_OPENING)

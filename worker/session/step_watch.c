@@ -22,7 +22,8 @@ static void say_reason(uint64_t generation, uint64_t step, char ret_reason[REASO
 
 void step_watch_begin(struct step_watch *watch)
 {
-    *watch = (struct step_watch){.began_ns = clock_monotonic_ns()};
+    watch->began_ns = clock_monotonic_ns();
+    watch->spread = (struct plan_spread){0};
 }
 
 /* This rank's place in the tree, in the step that is computed. */
@@ -78,15 +79,26 @@ static bool subtree_has(struct plan_spread *spread, const struct place *place, u
 /* On rank 0, when every rank has the plan. */
 static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, unsigned count)
 {
-    const struct plan *next;
+    struct step_watch *watch = &trainer->watch;
+    uint64_t now_ns = clock_monotonic_ns();
+    const struct plan *next = trainer->commands.pending;
     char reason[REASON_SIZE];
 
-    next = trainer->commands.pending;
     if (!next || next->generation != generation || !done)
         return false;
-    double passed = (double)(clock_monotonic_ns() - trainer->watch.began_ns) / 1e9;
-    double left = passed / done * (count - done);
-    if (!early_switch_pays(trainer->plan, next, left, trainer->commit.switch_seconds))
+    if (watch->next_generation != generation) {
+        watch->next_generation = generation;
+        watch->next_since_ns = now_ns;
+    }
+    double passed_seconds = (double)(now_ns - watch->began_ns) / 1e9;
+    const struct early_switch step = {
+        .passed_seconds = passed_seconds,
+        .left_seconds = passed_seconds / done * (count - done),
+        .pause_seconds = trainer->commit.switch_seconds,
+        .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
+        .keeps_sums = trainer->device.kernel->host_memory, /* a device may lack the room */
+    };
+    if (!early_switch_begins(trainer->plan, next, &step))
         return false;
     say_reason(generation, trainer->state->hold.step, reason);
     mesh_abort(trainer->links.mesh, reason);
@@ -99,10 +111,8 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
     struct step_watch *watch = &trainer->watch;
     uint64_t generation = reserve_announced(trainer);
 
-    /* Near the end the other stages may hold the step already. A device may lack the room to keep
-     * its sums. */
-    if (!generation || !trainer->device.kernel->host_memory ||
-        count - done <= 2 * trainer->plan->layout.stage_count)
+    /* Near the end the other stages may hold the step already. */
+    if (!generation || count - done <= 2 * trainer->plan->layout.stage_count)
         return false;
     const struct place place = place_of(trainer);
     if (!subtree_has(&watch->spread, &place, generation))

@@ -20,7 +20,8 @@
 struct trainer;
 
 struct step_watch {
-    uint64_t began_ns; /* of the step; monotonic */
+    uint64_t began_ns;                       /* of the step; monotonic */
+    uint64_t next_generation, next_since_ns; /* on rank 0: the plan that follows, and its arrival */
     struct plan_spread spread;
 };
 

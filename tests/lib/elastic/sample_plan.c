@@ -59,6 +59,8 @@ struct plan *sample_plan(void)
     memcpy(plan->start.histories, histories, sizeof(histories));
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;
+    plan->change.is_limited = true;
+    plan->change.limit_ns = 12500000000;
     plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
     plan->checkpoints.copies = 2;
     plan->checkpoints.store_count = 4;

@@ -45,6 +45,19 @@ static void without_haste_nothing_is_saved_in_an_emergency(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
 }
 
+static void the_time_that_is_not_needed_may_be_waited(void **state)
+{
+    struct preemption preemption = usual; /* takes 24 s of 30 */
+    (void)state;
+    assert_int_equal(preemption_spare_ns(&preemption), 6 * SECOND);
+    preemption.left_ns = 24 * SECOND;
+    assert_int_equal(preemption_spare_ns(&preemption), 0);
+    preemption.left_ns = SECOND;
+    assert_int_equal(preemption_spare_ns(&preemption), 0);
+    preemption.left_ns = UINT64_MAX;
+    assert_int_equal(preemption_spare_ns(&preemption), UINT64_MAX);
+}
+
 static void what_others_hold_too_may_go_at_any_time(void **state)
 {
     struct preemption preemption = usual;
@@ -60,6 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handing_over_is_chosen_while_it_fits),
         cmocka_unit_test(without_haste_nothing_is_saved_in_an_emergency),
+        cmocka_unit_test(the_time_that_is_not_needed_may_be_waited),
         cmocka_unit_test(what_others_hold_too_may_go_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

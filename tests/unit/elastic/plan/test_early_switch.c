@@ -31,6 +31,8 @@ static void sample_init(struct sample *sample, unsigned stages, unsigned replica
                                                .workers = sample->workers,
                                                .stage_first_unit = sample->first_unit,
                                                .replica_first_lane = sample->first_lane};
+    for (unsigned replica = 0; replica <= replicas; replica++)
+        sample->first_lane[replica] = replica;
     for (unsigned rank = 0; rank < stages * replicas; rank++) {
         snprintf(sample->workers[rank].node, sizeof(sample->workers[rank].node), "a");
         sample->workers[rank].slot = first_slot + rank;
@@ -44,21 +46,33 @@ static void follow(struct sample *next, const struct sample *sample)
     next->plan.change.planned = true;
 }
 
-static void test_added_replicas_begin_at_once(void **state)
+/* Return whether @next begins after @passed seconds of a step that takes @left more. */
+static bool begins(const struct sample *plan, const struct sample *next, double passed, double left)
 {
+    const struct early_switch step = {
+        .passed_seconds = passed, .left_seconds = left, .keeps_sums = true};
+
+    return early_switch_begins(&plan->plan, &next->plan, &step);
+}
+
+static void added_replicas_begin_at_once_where_that_pays(void **state)
+{
+    struct early_switch step = {.left_seconds = 10, .pause_seconds = 3, .keeps_sums = true};
     struct sample one, two;
 
     (void)state;
     sample_init(&one, 2, 1, 0);
     sample_init(&two, 2, 2, 0);
     follow(&two, &one);
-    assert_true(early_switch_pays(&one.plan, &two.plan, 10, 0));
-    assert_false(early_switch_pays(&one.plan, &two.plan, 0.9, 0)); /* half of it is gained */
-    assert_true(early_switch_pays(&one.plan, &two.plan, 1.1, 0));
-    assert_false(early_switch_pays(&one.plan, &two.plan, 10, 3)); /* switches take long here */
+    assert_true(begins(&one, &two, 1000, 10));
+    assert_false(begins(&one, &two, 1000, 0.9)); /* half of it is gained */
+    assert_true(begins(&one, &two, 1000, 1.1));
+    assert_false(early_switch_begins(&one.plan, &two.plan, &step)); /* switches take long here */
+    step.pause_seconds = 2;
+    assert_true(early_switch_begins(&one.plan, &two.plan, &step));
 }
 
-static void test_predictions_count(void **state)
+static void predicted_times_decide(void **state)
 {
     struct sample one, two;
 
@@ -68,71 +82,114 @@ static void test_predictions_count(void **state)
     follow(&two, &one);
     one.plan.layout.predicted_step_seconds = 10;
     two.plan.layout.predicted_step_seconds = 9.9; /* the new slot is slow */
-    assert_false(early_switch_pays(&one.plan, &two.plan, 10, 0));
+    assert_false(begins(&one, &two, 0, 10));
     two.plan.layout.predicted_step_seconds = 5;
-    assert_true(early_switch_pays(&one.plan, &two.plan, 10, 0));
+    assert_true(begins(&one, &two, 0, 10));
     two.plan.layout.predicted_step_seconds = 12;
-    assert_false(early_switch_pays(&one.plan, &two.plan, 1000, 0));
+    assert_false(begins(&one, &two, 0, 1000));
 }
 
-static void test_other_changes_wait_for_the_boundary(void **state)
+static void lost_sums_count_against_a_change(void **state)
+{
+    const struct early_switch on_a_full_device = {.passed_seconds = 9, .left_seconds = 10};
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 1, 1, 0);
+    sample_init(&next, 2, 3, 0); /* other stages: all sums are lost, a step takes a third */
+    follow(&next, &plan);
+    assert_true(begins(&plan, &next, 2, 10));
+    assert_true(begins(&plan, &next, 15, 10)); /* 25 s of work again take 8.3 s */
+    assert_false(begins(&plan, &next, 19, 10));
+    sample_init(&next, 1, 2, 0);
+    follow(&next, &plan);
+    assert_true(begins(&plan, &next, 9, 10));
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &on_a_full_device));
+}
+
+/* A node that must go does not wait for the end of a long step, whatever is lost. */
+static void a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
+{
+    struct early_switch step = {.passed_seconds = 50, .left_seconds = 20, .keeps_sums = true};
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 1, 2, 0);
+    sample_init(&next, 1, 1, 0);
+    follow(&next, &plan);
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
+    next.plan.change.is_limited = true;
+    next.plan.change.limit_ns = 30000000000;
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
+    step.waited_seconds = 11;
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+    next.plan.change.limit_ns = 0;
+    step.waited_seconds = 0;
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+}
+
+static void sums_stay_with_replicas_whose_workers_stay_together(void **state)
 {
     struct sample plan, next;
 
     (void)state;
     sample_init(&plan, 2, 2, 0);
-    sample_init(&next, 2, 1, 0); /* a replica leaves */
-    follow(&next, &plan);
-    assert_false(early_switch_keeps_sums(&plan.plan, &next.plan));
+    plan.first_lane[1] = 1;
+    plan.first_lane[2] = 4;
+    sample_init(&next, 2, 1, 0); /* the second replica leaves, with 3 of 4 lanes */
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0.25);
     sample_init(&next, 2, 3, 0); /* slot 0 is not in it */
     for (unsigned rank = 0; rank < 6; rank++)
         next.workers[rank].slot++;
-    follow(&next, &plan);
-    assert_false(early_switch_keeps_sums(&plan.plan, &next.plan));
-    sample_init(&next, 2, 3, 0); /* two workers exchange their stages */
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
+    sample_init(&next, 2, 3, 0); /* two workers of the first replica exchange their stages */
     next.workers[0].slot = 1;
     next.workers[1].slot = 0;
-    follow(&next, &plan);
-    assert_false(early_switch_keeps_sums(&plan.plan, &next.plan));
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0.75);
+    sample_init(&next, 2, 3, 0); /* the two replicas exchange a worker of the second stage */
+    next.workers[1].slot = 3;
+    next.workers[3].slot = 1;
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
     sample_init(&next, 2, 3, 0); /* another unit on the first stage */
     next.first_unit[1] = 4;
-    follow(&next, &plan);
-    assert_false(early_switch_keeps_sums(&plan.plan, &next.plan));
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
     sample_init(&next, 1, 6, 0);
-    follow(&next, &plan);
-    assert_false(early_switch_keeps_sums(&plan.plan, &next.plan));
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 0);
     sample_init(&next, 2, 3, 0); /* replicas may change their places */
     for (unsigned rank = 0; rank < 6; rank++)
         next.workers[rank].slot = (rank + 2) % 6;
-    follow(&next, &plan);
-    assert_true(early_switch_keeps_sums(&plan.plan, &next.plan));
+    assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 1);
 }
 
-static void test_pauses_and_plans_after_others_wait(void **state)
+static void other_plans_never_begin_within_a_step(void **state)
 {
-    struct sample plan, next, pause;
+    struct sample plan, next;
 
     (void)state;
     sample_init(&plan, 1, 1, 0);
-    sample_init(&pause, 1, 0, 0);
-    follow(&pause, &plan);
-    assert_false(early_switch_pays(&plan.plan, &pause.plan, 1000, 0));
     sample_init(&next, 1, 2, 0);
     follow(&next, &plan);
-    next.plan.follows--;
-    assert_false(early_switch_pays(&plan.plan, &next.plan, 1000, 0));
-    follow(&next, &plan);
+    next.plan.change.is_limited = true;
+    assert_true(begins(&plan, &next, 1, 10));
     next.plan.change.planned = false;
-    assert_false(early_switch_pays(&plan.plan, &next.plan, 1000, 0));
+    assert_false(begins(&plan, &next, 1, 10));
+    follow(&next, &plan);
+    next.plan.follows = 3;
+    assert_false(begins(&plan, &next, 1, 10));
+    follow(&next, &plan);
+    next.plan.layout.worker_count = 0; /* an empty plan: a checkpoint at the boundary */
+    assert_false(begins(&plan, &next, 1, 10));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_added_replicas_begin_at_once),
-        cmocka_unit_test(test_predictions_count),
-        cmocka_unit_test(test_other_changes_wait_for_the_boundary),
-        cmocka_unit_test(test_pauses_and_plans_after_others_wait),
+        cmocka_unit_test(added_replicas_begin_at_once_where_that_pays),
+        cmocka_unit_test(predicted_times_decide),
+        cmocka_unit_test(lost_sums_count_against_a_change),
+        cmocka_unit_test(a_limited_change_does_not_wait_for_the_end_of_the_step),
+        cmocka_unit_test(sums_stay_with_replicas_whose_workers_stay_together),
+        cmocka_unit_test(other_plans_never_begin_within_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

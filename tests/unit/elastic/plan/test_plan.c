@@ -64,6 +64,8 @@ static void test_round_trip(void **state)
     assert_true(back->start.commit.lane_losses[7] == 0.1);
     assert_true(back->layout.predicted_step_seconds == 0.1);
     assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
+    assert_true(back->change.is_limited);
+    assert_int_equal(back->change.limit_ns, 12500000000);
     assert_true(back->links.patient && back->change.breaks_off && back->start.disputed);
     assert_int_equal(plan_layout_unit_count(&back->layout), SAMPLE_UNITS);
     assert_int_equal(plan_layout_lane_count(&back->layout), SAMPLE_LANES);
@@ -460,8 +462,9 @@ static void test_check_refuses_every_broken_invariant(void **state)
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
-    static const char *const rare[] = {"commit",    "shadows", "arithmetic", "copies",   "slow",
-                                       "recompute", "patient", "breaks_off", "disputed", "links"};
+    static const char *const rare[] = {"commit",     "shadows",   "arithmetic", "copies",
+                                       "slow",       "recompute", "patient",    "limit_ns",
+                                       "breaks_off", "disputed",  "links"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
