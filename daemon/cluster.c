@@ -13,6 +13,7 @@
 #include "daemon/checkpoint/scrubbing.h"
 #include "daemon/checkpoint/upload.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/ending.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/slot_service.h"
@@ -28,15 +29,6 @@
 #define ETCD_TIMEOUT_NS NS_PER_SECOND /* well below the leader's lease time */
 
 /* ---- this node's record ---- */
-
-void daemon_node_publish(struct daemon_node *node)
-{
-    AUTO_JSON json_t *tree = node_record_encode(&node->self);
-    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-
-    if (!text || (node->registry && registry_update(node->registry, text)))
-        log_error("no memory to publish this node's record");
-}
 
 static void describe_self(struct daemon *daemon)
 {
@@ -78,7 +70,7 @@ static void on_registered(void *context, enum registry_state state, const struct
         break;
     case REGISTRY_REFUSED:
         log_error("%s", error ? error->text : "this node's name is taken");
-        daemon_leave(daemon, EXIT_FAILURE);
+        ending_leave(daemon, EXIT_FAILURE);
         break;
     }
     fencing_look(daemon->fencing);

@@ -17,57 +17,11 @@
 #include "base/log.h"
 #include "base/secrecy.h"
 #include "daemon/cluster.h"
+#include "daemon/core/ending.h"
 #include "daemon/http/http_server.h"
 #include "daemon/jobs/job.h"
 #include "daemon/node/link_ports.h"
 #include "daemon/reconcile.h"
-
-#define GOODBYE_US 1000000
-
-void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE])
-{
-    snprintf(ret_path, CONFIG_TEXT_SIZE, "%.*s/jobs/%.*s", CONFIG_TEXT_SIZE - NAME_SIZE - 16,
-             config->data_dir, NAME_SIZE - 1, job);
-}
-
-void daemon_leave(struct daemon *daemon, int exit_code)
-{
-    daemon->ending.exit_code = exit_code;
-    sd_event_exit(daemon->loop.event, exit_code);
-}
-
-static void on_deregistered(void *context)
-{
-    struct daemon *daemon = context;
-
-    daemon_leave(daemon, daemon->ending.exit_code);
-}
-
-static int on_goodbye_deadline(sd_event_source *source, uint64_t usec, void *context)
-{
-    (void)source;
-    (void)usec;
-    on_deregistered(context); /* the leases expire on their own */
-    return 0;
-}
-
-/* Give up leadership and registration first, so that the other nodes need not wait for the
- * leases to expire. */
-void daemon_say_goodbye(struct daemon *daemon, int exit_code)
-{
-    struct registry *registry = daemon->node.registry;
-
-    daemon->ending.exit_code = exit_code;
-    if (!registry)
-        return; /* called before */
-    daemon->node.registry = NULL;
-    election_stop(daemon->node.election);
-    daemon->node.election = NULL;
-    registry_stop(registry, on_deregistered, daemon);
-    if (sd_event_add_time_relative(daemon->loop.event, NULL, CLOCK_MONOTONIC, GOODBYE_US, 0,
-                                   on_goodbye_deadline, daemon) < 0)
-        daemon_leave(daemon, exit_code);
-}
 
 /* ---- signals ---- */
 
@@ -85,7 +39,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
         for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
             if (job->workers.processes[slot])
                 worker_process_kill(job->workers.processes[slot]);
-    daemon_say_goodbye(daemon, EXIT_FAILURE);
+    ending_say_goodbye(daemon, EXIT_FAILURE);
     return 0;
 }
 
@@ -98,7 +52,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
     if (info->ssi_signo == SIGUSR2) {
         log_info("leaving for an upgrade: the workers go on, the next firnd takes them over");
         daemon->ending.abandoning = true;
-        daemon_leave(daemon, EXIT_SUCCESS);
+        ending_leave(daemon, EXIT_SUCCESS);
         return 0;
     }
     if (daemon->ending.stopping) {
@@ -115,7 +69,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
                                    on_drain_deadline, daemon) < 0)
         return on_drain_deadline(NULL, 0, daemon);
     if (daemon->keys.mirror.revision == 0)
-        daemon_leave(daemon, EXIT_SUCCESS);
+        ending_leave(daemon, EXIT_SUCCESS);
     daemon_wake(daemon);
     return 0;
 }

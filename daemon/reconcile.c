@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "daemon/checkpoint/upload.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/ending.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
@@ -134,7 +135,7 @@ static void finish_stopping(struct daemon *daemon)
             return;
     if (daemon->node.registry)
         log_info("everything is handed over; leaving");
-    daemon_say_goodbye(daemon, EXIT_SUCCESS);
+    ending_say_goodbye(daemon, EXIT_SUCCESS);
 }
 
 static int on_reconcile(sd_event_source *source, void *context)
@@ -154,11 +155,6 @@ static int on_reconcile(sd_event_source *source, void *context)
     if (daemon->ending.stopping)
         finish_stopping(daemon);
     return 0;
-}
-
-void daemon_wake(struct daemon *daemon)
-{
-    sd_event_source_set_enabled(daemon->reconcile, SD_EVENT_ONESHOT);
 }
 
 int reconcile_init(struct daemon *daemon)

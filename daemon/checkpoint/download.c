@@ -16,6 +16,7 @@
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
 #include "daemon/checkpoint/download_choice.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
@@ -63,7 +64,7 @@ static void tell(const struct download *download, const char *text)
                                       .step = download->object.step,
                                       .pause_seconds = -1};
 
-    daemon_job_dir(download->daemon->config, download->job, dir);
+    job_dir_format(download->daemon->config, download->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 

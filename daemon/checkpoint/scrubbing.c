@@ -17,6 +17,7 @@
 #include "checkpoint/remote/local.h"
 #include "checkpoint/replicate/copy_share.h"
 #include "daemon/checkpoint/scrubbing_choice.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
@@ -215,7 +216,7 @@ static void tell(const struct scrubbing *scrubbing, const char *text)
                                       .pause_seconds = -1};
 
     log_warning("job %s: %s", scrubbing->job, text);
-    daemon_job_dir(daemon->config, scrubbing->job, dir);
+    job_dir_format(daemon->config, scrubbing->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 

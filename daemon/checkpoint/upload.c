@@ -16,6 +16,7 @@
 #include "checkpoint/object/object_task.h"
 #include "checkpoint/read/reader.h"
 #include "daemon/checkpoint/upload_choice.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job.h"
@@ -71,7 +72,7 @@ static void tell(const struct upload *upload, const char *text)
                                       .step = upload->record.step,
                                       .pause_seconds = -1};
 
-    daemon_job_dir(daemon->config, upload->job, dir);
+    job_dir_format(daemon->config, upload->job, dir);
     events_append(dir, &facts, "checkpoint", text);
 }
 

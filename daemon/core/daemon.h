@@ -63,11 +63,5 @@ struct daemon {
 /** daemon_run() - run until the daemon ends. Return: the process's exit code */
 int daemon_run(const struct config *config);
 
-/** daemon_say_goodbye() - deregister, then leave; no effect when called again */
-void daemon_say_goodbye(struct daemon *daemon, int exit_code);
-/** daemon_leave() - end the loop; the leases expire on their own */
-void daemon_leave(struct daemon *daemon, int exit_code);
-/** daemon_wake() - schedule a reconciliation before the loop sleeps */
+/** daemon_wake() - schedule a reconciliation (daemon/reconcile.h) before the loop sleeps */
 void daemon_wake(struct daemon *daemon);
-/** daemon_job_dir() - format <data_dir>/jobs/<job> */
-void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE]);

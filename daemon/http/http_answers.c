@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/sorted_lines.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
@@ -156,7 +157,7 @@ void http_answer_job_file(const struct config *config, const char *job, const ch
 {
     char dir[CONFIG_TEXT_SIZE];
 
-    daemon_job_dir(config, job, dir);
+    job_dir_format(config, job, dir);
     snprintf(ret_file->path, sizeof(ret_file->path), "%s/%s", dir, name);
 }
 

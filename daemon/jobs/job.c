@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/decode_cache.h"
 #include "daemon/core/events.h"
@@ -741,7 +742,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     job->spec = *spec;
     job->created = created;
     snprintf(job->name, sizeof(job->name), "%s", name);
-    daemon_job_dir(daemon->config, name, job->folders.dir);
+    job_dir_format(daemon->config, name, job->folders.dir);
     snprintf(job->folders.spec_path, sizeof(job->folders.spec_path), "%.*s/spec.json",
              CONFIG_TEXT_SIZE - 16, job->folders.dir);
     choose_checkpoint_dir(job);

@@ -13,6 +13,7 @@
 #include "checkpoint/read/reader.h"
 #include "daemon/checkpoint/download.h"
 #include "daemon/config/config.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
@@ -87,7 +88,7 @@ static void tell(const struct led *led, const char *kind, const char *text)
                                 .generation = led->generation,
                                 .pause_seconds = -1};
 
-    daemon_job_dir(daemon->config, led->job, dir);
+    job_dir_format(daemon->config, led->job, dir);
     events_append(dir, &facts, kind, text);
 }
 

@@ -2,7 +2,6 @@
  * Slots and layouts for the leader: the slots that a plan may use, and the planner's layouts.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,27 +146,6 @@ int slot_pool_add_free(struct leader_context *context, struct slot_pool *pool, u
     return 0;
 }
 
-unsigned leader_devices_max(const struct leader_view *view)
-{
-    unsigned wanted = view->wish.devices, allowed = view->spec->elastic.devices_max;
-    return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
-}
-
-unsigned leader_devices_now(const struct leader_context *context)
-{
-    const struct leader_view *view = context->view;
-    unsigned most = leader_devices_max(view), gives = context->gives;
-    bool can_give = gives > 0 && view->plan && view->plan->layout.worker_count > gives;
-    return can_give ? MIN(most, view->plan->layout.worker_count - gives) : most;
-}
-
-unsigned leader_devices_min(const struct leader_view *view)
-{
-    unsigned least = MAX(view->spec->elastic.devices_min, 1u);
-    /* A job that is only to be saved and put aside takes any number of slots. */
-    return view->wish.desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
-}
-
 static int make_input(const struct leader_context *context, const struct slot_pool *pool,
                       unsigned frozen_layers, struct planner_unit **ret_units,
                       struct planner_input *ret_input)
@@ -255,30 +233,6 @@ struct state_moves_holder leader_holder(const struct roster_member *member,
         snprintf(holder.address, sizeof(holder.address), "%.48s:%u", member->node->host,
                  member->node->link_port + member->slot);
     return holder;
-}
-
-void leader_say(struct leader_context *context, enum job_state state, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    context->decision->state = state;
-    vsnprintf(context->decision->text, sizeof(context->decision->text), format, arguments);
-    va_end(arguments);
-}
-
-void leader_add(struct leader_context *context, const char *format, ...)
-{
-    char *text = context->decision->text;
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, sizeof(context->decision->text) - used, format, arguments);
-    va_end(arguments);
-}
-
-void leader_wake(struct leader_context *context, uint64_t at_ns)
-{
-    context->decision->wake_at_ns = MIN(context->decision->wake_at_ns, at_ns);
 }
 
 bool leader_checkpoint_is_ahead(const struct leader_context *context, uint64_t step)

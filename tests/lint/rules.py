@@ -352,6 +352,43 @@ def unformatted(root, paths):
         yield FORMATTER, 0, result.stderr.strip()
 
 
+# Rooms in which files still call each other in a circle. None joins them.
+MAY_CIRCLE = ("base", "checkpoint/format", "checkpoint/read", "comm/mesh", "daemon/jobs", "elastic/agent",
+              "elastic/planner", "kernels/cpu", "kernels/cuda", "membership/etcd", "model/data", "model/net")
+DEFINITION = re.compile(r"^(?!static|typedef|#)[a-z][\w \*]*?\b(\w+)\([^;{]*\)\s*\n\{", re.M)
+
+
+def calls_of_room(folder, names):
+    """{file: files of the room whose functions it names}"""
+    texts = {}
+    for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8") as content:
+            texts[name] = re.sub(COMMENT_OR_TEXT, "", content.read())
+    home = {function: name for name, text in texts.items() for function in DEFINITION.findall(text)}
+    return {name: {home[word] for word in set(re.findall(r"\w+", text)) if home.get(word, name) != name}
+            for name, text in texts.items()}
+
+
+def circles(root, paths):
+    """(path, line, what) of every room whose files call each other in a circle: the file that orchestrates
+    calls, the others are called."""
+    rooms = {}
+    for path in paths:
+        if path.endswith(".c") and path.split("/")[0] in MAY_INCLUDE and os.path.dirname(path) not in MAY_CIRCLE:
+            rooms.setdefault(os.path.dirname(path), []).append(os.path.basename(path))
+    for room, names in sorted(rooms.items()):
+        calls = calls_of_room(os.path.join(root, room), names)
+        free = True
+        while free:  # without the files that call no other, or that no other calls, circles are left
+            used = set().union(*calls.values())
+            free = [name for name, called in calls.items() if not called & set(calls) or name not in used]
+            for name in free:
+                del calls[name]
+        if calls:
+            first = sorted(calls)[0]
+            yield f"{room}/{first}", 1, f"files of {room}/ call each other in a circle: {' '.join(sorted(calls))}"
+
+
 # Clauses that open with these leave the subject of a sentence without a name.
 NAMELESS = re.compile(r"\b(?:what|who|whom|whoever|whatever|whichever)\b", re.I)
 NAMELESS_MAX = 2  # in a thousand words of the comments of one folder
@@ -384,6 +421,7 @@ def findings(root):
             for number, what in rule(file):
                 yield path, number, what
     yield from nameless(root, paths)
+    yield from circles(root, paths)
     yield from unformatted(root, paths)
 
 

@@ -79,6 +79,13 @@ class Rules(Tree):
         found = list(rules.named_file(rules.File(self.root, "elastic/named.c")))
         self.assertEqual(found, [(1, "elastic/gone.c does not exist")])
 
+    def test_files_that_call_each_other_in_a_circle(self):
+        for name, called in (("above", "first"), ("first", "second"), ("second", "third"), ("third", "first"), ("below", "none")):
+            self.write(f"elastic/plan/{name}.c", f"void {called}(void);\nvoid {name}(void)\n{{\n    {called}();\n}}\n")
+        found = list(rules.circles(self.root, rules.tree(self.root)))
+        self.assertEqual([path for path, _, _ in found], ["elastic/plan/first.c"])
+        self.assertTrue(found[0][2].endswith("circle: first.c second.c third.c"), found)
+
     def test_the_daemon_never_includes_kernels(self):
         self.assertNotIn("kernels", rules.MAY_INCLUDE["daemon"])
         self.assertEqual(rules.MAY_INCLUDE["base"], ())

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
@@ -84,7 +85,7 @@ static struct sim_firnd *firnd_of_daemon(struct daemon *daemon)
     return firnd_of(&daemon->loop);
 }
 
-void daemon_job_dir(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE])
+void job_dir_format(const struct config *config, const char *job, char ret_path[CONFIG_TEXT_SIZE])
 {
     (void)config;
     snprintf(ret_path, CONFIG_TEXT_SIZE, "/data/%s", job);

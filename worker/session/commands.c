@@ -208,3 +208,17 @@ void commands_forget_planned(struct commands *commands)
     plan_free(commands->pending);
     commands->pending = NULL;
 }
+
+uint64_t commands_ready_generation(struct trainer *trainer)
+{
+    struct commands *commands = &trainer->commands;
+    uint64_t announced = __atomic_load_n(&commands->announced, __ATOMIC_ACQUIRE);
+
+    if (announced <= commands->generation)
+        return 0;
+    if (!commands->pending || commands->pending->generation != announced)
+        commands_take(trainer, 0);
+    if (!commands->pending || commands->pending->generation != announced)
+        return 0; /* it arrives at any moment */
+    return reserve_is_ready(trainer, commands->pending) ? announced : 0;
+}

@@ -45,3 +45,7 @@ struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns);
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation);
 /** commands_forget_planned() - drop a planned plan: its switch will not come */
 void commands_forget_planned(struct commands *commands);
+/** commands_ready_generation() - on the main thread, between two micro-batches or steps: return the
+ * generation of the planned change that firnd has announced, if this worker is ready for it; 0:
+ * there is none, or its memory is still being taken (worker/session/reserve.h) */
+uint64_t commands_ready_generation(struct trainer *trainer);

@@ -16,7 +16,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
+#include "worker/session/commit_agreement.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
@@ -39,10 +41,10 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = durable;
-    session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
-    int status = session_agree(trainer, true, up, &root, down, error);
+    checkpoint_duty_report_share(&trainer->checkpoints, &trainer->engine->part, up);
+    int status = commit_agreement_run(trainer, true, up, &root, down, error);
     if (!status)
-        session_take_share_reports(&trainer->checkpoints, down);
+        checkpoint_duty_take_reports(&trainer->checkpoints, down);
     return status;
 }
 
@@ -61,7 +63,7 @@ static void write_share(struct trainer *trainer)
         status =
             snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
-            status = session_begin_checkpoint(trainer, &error);
+            status = checkpoint_duty_begin(trainer, &error);
     } while (status == -EBUSY && !commands_stopping(&trainer->commands));
     while (!status && snapshot_durable_step(trainer->checkpoints.snapshot) != state->applied_step &&
            !commands_stopping(&trainer->commands))
@@ -142,7 +144,7 @@ static int give_up(struct trainer *trainer, struct error *error)
 
     if (!down)
         return -ENOMEM;
-    session_give_up_checkpoint(trainer, trainer->state->applied_step);
+    checkpoint_duty_give_up(trainer, trainer->state->applied_step);
     status = closing_round(trainer, 0, down, error);
     if (!status)
         snapshot_forget(trainer->checkpoints.snapshot);

@@ -17,6 +17,7 @@
 #include "worker/checkpoint/replication.h"
 #include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
+#include "worker/session/restored_folder.h"
 #include "worker/state/handover.h"
 #include "worker/state/pretrained.h"
 #include "worker/state/restore.h"
@@ -233,7 +234,7 @@ int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error
     if (rank >= plan->layout.worker_count || plan->start.source == PLAN_SOURCE_MEMORY)
         return 0;
     if (plan->start.source == PLAN_SOURCE_CHECKPOINT) {
-        generation_restored_folder(trainer, folder);
+        restored_folder_format(trainer, folder);
         snapshot_keep_restored(trainer->checkpoints.snapshot, folder);
     }
     status = obtain_stage(trainer, rank % plan->layout.stage_count, error);
@@ -241,16 +242,6 @@ int generation_obtain_state(struct trainer *trainer, unsigned rank, struct error
         if (plan->layout.shadows[i].rank == rank)
             status = obtain_stage(trainer, plan->layout.shadows[i].stage, error);
     return status;
-}
-
-void generation_restored_folder(const struct trainer *trainer, char ret_folder[JOB_PATH_SIZE])
-{
-    const struct plan *plan = trainer->plan;
-
-    if (plan->start.restore_sha256[0])
-        checkpoint_path(trainer->options->checkpoint_dir, plan->start.resume_step, ret_folder);
-    else
-        snprintf(ret_folder, JOB_PATH_SIZE, "%s", plan->start.restore_path);
 }
 
 /* ---- links ---- */

@@ -36,7 +36,3 @@ int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 int generation_receive_state(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** generation_end_handover() - end the handover; when the generation broke, after its links */
 void generation_end_handover(struct trainer *trainer);
-
-/** generation_restored_folder() - return the folder of the checkpoint that the plan restores, or
- * with copies this node's part of it */
-void generation_restored_folder(const struct trainer *trainer, char ret_folder[JOB_PATH_SIZE]);

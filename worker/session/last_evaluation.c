@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "worker/session/commands.h"
+#include "worker/session/commit_agreement.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
@@ -28,7 +29,7 @@ static int merge(struct trainer *trainer, const struct step_record *record,
         return error_set(error, -ENOMEM, "no memory for an evaluation");
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->record = *record;
-    return session_agree(trainer, true, up, &root, down, error);
+    return commit_agreement_run(trainer, true, up, &root, down, error);
 }
 
 /* Distribute the last step's results: a worker that joined after it does not have them. */

@@ -10,6 +10,7 @@
 #include "worker/device/tags.h"
 #include "worker/metrics/history.h"
 #include "worker/session/generation.h"
+#include "worker/session/restored_folder.h"
 #include "worker/session/status_report.h"
 #include "worker/step/job_dataset.h"
 
@@ -147,7 +148,7 @@ static void take_kept_history(struct trainer *trainer)
 
     if (!trainer->metrics.file || plan->start.source != PLAN_SOURCE_CHECKPOINT)
         return;
-    generation_restored_folder(trainer, folder);
+    restored_folder_format(trainer, folder);
     int status = manifest_load(folder, sha256, &manifest, &error);
     if (!status)
         status = history_take(folder, &manifest, trainer->metrics.file, &error);

@@ -195,21 +195,11 @@ static void begin(struct trainer *trainer, const struct plan *plan)
         reserve->done = true;
 }
 
-uint64_t reserve_announced(struct trainer *trainer)
+bool reserve_is_ready(struct trainer *trainer, const struct plan *plan)
 {
-    struct commands *commands = &trainer->commands;
-    struct reserve *reserve = &trainer->reserve;
-    uint64_t announced = __atomic_load_n(&commands->announced, __ATOMIC_ACQUIRE);
-
-    if (announced <= commands->generation)
-        return 0;
-    if (reserve->generation != announced) {
-        commands_take(trainer, 0);
-        if (!commands->pending || commands->pending->generation != announced)
-            return 0; /* it arrives at any moment */
-        begin(trainer, commands->pending);
-    }
-    return __atomic_load_n(&reserve->done, __ATOMIC_ACQUIRE) ? announced : 0;
+    if (trainer->reserve.generation != plan->generation)
+        begin(trainer, plan);
+    return __atomic_load_n(&trainer->reserve.done, __ATOMIC_ACQUIRE);
 }
 
 void reserve_end(struct trainer *trainer)

@@ -40,10 +40,9 @@ struct reserve {
  * holds no state; reservations for an earlier plan that @plan does not need are freed */
 void reserve_memory(struct trainer *trainer, const struct plan *plan);
 
-/** reserve_announced() - on the main thread, between two micro-batches or steps: return the
- * generation of the planned change that firnd has announced, if this worker is ready for it; 0:
- * there is none, or its memory is still being taken */
-uint64_t reserve_announced(struct trainer *trainer);
+/** reserve_is_ready() - on the main thread, between two micro-batches or steps: return whether the
+ * memory that @plan, the next one, needs here is taken; the first call begins to take it */
+bool reserve_is_ready(struct trainer *trainer, const struct plan *plan);
 
 /** reserve_end() - wait for the thread, which takes no more; what it has taken stays reserved. Call
  * it before the units or the arena change */

@@ -13,10 +13,13 @@
 #include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_words.h"
+#include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
+#include "worker/session/commit_agreement.h"
 #include "worker/session/data_agreement.h"
 #include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
+#include "worker/session/restored_folder.h"
 #include "worker/session/status_report.h"
 #include "worker/session/step_agreement.h"
 #include "worker/state/handover.h"
@@ -140,45 +143,13 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 
 /* ---- after a commit ---- */
 
-void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step)
-{
-    if (snapshot_abandon(trainer->checkpoints.snapshot, failed_step) &&
-        trainer->engine->part.rank == 0 && !trainer->report.alarms.texts[ALARM_CHECKPOINT][0])
-        status_report_alarm(
-            &trainer->report, ALARM_CHECKPOINT,
-            "checkpoints are given up: a worker cannot write its share (firnctl job "
-            "events says why)");
-}
-
-void session_report_share(const struct session_checkpoints *checkpoints,
-                          const struct engine_part *part, struct step_commit_up *up)
-{
-    up->checkpoint_failed = snapshot_failed_step(checkpoints->snapshot);
-    up->unable = (struct checkpoint_writers_unable){0};
-    if (snapshot_unable(checkpoints->snapshot))
-        up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {part->rank}};
-}
-
-void session_take_share_reports(struct session_checkpoints *checkpoints,
-                                const struct step_commit_down *down)
-{
-    checkpoint_writers_hear(&checkpoints->writers, down->checkpoint_failed, &down->unable,
-                            down->checkpoint_durable);
-}
-
-int session_begin_checkpoint(struct trainer *trainer, struct error *error)
-{
-    return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->part.rank,
-                          trainer->checkpoints.writers.left_out, error);
-}
-
 static void look_after_checkpoint(struct trainer *trainer, const struct step_commit_down *down)
 {
     const struct state *state = trainer->state;
     struct error error = {0};
 
-    session_take_share_reports(&trainer->checkpoints, down);
-    session_give_up_checkpoint(trainer, down->checkpoint_failed);
+    checkpoint_duty_take_reports(&trainer->checkpoints, down);
+    checkpoint_duty_give_up(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->checkpoints.snapshot, down->checkpoint_durable);
     if (trainer->engine->part.rank == 0)
         status_report_checkpoint(trainer);
@@ -190,7 +161,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
         return;
     if (!down->checkpoint_busy)
         checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan, state->applied_step);
-    int status = down->checkpoint_busy ? -EBUSY : session_begin_checkpoint(trainer, &error);
+    int status = down->checkpoint_busy ? -EBUSY : checkpoint_duty_begin(trainer, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64
                     " is left out: the one before is still being written",
@@ -232,7 +203,7 @@ static void mark_restored(const struct trainer *trainer)
     char folder[JOB_PATH_SIZE];
     struct error error = {0};
 
-    generation_restored_folder(trainer, folder);
+    restored_folder_format(trainer, folder);
     if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->part.rank == 0 &&
         (!plan->start.restore_sha256[0] || !access(folder, F_OK)) &&
         checkpoint_mark_verified(folder, &error))
@@ -297,46 +268,12 @@ static int await_permission(void *context)
     return mesh_await(trainer->links.mesh, is_permitted, trainer) ? -ECONNRESET : 0;
 }
 
-/* Remove the metrics since a unit's last check: state that was right then was right before. */
-static void forget_unchecked(struct trainer *trainer)
-{
-    const struct state *state = trainer->state;
-    uint64_t turn = MIN(state->applied_step, (uint64_t)state->unit_count);
-
-    metrics_writer_rewind(&trainer->metrics, &trainer->report,
-                          MAX(state->applied_step - turn, trainer->commit.agreed_step));
-}
-
-int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
-                  const struct commit_root *root, struct step_commit_down *ret_down,
-                  struct error *error)
-{
-    const struct plan *plan = trainer->plan;
-    uint64_t boundary = trainer->state->applied_step;
-    unsigned rank = trainer->engine->part.rank;
-
-    up->digests = *state_digest_of(trainer->engine->check);
-    int status =
-        commit_round_run(trainer->links.mesh, plan, rank, closing, up, root, ret_down, error);
-    if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
-        trainer->commit.agreed_step = boundary;
-    if (!ret_down->dispute)
-        return status;
-    if (status < 0) /* the ranks do not all settle the dispute; the result still counts here */
-        mesh_abort(trainer->links.mesh, "replicas differ, and not all could be told");
-    if (ret_down->dispute == DISPUTE_STATE)
-        forget_unchecked(trainer);
-    return dispute_round_settle(trainer->links.mesh, &plan->layout, rank, ret_down->dispute,
-                                up->record.step, trainer->state, &up->digests,
-                                &trainer->commit.disputes, error);
-}
-
 static int commit_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     struct state *state = trainer->state;
     AUTO_FREE struct step_commit_up *up = malloc(sizeof(*up));
     struct error share_error = {0};
-    uint64_t announced = reserve_announced(trainer);
+    uint64_t announced = commands_ready_generation(trainer);
     const struct commit_root root = {
         .switch_generation =
             readiness_switch(&trainer->commit.readiness, trainer->plan, trainer->commands.pending),
@@ -350,12 +287,12 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
-    session_report_share(&trainer->checkpoints, &trainer->engine->part, up);
+    checkpoint_duty_report_share(&trainer->checkpoints, &trainer->engine->part, up);
     up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
     readiness_init(&up->readiness, trainer->engine->part.rank, announced);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
-    status = session_agree(trainer, false, up, &root, down, error);
+    status = commit_agreement_run(trainer, false, up, &root, down, error);
     if (!status && trainer->engine->part.rank == 0)
         trainer->commit.readiness = down->readiness;
     if (!status && trainer->commit.straggler)
@@ -382,7 +319,7 @@ static int compare_all(struct trainer *trainer, struct error *error)
         return status;
     step_record_init(&up->record, trainer->state->applied_step, 0, 0);
     up->data_digest = dataset_digest(trainer->dataset).low;
-    return session_agree(trainer, true, up, &root, down, error);
+    return commit_agreement_run(trainer, true, up, &root, down, error);
 }
 
 /* A wrong bit in one replica may look like a run that diverges. That would end the job, so it is

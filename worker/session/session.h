@@ -16,7 +16,6 @@
 #include "worker/step/commit_round.h"
 #include "worker/step/dispute_round.h"
 
-struct engine_part;
 struct trainer;
 
 /* The memory of the commits of a generation, and of disputes across generations. */
@@ -55,30 +54,13 @@ enum session_outcome {
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - train until the generation ends; SESSION_BROKEN sets @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
-/** session_agree() - run commit_round_run() with the digests of the engine, and settle a dispute if
- * replicas differ, also where the links broke before all ranks learned of it: never returns
- * COMMIT_ROUND_DISPUTED */
-int session_agree(struct trainer *trainer, bool closing, struct step_commit_up *up,
-                  const struct commit_root *root, struct step_commit_down *ret_down,
-                  struct error *error) CHECK_RESULT;
-/** session_report_share() - write this rank's report of a failed share into @up */
-void session_report_share(const struct session_checkpoints *checkpoints,
-                          const struct engine_part *part, struct step_commit_up *up);
-/** session_take_share_reports() - process the reports of all ranks in @down, after every round */
-void session_take_share_reports(struct session_checkpoints *checkpoints,
-                                const struct step_commit_down *down);
-/** session_begin_checkpoint() - call snapshot_begin() with the writers chosen last; its errors */
-int session_begin_checkpoint(struct trainer *trainer, struct error *error) CHECK_RESULT;
-/** session_give_up_checkpoint() - remove this worker's files of the checkpoint of @failed_step, in
- * which some worker failed. That worker has raised its own alarm; rank 0 raises the job's */
-void session_give_up_checkpoint(struct trainer *trainer, uint64_t failed_step);
 /**
  * session_evaluate_last() - after the last step: measure the validation loss of the finished model
  * on all ranks together, and write the line of the last step, which has waited for it
  * @slowest: of that step; NULL: not known
  *
- * Errors as engine_compute() and session_agree(); the line is written without the loss where this
- * worker is to stop (worker/session/last_evaluation.c)
+ * Errors as engine_compute() and commit_agreement_run(); the line is written without the loss where
+ * this worker is to stop (worker/session/last_evaluation.c)
  */
 int session_evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
                           struct error *error) CHECK_RESULT;

@@ -109,7 +109,7 @@ bool step_watch_leaves(void *context, unsigned done, unsigned count)
 {
     struct trainer *trainer = context;
     struct step_watch *watch = &trainer->watch;
-    uint64_t generation = reserve_announced(trainer);
+    uint64_t generation = commands_ready_generation(trainer);
 
     /* Near the end the other stages may hold the step already. */
     if (!generation || count - done <= 2 * trainer->plan->layout.stage_count)

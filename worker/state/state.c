@@ -96,11 +96,6 @@ void state_free(struct state *state)
     free(state);
 }
 
-unsigned state_frozen_units(const struct state *state)
-{
-    return model_frozen_units(&state->model, state->freeze.frozen_layers);
-}
-
 bool state_tied(const struct state *state)
 {
     return state->model.tied && state->freeze.frozen_layers == 0;

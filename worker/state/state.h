@@ -82,7 +82,10 @@ int state_initialize(struct state *state, unsigned first, unsigned count,
  * them equal */
 void state_make_weights(struct state *state, unsigned index);
 
-unsigned state_frozen_units(const struct state *state);
+static inline unsigned state_frozen_units(const struct state *state)
+{
+    return model_frozen_units(&state->model, state->freeze.frozen_layers);
+}
 /** state_tied() - true while the head's table is tied to the embedding's */
 bool state_tied(const struct state *state);
 /** state_mirrored() - true if @tensor is a copy of another unit's tensor: not in norms, not in

@@ -2,7 +2,7 @@
  * One worker's part in one generation: its stage, its links, its gradient buffers.
  *
  * An engine is created when a plan takes over and freed with the next plan; the training state
- * outlives it. A step is engine_compute() (to HOLD), then session_agree() (to COMMIT), then
+ * outlives it. A step is engine_compute() (to HOLD), then commit_agreement_run() (to COMMIT), then
  * engine_apply() (to APPLIED). If the links break between them, the engine keeps the reduced
  * gradients until the next plan decides whether the step is kept.
  */

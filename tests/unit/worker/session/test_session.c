@@ -18,6 +18,7 @@
 #include "lib/worker/tiny_state.h"
 
 #include "lib/elastic/ranked_plan.h"
+#include "worker/session/commit_agreement.h"
 #include "worker/session/session.h"
 #include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
@@ -86,8 +87,8 @@ static void *run_member(void *context)
 
     state_digest_run(member->engine.check, &member->trainer.plan->layout, member->engine.part.rank,
                      false);
-    member->status =
-        session_agree(&member->trainer, false, &member->up, &root, &member->down, &member->error);
+    member->status = commit_agreement_run(&member->trainer, false, &member->up, &root,
+                                          &member->down, &member->error);
     if (member->status < 0)
         mesh_abort(member->trainer.links.mesh, "goes");
     return NULL;

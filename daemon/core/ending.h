@@ -1,0 +1,10 @@
+/* The end of firnd: its leases are given up first, so that the other nodes need not wait for them.
+ */
+#pragma once
+
+struct daemon;
+
+/** ending_say_goodbye() - deregister, then leave; no effect when called again */
+void ending_say_goodbye(struct daemon *daemon, int exit_code);
+/** ending_leave() - end the loop; the leases expire on their own */
+void ending_leave(struct daemon *daemon, int exit_code);

@@ -1,0 +1,24 @@
+/* How many devices the job may have: the bounds that the user asked for last. */
+#include "elastic/job/job_spec.h"
+#include "elastic/leader/leader_internal.h"
+
+unsigned leader_devices_max(const struct leader_view *view)
+{
+    unsigned wanted = view->wish.devices, allowed = view->spec->elastic.devices_max;
+    return wanted != 0 ? wanted : allowed != 0 ? allowed : JOB_DEVICES_MAX;
+}
+
+unsigned leader_devices_min(const struct leader_view *view)
+{
+    unsigned least = MAX(view->spec->elastic.devices_min, 1u);
+    /* A job that is only to be saved and put aside takes any number of slots. */
+    return view->wish.desired == JOB_DESIRED_RUNNING ? MIN(least, leader_devices_max(view)) : 1;
+}
+
+unsigned leader_devices_now(const struct leader_context *context)
+{
+    const struct leader_view *view = context->view;
+    unsigned most = leader_devices_max(view), gives = context->gives;
+    bool can_give = gives > 0 && view->plan && view->plan->layout.worker_count > gives;
+    return can_give ? MIN(most, view->plan->layout.worker_count - gives) : most;
+}

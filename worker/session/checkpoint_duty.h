@@ -1,0 +1,27 @@
+/*
+ * This worker's part in the checkpoints of its generation: its share, the reports on shares that
+ * ride with commits, and the writers that follow from them.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "protocol/step_commit.h"
+#include "worker/session/session.h"
+
+struct engine_part;
+struct trainer;
+
+/** checkpoint_duty_report_share() - write this rank's report of a failed share into @up */
+void checkpoint_duty_report_share(const struct session_checkpoints *checkpoints,
+                                  const struct engine_part *part, struct step_commit_up *up);
+/** checkpoint_duty_take_reports() - process the reports of all ranks in @down, after every round */
+void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
+                                  const struct step_commit_down *down);
+/** checkpoint_duty_begin() - call snapshot_begin() with the writers chosen last; its errors */
+int checkpoint_duty_begin(struct trainer *trainer, struct error *error) CHECK_RESULT;
+/** checkpoint_duty_give_up() - remove this worker's files of the checkpoint of @failed_step, in
+ * which some worker failed. That worker has raised its own alarm; rank 0 raises the job's */
+void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step);
