@@ -158,7 +158,7 @@ static int start_membership(struct daemon *daemon, uint64_t takeover)
     if (!status)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (!status)
-        status = slot_service_new(daemon, &daemon->node.slot_service);
+        status = slot_service_new(daemon, job_slot_mended, &daemon->node.slot_service);
     if (!status)
         status = subscription_set(daemon, false);
     return status;

@@ -12,6 +12,7 @@
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
+#include "daemon/jobs/job_progress.h"
 #include "daemon/jobs/record_retention.h"
 #include "membership/kv/keys.h"
 
@@ -80,7 +81,7 @@ static void on_recorded(void *context, const struct kv_result *result)
         tell_recorded(job);
         sign_folder(job);
         if (job->workers.progress[job->record.slot].step) /* the job may pause at this step */
-            job_write_progress(job, job->record.slot);
+            job_progress_write(job, job->record.slot);
         answer(job, true);
     }
     /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:

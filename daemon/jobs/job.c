@@ -19,6 +19,7 @@
 #include "daemon/jobs/copying.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job_folder.h"
+#include "daemon/jobs/job_progress.h"
 #include "daemon/jobs/record_retention.h"
 #include "daemon/jobs/retention.h"
 #include "daemon/jobs/slot_service.h"
@@ -116,56 +117,12 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
     if (!again)
         tell_status(job, slot, status);
     if (diverged) /* no later step will report it, and all ranks report the same step */
-        job_write_progress(job, slot);
+        job_progress_write(job, slot);
     if (status->phase == WORKER_STUCK)
         suspect(job, status);
     feed(job, &event);
     if (new_root)
         fencing_look(job->daemon->fencing);
-}
-
-static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
-{
-    record->straggler_count = MIN(progress->verdict_count, (unsigned)RECORD_STRAGGLERS_MAX);
-    for (unsigned i = 0; i < record->straggler_count; i++) {
-        record->stragglers[i].rank = progress->verdicts[i].rank;
-        record->stragglers[i].speed = progress->verdicts[i].speed;
-    }
-}
-
-void job_write_progress(struct job *job, unsigned slot)
-{
-    const struct control_progress *progress = &job->workers.progress[slot];
-    struct daemon *daemon = job->daemon;
-    char key[KV_KEY_MAX];
-    struct progress_record record = {
-        .generation = progress->generation,
-        .step = progress->step,
-        .steps = job->spec.train.steps,
-        .frozen_layers = progress->frozen_layers,
-        .loss = progress->loss,
-        .grad_norm = progress->grad_norm,
-        .validation_loss = progress->validation_loss,
-        .step_seconds = progress->step_seconds,
-        .tokens_per_second = progress->tokens_per_second,
-        .pause_seconds = progress->pause_seconds,
-        .checkpoint_step = job->record.step,
-        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
-    };
-
-    job->workers.progress_written_ns = clock_monotonic_ns();
-    if (job->plans.plan && job->plans.plan->generation == progress->generation) {
-        record.stages = job->plans.plan->layout.stage_count;
-        record.replicas = job->plans.plan->layout.replica_count;
-        record.workers = job->plans.plan->layout.worker_count;
-    }
-    take_stragglers(progress, &record);
-    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->workers.alarms));
-    AUTO_JSON json_t *tree = progress_record_encode(&record);
-    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    if (!text || outbox_put(daemon->keys.outbox,
-                            keys_said(key, daemon->config->cluster, job->name, "progress"), text))
-        log_error("no memory to write progress");
 }
 
 static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)
@@ -178,7 +135,7 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
     if (has_rank_zero(job, slot) &&
         (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
          progress->step == job->spec.train.steps))
-        job_write_progress(job, slot);
+        job_progress_write(job, slot);
 }
 
 static void on_alarm(struct job *job, unsigned slot, const char *text)
@@ -192,7 +149,7 @@ static void on_alarm(struct job *job, unsigned slot, const char *text)
         return;
     events_append(job->folders.dir, &facts, "alarm", event);
     if (has_rank_zero(job, slot) && job->workers.progress[slot].step) /* maybe the last step */
-        job_write_progress(job, slot);
+        job_progress_write(job, slot);
 }
 
 static void on_event(struct job *job, const struct control_message *message)

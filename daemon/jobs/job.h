@@ -129,9 +129,6 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
 void job_close(struct job *job);
 /** job_sync() - bring the agent in line with the mirror */
 void job_sync(struct job *job);
-/** job_write_progress() - write the job's progress from the last message of the worker on @slot,
- * which is rank 0 */
-void job_write_progress(struct job *job, unsigned slot);
 /** job_slot_mended() - tell the agent that @slot of this node is in service again */
 void job_slot_mended(struct job *job, unsigned slot);
 /** job_gone() - stop the workers that still run, because the job's keys were removed */

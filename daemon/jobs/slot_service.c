@@ -14,6 +14,7 @@
 
 struct slot_service {
     struct daemon *daemon;
+    slot_service_mended *mended;
     struct timer retry;
     struct slot_backoff probations[RECORD_SLOTS_MAX];
     bool excuses_known;       /* key `excused` has been read once, at excused_revision */
@@ -43,7 +44,7 @@ static void set_retry(struct slot_service *service)
 static void tell_jobs(const struct slot_service *service, unsigned slot)
 {
     for (struct job *job = service->daemon->jobs; job; job = job->next)
-        job_slot_mended(job, slot);
+        service->mended(job, slot);
 }
 
 uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, const char *why,
@@ -122,7 +123,8 @@ void slot_service_sync(struct slot_service *service)
     service->excused_revision = revision;
 }
 
-int slot_service_new(struct daemon *daemon, struct slot_service **ret_service)
+int slot_service_new(struct daemon *daemon, slot_service_mended *mended,
+                     struct slot_service **ret_service)
 {
     struct slot_service *service = calloc(1, sizeof(*service));
     int status;
@@ -130,6 +132,7 @@ int slot_service_new(struct daemon *daemon, struct slot_service **ret_service)
     if (!service)
         return -ENOMEM;
     service->daemon = daemon;
+    service->mended = mended;
     status = timer_init(&service->retry, &daemon->loop.loop, on_retry, service);
     if (status)
         free(service);

@@ -14,11 +14,16 @@
 #include "base/compiler.h"
 
 struct daemon;
+struct job;
 struct slot_service;
+
+/* Called for each job of the node when a slot is in service again. */
+typedef void slot_service_mended(struct job *job, unsigned slot);
 
 /** slot_service_new() - @daemon is borrowed. Return: 0; -ENOMEM; or the error of creating a loop
  * timer */
-int slot_service_new(struct daemon *daemon, struct slot_service **ret_service) CHECK_RESULT;
+int slot_service_new(struct daemon *daemon, slot_service_mended *mended,
+                     struct slot_service **ret_service) CHECK_RESULT;
 void slot_service_free(struct slot_service *service);
 
 /** slot_service_take_out() - take @slot out of service

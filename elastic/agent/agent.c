@@ -83,14 +83,6 @@ bool agent_rests(const struct agent *agent)
     return true;
 }
 
-int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot)
-{
-    if (!plan)
-        return -1;
-    assert(plan == agent->plan || plan == agent->next);
-    return plan == agent->plan ? agent->plan_ranks[slot] : agent->next_ranks[slot];
-}
-
 static void find_ranks(const struct agent *agent, const struct plan *plan, int *ret_ranks)
 {
     unsigned total = plan ? plan->layout.worker_count + plan->layout.donor_count : 0;
@@ -101,18 +93,6 @@ static void find_ranks(const struct agent *agent, const struct plan *plan, int *
         if (worker->slot < REPORT_WORKERS_MAX && strcmp(worker->node, agent->node) == 0)
             ret_ranks[worker->slot] = (int)rank;
     }
-}
-
-/* Return whether the worker was sent PREPARE for this very plan. */
-static bool was_sent_prepare(const struct slot_sent *sent, const struct plan *plan)
-{
-    return sent->prepare == plan->generation && strcmp(sent->prepare_key, plan->links.key) == 0;
-}
-
-bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan)
-{
-    return plan && slot->status.phase == WORKER_PREPARED &&
-           slot->status.generation == plan->generation && was_sent_prepare(&slot->sent, plan);
 }
 
 /* What the plans require of one slot. */
@@ -480,7 +460,7 @@ static void stop(struct agent *agent, unsigned index, uint64_t now_ns,
 static void send_prepare(struct slot_sent *sent, unsigned index, const struct plan *plan,
                          struct agent_actions *actions)
 {
-    if (was_sent_prepare(sent, plan))
+    if (agent_was_sent_prepare(sent, plan))
         return;
     sent->prepare = plan->generation;
     memcpy(sent->prepare_key, plan->links.key, sizeof(sent->prepare_key));

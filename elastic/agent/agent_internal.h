@@ -68,6 +68,8 @@ struct agent {
  * two plans or NULL; -1: none */
 int agent_rank(const struct agent *agent, const struct plan *plan, unsigned slot);
 
+/** agent_was_sent_prepare() - return whether the worker was sent PREPARE for this very plan */
+bool agent_was_sent_prepare(const struct slot_sent *sent, const struct plan *plan);
 /** agent_prepared_for() - return whether the worker has answered this very plan's PREPARE */
 bool agent_prepared_for(const struct agent_slot *slot, const struct plan *plan);
 

@@ -290,7 +290,7 @@ static int start_membership(struct sim_firnd *firnd, uint64_t takeover)
     if (status == 0)
         status = earlier_report_new(daemon, &daemon->earlier);
     if (status == 0)
-        status = slot_service_new(daemon, &daemon->node.slot_service);
+        status = slot_service_new(daemon, job_slot_mended, &daemon->node.slot_service);
     if (status == 0)
         status = subscription_set(daemon, false);
     return status;

@@ -36,7 +36,7 @@ void daemon_node_publish(struct daemon_node *node)
     published++;
 }
 
-void job_slot_mended(struct job *job, unsigned slot)
+static void note_mended(struct job *job, unsigned slot)
 {
     (void)job;
     mended |= 1u << slot;
@@ -73,7 +73,7 @@ static int setup(void **state)
     firnd->node.self.slot_count = 3;
     firnd->jobs = job;
     published = mended = 0;
-    return slot_service_new(firnd, &firnd->node.slot_service);
+    return slot_service_new(firnd, note_mended, &firnd->node.slot_service);
 }
 
 static int teardown(void **state)

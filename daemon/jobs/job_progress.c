@@ -1,0 +1,56 @@
+#include "daemon/jobs/job_progress.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/core/daemon.h"
+#include "daemon/core/outbox.h"
+#include "daemon/jobs/job.h"
+#include "membership/kv/keys.h"
+#include "membership/kv/records.h"
+
+static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
+{
+    record->straggler_count = MIN(progress->verdict_count, (unsigned)RECORD_STRAGGLERS_MAX);
+    for (unsigned i = 0; i < record->straggler_count; i++) {
+        record->stragglers[i].rank = progress->verdicts[i].rank;
+        record->stragglers[i].speed = progress->verdicts[i].speed;
+    }
+}
+
+void job_progress_write(struct job *job, unsigned slot)
+{
+    const struct control_progress *progress = &job->workers.progress[slot];
+    struct daemon *daemon = job->daemon;
+    char key[KV_KEY_MAX];
+    struct progress_record record = {
+        .generation = progress->generation,
+        .step = progress->step,
+        .steps = job->spec.train.steps,
+        .frozen_layers = progress->frozen_layers,
+        .loss = progress->loss,
+        .grad_norm = progress->grad_norm,
+        .validation_loss = progress->validation_loss,
+        .step_seconds = progress->step_seconds,
+        .tokens_per_second = progress->tokens_per_second,
+        .pause_seconds = progress->pause_seconds,
+        .checkpoint_step = job->record.step,
+        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+    };
+
+    job->workers.progress_written_ns = clock_monotonic_ns();
+    if (job->plans.plan && job->plans.plan->generation == progress->generation) {
+        record.stages = job->plans.plan->layout.stage_count;
+        record.replicas = job->plans.plan->layout.replica_count;
+        record.workers = job->plans.plan->layout.worker_count;
+    }
+    take_stragglers(progress, &record);
+    snprintf(record.alarm, sizeof(record.alarm), "%s", slot_alarms_shown(&job->workers.alarms));
+    AUTO_JSON json_t *tree = progress_record_encode(&record);
+    AUTO_FREE char *text = tree ? json_text(tree) : NULL;
+    if (!text || outbox_put(daemon->keys.outbox,
+                            keys_said(key, daemon->config->cluster, job->name, "progress"), text))
+        log_error("no memory to write progress");
+}
