@@ -4,6 +4,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,8 +34,10 @@ static const struct http_guard_limits limits = {
 
 /* libmicrohttpd must run again at once when TLS has decrypted more bytes than were consumed.
  * The default accuracy of an sd-event timer is a quarter of a second. */
-#define TIMER_US      1
-#define PEM_BYTES_MAX ((size_t)1 << 20)
+#define TIMER_US        1
+#define PEM_BYTES_MAX   ((size_t)1 << 20)
+#define LISTEN_TRIES    20 /* and a pause after each: a second in all */
+#define LISTEN_PAUSE_NS 50000000
 /* GnuTLS's defaults without the deprecated versions (RFC 8996). */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -517,6 +520,26 @@ static struct MHD_Daemon *start(struct http_server *server, const struct node_ad
                             identity->key.data ? tls : none, MHD_OPTION_END);
 }
 
+/* A firnd that was killed a moment ago may have left a child that is about to become a worker, and
+ * has its sockets until then. */
+static struct MHD_Daemon *start_when_free(struct http_server *server,
+                                          const struct node_address *address,
+                                          const struct identity *identity)
+{
+    static const struct timespec pause = {.tv_nsec = LISTEN_PAUSE_NS};
+    struct MHD_Daemon *mhd = NULL;
+
+    for (unsigned i = 0; i < LISTEN_TRIES; i++) {
+        errno = 0;
+        mhd = start(server, address, identity);
+        if (mhd || errno != EADDRINUSE)
+            return mhd;
+        nanosleep(&pause, NULL);
+    }
+    errno = EADDRINUSE;
+    return NULL;
+}
+
 int http_server_start(struct daemon *daemon, struct http_server **ret_server, struct error *error)
 {
     struct http_server *server = calloc(1, sizeof(*server));
@@ -535,8 +558,7 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
     server->daemon = daemon;
     gethostname(server->host, sizeof(server->host) - 1);
     http_guard_init(&server->guard, &limits, dismiss);
-    errno = 0;
-    server->mhd = start(server, &address, &identity);
+    server->mhd = start_when_free(server, &address, &identity);
     if (!server->mhd) {
         int cause = errno ? errno : EIO;
         file_reader_stop(server->files);

@@ -6,6 +6,9 @@ from cluster import PIPELINE, Cluster, kill
 from job import Job, JobTest
 
 
+RUNNING = 'firn_job_state{{job="{}",state="running"}} 1'
+
+
 class Exact(JobTest):
     def test_shrinks_and_forks(self):
         with Cluster(self.id(), flags=PIPELINE) as cluster:
@@ -71,19 +74,27 @@ class Exact(JobTest):
             self.assertEqual(len(set(used)), 6)
             for job in (first, second):
                 job.wait_step(5)
+            cluster.wait("the leader says that both jobs run", lambda: self.samples(cluster, RUNNING.format("second")))
             self.assert_scraped(cluster)
             first.wait_state("completed")
             second.wait_completed()
             self.assert_exact(first)
             self.assert_exact(second)
 
+    @staticmethod
+    def pages(cluster):
+        return [node.ask("/metrics").splitlines() for node in cluster.nodes.values()]
+
+    def samples(self, cluster, begin):
+        return [line for page in self.pages(cluster) for line in page if line.startswith(begin)]
+
     def assert_scraped(self, cluster):
         """Prometheus hears each job's numbers from one node, and every job's state from the leader."""
-        pages = [node.ask("/metrics").splitlines() for node in cluster.nodes.values()]
         for name in ("first", "second"):
-            for sample in (f'firn_job_loss{{job="{name}"}} ', f'firn_job_state{{job="{name}",state="running"}} 1'):
-                told = [line for page in pages for line in page if line.startswith(sample)]
-                self.assertEqual(len(told), 1, f"{sample}: {told}")
+            for begin in (f'firn_job_loss{{job="{name}"}} ', RUNNING.format(name)):
+                told = self.samples(cluster, begin)
+                self.assertEqual(len(told), 1, f"{begin}: {told}")
+        pages = self.pages(cluster)
         self.assertEqual(sum(page.count("firn_node_leads 1") for page in pages), 1)
         self.assertEqual([page.count('firn_slots{state="busy"} 2') for page in pages], [1, 1, 1])
 

@@ -148,7 +148,8 @@ class Terminal(unittest.TestCase):
             # What happened is printed as it is; a picture is redrawn, so its lines must not wrap.
             lines = [line for line in re.split(r"[\r\n]+", screen.text()) if not re.match(r"\d\d:\d\d:\d\d ", line)]
             self.assertLessEqual(max(map(len, lines)), COLUMNS, max(lines, key=len))
-        self.assertEqual(json.loads(self.firnctl("job", "show", "job", "--json")[1])["state"], "running")
+        # On a busy machine a change of layout may be under way.
+        self.assertIn(json.loads(self.firnctl("job", "show", "job", "--json")[1])["state"], ("running", "preparing"))
 
     def test_nodes_answer_while_etcd_is_away(self):
         self.submit()

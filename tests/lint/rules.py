@@ -58,6 +58,7 @@ ROOM_CONCEPTS_MAX = 25
 # Where time may pass without a condition, and why. Everything else waits for what it needs.
 MAY_SLEEP = {
     "model/data/data_digests.c": "waits until the last change of a file is old enough to be trusted",
+    "daemon/http/http_server.c": "a pause between two attempts to listen where another process has the port",
     "checkpoint/replicate/receive.c": "paces a copy: rests for as long as a chunk took",
     "checkpoint/read/scrub.c": "paces reading back: spreads it over its time",
     "checkpoint/remote/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
