@@ -207,22 +207,16 @@ static bool at_backward(struct sim_worker *worker)
     return true;
 }
 
-/* Once all shares are durable, rank 0 decides: it reports whether the checkpoint is recorded. */
-static uint64_t durable_when_closing(const struct sim_worker *worker)
-{
-    uint64_t step = worker->state.applied_step;
-    if (worker->finish == FINISH_SHARES)
-        return worker->snapshot.durable_step;
-    return worker->rank == 0 && worker->recorded_step < step ? 0 : step;
-}
-
 /* What this rank sends up, in a round of the step that it holds or of a step that is applied. */
 static void fill_up(const struct sim_worker *worker, bool closing, struct step_commit_up *up)
 {
     const struct sim_snapshot *snapshot = &worker->snapshot;
     bool unable = snapshot->unable_step != 0 && snapshot->unable_step == snapshot->failed_step;
 
-    up->checkpoint_durable = closing ? durable_when_closing(worker) : snapshot->durable_step;
+    up->checkpoint_durable =
+        closing
+            ? final_checkpoint_report(&worker->final, snapshot->durable_step, worker->recorded_step)
+            : snapshot->durable_step;
     up->checkpoint_failed = snapshot->failed_step;
     if (unable)
         up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
@@ -577,7 +571,7 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
         sim_snapshot_forget(worker);
     checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
     worker->leaves_as = leaves_as;
-    worker->finish = FINISH_SHARES;
+    final_checkpoint_begin(&worker->final, worker->state.applied_step, worker->rank == 0);
     worker_go(worker, POINT_SHARE);
 }
 
@@ -602,49 +596,45 @@ static bool at_share(struct sim_worker *worker)
         }
     }
     dispute_compare(worker, true);
+    final_checkpoint_written(&worker->final);
     begin_round(worker, true);
-    return true;
-}
-
-static bool give_up(struct sim_worker *worker)
-{
-    worker->finish = FINISH_GIVEN_UP;
-    sim_snapshot_abandon(worker, worker->state.applied_step);
-    begin_round(worker, true);
-    return true;
-}
-
-static bool record_it(struct sim_worker *worker)
-{
-    worker_go(worker, POINT_RECORD);
-    worker->look_ns = worker->sim->now_ns + RECORD_LOOK_NS;
     return true;
 }
 
 static bool after_closing(struct sim_worker *worker)
 {
-    uint64_t step = worker->state.applied_step;
+    struct final_checkpoint *final = &worker->final;
     hear_of_checkpoint(worker);
-    const struct step_commit_down *down = &worker->rounds.commit->down;
-    bool failed = down->checkpoint_failed == step;
-    bool durable = down->checkpoint_durable == step && !failed;
-    if (worker->finish == FINISH_GIVEN_UP) {
-        sim_snapshot_forget(worker); /* tried again, until it succeeds */
+    if (final->round == FINAL_CHECKPOINT_SHARES) /* a refusal of another generation's checkpoint */
+        worker->refused_step = 0;
+    final_checkpoint_hear(final, &worker->rounds.commit->down);
+    switch (final->action) {
+    case FINAL_CHECKPOINT_COMMIT:
+        worker_go(worker, POINT_RECORD);
+        worker->look_ns = worker->sim->now_ns + RECORD_LOOK_NS;
+        return true;
+    case FINAL_CHECKPOINT_GIVE_UP:
+        sim_snapshot_abandon(worker, final->step);
+        final_checkpoint_given_up(final);
+        begin_round(worker, true);
+        return true;
+    case FINAL_CHECKPOINT_RETRY:
+        sim_snapshot_forget(worker);
         session_finish(worker, worker->leaves_as);
         worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
         return true;
-    }
-    if (worker->finish == FINISH_SHARES && durable) {
-        worker->finish = FINISH_RECORD;
-        worker->refused_step = 0; /* the refusal belonged to another generation's checkpoint */
-        return record_it(worker);
-    }
-    if (durable) {
+    default:
         worker_report(worker, worker->leaves_as);
         worker_exit(worker, 0);
         return false;
     }
-    return failed || worker->finish == FINISH_SHARES ? give_up(worker) : record_it(worker);
+}
+
+static bool looked(struct sim_worker *worker)
+{
+    final_checkpoint_looked(&worker->final);
+    begin_round(worker, true);
+    return true;
 }
 
 /* From durable shares to a record in the store: rank 0 makes the record, the other ranks make
@@ -656,8 +646,7 @@ static bool at_record(struct sim_worker *worker)
         if (worker->plan->checkpoints.copies > 1)
             sim_snapshot_commit(worker, step);
         sim_snapshot_poll(worker);
-        begin_round(worker, true);
-        return true;
+        return looked(worker);
     }
     sim_snapshot_commit(worker, step);
     sim_snapshot_take_result(worker);
@@ -668,10 +657,8 @@ static bool at_record(struct sim_worker *worker)
         return worker->alive;
     }
     if (worker->recorded_step >= step || worker->snapshot.failed_step == step ||
-        worker->sim->now_ns >= worker->look_ns) {
-        begin_round(worker, true);
-        return true;
-    }
+        worker->sim->now_ns >= worker->look_ns)
+        return looked(worker);
     worker_alarm(worker, worker->look_ns);
     return false;
 }

@@ -6,6 +6,7 @@
 
 #include "base/timeouts.h"
 #include "elastic/recovery/holdings.h"
+#include "protocol/generation_entry.h"
 #include "sim/sim_check.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_input.h"
@@ -297,14 +298,20 @@ void worker_broken(struct sim_worker *worker, int status)
     worker->cause = CAUSE_NONE;
 }
 
+static struct generation_entry entry_of(const struct sim_state *state)
+{
+    return (struct generation_entry){.applied_step = state->applied_step,
+                                     .holds = state->holds,
+                                     .has_state = !sim_state_empty(state)};
+}
+
 /* Before the old engine goes: a step that the survivors agreed to keep is applied. */
 static void settle(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
     struct sim_state *state = &worker->state;
-    bool stands = plan->start.has_commit && state->holds &&
-                  plan->start.commit.step == state->applied_step + 1;
-    if (stands) {
+    const struct generation_entry entry = entry_of(state);
+    if (generation_entry_applies(&entry, plan)) {
         struct sim_record record;
         sim_record_from(&plan->start.commit, &record);
         session_apply(worker, &record);
@@ -317,15 +324,17 @@ static void settle(struct sim_worker *worker)
 static bool fits(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
+    const struct generation_entry entry = entry_of(&worker->state);
     bool held[SIM_UNITS];
-    bool another_step = plan->start.source == PLAN_SOURCE_MEMORY && !plan->change.planned &&
-                        !sim_state_empty(&worker->state) &&
-                        worker->state.applied_step != plan->start.resume_step;
-    if (another_step && plan->layout.workers[worker->rank].instance != 0)
-        return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
-    if (another_step) {
-        sim_state_drop(&worker->state, NULL); /* the state is no longer needed */
+    switch (generation_entry_state(&entry, plan, worker->rank)) {
+    case GENERATION_ENTRY_KEEPS:
+        break;
+    case GENERATION_ENTRY_DROPS:
+        sim_state_drop(&worker->state, NULL);
         sim_check_forget(worker);
+        break;
+    case GENERATION_ENTRY_REFUSES:
+        return worker->sim->bug == BUG_MOVE_OF_OTHER_STEP;
     }
     sim_state_list_held(&worker->state, held);
     return holdings_lacking(held, SIM_UNITS, plan, worker->rank) == SIM_UNITS;
@@ -341,9 +350,8 @@ static void open_links(struct sim_worker *worker)
 {
     worker->cancelled = false;
     worker_messages(worker);
-    bool newcomer =
-        worker->plan->change.planned && worker->plan->layout.workers[worker->rank].instance == 0;
-    if (worker->stopping || (worker->pending && (newcomer || !worker->pending->change.planned))) {
+    bool newcomer = generation_entry_is_newcomer(worker->plan, worker->rank);
+    if (worker->stopping || generation_entry_is_replaced(worker->pending, newcomer)) {
         worker_broken(worker, -ECANCELED);
         return;
     }
@@ -354,11 +362,8 @@ static void open_links(struct sim_worker *worker)
 /* The plan goes on from the state here, but without this worker: the worker steps aside. */
 static void leave_out(struct sim_worker *worker)
 {
-    const struct plan *plan = worker->plan;
-    bool keeps = !plan->change.planned && plan->layout.worker_count > 0 &&
-                 plan->start.source == PLAN_SOURCE_MEMORY && !sim_state_empty(&worker->state) &&
-                 worker->state.applied_step == plan->start.resume_step;
-    if (keeps) {
+    const struct generation_entry entry = entry_of(&worker->state);
+    if (generation_entry_steps_aside(&entry, worker->plan)) {
         worker->cause = CAUSE_LEFT_OUT;
         worker_go(worker, POINT_WAIT);
         go_stuck(worker);

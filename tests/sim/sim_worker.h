@@ -9,6 +9,7 @@
 #include "comm/mesh/mesh.h"
 #include "elastic/messages/control.h"
 #include "protocol/division_round.h"
+#include "protocol/final_checkpoint.h"
 #include "protocol/step_commit.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_mesh.h"
@@ -111,9 +112,6 @@ struct sim_ledger {
     uint64_t hold_generation, hold_step;
 };
 
-/* The subjects of the rounds without a step. */
-enum sim_finish { FINISH_SHARES, FINISH_RECORD, FINISH_GIVEN_UP };
-
 struct sim_worker {
     struct sim *sim;
     unsigned node, slot, links;
@@ -153,7 +151,7 @@ struct sim_worker {
     struct sim_share share;
     uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
     unsigned next_move, next_replica, next_shadow;
-    enum sim_finish finish;
+    struct final_checkpoint final;
     uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
     enum worker_phase leaves_as;
     struct sim_rounds rounds;

@@ -1,14 +1,7 @@
 /*
- * The checkpoint at the end of a job or of its stay on the cluster: all ranks write the boundary's
- * checkpoint together, rank 0 commits it and has firnd record it, and no rank leaves before that is
- * done. The recorded state has been compared, as in every commit (worker/state/state_digest.h).
- *
- * There are no more step commits to carry the ranks' reports, so the ranks run rounds without a
- * step, again and again: rank 0 learns at once of a keeper that cannot do its part, and does not
- * wait for it.
- *
- * A full disk does not end a run that has cost days: the checkpoint is retried, with an alarm,
- * until it succeeds or the worker is ordered to stop.
+ * The checkpoint at the end of a stay (protocol/final_checkpoint.h), carried out by this worker.
+ * The recorded state has been compared, as in every commit (worker/state/state_digest.h). It is
+ * tried until it succeeds, with an alarm, or until the worker is ordered to stop.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "protocol/final_checkpoint.h"
 #include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
 #include "worker/session/commit_agreement.h"
@@ -73,16 +67,6 @@ static void write_share(struct trainer *trainer)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
-static bool has_failed(const struct state *state, const struct step_commit_down *down)
-{
-    return down->checkpoint_failed == state->applied_step;
-}
-
-static bool is_durable(const struct state *state, const struct step_commit_down *down)
-{
-    return down->checkpoint_durable == state->applied_step && !has_failed(state, down);
-}
-
 /* On rank 0, until the next round is due. A failed commit is not an error here: the round reports
  * it to all ranks. */
 static int look_after_commit(struct trainer *trainer)
@@ -113,85 +97,99 @@ static void look_after_copies(struct trainer *trainer)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
-/* All shares are durable: run rounds until the checkpoint is recorded, or one rank reports that it
- * cannot be. */
-static int record(struct trainer *trainer, struct step_commit_down *down, struct error *error)
-{
-    uint64_t step = trainer->state->applied_step;
-    bool commits = trainer->engine->part.rank == 0;
-    int status = 0;
-
-    trainer->checkpoints.refused_step =
-        0; /* a refusal of another generation's checkpoint does not count */
-    do {
-        if (commits)
-            status = look_after_commit(trainer);
-        else
-            look_after_copies(trainer);
-        if (!status)
-            status = closing_round(trainer,
-                                   commits && trainer->checkpoints.recorded_step < step ? 0 : step,
-                                   down, error);
-    } while (!status && !is_durable(trainer->state, down) && !has_failed(trainer->state, down));
-    return status;
-}
-
-/* No rank writes again before every rank has removed the files of the failed attempt. */
-static int give_up(struct trainer *trainer, struct error *error)
-{
-    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
-    int status;
-
-    if (!down)
-        return -ENOMEM;
-    checkpoint_duty_give_up(trainer, trainer->state->applied_step);
-    status = closing_round(trainer, 0, down, error);
-    if (!status)
-        snapshot_forget(trainer->checkpoints.snapshot);
-    return status;
-}
-
-/* All ranks write and learn the result; then rank 0 commits the complete shares, and all ranks
- * learn that result. */
-static int finish_round(struct trainer *trainer, bool *ret_recorded, struct error *error)
+static int write_and_compare(struct trainer *trainer, struct error *error)
 {
     const struct engine *engine = trainer->engine;
-    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
-    int status;
 
-    if (!down)
-        return -ENOMEM;
     checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan,
                              trainer->state->applied_step);
     write_share(trainer);
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    status = trainer->device.kernel->synchronize(trainer->device.device, error);
-    if (!status)
-        status = closing_round(trainer, snapshot_durable_step(trainer->checkpoints.snapshot), down,
-                               error);
-    if (!status && is_durable(trainer->state, down))
-        status = record(trainer, down, error);
-    *ret_recorded = !status && is_durable(trainer->state, down);
-    return status || *ret_recorded ? status : give_up(trainer, error);
+    return trainer->device.kernel->synchronize(trainer->device.device, error);
+}
+
+static int run_round(struct trainer *trainer, struct final_checkpoint *final, struct error *error)
+{
+    AUTO_FREE struct step_commit_down *down = calloc(1, sizeof(*down));
+
+    if (!down)
+        return -ENOMEM;
+    uint64_t durable =
+        final_checkpoint_report(final, snapshot_durable_step(trainer->checkpoints.snapshot),
+                                trainer->checkpoints.recorded_step);
+    int status = closing_round(trainer, durable, down, error);
+    if (status)
+        return status;
+    if (final->round == FINAL_CHECKPOINT_SHARES) /* a refusal of another generation's checkpoint */
+        trainer->checkpoints.refused_step = 0;
+    final_checkpoint_hear(final, down);
+    return 0;
+}
+
+static int look_after(struct trainer *trainer, const struct final_checkpoint *final)
+{
+    if (final->commits)
+        return look_after_commit(trainer);
+    look_after_copies(trainer);
+    return 0;
+}
+
+static void try_again(struct trainer *trainer, struct final_checkpoint *final)
+{
+    snapshot_forget(trainer->checkpoints.snapshot);
+    commands_take(trainer, clock_monotonic_ns() + RETRY_NS);
+    final_checkpoint_begin(final, final->step, final->commits);
+}
+
+static int act(struct trainer *trainer, struct final_checkpoint *final, struct error *error)
+{
+    int status = 0;
+
+    switch (final->action) {
+    case FINAL_CHECKPOINT_WRITE:
+        status = write_and_compare(trainer, error);
+        final_checkpoint_written(final);
+        break;
+    case FINAL_CHECKPOINT_ROUND:
+        return run_round(trainer, final, error);
+    case FINAL_CHECKPOINT_COMMIT:
+        status = look_after(trainer, final);
+        final_checkpoint_looked(final);
+        break;
+    case FINAL_CHECKPOINT_GIVE_UP:
+        checkpoint_duty_give_up(trainer, final->step);
+        final_checkpoint_given_up(final);
+        break;
+    case FINAL_CHECKPOINT_RETRY:
+        try_again(trainer, final);
+        break;
+    case FINAL_CHECKPOINT_DONE:
+        break;
+    }
+    return status;
+}
+
+/* Between two attempts the worker may be ordered to stop. */
+static bool is_stopped(const struct trainer *trainer, const struct final_checkpoint *final)
+{
+    return final->action == FINAL_CHECKPOINT_WRITE && commands_stopping(&trainer->commands);
 }
 
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,
                                     struct error *error)
 {
-    bool recorded = false;
+    struct final_checkpoint final;
     int status = 0;
 
     /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
        ranks that succeeded, too, and its division among writers may differ from the next one's. */
     snapshot_forget_abandoned(trainer->checkpoints.snapshot);
-    while (!status && !commands_stopping(&trainer->commands)) {
-        status = finish_round(trainer, &recorded, error);
-        if (recorded) {
-            status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
-            return then;
-        }
-        if (!status)
-            commands_take(trainer, clock_monotonic_ns() + RETRY_NS);
+    final_checkpoint_begin(&final, trainer->state->applied_step, trainer->engine->part.rank == 0);
+    while (!status && final.action != FINAL_CHECKPOINT_DONE && !is_stopped(trainer, &final))
+        status = act(trainer, &final, error);
+    if (final.action == FINAL_CHECKPOINT_DONE) {
+        status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
+        return then;
     }
     if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;

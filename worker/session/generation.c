@@ -14,6 +14,7 @@
 #include "elastic/planner/process_memory.h"
 #include "elastic/planner/start_time.h"
 #include "elastic/recovery/holdings.h"
+#include "protocol/generation_entry.h"
 #include "worker/checkpoint/replication.h"
 #include "worker/session/commands.h"
 #include "worker/session/metrics_writer.h"
@@ -24,6 +25,15 @@
 #include "worker/step/kept_step.h"
 #include "worker/step/memory.h"
 
+static struct generation_entry entry_of(const struct state *state)
+{
+    unsigned first, count;
+
+    state_held_range(state, 0, &first, &count);
+    return (struct generation_entry){
+        .applied_step = state->applied_step, .holds = state->holds, .has_state = count > 0};
+}
+
 /* ---- leaving the last generation ---- */
 
 int generation_settle(struct trainer *trainer, struct error *error)
@@ -31,8 +41,8 @@ int generation_settle(struct trainer *trainer, struct error *error)
     const struct plan *plan = trainer->plan;
     struct state *state = trainer->state;
 
-    if (plan->start.has_commit && state->holds &&
-        plan->start.commit.step == state->applied_step + 1) {
+    const struct generation_entry entry = entry_of(state);
+    if (generation_entry_applies(&entry, plan)) {
         /* A leader of an older version may ask for it; a new leader never does. */
         int status = divergence_check(&trainer->spec.train, &plan->start.commit, error);
         if (status)
@@ -89,51 +99,48 @@ void generation_forget_step(struct trainer *trainer)
     trainer->kept = NULL;
 }
 
-/*
- * A plan after a failure names one step boundary: state of another boundary must not be mixed into
- * it. Where the plan does not name this process (instance), it does not count on its state: state
- * of another step is dropped, and other workers hand over all units. No generation begins with a
- * unit missing.
- */
-bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
+/* Return whether no unit is missing with which the generation has to begin here. */
+static bool has_units(const struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
-    const struct state *state = trainer->state;
     bool held[STEP_RECORD_UNITS_MAX];
-    unsigned first, count;
 
-    state_held_range(state, 0, &first, &count);
-    bool another_step = plan->start.source == PLAN_SOURCE_MEMORY && !plan->change.planned &&
-                        count && state->applied_step != plan->start.resume_step;
-    if (another_step && plan->layout.workers[rank].instance != 0) {
-        error_set(error, -ESTALE,
-                  "generation %" PRIu64 " goes on from step %" PRIu64
-                  ", but this worker is at step %" PRIu64,
-                  plan->generation, plan->start.resume_step, state->applied_step);
-        return false;
-    }
-    if (another_step) {
-        generation_forget_step(trainer);
-        state_drop_all(trainer->state);
-    }
-    state_list_held(state, held);
-    unsigned lacking = holdings_lacking(held, state->unit_count, plan, rank);
-    if (lacking < state->unit_count)
+    state_list_held(trainer->state, held);
+    unsigned lacking = holdings_lacking(held, trainer->state->unit_count, plan, rank);
+    if (lacking < trainer->state->unit_count)
         error_set(error, -ESTALE,
                   "generation %" PRIu64 " counts on unit %u here, which this worker does not have",
                   plan->generation, lacking);
-    return lacking == state->unit_count;
+    return lacking == trainer->state->unit_count;
+}
+
+bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct plan *plan = trainer->plan;
+    const struct generation_entry entry = entry_of(trainer->state);
+
+    switch (generation_entry_state(&entry, plan, rank)) {
+    case GENERATION_ENTRY_KEEPS:
+        break;
+    case GENERATION_ENTRY_DROPS:
+        generation_forget_step(trainer);
+        state_drop_all(trainer->state);
+        break;
+    case GENERATION_ENTRY_REFUSES:
+        error_set(error, -ESTALE,
+                  "generation %" PRIu64 " goes on from step %" PRIu64
+                  ", but this worker is at step %" PRIu64,
+                  plan->generation, plan->start.resume_step, entry.applied_step);
+        return false;
+    }
+    return has_units(trainer, rank, error);
 }
 
 bool generation_steps_aside(const struct trainer *trainer)
 {
-    const struct plan *plan = trainer->plan;
-    unsigned first, count;
+    const struct generation_entry entry = entry_of(trainer->state);
 
-    state_held_range(trainer->state, 0, &first, &count);
-    return !plan->change.planned && plan->layout.worker_count > 0 &&
-           plan->start.source == PLAN_SOURCE_MEMORY && count > 0 &&
-           trainer->state->applied_step == plan->start.resume_step;
+    return generation_entry_steps_aside(&entry, trainer->plan);
 }
 
 /* ---- state ---- */
@@ -268,7 +275,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
 {
     const struct plan *plan = trainer->plan;
     unsigned total = plan->layout.worker_count + plan->layout.donor_count;
-    bool newcomer = plan->change.planned && plan->layout.workers[rank].instance == 0;
+    bool newcomer = generation_entry_is_newcomer(plan, rank);
     AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
     AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
     struct mesh_options options = {
@@ -308,8 +315,7 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
     if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
-    bool replaced =
-        trainer->commands.pending && (newcomer || !trainer->commands.pending->change.planned);
+    bool replaced = generation_entry_is_replaced(trainer->commands.pending, newcomer);
     status = commands_stopping(&trainer->commands) || replaced
                  ? -ECANCELED
                  : mesh_open(&options, trainer->commands.cancel, &mesh, error);

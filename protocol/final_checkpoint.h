@@ -1,0 +1,55 @@
+/*
+ * The checkpoint at the end of a job or of its stay on the cluster: all ranks write the boundary's
+ * checkpoint together, rank 0 commits it and has firnd record it, and no rank leaves before that is
+ * done. There are no more step commits to carry the ranks' reports, so the ranks run rounds without
+ * a step (protocol/step_commit.h, closing), again and again.
+ *
+ * A full disk does not end a run that has cost days: a checkpoint that fails on one rank is given
+ * up on all, and tried again. No rank writes again before every rank has removed the files of the
+ * failed attempt, which takes a round of its own.
+ *
+ * A state machine without I/O: its action is the next thing that its driver does, followed by the
+ * call that the action names.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "protocol/step_commit.h"
+
+enum final_checkpoint_action {
+    FINAL_CHECKPOINT_WRITE,   /* write this rank's share, until it is durable or has failed; then
+                                 final_checkpoint_written() */
+    FINAL_CHECKPOINT_ROUND,   /* run a round that reports final_checkpoint_report(); then
+                                 final_checkpoint_hear() */
+    FINAL_CHECKPOINT_COMMIT,  /* rank 0: look after the commit; others: after their copies; then
+                                 final_checkpoint_looked() */
+    FINAL_CHECKPOINT_GIVE_UP, /* remove this rank's files; then final_checkpoint_given_up() */
+    FINAL_CHECKPOINT_RETRY,   /* forget the attempt, rest, and begin again */
+    FINAL_CHECKPOINT_DONE,    /* it is recorded: every rank knows it */
+};
+
+struct final_checkpoint {
+    uint64_t step; /* the boundary */
+    bool commits;  /* this is rank 0 */
+    enum final_checkpoint_action action;
+    enum {
+        FINAL_CHECKPOINT_SHARES,   /* the round tells whether all shares are durable */
+        FINAL_CHECKPOINT_RECORD,   /* ... whether rank 0 has it recorded */
+        FINAL_CHECKPOINT_GIVEN_UP, /* ... that every rank has removed its files */
+    } round;
+};
+
+/** final_checkpoint_begin() - begin an attempt at the boundary of @step */
+void final_checkpoint_begin(struct final_checkpoint *final, uint64_t step, bool commits);
+void final_checkpoint_written(struct final_checkpoint *final);
+void final_checkpoint_looked(struct final_checkpoint *final);
+void final_checkpoint_given_up(struct final_checkpoint *final);
+/** final_checkpoint_report() - return the durable step that this rank reports in the round
+ * @durable_step: of its share; @recorded_step: the newest checkpoint that firnd has recorded, on
+ * rank 0 */
+uint64_t final_checkpoint_report(const struct final_checkpoint *final, uint64_t durable_step,
+                                 uint64_t recorded_step);
+/** final_checkpoint_hear() - take the answer of the round */
+void final_checkpoint_hear(struct final_checkpoint *final, const struct step_commit_down *down);

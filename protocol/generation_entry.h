@@ -1,0 +1,46 @@
+/*
+ * The entry of a worker into the generation of a plan: what becomes of the step that it holds and
+ * of the state that it has, whether it takes part, and whether its wait for links may be replaced.
+ *
+ * A plan after a failure names one step boundary: state of another boundary must not be mixed into
+ * it. Where the plan does not name this process (instance), it does not count on its state, and
+ * other workers hand over all units.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "elastic/plan/plan.h"
+
+/* The state that a worker brings along. */
+struct generation_entry {
+    uint64_t applied_step;
+    bool holds;     /* the reduced gradients of the step after it */
+    bool has_state; /* of at least one unit */
+};
+
+/** generation_entry_applies() - return whether the step that the worker holds stands: it applies
+ * the plan's commit before its state is counted */
+bool generation_entry_applies(const struct generation_entry *entry, const struct plan *plan);
+
+enum generation_entry_state {
+    GENERATION_ENTRY_KEEPS,   /* the state is of the plan's boundary, or none is needed */
+    GENERATION_ENTRY_DROPS,   /* it is of another one, and the plan does not count on it */
+    GENERATION_ENTRY_REFUSES, /* it is of another one, and the plan counts on it: the plan fails */
+};
+/** generation_entry_state() - decide about the state of the worker on @rank */
+enum generation_entry_state generation_entry_state(const struct generation_entry *entry,
+                                                   const struct plan *plan, unsigned rank);
+
+/** generation_entry_steps_aside() - of a worker without a rank in @plan: return whether it keeps
+ * its state until the generation has begun, because the plan goes on from this very state */
+bool generation_entry_steps_aside(const struct generation_entry *entry, const struct plan *plan);
+
+/** generation_entry_is_newcomer() - return whether the worker on @rank joins a change while the
+ * others still train: it waits for them without a limit */
+bool generation_entry_is_newcomer(const struct plan *plan, unsigned rank);
+/** generation_entry_is_replaced() - return whether @pending, which may be NULL, takes the place of
+ * a plan whose links are not up: any plan for a newcomer, which no other worker waits for, and a
+ * plan after a failure for all */
+bool generation_entry_is_replaced(const struct plan *pending, bool newcomer);

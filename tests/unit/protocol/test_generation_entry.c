@@ -1,0 +1,122 @@
+/* Tests of the entry of a worker, with the state that it has, into the generation of a plan. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/elastic/ranked_plan.h"
+#include "protocol/generation_entry.h"
+
+#define STEP 41
+
+static struct plan *plan_from_memory(bool planned, uint64_t instance)
+{
+    struct plan *plan = ranked_plan(2);
+
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    plan->start.resume_step = STEP;
+    plan->change.planned = planned;
+    plan->layout.workers[1].instance = instance;
+    return plan;
+}
+
+static void only_the_very_next_step_that_is_held_is_applied(void **state)
+{
+    static const struct {
+        bool has_commit, holds;
+        uint64_t commit_step;
+        bool applies;
+    } cases[] = {{true, true, STEP + 1, true},
+                 {false, true, STEP + 1, false},
+                 {true, false, STEP + 1, false},
+                 {true, true, STEP, false},
+                 {true, true, STEP + 2, false}};
+    struct plan *plan = plan_from_memory(false, 7);
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct generation_entry entry = {
+            .applied_step = STEP, .holds = cases[i].holds, .has_state = true};
+        plan->start.has_commit = cases[i].has_commit;
+        plan->start.commit.step = cases[i].commit_step;
+        assert_int_equal(generation_entry_applies(&entry, plan), cases[i].applies);
+    }
+    plan_free(plan);
+}
+
+static void state_of_another_step_never_enters_a_plan_after_a_failure(void **state)
+{
+    static const struct {
+        bool planned, has_state;
+        uint64_t instance, applied_step;
+        enum generation_entry_state result;
+    } cases[] = {
+        {false, true, 7, STEP, GENERATION_ENTRY_KEEPS},
+        {false, true, 7, STEP - 1, GENERATION_ENTRY_REFUSES},
+        {false, true, 7, STEP + 1, GENERATION_ENTRY_REFUSES},
+        {false, true, 0, STEP - 1, GENERATION_ENTRY_DROPS},
+        {false, false, 7, 0, GENERATION_ENTRY_KEEPS}, /* it has none: units that it lacks show it */
+        {true, true, 7, STEP - 1, GENERATION_ENTRY_KEEPS}, /* the boundary of the switch is not
+                                                              known to the leader */
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan *plan = plan_from_memory(cases[i].planned, cases[i].instance);
+        const struct generation_entry entry = {.applied_step = cases[i].applied_step,
+                                               .has_state = cases[i].has_state};
+        assert_int_equal(generation_entry_state(&entry, plan, 1), cases[i].result);
+        plan->start.source = PLAN_SOURCE_CHECKPOINT;
+        assert_int_equal(generation_entry_state(&entry, plan, 1), GENERATION_ENTRY_KEEPS);
+        plan_free(plan);
+    }
+}
+
+static void a_worker_that_is_left_out_keeps_state_that_others_go_on_from(void **state)
+{
+    const struct generation_entry same = {.applied_step = STEP, .has_state = true},
+                                  older = {.applied_step = STEP - 1, .has_state = true},
+                                  none = {.applied_step = STEP};
+    struct plan *plan = plan_from_memory(false, 7);
+
+    (void)state;
+    assert_true(generation_entry_steps_aside(&same, plan));
+    assert_false(generation_entry_steps_aside(&older, plan));
+    assert_false(generation_entry_steps_aside(&none, plan));
+    plan->change.planned = true; /* others have taken it over already */
+    assert_false(generation_entry_steps_aside(&same, plan));
+    plan_free(plan);
+}
+
+static void newcomers_wait_until_any_other_plan_comes(void **state)
+{
+    struct plan *plan = plan_from_memory(true, 0), *pending = plan_from_memory(true, 0);
+
+    (void)state;
+    assert_true(generation_entry_is_newcomer(plan, 1));
+    plan->layout.workers[1].instance = 7;
+    assert_false(generation_entry_is_newcomer(plan, 1));
+    plan->change.planned = false;
+    plan->layout.workers[1].instance = 0;
+    assert_false(generation_entry_is_newcomer(plan, 1));
+    assert_false(generation_entry_is_replaced(NULL, true));
+    assert_true(generation_entry_is_replaced(pending, true));
+    assert_false(generation_entry_is_replaced(pending, false));
+    pending->change.planned = false;
+    assert_true(generation_entry_is_replaced(pending, false));
+    plan_free(plan);
+    plan_free(pending);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_very_next_step_that_is_held_is_applied),
+        cmocka_unit_test(state_of_another_step_never_enters_a_plan_after_a_failure),
+        cmocka_unit_test(a_worker_that_is_left_out_keeps_state_that_others_go_on_from),
+        cmocka_unit_test(newcomers_wait_until_any_other_plan_comes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
