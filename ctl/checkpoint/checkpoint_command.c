@@ -151,8 +151,8 @@ int run_checkpoint_list(const struct arguments *arguments, struct error *error)
     if (strchr(arguments->operands[0], '/'))
         return checkpoint_left_list(arguments, error);
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;

@@ -29,8 +29,8 @@ static int ask_cluster(const struct arguments *arguments, struct wanted *wanted,
                        struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;

@@ -150,10 +150,10 @@ static int find_by_job(const struct arguments *arguments, struct checkpoint_plac
                        struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     bool one_step = arguments_has(arguments, "step");
     uint64_t step = arguments_number(arguments, "step", 0);
-    int status = cluster_open(arguments, &store, &cluster, error);
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;

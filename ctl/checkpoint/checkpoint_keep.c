@@ -53,17 +53,17 @@ int run_checkpoint_unpin(const struct arguments *arguments, struct error *error)
 /* Delete the record first, so that no record names a missing checkpoint. */
 static int remove_record(const struct arguments *arguments, uint64_t step, struct error *error)
 {
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     char key[KV_KEY_MAX];
     bool succeeded;
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     if (status)
         return status;
     const struct kv_operation operation = {
         .type = KV_DELETE,
-        .key = keys_checkpoint(key, store.cluster, arguments->operands[0], step)};
-    return cluster_client_txn(&store, NULL, 0, &operation, 1, &succeeded, error);
+        .key = keys_checkpoint(key, client.cluster, arguments->operands[0], step)};
+    return cluster_client_txn(&client, NULL, 0, &operation, 1, &succeeded, error);
 }
 
 /* Return whether a user has deleted the folder, so that only the record is left; false if this
@@ -139,9 +139,9 @@ static int remove_place(const struct arguments *arguments, const struct checkpoi
 static int remove_damaged(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     unsigned removed = 0;
-    int status = cluster_open(arguments, &store, &cluster, error);
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;

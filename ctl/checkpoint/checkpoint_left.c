@@ -246,7 +246,7 @@ static int check_owner(const struct cluster *cluster, const char *name, const ch
 int checkpoint_left_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     const char *folder = arguments->operands[0];
     size_t count = 0;
 
@@ -255,13 +255,13 @@ int checkpoint_left_remove(const struct arguments *arguments, struct error *erro
             error, COMMAND_USAGE,
             "--all needs the folder of a job's checkpoints, as firnctl checkpoint list "
             "PATH shows it, and excludes --step");
-    int status = cluster_open(arguments, &store, &cluster, error);
+    int status = cluster_open(arguments, &client, &cluster, error);
     if (status) {
         error_prefix(error, "cannot find out whether a job uses %s: ", folder);
         return status;
     }
     const char *job = find_job(&cluster, folder);
-    status = job ? 0 : check_owner(&cluster, store.cluster, folder, &job, error);
+    status = job ? 0 : check_owner(&cluster, client.cluster, folder, &job, error);
     if (status)
         return status;
     if (job)

@@ -47,22 +47,22 @@ int record_change(const struct arguments *arguments, const struct checkpoint_pla
                   void (*change)(struct checkpoint_record *record, const void *context),
                   const void *context, struct error *error)
 {
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     struct changing changing = {.place = place, .change = change, .context = context};
     char key[KV_KEY_MAX];
     bool succeeded = false;
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     if (status)
         return status;
-    keys_checkpoint(key, store.cluster, place->job, place->step);
-    status = cluster_client_range(&store, key, false, take_record, &changing, error);
+    keys_checkpoint(key, client.cluster, place->job, place->step);
+    status = cluster_client_range(&client, key, false, take_record, &changing, error);
     if (status)
         return status;
     const struct kv_compare compare = {
         .key = key, .target = KV_MOD_REVISION, .value = changing.revision};
     const struct kv_operation operation = {.type = KV_PUT, .key = key, .value = changing.text};
-    status = cluster_client_txn(&store, &compare, 1, &operation, 1, &succeeded, error);
+    status = cluster_client_txn(&client, &compare, 1, &operation, 1, &succeeded, error);
     free(changing.text);
     if (!status && !succeeded)
         status = error_set(error, -EAGAIN, "its record was changed just now; try again");

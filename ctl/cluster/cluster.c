@@ -313,21 +313,21 @@ int cluster_parse(const char *name, const struct kv_entry *entries, size_t count
 }
 
 struct loading {
-    struct cluster_client *store;
+    struct cluster_client *client;
     struct cluster *cluster;
     uint64_t unix_ns; /* time of the remembered keys */
 };
 
 /* Save at intervals only: pictures are drawn four times a second. */
-static void remember(struct cluster_client *store, const struct kv_result *result)
+static void remember(struct cluster_client *client, const struct kv_result *result)
 {
     char path[REMEMBERED_PATH_SIZE];
     uint64_t now_ns = clock_monotonic_ns();
 
-    if (store->saved_ns && now_ns - store->saved_ns < REMEMBER_NS)
+    if (client->saved_ns && now_ns - client->saved_ns < REMEMBER_NS)
         return;
-    store->saved_ns = now_ns;
-    if (remembered_path(store->endpoints, store->cluster, path))
+    client->saved_ns = now_ns;
+    if (remembered_path(client->endpoints, client->cluster, path))
         remembered_save(path, result->entries, result->entry_count);
 }
 
@@ -335,8 +335,8 @@ static int take_result(void *context, const struct kv_result *result, struct err
 {
     struct loading *loading = context;
 
-    remember(loading->store, result);
-    return cluster_parse(loading->store->cluster, result->entries, result->entry_count,
+    remember(loading->client, result);
+    return cluster_parse(loading->client->cluster, result->entries, result->entry_count,
                          loading->cluster, error);
 }
 
@@ -345,58 +345,58 @@ static int take_remembered(void *context, const struct kv_entry *entries, size_t
 {
     struct loading *loading = context;
 
-    return cluster_parse(loading->store->cluster, entries, count, loading->cluster, error);
+    return cluster_parse(loading->client->cluster, entries, count, loading->cluster, error);
 }
 
 static int load_remembered(struct loading *loading)
 {
-    const struct cluster_client *store = loading->store;
+    const struct cluster_client *client = loading->client;
     char path[REMEMBERED_PATH_SIZE];
 
-    return remembered_path(store->endpoints, store->cluster, path)
+    return remembered_path(client->endpoints, client->cluster, path)
                ? remembered_load(path, take_remembered, loading, &loading->unix_ns, NULL)
                : -ENOENT;
 }
 
 /* Print once that etcd is unreachable. From then on do not wait for etcd, because the nodes answer
  * at once. */
-static int say_away(struct cluster_client *store, const struct error *away, uint64_t unix_ns)
+static int say_away(struct cluster_client *client, const struct error *away, uint64_t unix_ns)
 {
     char moment[FORMAT_SIZE];
 
-    if (!store->away)
+    if (!client->away)
         fprintf(stderr,
                 "firnctl: %s\nfirnctl: asking the nodes that were registered at %s; states and "
                 "layouts are of that time\n",
                 away->text, format_moment(unix_ns, moment));
-    store->away = store->quiet = true;
-    store->timeout_ns = MIN(store->timeout_ns, (uint64_t)AWAY_TIMEOUT_NS);
+    client->away = client->quiet = true;
+    client->timeout_ns = MIN(client->timeout_ns, (uint64_t)AWAY_TIMEOUT_NS);
     return 0;
 }
 
-int cluster_load(struct cluster_client *store, struct cluster *ret_cluster, struct error *error)
+int cluster_load(struct cluster_client *client, struct cluster *ret_cluster, struct error *error)
 {
-    struct loading loading = {.store = store, .cluster = ret_cluster};
+    struct loading loading = {.client = client, .cluster = ret_cluster};
     char prefix[KV_KEY_MAX];
 
     struct error away = {0};
-    int status = cluster_client_range(store, keys_cluster(prefix, store->cluster), true,
+    int status = cluster_client_range(client, keys_cluster(prefix, client->cluster), true,
                                       take_result, &loading, &away);
     if (!status)
-        store->away = false;
-    else if (store->asks_nodes && status != -ENOMEM && !load_remembered(&loading))
-        return say_away(store, &away, loading.unix_ns);
+        client->away = false;
+    else if (client->asks_nodes && status != -ENOMEM && !load_remembered(&loading))
+        return say_away(client, &away, loading.unix_ns);
     else
         *error = away;
     return status;
 }
 
-int cluster_open(const struct arguments *arguments, struct cluster_client *ret_store,
+int cluster_open(const struct arguments *arguments, struct cluster_client *ret_client,
                  struct cluster *ret_cluster, struct error *error)
 {
-    int status = cluster_client_open(arguments, ret_store, error);
+    int status = cluster_client_open(arguments, ret_client, error);
 
-    return status ? status : cluster_load(ret_store, ret_cluster, error);
+    return status ? status : cluster_load(ret_client, ret_cluster, error);
 }
 
 void cluster_done(struct cluster *cluster)

@@ -46,11 +46,11 @@ struct cluster {
 int cluster_parse(const char *name, const struct kv_entry *entries, size_t count,
                   struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 /** cluster_load() - read the cluster from etcd */
-int cluster_load(struct cluster_client *store, struct cluster *ret_cluster,
+int cluster_load(struct cluster_client *client, struct cluster *ret_cluster,
                  struct error *error) CHECK_RESULT;
-/** cluster_open() - open the store that @arguments name and load its cluster. If only the load
- * fails, the caller closes the store */
-int cluster_open(const struct arguments *arguments, struct cluster_client *ret_store,
+/** cluster_open() - open a client as @arguments say and load its cluster. If only the load
+ * fails, the caller closes the client */
+int cluster_open(const struct arguments *arguments, struct cluster_client *ret_client,
                  struct cluster *ret_cluster, struct error *error) CHECK_RESULT;
 void cluster_done(struct cluster *cluster);
 

@@ -17,7 +17,7 @@
 #define PATIENT_NS        NS_PER_SECOND /* time before the first message to the user */
 
 struct question {
-    struct cluster_client *store;
+    struct cluster_client *client;
     bool done;
     int status;
     bool writes, succeeded;
@@ -44,12 +44,12 @@ static int read_password(char ret_password[PASSWORD_SIZE], struct error *error)
     return status;
 }
 
-static int connect_clients(struct cluster_client *store, struct error *error)
+static int connect_clients(struct cluster_client *client, struct error *error)
 {
     char password[PASSWORD_SIZE];
     int status = read_password(password, error);
     const struct etcd_options options = {
-        .endpoints = store->endpoints,
+        .endpoints = client->endpoints,
         .user = setting("FIRN_ETCD_USER"),
         .password = password[0] ? password : NULL,
         .ca_file = setting("FIRN_ETCD_CA"),
@@ -59,31 +59,31 @@ static int connect_clients(struct cluster_client *store, struct error *error)
 
     if (status)
         return status;
-    store->loop = poll_loop_new();
-    if (!store->loop)
+    client->loop = poll_loop_new();
+    if (!client->loop)
         return error_set(error, -ENOMEM, "no memory for a connection");
-    status = etcd_new(poll_loop_table(store->loop), &options, &store->etcd, error);
+    status = etcd_new(poll_loop_table(client->loop), &options, &client->etcd, error);
     explicit_bzero(password, sizeof(password));
     if (status)
         return status;
-    store->kv = etcd_kv(store->etcd);
-    status = http_client_new(poll_loop_table(store->loop), &store->http);
+    client->kv = etcd_kv(client->etcd);
+    status = http_client_new(poll_loop_table(client->loop), &client->http);
     return status ? error_set(error, status, "no HTTP client: %s", strerror(-status)) : 0;
 }
 
 int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
-                           struct cluster_client *ret_store, struct error *error)
+                           struct cluster_client *ret_client, struct error *error)
 {
-    *ret_store = (struct cluster_client){.timeout_ns = timeout_ns};
-    if (strlen(endpoints) >= sizeof(ret_store->endpoints))
+    *ret_client = (struct cluster_client){.timeout_ns = timeout_ns};
+    if (strlen(endpoints) >= sizeof(ret_client->endpoints))
         return error_set(error, -EINVAL, "the endpoints are longer than %d characters",
                          CLUSTER_CLIENT_ENDPOINTS_SIZE - 1);
     assert(name_valid(cluster));
-    strcpy(ret_store->endpoints, endpoints);
-    strcpy(ret_store->cluster, cluster);
-    int status = connect_clients(ret_store, error);
+    strcpy(ret_client->endpoints, endpoints);
+    strcpy(ret_client->cluster, cluster);
+    int status = connect_clients(ret_client, error);
     if (status)
-        cluster_client_close(ret_store);
+        cluster_client_close(ret_client);
     return status;
 }
 
@@ -100,7 +100,7 @@ static const char *told(const struct arguments *arguments, const char *flag, con
 }
 
 /* Load the token for the nodes from the file that --token-file or FIRN_TOKEN_FILE names. */
-static int take_token(const struct arguments *arguments, struct cluster_client *store,
+static int take_token(const struct arguments *arguments, struct cluster_client *client,
                       struct error *error)
 {
     const char *source;
@@ -109,16 +109,16 @@ static int take_token(const struct arguments *arguments, struct cluster_client *
 
     if (!path[0])
         return 0;
-    if (strlen(path) >= sizeof(store->token_file))
+    if (strlen(path) >= sizeof(client->token_file))
         return error_set(error, COMMAND_USAGE, "%s: the path is longer than %zu characters", source,
-                         sizeof(store->token_file) - 1);
-    strcpy(store->token_file, path);
+                         sizeof(client->token_file) - 1);
+    strcpy(client->token_file, path);
     secrecy_warn_of_file(path, "the token of firnd's HTTP");
     int status = http_token_read(path, token, error);
     if (status)
         error_prefix(error, "%s: ", source);
     else
-        http_client_set_token(store->http, token);
+        http_client_set_token(client->http, token);
     explicit_bzero(token, sizeof(token));
     return status;
 }
@@ -136,7 +136,7 @@ static int take_authorities(const struct arguments *arguments, struct error *err
     return setenv(HTTP_AUTHORITIES, path, 1) ? error_set(error, -ENOMEM, "no memory") : 0;
 }
 
-int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_store,
+int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_client,
                         struct error *error)
 {
     struct endpoints parsed;
@@ -158,33 +158,33 @@ int cluster_client_open(const struct arguments *arguments, struct cluster_client
         arguments_number(arguments, "timeout",
                          asks_nodes ? CLUSTER_CLIENT_NODES_TIMEOUT_S : CLUSTER_CLIENT_TIMEOUT_S);
     int status =
-        cluster_client_open_at(endpoints, cluster, timeout_s * NS_PER_SECOND, ret_store, error);
+        cluster_client_open_at(endpoints, cluster, timeout_s * NS_PER_SECOND, ret_client, error);
     if (!status) {
-        status = take_token(arguments, ret_store, error);
+        status = take_token(arguments, ret_client, error);
         if (!status)
             status = take_authorities(arguments, error);
         if (status)
-            cluster_client_close(ret_store);
+            cluster_client_close(ret_client);
     }
-    ret_store->asks_nodes = !status && asks_nodes;
+    ret_client->asks_nodes = !status && asks_nodes;
     return status;
 }
 
-void cluster_client_close(struct cluster_client *store)
+void cluster_client_close(struct cluster_client *client)
 {
-    http_client_free(store->http);
-    if (store->etcd)
-        etcd_free(store->etcd);
-    if (store->loop)
-        poll_loop_free(store->loop);
-    *store = (struct cluster_client){0};
+    http_client_free(client->http);
+    if (client->etcd)
+        etcd_free(client->etcd);
+    if (client->loop)
+        poll_loop_free(client->loop);
+    *client = (struct cluster_client){0};
 }
 
-void cluster_client_pause(struct cluster_client *store, uint64_t duration_ns)
+void cluster_client_pause(struct cluster_client *client, uint64_t duration_ns)
 {
     const bool never = false;
 
-    if (poll_loop_run(store->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
+    if (poll_loop_run(client->loop, &never, clock_monotonic_ns() + duration_ns) != -ETIMEDOUT)
         return; /* only the deadline ends it */
 }
 
@@ -208,7 +208,7 @@ static bool worth_another_try(int status)
 }
 
 /* Add the remedy; the error already names the place and the cause. */
-static int explain(const struct cluster_client *store, int status, struct error *error)
+static int explain(const struct cluster_client *client, int status, struct error *error)
 {
     const char *what = error && error->text[0] ? error->text : strerror(-status);
 
@@ -219,13 +219,13 @@ static int explain(const struct cluster_client *store, int status, struct error 
             "place? --endpoints or FIRN_ENDPOINTS says where it is; one that\nspeaks "
             "TLS wants https:// and FIRN_ETCD_CA. For a local cluster: eval \"$(firnctl "
             "local env --dir DIR)\"",
-            what, store->endpoints);
+            what, client->endpoints);
     if (status == -EACCES)
         return error_set(error, status,
                          "etcd refuses the user: %.500s.\nSet FIRN_ETCD_USER and "
                          "FIRN_ETCD_PASSWORD_FILE",
                          what);
-    if (status == -EPROTO && strstr(store->endpoints, "https:"))
+    if (status == -EPROTO && strstr(client->endpoints, "https:"))
         return error_set(error, status,
                          "%.500s.\nFIRN_ETCD_CA is the authority to trust; FIRN_ETCD_CERTIFICATE "
                          "and FIRN_ETCD_KEY are shown to an etcd that asks",
@@ -233,73 +233,73 @@ static int explain(const struct cluster_client *store, int status, struct error 
     return status;
 }
 
-static void say_waiting(const struct cluster_client *store, bool *said)
+static void say_waiting(const struct cluster_client *client, bool *said)
 {
-    if (!*said && !store->quiet)
+    if (!*said && !client->quiet)
         fprintf(stderr, "firnctl: etcd at %s does not answer; trying for up to %llu s\n",
-                store->endpoints, store->timeout_ns / NS_PER_SECOND);
+                client->endpoints, client->timeout_ns / NS_PER_SECOND);
     *said = true;
 }
 
 static bool wait_until(const struct question *question, uint64_t deadline_ns)
 {
-    return !poll_loop_run(question->store->loop, &question->done, deadline_ns);
+    return !poll_loop_run(question->client->loop, &question->done, deadline_ns);
 }
 
 static int wait_for(struct question *question, struct kv_request *request, uint64_t deadline_ns,
                     bool *said)
 {
-    struct cluster_client *store = question->store;
+    struct cluster_client *client = question->client;
 
     if (wait_until(question, MIN(clock_monotonic_ns() + PATIENT_NS, deadline_ns)))
         return question->status;
-    say_waiting(store, said);
+    say_waiting(client, said);
     if (wait_until(question, deadline_ns))
         return question->status;
-    store->kv->cancel(store->kv->context, request);
+    client->kv->cancel(client->kv->context, request);
     return error_set(question->error, -ETIMEDOUT, "no answer within %llu s%s",
-                     store->timeout_ns / NS_PER_SECOND,
+                     client->timeout_ns / NS_PER_SECOND,
                      question->writes ? "; the change may or may not have been made" : "");
 }
 
-int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,
+int cluster_client_range(struct cluster_client *client, const char *key, bool prefix,
                          int (*take)(void *context, const struct kv_result *result,
                                      struct error *error),
                          void *context, struct error *error)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + store->timeout_ns;
+    uint64_t deadline_ns = clock_monotonic_ns() + client->timeout_ns;
     bool said = false;
 
     for (;;) {
         struct question question = {
-            .store = store, .take = take, .context = context, .error = error};
+            .client = client, .take = take, .context = context, .error = error};
         struct kv_request *request = NULL;
         int status =
-            store->kv->range(store->kv->context, key, prefix, on_answer, &question, &request);
+            client->kv->range(client->kv->context, key, prefix, on_answer, &question, &request);
         if (!status)
             status = wait_for(&question, request, deadline_ns, &said);
         if (!worth_another_try(status) || clock_monotonic_ns() + RETRY_NS >= deadline_ns)
-            return explain(store, status, error);
-        say_waiting(store, &said);
-        cluster_client_pause(store, RETRY_NS);
+            return explain(client, status, error);
+        say_waiting(client, &said);
+        cluster_client_pause(client, RETRY_NS);
         if (error)
             error_clear(error);
     }
 }
 
-int cluster_client_txn(struct cluster_client *store, const struct kv_compare *compares,
+int cluster_client_txn(struct cluster_client *client, const struct kv_compare *compares,
                        size_t compare_count, const struct kv_operation *operations,
                        size_t operation_count, bool *ret_succeeded, struct error *error)
 {
-    struct question question = {.store = store, .writes = true, .error = error};
+    struct question question = {.client = client, .writes = true, .error = error};
     struct kv_request *request = NULL;
     bool said = false;
-    int status = store->kv->txn(store->kv->context, compares, compare_count, operations,
-                                operation_count, on_answer, &question, &request);
+    int status = client->kv->txn(client->kv->context, compares, compare_count, operations,
+                                 operation_count, on_answer, &question, &request);
 
     if (!status)
-        status = wait_for(&question, request, clock_monotonic_ns() + store->timeout_ns, &said);
+        status = wait_for(&question, request, clock_monotonic_ns() + client->timeout_ns, &said);
     if (!status)
         *ret_succeeded = question.succeeded;
-    return explain(store, status, error);
+    return explain(client, status, error);
 }

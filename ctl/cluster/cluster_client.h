@@ -38,27 +38,27 @@ struct cluster_client {
 
 /** cluster_client_open() - open by flags and environment; sends no request. Return: 0;
  * COMMAND_USAGE: they are not valid; negative */
-int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_store,
+int cluster_client_open(const struct arguments *arguments, struct cluster_client *ret_client,
                         struct error *error) CHECK_RESULT;
 /** cluster_client_open_at() - open a cluster at known endpoints; nodes get no token */
 int cluster_client_open_at(const char *endpoints, const char *cluster, uint64_t timeout_ns,
-                           struct cluster_client *ret_store, struct error *error) CHECK_RESULT;
-void cluster_client_close(struct cluster_client *store);
+                           struct cluster_client *ret_client, struct error *error) CHECK_RESULT;
+void cluster_client_close(struct cluster_client *client);
 
 /** cluster_client_range() - call @take with the entries at @key (or below it); entries are borrowed
  *
  * Return: 0, the error of @take, or the error of etcd. */
-int cluster_client_range(struct cluster_client *store, const char *key, bool prefix,
+int cluster_client_range(struct cluster_client *client, const char *key, bool prefix,
                          int (*take)(void *context, const struct kv_result *result,
                                      struct error *error),
                          void *context, struct error *error) CHECK_RESULT;
 
 /** cluster_client_txn() - send one transaction, once. Return: 0 and whether its compares held, or
  * the error */
-int cluster_client_txn(struct cluster_client *store, const struct kv_compare *compares,
+int cluster_client_txn(struct cluster_client *client, const struct kv_compare *compares,
                        size_t compare_count, const struct kv_operation *operations,
                        size_t operation_count, bool *ret_succeeded,
                        struct error *error) CHECK_RESULT;
 
 /** cluster_client_pause() - let the loop run for a while */
-void cluster_client_pause(struct cluster_client *store, uint64_t duration_ns);
+void cluster_client_pause(struct cluster_client *client, uint64_t duration_ns);

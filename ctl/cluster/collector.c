@@ -17,10 +17,10 @@ struct collector_source {
 
 enum what { METRICS, EVENTS };
 
-void collector_init(struct collector *collector, struct cluster_client *store, const char *job,
+void collector_init(struct collector *collector, struct cluster_client *client, const char *job,
                     uint64_t from_step)
 {
-    *collector = (struct collector){.store = store, .from_step = from_step};
+    *collector = (struct collector){.client = client, .from_step = from_step};
     snprintf(collector->job, sizeof(collector->job), "%s", job);
 }
 
@@ -98,13 +98,13 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         }
     }
     if (!status)
-        fetch_all(collector->store, fetches, count, FETCH_QUICK_NS);
+        fetch_all(collector->client, fetches, count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < count; i++) {
         struct collector_source *source = &collector->sources[sources[i]];
         bool first = !source->asked;
         source->asked = true;
         source->more = false;
-        fetch_refused(collector->store, &fetches[i], source->node, &collector->refused);
+        fetch_refused(collector->client, &fetches[i], source->node, &collector->refused);
         collector->answered += first && !fetches[i].status;
         collector->silent += first && fetches[i].status;
         if (first && fetches[i].status)

@@ -13,7 +13,7 @@
 struct collector_source; /* read position of one node */
 
 struct collector {
-    struct cluster_client *store;
+    struct cluster_client *client;
     char job[NAME_SIZE];
     uint64_t from_step; /* earlier metrics are not asked for */
     struct history history;
@@ -25,7 +25,7 @@ struct collector {
     struct error refused;              /* of the first node that wants a token; code 0: none */
 };
 
-void collector_init(struct collector *collector, struct cluster_client *store, const char *job,
+void collector_init(struct collector *collector, struct cluster_client *client, const char *job,
                     uint64_t from_step);
 void collector_done(struct collector *collector);
 

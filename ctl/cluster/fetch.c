@@ -34,7 +34,7 @@ static void on_done(void *context, const struct http_answer *answer)
     started->round->done = --started->round->pending == 0;
 }
 
-void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned count,
+void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns)
 {
     AUTO_FREE struct started *started = calloc(count + 1u, sizeof(*started));
@@ -45,13 +45,13 @@ void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned cou
         if (!started)
             continue;
         started[i] = (struct started){.round = &round, .fetch = &fetches[i]};
-        fetches[i].status = http_get(store->http, fetches[i].url, timeout_ns, NULL, on_done,
+        fetches[i].status = http_get(client->http, fetches[i].url, timeout_ns, NULL, on_done,
                                      &started[i], &started[i].request);
         round.pending += fetches[i].status == 0;
     }
     if (!round.pending)
         return;
-    if (poll_loop_run(store->loop, &round.done, clock_monotonic_ns() + 2 * timeout_ns))
+    if (poll_loop_run(client->loop, &round.done, clock_monotonic_ns() + 2 * timeout_ns))
         for (unsigned i = 0; i < count; i++)
             if (started[i].request) {
                 http_cancel(started[i].request);
@@ -64,7 +64,7 @@ bool fetch_good(const struct fetch *fetch)
     return !fetch->status && fetch->code == 200;
 }
 
-bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch, const char *node,
+bool fetch_refused(const struct cluster_client *client, const struct fetch *fetch, const char *node,
                    struct error *error)
 {
     bool untrusted = fetch->status == -EKEYREJECTED;
@@ -76,11 +76,11 @@ bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch
                   "node %s: %s. --authorities or FIRN_AUTHORITIES names the file of the authority "
                   "that signs the nodes' certificates (http_authorities in their firnd.yaml)",
                   node, fetch->problem);
-    else if (!error->code && store->token_file[0])
+    else if (!error->code && client->token_file[0])
         error_set(
             error, -EACCES,
             "node %s refuses the token of %.200s; use the token of http_token in its firnd.yaml",
-            node, store->token_file);
+            node, client->token_file);
     else if (!error->code)
         error_set(
             error, -EACCES,

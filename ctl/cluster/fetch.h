@@ -20,16 +20,16 @@ struct fetch {
 
 /** fetch_all() - run all fetches at once; afterwards each has its status. The caller frees the
  * bodies */
-void fetch_all(struct cluster_client *store, struct fetch *fetches, unsigned count,
+void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns);
 
 /** fetch_good() - return whether the node answered 200 */
 bool fetch_good(const struct fetch *fetch);
 
 /**
- * fetch_refused() - return whether @node refuses @store's token or its absence, or has a
+ * fetch_refused() - return whether @node refuses @client's token or its absence, or has a
  * certificate that is not trusted
  * @error: an earlier error is kept; otherwise names the node and the remedy
  */
-bool fetch_refused(const struct cluster_client *store, const struct fetch *fetch, const char *node,
+bool fetch_refused(const struct cluster_client *client, const struct fetch *fetch, const char *node,
                    struct error *error);

@@ -156,28 +156,28 @@ static void ask(struct fetch *fetch, const struct cluster_node *node, const char
 }
 
 /* Add a node's answer, if it has answered. */
-static int take(const struct cluster_client *store, struct worker_list *list,
+static int take(const struct cluster_client *client, struct worker_list *list,
                 const struct cluster_job *job, const char *node, const struct fetch *fetch,
                 struct error *error)
 {
     if (fetch->status != 0)
         name_list_add(list->silent, node);
-    fetch_refused(store, fetch, node, &list->refused);
+    fetch_refused(client, fetch, node, &list->refused);
     return fetch_good(fetch)
                ? worker_list_add(list, job->name, node, job_model_unit_count(&job->spec->model),
                                  (const char *)fetch->body.data, fetch->body.size_bytes, error)
                : 0;
 }
 
-int worker_list_load_node(struct cluster_client *store, const struct cluster_node *node,
+int worker_list_load_node(struct cluster_client *client, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error)
 {
     struct fetch fetch = {0};
 
     ask(&fetch, node, job->name);
-    fetch_all(store, &fetch, 1, FETCH_QUICK_NS);
-    int status = take(store, list, job, node->name, &fetch, error);
+    fetch_all(client, &fetch, 1, FETCH_QUICK_NS);
+    int status = take(client, list, job, node->name, &fetch, error);
     bytes_done(&fetch.body);
     return status;
 }
@@ -198,7 +198,7 @@ static bool in_plan(const struct cluster_job *job, const struct cluster_node *no
 }
 
 /* Of the nodes that are @asked. */
-static int load_job(struct cluster_client *store, const struct cluster *cluster,
+static int load_job(struct cluster_client *client, const struct cluster *cluster,
                     const struct cluster_job *job,
                     bool (*asked)(const struct cluster_job *job, const struct cluster_node *node),
                     struct worker_list *list, struct error *error)
@@ -215,23 +215,23 @@ static int load_job(struct cluster_client *store, const struct cluster *cluster,
             nodes[count] = &cluster->nodes[i];
             ask(&fetches[count++], &cluster->nodes[i], job->name);
         }
-    fetch_all(store, fetches, count, FETCH_QUICK_NS);
+    fetch_all(client, fetches, count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < count; i++) {
         if (!status)
-            status = take(store, list, job, nodes[i]->name, &fetches[i], error);
+            status = take(client, list, job, nodes[i]->name, &fetches[i], error);
         bytes_done(&fetches[i].body);
     }
     return status;
 }
 
-int worker_list_load_job(struct cluster_client *store, const struct cluster *cluster,
+int worker_list_load_job(struct cluster_client *client, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error)
 {
-    return load_job(store, cluster, job, in_plan, list, error);
+    return load_job(client, cluster, job, in_plan, list, error);
 }
 
-int worker_list_load(struct cluster_client *store, const struct cluster *cluster,
+int worker_list_load(struct cluster_client *client, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error)
 {
     struct worker_list list = {0};
@@ -239,7 +239,7 @@ int worker_list_load(struct cluster_client *store, const struct cluster *cluster
 
     for (size_t i = 0; i < cluster->job_count && !status; i++)
         if (!cluster_job_over(&cluster->jobs[i]))
-            status = load_job(store, cluster, &cluster->jobs[i], always, &list, error);
+            status = load_job(client, cluster, &cluster->jobs[i], always, &list, error);
     worker_list_finish(&list);
     if (status)
         worker_list_done(&list);

@@ -35,14 +35,14 @@ int worker_list_add(struct worker_list *list, const char *job, const char *node,
 void worker_list_finish(struct worker_list *list);
 /** worker_list_load_node() - add one node's workers of one job; none when the node does not
  * answer */
-int worker_list_load_node(struct cluster_client *store, const struct cluster_node *node,
+int worker_list_load_node(struct cluster_client *client, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;
 /** worker_list_load_job() - add the workers of @job from the nodes of its plan; nodes that do not
  * answer are left out and named */
-int worker_list_load_job(struct cluster_client *store, const struct cluster *cluster,
+int worker_list_load_job(struct cluster_client *client, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error) CHECK_RESULT;
 /** worker_list_load() - ask every node about every job that is not over */
-int worker_list_load(struct cluster_client *store, const struct cluster *cluster,
+int worker_list_load(struct cluster_client *client, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

@@ -55,9 +55,9 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
                  const char *said, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     const char *name = arguments->operands[0];
-    int status = cluster_open(arguments, &store, &cluster, error);
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
@@ -67,7 +67,7 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
         return -ENOENT;
     status = cluster_job_check_open(change.job, error);
     if (!status)
-        status = job_wish_change(&store, name, how, &change, error);
+        status = job_wish_change(&client, name, how, &change, error);
     if (!status && change.is_so)
         say_that_it_is_so(&change);
     else if (!status)
@@ -129,21 +129,21 @@ static int take_keys(void *context, const struct kv_result *result, struct error
 }
 
 /* Delete the spec first: without a spec the other keys are not used any more. */
-static int remove_keys(struct cluster_client *store, const char *job, const struct key_list *list,
+static int remove_keys(struct cluster_client *client, const char *job, const struct key_list *list,
                        struct error *error)
 {
     char spec[KV_KEY_MAX];
     const struct kv_operation first = {.type = KV_DELETE,
-                                       .key = keys_job(spec, store->cluster, job, "spec")};
+                                       .key = keys_job(spec, client->cluster, job, "spec")};
     bool succeeded;
-    int status = cluster_client_txn(store, NULL, 0, &first, 1, &succeeded, error);
+    int status = cluster_client_txn(client, NULL, 0, &first, 1, &succeeded, error);
 
     for (size_t at = 0; at < list->count && !status;) {
         struct kv_operation operations[KV_TXN_MAX];
         size_t count = 0;
         for (; at < list->count && count < ARRAY_COUNT(operations); at++)
             operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = list->keys[at]};
-        status = cluster_client_txn(store, NULL, 0, operations, count, &succeeded, error);
+        status = cluster_client_txn(client, NULL, 0, operations, count, &succeeded, error);
     }
     return status;
 }
@@ -151,11 +151,11 @@ static int remove_keys(struct cluster_client *store, const char *job, const stru
 int run_job_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     struct key_list list = {0};
     char prefix[KV_KEY_MAX];
     const char *name = arguments->operands[0];
-    int status = cluster_open(arguments, &store, &cluster, error);
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
@@ -166,13 +166,13 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
         return error_set(error, -EBUSY,
                          "job %s is not over (%s); firnctl job cancel %s comes first", name,
                          cluster_job_state(job), name);
-    status = cluster_client_range(&store, keys_job(prefix, store.cluster, name, ""), true,
+    status = cluster_client_range(&client, keys_job(prefix, client.cluster, name, ""), true,
                                   take_keys, &list, error);
     if (!status)
-        status = cluster_client_range(&store, keys_said(prefix, store.cluster, name, ""), true,
+        status = cluster_client_range(&client, keys_said(prefix, client.cluster, name, ""), true,
                                       take_keys, &list, error);
     if (!status)
-        status = remove_keys(&store, name, &list, error);
+        status = remove_keys(&client, name, &list, error);
     free(list.keys);
     if (status)
         return status;

@@ -29,7 +29,7 @@ static int print_new(struct event_list *list, bool json, struct error *error)
 static int round_of(struct collector *collector, bool json, bool *ret_over, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    int status = cluster_load(collector->store, &cluster, error);
+    int status = cluster_load(collector->client, &cluster, error);
 
     if (status)
         return status;
@@ -46,16 +46,16 @@ static int round_of(struct collector *collector, bool json, bool *ret_over, stru
 int run_job_events(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     bool over = false, json = arguments_has(arguments, "json");
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     if (status)
         return status;
-    collector_init(&collector, &store, arguments->operands[0], 0);
+    collector_init(&collector, &client, arguments->operands[0], 0);
     status = round_of(&collector, json, &over, error);
     while (!status && !over && arguments_has(arguments, "follow") && !ferror(stdout)) {
-        cluster_client_pause(&store, PERIOD_NS);
+        cluster_client_pause(&client, PERIOD_NS);
         status = round_of(&collector, json, &over, error);
     }
     if (!status && collector.silent)

@@ -2,7 +2,7 @@
 
 #include "ctl/cluster/worker_list.h"
 
-const char *job_held_by(struct cluster_client *store, const struct cluster *cluster,
+const char *job_held_by(struct cluster_client *client, const struct cluster *cluster,
                         const struct cluster_job *job)
 {
     CLEANUP(worker_list_done) struct worker_list list = {0};
@@ -11,7 +11,7 @@ const char *job_held_by(struct cluster_client *store, const struct cluster *clus
     struct error unread = {0};
     const struct cluster_node *node = name ? cluster_find_node(cluster, name, &unread) : NULL;
 
-    if (!node || worker_list_load_node(store, node, job, &list, &unread))
+    if (!node || worker_list_load_node(client, node, job, &list, &unread))
         return NULL;
     for (size_t i = 0; i < list.count; i++)
         if (list.workers[i].held)

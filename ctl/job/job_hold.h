@@ -9,5 +9,5 @@
 #include "ctl/cluster/cluster_client.h"
 
 /** job_held_by() - return the node that keeps @job from committing now; NULL: none known */
-const char *job_held_by(struct cluster_client *store, const struct cluster *cluster,
+const char *job_held_by(struct cluster_client *client, const struct cluster *cluster,
                         const struct cluster_job *job);

@@ -161,8 +161,8 @@ static void warn_damage(const struct cluster *cluster)
 int run_job_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
@@ -271,16 +271,16 @@ static void told_done(struct told *told)
     free(told->memory);
 }
 
-static int ask_nodes(struct cluster_client *store, const struct cluster *cluster,
+static int ask_nodes(struct cluster_client *client, const struct cluster *cluster,
                      const struct cluster_job *job, struct told *told, struct error *error)
 {
     CLEANUP(worker_list_done) struct worker_list list = {0};
     int status;
 
-    told->held_by = job_held_by(store, cluster, job);
+    told->held_by = job_held_by(client, cluster, job);
     if (!job->plan || cluster_job_over(job))
         return 0;
-    status = worker_list_load_job(store, cluster, job, &list, error);
+    status = worker_list_load_job(client, cluster, job, &list, error);
     if (status)
         return status;
     if (list.refused.code)
@@ -341,8 +341,8 @@ static int show_json(const struct cluster_job *job, const struct told *told, str
 int run_job_show(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
@@ -351,7 +351,7 @@ int run_job_show(const struct arguments *arguments, struct error *error)
     if (!job)
         return -ENOENT;
     CLEANUP(told_done) struct told told = {0};
-    status = ask_nodes(&store, &cluster, job, &told, error);
+    status = ask_nodes(&client, &cluster, job, &told, error);
     if (status)
         return status;
     return arguments_has(arguments, "json") ? show_json(job, &told, error)

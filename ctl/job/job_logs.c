@@ -22,7 +22,7 @@ struct log_source {
 };
 
 struct logs {
-    struct cluster_client *store;
+    struct cluster_client *client;
     const char *job;
     uint64_t size_bytes;
     struct log_source *sources;
@@ -103,7 +103,7 @@ static unsigned print_round(struct logs *logs)
 {
     unsigned found = 0;
 
-    fetch_all(logs->store, logs->fetches, logs->count, FETCH_QUICK_NS);
+    fetch_all(logs->client, logs->fetches, logs->count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < logs->count; i++) {
         struct fetch *fetch = &logs->fetches[i];
         struct log_source *source = &logs->sources[i];
@@ -115,7 +115,7 @@ static unsigned print_round(struct logs *logs)
             source->seen = fetch->body;
             found++;
         } else {
-            fetch_refused(logs->store, fetch, source->node, &logs->refused);
+            fetch_refused(logs->client, fetch, source->node, &logs->refused);
             bytes_done(&fetch->body);
         }
         fetch->body = (struct bytes){0};
@@ -127,7 +127,7 @@ static unsigned print_round(struct logs *logs)
 static int open_logs(struct logs *logs, const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    int status = cluster_load(logs->store, &cluster, error);
+    int status = cluster_load(logs->client, &cluster, error);
 
     if (!status && !cluster_find_job(&cluster, logs->job, error))
         status = -ENOENT;
@@ -139,7 +139,7 @@ static bool job_over(struct logs *logs)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
 
-    if (cluster_load(logs->store, &cluster, NULL))
+    if (cluster_load(logs->client, &cluster, NULL))
         return false;
     const struct cluster_job *job = cluster_find_job(&cluster, logs->job, NULL);
     return !job || cluster_job_over(job);
@@ -147,10 +147,10 @@ static bool job_over(struct logs *logs)
 
 int run_job_logs(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    CLEANUP(logs_done) struct logs logs = {.store = &store, .job = arguments->operands[0]};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    CLEANUP(logs_done) struct logs logs = {.client = &client, .job = arguments->operands[0]};
     bool follow = arguments_has(arguments, "follow");
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     logs.size_bytes = arguments_number(arguments, "bytes", follow ? FOLLOW_BYTES : BYTES_DEFAULT);
     if (!status)
@@ -167,7 +167,7 @@ int run_job_logs(const struct arguments *arguments, struct error *error)
                          logs.job);
     for (bool over = false; follow && !over && !ferror(stdout);) {
         over = job_over(&logs); /* asked before the last round, so that nothing is missed */
-        cluster_client_pause(&store, PERIOD_NS);
+        cluster_client_pause(&client, PERIOD_NS);
         print_round(&logs);
     }
     if (logs.refused.code)

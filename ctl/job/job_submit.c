@@ -157,14 +157,15 @@ static int check_model(const struct submission *submission, struct error *error)
 
 /* Only warn if the cluster cannot run the job now; do not refuse the job if the cluster cannot be
  * loaded. */
-static void warn_of_cluster(struct cluster_client *store, const struct job_checkpoints *checkpoints,
+static void warn_of_cluster(struct cluster_client *client,
+                            const struct job_checkpoints *checkpoints,
                             const struct job_elasticity *elastic)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     struct job_warnings warnings;
     struct error ignored = {0};
 
-    if (cluster_load(store, &cluster, &ignored))
+    if (cluster_load(client, &cluster, &ignored))
         return;
     job_warnings(&cluster, checkpoints, elastic, &warnings);
     for (unsigned i = 0; i < warnings.count; i++)
@@ -196,7 +197,7 @@ static char *text_of(json_t *tree)
  * Write the spec, the desired state and the checkpoint to begin from, if no such job exists. Delete
  * keys that a node may still have written while an earlier job of this name was being removed.
  */
-static int send_job(struct cluster_client *store, const struct submission *submission,
+static int send_job(struct cluster_client *client, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
     static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
@@ -204,7 +205,7 @@ static int send_job(struct cluster_client *store, const struct submission *submi
     const char *job = submission->spec.name;
     char keys[4 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
     struct kv_operation operations[ARRAY_COUNT(keys)];
-    const struct kv_compare absent = {.key = keys_job(keys[0], store->cluster, job, "spec"),
+    const struct kv_compare absent = {.key = keys_job(keys[0], client->cluster, job, "spec"),
                                       .target = KV_CREATE_REVISION,
                                       .value = 0};
     size_t count = 0;
@@ -213,28 +214,28 @@ static int send_job(struct cluster_client *store, const struct submission *submi
         (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
     operations[count++] =
         (struct kv_operation){.type = KV_PUT,
-                              .key = keys_job(keys[1], store->cluster, job, "desired"),
+                              .key = keys_job(keys[1], client->cluster, job, "desired"),
                               .value = texts->desired};
     operations[count++] =
         (struct kv_operation){.type = KV_PUT,
-                              .key = keys_job(keys[3], store->cluster, job, "submission"),
+                              .key = keys_job(keys[3], client->cluster, job, "submission"),
                               .value = texts->identity};
     if (submission->begins_from)
         operations[count++] = (struct kv_operation){
             .type = KV_PUT,
-            .key = keys_checkpoint(keys[2], store->cluster, job, submission->checkpoint.step),
+            .key = keys_checkpoint(keys[2], client->cluster, job, submission->checkpoint.step),
             .value = texts->checkpoint};
     for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
         operations[count++] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[4 + i], store->cluster, job, stale[i])};
+            .type = KV_DELETE, .key = keys_job(keys[4 + i], client->cluster, job, stale[i])};
     for (size_t i = 0; i < ARRAY_COUNT(said); i++)
         operations[count++] = (struct kv_operation){
             .type = KV_DELETE,
-            .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], store->cluster, job, said[i])};
-    return cluster_client_txn(store, &absent, 1, operations, count, ret_succeeded, error);
+            .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], client->cluster, job, said[i])};
+    return cluster_client_txn(client, &absent, 1, operations, count, ret_succeeded, error);
 }
 
-static int write_job(struct cluster_client *store, const struct submission *submission,
+static int write_job(struct cluster_client *client, const struct submission *submission,
                      struct error *error)
 {
     CLEANUP(job_texts_done)
@@ -248,7 +249,7 @@ static int write_job(struct cluster_client *store, const struct submission *subm
 
     if (!texts.spec || !texts.desired || !texts.identity || !texts.checkpoint)
         return error_set(error, -ENOMEM, "no memory for the job");
-    int status = send_job(store, submission, &texts, &succeeded, error);
+    int status = send_job(client, submission, &texts, &succeeded, error);
     if (!status && !succeeded)
         status = error_set(error, -EEXIST,
                            "there is a job \"%s\" already; --name gives this one another name, "
@@ -257,13 +258,13 @@ static int write_job(struct cluster_client *store, const struct submission *subm
     return status;
 }
 
-static void say_submitted(const struct cluster_client *store, const struct submission *submission)
+static void say_submitted(const struct cluster_client *client, const struct submission *submission)
 {
     const struct job_spec *spec = &submission->spec;
 
     printf("job %s is submitted to cluster %s: %u layer%s of width %u, %" PRIu64
            " step%s of %" PRIu64 " tokens\n",
-           spec->name, store->cluster, spec->model.layers, plural(spec->model.layers),
+           spec->name, client->cluster, spec->model.layers, plural(spec->model.layers),
            spec->model.width, spec->train.steps, plural(spec->train.steps),
            job_spec_tokens_per_step(&spec->model, &spec->train));
     if (submission->begins_from)
@@ -271,13 +272,13 @@ static void say_submitted(const struct cluster_client *store, const struct submi
                submission->checkpoint.path);
 }
 
-static int say_json(const struct cluster_client *store, const struct submission *submission,
+static int say_json(const struct cluster_client *client, const struct submission *submission,
                     struct error *error)
 {
     const struct job_spec *spec = &submission->spec;
 
     return output_json(json_pack("{s:s, s:s, s:I, s:I}", "job", spec->name, "cluster",
-                                 store->cluster, "steps", (json_int_t)spec->train.steps,
+                                 client->cluster, "steps", (json_int_t)spec->train.steps,
                                  "from_step", (json_int_t)submission->checkpoint.step),
                        error);
 }
@@ -296,7 +297,7 @@ static int make_identity(struct submission_record *identity, struct error *error
 int run_job_submit(const struct arguments *arguments, struct error *error)
 {
     AUTO_FREE struct submission *submission = calloc(1, sizeof(*submission));
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     bool wait = arguments_has(arguments, "wait");
     int status = submission ? load(arguments, submission, error) : -ENOMEM;
 
@@ -310,20 +311,20 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     if (!status)
         status = make_identity(&submission->identity, error);
     if (!status)
-        status = cluster_client_open(arguments, &store, error);
+        status = cluster_client_open(arguments, &client, error);
     if (status)
         return status;
     uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
     warn_missing_data(&submission->spec.data);
     warn_of_little_data(&submission->spec);
     warn_of_large_companion(&submission->spec.model);
-    status = write_job(&store, submission, error);
+    status = write_job(&client, submission, error);
     if (status)
         return status;
-    warn_of_cluster(&store, &submission->spec.checkpoint, &submission->spec.elastic);
+    warn_of_cluster(&client, &submission->spec.checkpoint, &submission->spec.elastic);
     if (arguments_has(arguments, "json"))
-        status = say_json(&store, submission, error);
+        status = say_json(&client, submission, error);
     else
-        say_submitted(&store, submission);
-    return status || !wait ? status : watch_job(&store, submission->spec.name, begun_ns, error);
+        say_submitted(&client, submission);
+    return status || !wait ? status : watch_job(&client, submission->spec.name, begun_ns, error);
 }

@@ -54,7 +54,7 @@ static int take_current(void *context, const struct kv_result *result, struct er
     return status ? status : desired_record_decode(tree, &current->desired, error);
 }
 
-static int write_wish(struct cluster_client *store, const char *job, const struct current *current,
+static int write_wish(struct cluster_client *client, const char *job, const struct current *current,
                       bool *ret_succeeded, struct error *error)
 {
     char desired_key[KV_KEY_MAX];
@@ -63,29 +63,29 @@ static int write_wish(struct cluster_client *store, const char *job, const struc
 
     if (!text)
         return error_set(error, -ENOMEM, "no memory");
-    keys_job(desired_key, store->cluster, job, "desired");
+    keys_job(desired_key, client->cluster, job, "desired");
     const struct kv_compare compare = {
         .key = desired_key, .target = KV_MOD_REVISION, .value = current->revision};
     const struct kv_operation operation = {.type = KV_PUT, .key = desired_key, .value = text};
-    return cluster_client_txn(store, &compare, 1, &operation, 1, ret_succeeded, error);
+    return cluster_client_txn(client, &compare, 1, &operation, 1, ret_succeeded, error);
 }
 
-int job_wish_change(struct cluster_client *store, const char *job,
+int job_wish_change(struct cluster_client *client, const char *job,
                     int (*change)(void *context, struct desired_record *desired,
                                   struct error *error),
                     void *context, struct error *error)
 {
     char key[KV_KEY_MAX];
 
-    keys_job(key, store->cluster, job, "desired");
+    keys_job(key, client->cluster, job, "desired");
     for (unsigned attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
         struct current current;
         bool succeeded = false;
-        int status = cluster_client_range(store, key, false, take_current, &current, error);
+        int status = cluster_client_range(client, key, false, take_current, &current, error);
         if (!status)
             status = change(context, &current.desired, error);
         if (!status)
-            status = write_wish(store, job, &current, &succeeded, error);
+            status = write_wish(client, job, &current, &succeeded, error);
         if (status || succeeded)
             return status;
     }

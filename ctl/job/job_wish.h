@@ -20,7 +20,7 @@ int job_wish_scale(const struct arguments *arguments, const struct job_model *mo
  * job_wish_change() - read, change and write the record; retry when another client has written
  * meanwhile; @change: gets the current record; negative: do not write
  */
-int job_wish_change(struct cluster_client *store, const char *job,
+int job_wish_change(struct cluster_client *client, const char *job,
                     int (*change)(void *context, struct desired_record *desired,
                                   struct error *error),
                     void *context, struct error *error) CHECK_RESULT;

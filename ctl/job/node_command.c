@@ -121,8 +121,8 @@ static int list_table(const struct cluster *cluster, struct error *error)
 int run_node_list(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
@@ -133,12 +133,12 @@ int run_node_list(const struct arguments *arguments, struct error *error)
 /* ---- drain and resume ---- */
 
 /* @deadline_s: the node leaves by then; 0: unknown */
-static int write_drain(struct cluster_client *store, const char *node, bool drain,
+static int write_drain(struct cluster_client *client, const char *node, bool drain,
                        uint64_t deadline_s, struct error *error)
 {
     char key[KV_KEY_MAX], excused[KV_KEY_MAX], value[96];
     uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
-    size_t length = strlen(keys_cluster(key, store->cluster));
+    size_t length = strlen(keys_cluster(key, client->cluster));
     bool succeeded;
 
     snprintf(key + length, sizeof(key) - length, "drains/%s", node);
@@ -147,12 +147,12 @@ static int write_drain(struct cluster_client *store, const char *node, bool drai
                  now_ns, now_ns + deadline_s * (uint64_t)NS_PER_SECOND);
     else
         snprintf(value, sizeof(value), "{\"unix_ns\":%" PRIu64 "}", now_ns);
-    keys_excused(excused, store->cluster, node);
+    keys_excused(excused, client->cluster, node);
     const struct kv_operation operations[] = {
         {.type = drain ? KV_PUT : KV_DELETE, .key = key, .value = drain ? value : NULL},
         {.type = KV_PUT, .key = excused, .value = value}, /* of a resume alone */
     };
-    return cluster_client_txn(store, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
+    return cluster_client_txn(client, NULL, 0, operations, drain ? 1 : 2, &succeeded, error);
 }
 
 struct report_search {
@@ -174,25 +174,25 @@ static int find_report(void *context, const struct kv_result *result, struct err
 }
 
 /* Has it had a part in a job that is still known? */
-static int find_traces(struct cluster_client *store, const char *node, bool *ret_found)
+static int find_traces(struct cluster_client *client, const char *node, bool *ret_found)
 {
-    struct report_search search = {.cluster = store->cluster, .node = node};
+    struct report_search search = {.cluster = client->cluster, .node = node};
     char prefix[KV_KEY_MAX];
-    size_t length = strlen(keys_cluster(prefix, store->cluster));
+    size_t length = strlen(keys_cluster(prefix, client->cluster));
 
     snprintf(prefix + length, sizeof(prefix) - length, "said/");
-    int status = cluster_client_range(store, prefix, true, find_report, &search, NULL);
+    int status = cluster_client_range(client, prefix, true, find_report, &search, NULL);
     *ret_found = search.found;
     return status;
 }
 
 /* -ENOENT: no record of the node. A node that is away may be resumed, so that it works when it is
  * back. */
-static int check_resume(struct cluster_client *store, const struct cluster *cluster,
+static int check_resume(struct cluster_client *client, const struct cluster *cluster,
                         const char *node, struct error *error)
 {
     char key[KV_KEY_MAX];
-    size_t length = strlen(keys_cluster(key, store->cluster));
+    size_t length = strlen(keys_cluster(key, client->cluster));
     const struct kv_compare absent = {.key = key, .target = KV_MOD_REVISION, .value = 0};
     const struct kv_operation nothing = {.type = KV_DELETE, .key = key};
     bool is_absent, has_traces;
@@ -200,30 +200,30 @@ static int check_resume(struct cluster_client *store, const struct cluster *clus
     if (cluster_find_node(cluster, node, error))
         return 0;
     snprintf(key + length, sizeof(key) - length, "drains/%s", node);
-    int status = cluster_client_txn(store, &absent, 1, &nothing, 1, &is_absent, NULL);
+    int status = cluster_client_txn(client, &absent, 1, &nothing, 1, &is_absent, NULL);
     if (status || !is_absent)
         return status;
-    status = find_traces(store, node, &has_traces);
+    status = find_traces(client, node, &has_traces);
     return status ? status : has_traces ? 0 : -ENOENT;
 }
 
 static int change_drain(const struct arguments *arguments, bool drain, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     const char *name = arguments->operands[0];
     int status =
         name_valid(name) ? 0 : error_set(error, -EINVAL, "\"%s\" is not a node's name", name);
 
     if (!status)
-        status = cluster_open(arguments, &store, &cluster, error);
+        status = cluster_open(arguments, &client, &cluster, error);
     if (!status && drain && !cluster_find_node(&cluster, name, error))
         status = -ENOENT;
     if (!status && !drain)
-        status = check_resume(&store, &cluster, name, error);
+        status = check_resume(&client, &cluster, name, error);
     if (!status)
         status =
-            write_drain(&store, name, drain, arguments_number(arguments, "deadline", 0), error);
+            write_drain(&client, name, drain, arguments_number(arguments, "deadline", 0), error);
     if (status)
         return status;
     if (drain)

@@ -75,8 +75,8 @@ static int imagine_slots(const struct arguments *arguments, struct dry_run *run,
 static int ask_slots(const struct arguments *arguments, struct dry_run *run, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status) {
         char why[ERROR_TEXT_SIZE - 64];

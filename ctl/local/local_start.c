@@ -51,12 +51,12 @@ struct awaited {
     bool done;
 };
 
-static int ask(struct cluster_client *store, struct awaited *awaited)
+static int ask(struct cluster_client *client, struct awaited *awaited)
 {
     struct fetch fetch = {0};
 
     memcpy(fetch.url, awaited->url, sizeof(fetch.url));
-    fetch_all(store, &fetch, 1, FETCH_QUICK_NS);
+    fetch_all(client, &fetch, 1, FETCH_QUICK_NS);
     awaited->done = fetch_good(&fetch) && awaited->ready(&fetch.body);
     bytes_done(&fetch.body);
     return !awaited->done && !process_alive(awaited->process) ? -ECHILD : 0;
@@ -74,18 +74,18 @@ static int fail(const struct awaited *awaited, int status, struct error *error)
 static int await_all(struct local_cluster *cluster, struct awaited *awaited, unsigned count,
                      uint64_t deadline_ns, struct error *error)
 {
-    struct cluster_client store;
+    struct cluster_client client;
     char endpoints[64];
     unsigned done = 0;
     int status = cluster_client_open_at(local_endpoints(cluster, endpoints), LOCAL_CLUSTER_NAME,
-                                        CLUSTER_CLIENT_TIMEOUT_S * NS_PER_SECOND, &store, error);
+                                        CLUSTER_CLIENT_TIMEOUT_S * NS_PER_SECOND, &client, error);
 
     if (status)
         return status;
     while (!status && done < count) {
         done = 0;
         for (unsigned i = 0; i < count && !status; i++) {
-            status = awaited[i].done ? 0 : ask(&store, &awaited[i]);
+            status = awaited[i].done ? 0 : ask(&client, &awaited[i]);
             if (!status && !awaited[i].done && clock_monotonic_ns() > deadline_ns)
                 status = -ETIMEDOUT;
             if (status)
@@ -93,9 +93,9 @@ static int await_all(struct local_cluster *cluster, struct awaited *awaited, uns
             done += awaited[i].done;
         }
         if (!status && done < count)
-            cluster_client_pause(&store, POLL_NS);
+            cluster_client_pause(&client, POLL_NS);
     }
-    cluster_client_close(&store);
+    cluster_client_close(&client);
     return status;
 }
 

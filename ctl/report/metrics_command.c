@@ -66,7 +66,7 @@ static int round_of(struct collector *collector, bool *ret_over, uint64_t *ret_c
                     struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    int status = cluster_load(collector->store, &cluster, error);
+    int status = cluster_load(collector->client, &cluster, error);
 
     if (status)
         return status;
@@ -87,7 +87,7 @@ static int follow(struct collector *collector, struct printer *printer, uint64_t
 
     while (!status && !over && !ferror(stdout)) {
         print_new(printer, &collector->history, true);
-        cluster_client_pause(collector->store, PERIOD_NS);
+        cluster_client_pause(collector->client, PERIOD_NS);
         status = round_of(collector, &over, ret_committed, error);
     }
     if (!status)
@@ -127,18 +127,18 @@ static int judge(const struct collector *collector, const struct printer *printe
 int run_metrics(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     uint64_t from = arguments_number(arguments, "from", 1);
     struct printer printer = {.exact = arguments_has(arguments, "exact"),
                               .json = arguments_has(arguments, "json"),
                               .next = from};
     uint64_t committed = 0;
     bool over;
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     if (status)
         return status;
-    collector_init(&collector, &store, arguments->operands[0], from);
+    collector_init(&collector, &client, arguments->operands[0], from);
     if (arguments_has(arguments, "follow")) {
         status = follow(&collector, &printer, &committed, error);
     } else {

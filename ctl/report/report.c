@@ -186,15 +186,15 @@ int run_report(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
     CLEANUP(cluster_done) struct cluster cluster = {0};
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_open(arguments, &store, &cluster, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_open(arguments, &client, &cluster, error);
 
     if (status)
         return status;
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
     if (!job)
         return -ENOENT;
-    collector_init(&collector, &store, job->name, 0);
+    collector_init(&collector, &client, job->name, 0);
     status = collector_metrics(&collector, &cluster, error);
     if (!status)
         status = collector_events(&collector, &cluster, error);

@@ -157,16 +157,16 @@ static int print_json(const struct cluster *cluster, const struct worker_list *l
 
 /* ---- the loop ---- */
 
-static int look(struct cluster_client *store, bool json, struct terminal_picture *picture,
+static int look(struct cluster_client *client, bool json, struct terminal_picture *picture,
                 struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(worker_list_done) struct worker_list list = {0};
     CLEANUP(bytes_done) struct bytes text = {0};
-    int status = cluster_load(store, &cluster, error);
+    int status = cluster_load(client, &cluster, error);
 
     if (!status)
-        status = worker_list_load(store, &cluster, &list, error);
+        status = worker_list_load(client, &cluster, &list, error);
     if (!status && list.refused.code) {
         *error = list.refused;
         status = error->code;
@@ -186,23 +186,23 @@ static int look(struct cluster_client *store, bool json, struct terminal_picture
 
 int run_top(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
     struct terminal_picture picture = {0};
     bool json = arguments_has(arguments, "json");
     bool live = !json && !arguments_has(arguments, "once") && terminal_is_live();
-    int status = cluster_client_open(arguments, &store, error);
+    int status = cluster_client_open(arguments, &client, error);
 
     if (!status)
-        status = look(&store, json, live ? &picture : NULL, error);
+        status = look(&client, json, live ? &picture : NULL, error);
     if (live)
         terminal_take_keys();
     while (!status && live && !ferror(stdout)) {
         for (uint64_t waited_ns = 0; waited_ns < PERIOD_NS; waited_ns += KEY_NS) {
             if (terminal_asked_to_leave())
                 return 0;
-            cluster_client_pause(&store, KEY_NS);
+            cluster_client_pause(&client, KEY_NS);
         }
-        status = look(&store, json, &picture, error);
+        status = look(&client, json, &picture, error);
     }
     return status;
 }

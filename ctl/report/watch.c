@@ -18,7 +18,7 @@
 #define PAST_EVENTS     8
 
 struct watch {
-    struct cluster_client *store;
+    struct cluster_client *client;
     const char *job;
     struct collector collector;
     struct collector steps; /* while etcd is unreachable: from the nodes, since etcd's last
@@ -126,8 +126,8 @@ static void say_store(struct watch *watch, const struct error *error)
 static int ask_for_progress(struct watch *watch, const struct cluster *cluster,
                             struct cluster_job *job, struct error *error)
 {
-    if (!watch->steps.store)
-        collector_init(&watch->steps, watch->store, job->name,
+    if (!watch->steps.client)
+        collector_init(&watch->steps, watch->client, job->name,
                        MAX(job->progress.step, (uint64_t)1));
     int status = collector_metrics(&watch->steps, cluster, error);
     const struct history *history = &watch->steps.history;
@@ -169,7 +169,7 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
         return -ENOENT;
     int status = collector_events(&watch->collector, cluster, error);
     say_refusal(watch);
-    if (!status && watch->store->away)
+    if (!status && watch->client->away)
         status = ask_for_progress(watch, cluster, job, error);
     if (!watch->looked)
         forget_past(watch);
@@ -190,17 +190,17 @@ static int follow(struct watch *watch, struct error *error)
     while (end < 0 && !status) {
         CLEANUP(cluster_done) struct cluster cluster = {0};
         struct error store_error = {0};
-        int loaded = cluster_load(watch->store, &cluster, &store_error);
+        int loaded = cluster_load(watch->client, &cluster, &store_error);
         if (loaded && !watch->looked) {
             *error = store_error;
             return loaded;
         }
-        watch->store->quiet = true; /* from here on this file says it, apart from the picture */
+        watch->client->quiet = true; /* from here on this file says it, apart from the picture */
         say_store(watch, &store_error);
         if (!loaded)
             status = look(watch, &cluster, &end, error);
         if (end < 0 && !status)
-            cluster_client_pause(watch->store, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
+            cluster_client_pause(watch->client, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
         if (end < 0 && !status && watch->live && terminal_asked_to_leave()) {
@@ -212,14 +212,15 @@ static int follow(struct watch *watch, struct error *error)
     return status ? status : end;
 }
 
-int watch_job(struct cluster_client *store, const char *job, uint64_t since_ns, struct error *error)
+int watch_job(struct cluster_client *client, const char *job, uint64_t since_ns,
+              struct error *error)
 {
     struct watch watch = {
-        .store = store, .job = job, .live = terminal_is_live(), .since_ns = since_ns};
+        .client = client, .job = job, .live = terminal_is_live(), .since_ns = since_ns};
 
     if (watch.live)
         terminal_take_keys();
-    collector_init(&watch.collector, store, job, 0);
+    collector_init(&watch.collector, client, job, 0);
     int status = follow(&watch, error);
     collector_done(&watch.collector);
     collector_done(&watch.steps);
@@ -228,8 +229,8 @@ int watch_job(struct cluster_client *store, const char *job, uint64_t since_ns, 
 
 int run_watch(const struct arguments *arguments, struct error *error)
 {
-    CLEANUP(cluster_client_close) struct cluster_client store = {0};
-    int status = cluster_client_open(arguments, &store, error);
+    CLEANUP(cluster_client_close) struct cluster_client client = {0};
+    int status = cluster_client_open(arguments, &client, error);
 
-    return status ? status : watch_job(&store, arguments->operands[0], 0, error);
+    return status ? status : watch_job(&client, arguments->operands[0], 0, error);
 }

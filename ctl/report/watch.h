@@ -10,7 +10,7 @@
  * Waits for etcd when it becomes unreachable: the job continues without it too. Return: 0 the job
  * has completed; COMMAND_FAILED: it failed or was cancelled (already said); negative: @error.
  */
-int watch_job(struct cluster_client *store, const char *job, uint64_t since_ns,
+int watch_job(struct cluster_client *client, const char *job, uint64_t since_ns,
               struct error *error) CHECK_RESULT;
 
 /** watch_line() - "step 120/400  loss 2.3456  ...", one line about how far @job is */

@@ -19,7 +19,7 @@
 
 struct mute {
     int listener;
-    struct cluster_client store;
+    struct cluster_client client;
     uint64_t begun_ns;
 };
 
@@ -30,8 +30,8 @@ static void begin(struct mute *mute)
     struct error error = {0};
     mute->listener = listener_open(&port);
     snprintf(endpoint, sizeof(endpoint), "http://127.0.0.1:%u", port);
-    assert_int_equal(cluster_client_open_at(endpoint, "c", TIMEOUT_NS, &mute->store, &error), 0);
-    mute->store.quiet = true;
+    assert_int_equal(cluster_client_open_at(endpoint, "c", TIMEOUT_NS, &mute->client, &error), 0);
+    mute->client.quiet = true;
     mute->begun_ns = clock_monotonic_ns();
 }
 
@@ -40,7 +40,7 @@ static void expect(struct mute *mute, int status, const struct error *error, con
     assert_int_equal(status, -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - mute->begun_ns < LATE_NS);
     assert_non_null(strstr(error->text, words));
-    cluster_client_close(&mute->store);
+    cluster_client_close(&mute->client);
     close(mute->listener);
 }
 
@@ -50,7 +50,7 @@ static void test_reading(void **state)
     struct mute mute;
     struct error error = {0};
     begin(&mute);
-    int status = cluster_client_range(&mute.store, "/x", false, NULL, NULL, &error);
+    int status = cluster_client_range(&mute.client, "/x", false, NULL, NULL, &error);
     expect(&mute, status, &error, "no answer within 0 s.\nIs it running at http://127.0.0.1:");
 }
 
@@ -62,7 +62,7 @@ static void test_writing(void **state)
     bool succeeded;
     const struct kv_operation put = {.type = KV_PUT, .key = "/x", .value = "1"};
     begin(&mute);
-    int status = cluster_client_txn(&mute.store, NULL, 0, &put, 1, &succeeded, &error);
+    int status = cluster_client_txn(&mute.client, NULL, 0, &put, 1, &succeeded, &error);
     expect(&mute, status, &error, "; the change may or may not have been made");
 }
 
@@ -82,9 +82,9 @@ static void test_no_answer_is_none_of_no_keys(void **state)
     bool taken = false;
     begin(&mute);
     close(mute.listener); /* refused now */
-    assert_true(cluster_client_range(&mute.store, "/x", false, take_nothing, &taken, NULL) < 0);
+    assert_true(cluster_client_range(&mute.client, "/x", false, take_nothing, &taken, NULL) < 0);
     assert_false(taken);
-    cluster_client_close(&mute.store);
+    cluster_client_close(&mute.client);
 }
 
 int main(void)
