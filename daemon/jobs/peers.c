@@ -45,7 +45,7 @@ int peers_reach(const struct job *job, struct checkpoint_remote_options *options
     if (!job->plans.plan || !plan_key_bytes(job->plans.plan->links.key, options->key))
         return -ENOKEY;
     struct checkpoint_remote_node *nodes =
-        calloc(count + job->plans.plan->checkpoints.store_count + 1, sizeof(*nodes));
+        calloc(count + job->plans.plan->checkpoints.copy_node_count + 1, sizeof(*nodes));
     if (!nodes)
         return -ENOMEM;
     options->job = job->name;
@@ -53,9 +53,9 @@ int peers_reach(const struct job *job, struct checkpoint_remote_options *options
     options->nodes = nodes;
     options->node_count = 0;
     add_registered(daemon->config, entries, count, options, nodes);
-    for (unsigned i = 0; i < job->plans.plan->checkpoints.store_count; i++)
-        add(options, nodes, job->plans.plan->checkpoints.stores[i].node,
-            job->plans.plan->checkpoints.stores[i].http);
+    for (unsigned i = 0; i < job->plans.plan->checkpoints.copy_node_count; i++)
+        add(options, nodes, job->plans.plan->checkpoints.copy_nodes[i].node,
+            job->plans.plan->checkpoints.copy_nodes[i].http);
     *ret_nodes = nodes;
     return 0;
 }

@@ -16,12 +16,12 @@
 
 #include "elastic/copies/member.h"
 
-/* ---- the stores of a plan ---- */
+/* ---- the copy nodes of a plan ---- */
 
 int copies_find(const struct plan_checkpoints *checkpoints, const char *node)
 {
-    for (unsigned i = 0; i < checkpoints->store_count; i++)
-        if (strcmp(checkpoints->stores[i].node, node) == 0)
+    for (unsigned i = 0; i < checkpoints->copy_node_count; i++)
+        if (strcmp(checkpoints->copy_nodes[i].node, node) == 0)
             return (int)i;
     return -1;
 }
@@ -35,18 +35,18 @@ static const struct member *find_node(const struct member *nodes, unsigned node_
     return NULL;
 }
 
-static void add_store(struct plan_checkpoints *checkpoints, const char *name,
-                      const struct member *node)
+static void add_copy_node(struct plan_checkpoints *checkpoints, const char *name,
+                          const struct member *node)
 {
     if (copies_find(checkpoints, name) >= 0)
         return;
-    struct plan_store *store = &checkpoints->stores[checkpoints->store_count++];
-    snprintf(store->node, sizeof(store->node), "%s", name);
+    struct plan_copy_node *copy_node = &checkpoints->copy_nodes[checkpoints->copy_node_count++];
+    snprintf(copy_node->node, sizeof(copy_node->node), "%s", name);
     if (!node) /* the firnd of this worker is away: the worker writes, but its files are
                   unreachable */
         return;
-    snprintf(store->http, sizeof(store->http), "%s", node->http);
-    snprintf(store->domain, sizeof(store->domain), "%s", node->domain);
+    snprintf(copy_node->http, sizeof(copy_node->http), "%s", node->http);
+    snprintf(copy_node->domain, sizeof(copy_node->domain), "%s", node->domain);
 }
 
 /* Read the next name of the text of places and advance *at; false at the end. *ret_group is set to
@@ -83,56 +83,59 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
     unsigned count =
         plan->layout.worker_count > 0 ? plan->layout.worker_count : plan->layout.donor_count;
     size_t room = (size_t)count + count_places(shares) + 1;
-    struct plan_store *stores = calloc(room, sizeof(*stores));
-    if (!stores)
+    struct plan_copy_node *copy_nodes = calloc(room, sizeof(*copy_nodes));
+    if (!copy_nodes)
         return -ENOMEM;
-    free(plan->checkpoints.stores);
-    plan->checkpoints.stores = stores;
-    plan->checkpoints.store_count = 0;
+    free(plan->checkpoints.copy_nodes);
+    plan->checkpoints.copy_nodes = copy_nodes;
+    plan->checkpoints.copy_node_count = 0;
     plan->checkpoints.copies = copies;
     for (unsigned rank = 0; rank < count; rank++)
-        add_store(&plan->checkpoints, plan->layout.workers[rank].node,
-                  find_node(nodes, node_count, plan->layout.workers[rank].node));
-    while (next_place(&shares, name, &last) && plan->checkpoints.store_count < PLAN_STORES_MAX) {
+        add_copy_node(&plan->checkpoints, plan->layout.workers[rank].node,
+                      find_node(nodes, node_count, plan->layout.workers[rank].node));
+    while (next_place(&shares, name, &last) &&
+           plan->checkpoints.copy_node_count < PLAN_COPY_NODES_MAX) {
         const struct member *node = find_node(nodes, node_count, name);
         if (node)
-            add_store(&plan->checkpoints, name, node);
+            add_copy_node(&plan->checkpoints, name, node);
     }
     return 0;
 }
 
-static void drop_store(struct plan_checkpoints *checkpoints, int store)
+static void drop_copy_node(struct plan_checkpoints *checkpoints, int copy_node)
 {
-    if (store < 0)
+    if (copy_node < 0)
         return;
-    checkpoints->store_count--;
-    memmove(&checkpoints->stores[store], &checkpoints->stores[store + 1],
-            (checkpoints->store_count - (unsigned)store) * sizeof(*checkpoints->stores));
+    checkpoints->copy_node_count--;
+    memmove(&checkpoints->copy_nodes[copy_node], &checkpoints->copy_nodes[copy_node + 1],
+            (checkpoints->copy_node_count - (unsigned)copy_node) *
+                sizeof(*checkpoints->copy_nodes));
 }
 
 void copies_leave_out(struct plan *plan, const bool *left_out)
 {
     for (unsigned rank = 0; left_out && rank < plan->layout.worker_count; rank++)
         if (left_out[rank])
-            drop_store(&plan->checkpoints,
-                       copies_find(&plan->checkpoints, plan->layout.workers[rank].node));
+            drop_copy_node(&plan->checkpoints,
+                           copies_find(&plan->checkpoints, plan->layout.workers[rank].node));
 }
 
 unsigned copies_writer_count(const struct plan *plan)
 {
     int last = -1;
     for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
-        int store = copies_find(&plan->checkpoints, plan->layout.workers[rank].node);
-        last = store > last ? store : last;
+        int copy_node = copies_find(&plan->checkpoints, plan->layout.workers[rank].node);
+        last = copy_node > last ? copy_node : last;
     }
     return (unsigned)(last + 1);
 }
 
-unsigned copies_keeper(const struct plan *plan, unsigned store)
+unsigned copies_keeper(const struct plan *plan, unsigned copy_node)
 {
     unsigned rank = 0;
     while (rank < plan->layout.worker_count &&
-           strcmp(plan->layout.workers[rank].node, plan->checkpoints.stores[store].node) != 0)
+           strcmp(plan->layout.workers[rank].node, plan->checkpoints.copy_nodes[copy_node].node) !=
+               0)
         rank++;
     return rank;
 }
@@ -140,62 +143,64 @@ unsigned copies_keeper(const struct plan *plan, unsigned store)
 /* ---- placement ---- */
 
 /* A node without a label is a domain of its own. */
-static const char *domain_of(const struct plan_store *store)
+static const char *domain_of(const struct plan_copy_node *copy_node)
 {
-    return store->domain[0] != '\0' ? store->domain : store->node;
+    return copy_node->domain[0] != '\0' ? copy_node->domain : copy_node->node;
 }
 
 static bool same_domain(const struct plan_checkpoints *checkpoints, unsigned left, unsigned right)
 {
-    return strcmp(domain_of(&checkpoints->stores[left]), domain_of(&checkpoints->stores[right])) ==
-           0;
+    return strcmp(domain_of(&checkpoints->copy_nodes[left]),
+                  domain_of(&checkpoints->copy_nodes[right])) == 0;
 }
 
-/* Return the index of a store within its domain. */
-static unsigned place_in_domain(const struct plan_checkpoints *checkpoints, unsigned store)
+/* Return the index of a copy node within its domain. */
+static unsigned place_in_domain(const struct plan_checkpoints *checkpoints, unsigned copy_node)
 {
     unsigned place = 0;
-    for (unsigned i = 0; i < store; i++)
-        place += same_domain(checkpoints, i, store);
+    for (unsigned i = 0; i < copy_node; i++)
+        place += same_domain(checkpoints, i, copy_node);
     return place;
 }
 
-/* Return the position of the store on the ring. */
-static unsigned position(const unsigned *places, unsigned count, unsigned store)
+/* Return the position of the copy node on the ring. */
+static unsigned position(const unsigned *places, unsigned count, unsigned copy_node)
 {
     unsigned before = 0;
     for (unsigned i = 0; i < count; i++)
-        before += places[i] < places[store] || (places[i] == places[store] && i < store);
+        before +=
+            places[i] < places[copy_node] || (places[i] == places[copy_node] && i < copy_node);
     return before;
 }
 
-static bool is_taken(const struct plan_checkpoints *checkpoints, unsigned candidate, unsigned store,
-                     const unsigned *targets, unsigned count, bool by_domain)
+static bool is_taken(const struct plan_checkpoints *checkpoints, unsigned candidate,
+                     unsigned copy_node, const unsigned *targets, unsigned count, bool by_domain)
 {
-    bool taken = candidate == store || (by_domain && same_domain(checkpoints, candidate, store));
+    bool taken =
+        candidate == copy_node || (by_domain && same_domain(checkpoints, candidate, copy_node));
     for (unsigned i = 0; i < count; i++)
         taken = taken || candidate == targets[i] ||
                 (by_domain && same_domain(checkpoints, candidate, targets[i]));
     return taken;
 }
 
-unsigned copies_targets(const struct plan *plan, unsigned store,
+unsigned copies_targets(const struct plan *plan, unsigned copy_node,
                         unsigned ret_targets[COPIES_MAX - 1])
 {
     unsigned count = copies_writer_count(plan), found = 0;
     AUTO_FREE unsigned *ring = calloc((size_t)count + 1, sizeof(*ring));
     AUTO_FREE unsigned *places = calloc((size_t)count + 1, sizeof(*places));
-    if (store >= count || plan->checkpoints.copies < 2 || !ring || !places)
+    if (copy_node >= count || plan->checkpoints.copies < 2 || !ring || !places)
         return 0;
     for (unsigned i = 0; i < count; i++)
         places[i] = place_in_domain(&plan->checkpoints, i);
     for (unsigned i = 0; i < count; i++)
         ring[position(places, count, i)] = i;
-    unsigned start = position(places, count, store);
+    unsigned start = position(places, count, copy_node);
     for (int by_domain = 1; by_domain >= 0; by_domain--)
         for (unsigned i = 1; i < count && found < plan->checkpoints.copies - 1; i++) {
             unsigned candidate = ring[(start + i) % count];
-            if (!is_taken(&plan->checkpoints, candidate, store, ret_targets, found, by_domain))
+            if (!is_taken(&plan->checkpoints, candidate, copy_node, ret_targets, found, by_domain))
                 ret_targets[found++] = candidate;
         }
     return found;

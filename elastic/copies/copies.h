@@ -7,9 +7,9 @@
  * copies when the domains are equally large. A plan with fewer than n nodes makes fewer copies, and
  * the commit record lists them.
  *
- * A *store* is a node with the address of its firnd, which serves the files. A plan lists the nodes
- * of its workers first, in the order of ranks. The nodes without workers that hold a part of the
- * restored checkpoint follow.
+ * A *copy node* is a node with the address of its firnd, which serves the files. A plan lists the
+ * nodes of its workers first, in the order of ranks. The nodes without workers that hold a part of
+ * the restored checkpoint follow.
  *
  * A commit record stores the places as a text with one group per share: "a+b b+c c+a" means that
  * a's share is on a and b. The writer comes first in its group. 1,000 nodes of the longest names
@@ -27,8 +27,8 @@
 struct member;
 
 /**
- * copies_fill() - fill the stores of @plan: the nodes of its workers (of its donors when it has no
- * workers), then the nodes of @shares that are among @nodes
+ * copies_fill() - fill the copy nodes of @plan: the nodes of its workers (of its donors when it has
+ * no workers), then the nodes of @shares that are among @nodes
  * @nodes: the live nodes
  *
  * Return: 0 or -ENOMEM (@plan is unchanged).
@@ -37,28 +37,29 @@ int copies_fill(struct plan *plan, unsigned copies, const char *shares, const st
                 unsigned node_count) CHECK_RESULT;
 
 /**
- * copies_leave_out() - remove the nodes of the skipped ranks from the stores of @plan, a private
- * copy of the plan
+ * copies_leave_out() - remove the nodes of the skipped ranks from the copy nodes of @plan, a
+ * private copy of the plan
  * @left_out: by rank (elastic/copies/checkpoint_writers.h); NULL: no rank is skipped
  */
 void copies_leave_out(struct plan *plan, const bool *left_out);
-/** copies_find() - return the index of @node among the stores, or -1 */
+/** copies_find() - return the index of @node among the copy nodes, or -1 */
 int copies_find(const struct plan_checkpoints *checkpoints, const char *node);
 /**
- * copies_writer_count() - return the number of stores with workers, which come first and write and
- * copy
+ * copies_writer_count() - return the number of copy nodes with workers, which come first and write
+ * and copy
  */
 unsigned copies_writer_count(const struct plan *plan);
 /**
- * copies_keeper() - return the rank that manages the copies on store @store: the lowest rank there
+ * copies_keeper() - return the rank that manages the copies on copy node @copy_node: the lowest
+ * rank there
  */
-unsigned copies_keeper(const struct plan *plan, unsigned store);
+unsigned copies_keeper(const struct plan *plan, unsigned copy_node);
 /**
- * copies_targets() - choose the stores that get a copy of @store's share, the best first
+ * copies_targets() - choose the copy nodes that get a copy of @copy_node's share, the best first
  *
- * Return: the number of targets: plan->copies - 1, or fewer if there are not enough stores.
+ * Return: the number of targets: plan->copies - 1, or fewer if there are not enough copy nodes.
  */
-unsigned copies_targets(const struct plan *plan, unsigned store,
+unsigned copies_targets(const struct plan *plan, unsigned copy_node,
                         unsigned ret_targets[COPIES_MAX - 1]);
 
 /**
@@ -68,8 +69,9 @@ unsigned copies_targets(const struct plan *plan, unsigned store,
 bool copies_alive(const char *shares, const struct member *nodes, unsigned node_count,
                   char *ret_text, size_t text_size);
 /**
- * copies_unasked() - write the nodes of @shares that are not stores of @checkpoints as one group
- * ("c+d"), as many as fit. copies_alive() of the group is true when one of the nodes is alive.
+ * copies_unasked() - write the nodes of @shares that are not copy nodes of @checkpoints as one
+ * group ("c+d"), as many as fit. copies_alive() of the group is true when one of the nodes is
+ * alive.
  */
 void copies_unasked(const char *shares, const struct plan_checkpoints *checkpoints, char *ret_group,
                     size_t group_size);
@@ -81,15 +83,15 @@ void copies_unasked(const char *shares, const struct plan_checkpoints *checkpoin
  *
  * @plan: may be NULL
  *
- * A group has at most COPIES_MAX places. In a full group @node replaces a place that is not a store
- * of @plan. The writer is never replaced, because it identifies the group.
+ * A group has at most COPIES_MAX places. In a full group @node replaces a place that is not a copy
+ * node of @plan. The writer is never replaced, because it identifies the group.
  * Return: 0; -ENOSPC: no room; -ENOMEM (both: @shares is unchanged)
  */
 int copies_add(char **shares, const char *writer, const char *node,
                const struct plan *plan) CHECK_RESULT;
 /**
  * copies_places() - make the text of places of a new checkpoint of @plan: one group per writer
- * @has: whether store @keeper has a copy of the share of store @writer
+ * @has: whether copy node @keeper has a copy of the share of copy node @writer
  * @ret_shares: freed by the caller
  *
  * Return: 0; -ENOSPC: the text is longer than a record allows; -ENOMEM
@@ -101,9 +103,10 @@ int copies_places(const struct plan *plan,
  * copies_missing() - choose the shares that @node must copy so that each share has @copies places
  * again
  *
- * Places on nodes that are not stores of @plan count as lost. New copies go to nodes with workers:
- * first to nodes of domains without a copy, then to the nodes with the fewest shares. The result is
- * the same on every node with the same plan and record. A share without any place left is skipped.
+ * Places on nodes that are not copy nodes of @plan count as lost. New copies go to nodes with
+ * workers: first to nodes of domains without a copy, then to the nodes with the fewest shares. The
+ * result is the same on every node with the same plan and record. A share without any place left is
+ * skipped.
  *
  * Return: the number of entries set in @ret_writers, at most @writers_max.
  */

@@ -10,12 +10,13 @@
 #include "base/bytes.h"
 #include "elastic/copies/copies.h"
 
-/* Return the index of the store called @name, or -1. */
-static int find_store(const struct plan_checkpoints *checkpoints, const char *name, size_t length)
+/* Return the index of the copy node called @name, or -1. */
+static int find_copy_node(const struct plan_checkpoints *checkpoints, const char *name,
+                          size_t length)
 {
-    for (unsigned i = 0; i < checkpoints->store_count; i++)
-        if (strlen(checkpoints->stores[i].node) == length &&
-            memcmp(checkpoints->stores[i].node, name, length) == 0)
+    for (unsigned i = 0; i < checkpoints->copy_node_count; i++)
+        if (strlen(checkpoints->copy_nodes[i].node) == length &&
+            memcmp(checkpoints->copy_nodes[i].node, name, length) == 0)
             return (int)i;
     return -1;
 }
@@ -44,14 +45,14 @@ static bool group_has(const char *group, size_t length, const char *node)
     return false;
 }
 
-/* Return the offset of the first place after the writer's that is not a store of @checkpoints; 0:
- * none. */
+/* Return the offset of the first place after the writer's that is not a copy node of @checkpoints;
+ * 0: none. */
 static size_t find_absent(const char *group, size_t length,
                           const struct plan_checkpoints *checkpoints)
 {
     for (size_t at = strcspn(group, "+ ") + 1; at < length;) {
         size_t name = strcspn(group + at, "+ ");
-        if (find_store(checkpoints, group + at, name) < 0)
+        if (find_copy_node(checkpoints, group + at, name) < 0)
             return at;
         at += name + 1;
     }
@@ -120,10 +121,10 @@ int copies_places(const struct plan *plan,
     for (unsigned writer = 0; status == 0 && writer < count; writer++) {
         unsigned places = 1;
         status = bytes_append_format(&text, "%s%s", writer > 0 ? " " : "",
-                                     plan->checkpoints.stores[writer].node);
+                                     plan->checkpoints.copy_nodes[writer].node);
         for (unsigned i = 0; status == 0 && i < count && places < COPIES_MAX; i++)
             if (i != writer && has(context, i, writer)) {
-                status = bytes_append_format(&text, "+%s", plan->checkpoints.stores[i].node);
+                status = bytes_append_format(&text, "+%s", plan->checkpoints.copy_nodes[i].node);
                 places++;
             }
     }
@@ -142,25 +143,25 @@ int copies_places(const struct plan *plan,
 
 struct mending {
     const struct plan *plan;
-    unsigned loads[PLAN_STORES_MAX]; /* shares that each store has or will get */
-    bool here[PLAN_STORES_MAX];      /* stores that have the current share */
+    unsigned loads[PLAN_COPY_NODES_MAX]; /* shares that each copy node has or will get */
+    bool here[PLAN_COPY_NODES_MAX];      /* copy nodes that have the current share */
 };
 
-static const char *domain_of(const struct plan_store *store)
+static const char *domain_of(const struct plan_copy_node *copy_node)
 {
-    return store->domain[0] != '\0' ? store->domain : store->node;
+    return copy_node->domain[0] != '\0' ? copy_node->domain : copy_node->node;
 }
 
-/* Find the stores that have the share of @group and return their number. */
+/* Find the copy nodes that have the share of @group and return their number. */
 static unsigned look(struct mending *mending, const char *group, size_t length)
 {
     unsigned count = 0;
     memset(mending->here, 0, sizeof(mending->here));
     for (size_t at = 0; at < length;) {
         size_t name = strcspn(group + at, "+ ");
-        int store = find_store(&mending->plan->checkpoints, group + at, name);
-        if (store >= 0 && !mending->here[store]) {
-            mending->here[store] = true;
+        int copy_node = find_copy_node(&mending->plan->checkpoints, group + at, name);
+        if (copy_node >= 0 && !mending->here[copy_node]) {
+            mending->here[copy_node] = true;
             count++;
         }
         at += name + 1;
@@ -168,17 +169,17 @@ static unsigned look(struct mending *mending, const char *group, size_t length)
     return count;
 }
 
-static bool domain_taken(const struct mending *mending, unsigned store)
+static bool domain_taken(const struct mending *mending, unsigned copy_node)
 {
     const struct plan *plan = mending->plan;
-    for (unsigned i = 0; i < plan->checkpoints.store_count; i++)
-        if (mending->here[i] && strcmp(domain_of(&plan->checkpoints.stores[i]),
-                                       domain_of(&plan->checkpoints.stores[store])) == 0)
+    for (unsigned i = 0; i < plan->checkpoints.copy_node_count; i++)
+        if (mending->here[i] && strcmp(domain_of(&plan->checkpoints.copy_nodes[i]),
+                                       domain_of(&plan->checkpoints.copy_nodes[copy_node])) == 0)
             return true;
     return false;
 }
 
-/* Return the store for the next copy of the current share; -1: all stores have it. */
+/* Return the copy node for the next copy of the current share; -1: all copy nodes have it. */
 static int choose(const struct mending *mending)
 {
     int best = -1;
@@ -201,7 +202,7 @@ static void count_loads(struct mending *mending, const char *shares)
     for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         look(mending, at, length);
-        for (unsigned i = 0; i < mending->plan->checkpoints.store_count; i++)
+        for (unsigned i = 0; i < mending->plan->checkpoints.copy_node_count; i++)
             mending->loads[i] += mending->here[i];
         at += length;
     }
@@ -219,11 +220,12 @@ unsigned copies_missing(const struct plan *plan, unsigned copies, const char *sh
     for (const char *at = shares; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " "), writer = strcspn(at, "+ ");
         unsigned count = look(mending, at, length);
-        int store = 0;
-        for (; count > 0 && count < copies && (store = choose(mending)) >= 0; count++) {
-            mending->here[store] = true;
-            mending->loads[store]++;
-            if (strcmp(plan->checkpoints.stores[store].node, node) == 0 && found < writers_max)
+        int copy_node = 0;
+        for (; count > 0 && count < copies && (copy_node = choose(mending)) >= 0; count++) {
+            mending->here[copy_node] = true;
+            mending->loads[copy_node]++;
+            if (strcmp(plan->checkpoints.copy_nodes[copy_node].node, node) == 0 &&
+                found < writers_max)
                 snprintf(ret_writers[found++], NAME_SIZE, "%.*s", (int)writer, at);
         }
         at += length;

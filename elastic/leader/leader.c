@@ -205,8 +205,9 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     leader_slow_refresh(view, &memory->slow);
 }
 
-/* Name the stores in the plan: with copies, its workers must know which nodes have which files. */
-static int name_stores(struct leader_context *context)
+/* Name the copy nodes in the plan: with copies, its workers must know which nodes have which files.
+ */
+static int name_copy_nodes(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct plan *plan = context->decision->plan;
@@ -240,7 +241,7 @@ int leader_decide(const struct leader_view *view, struct leader_memory *memory,
     if (status == 0 && decision.plan)
         leader_slow_carry(&context, decision.plan);
     if (status == 0)
-        status = name_stores(&context);
+        status = name_copy_nodes(&context);
     roster_done(&context.roster);
     if (status < 0 && context.error->code == 0)
         return error_set(context.error, status, "deciding about job %s: %s", view->spec->name,

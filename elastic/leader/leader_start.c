@@ -57,7 +57,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     plan->start.resume_step = checkpoint->step;
     plan->start.disputed = was_disputed(context);
     memcpy(plan->start.restore_path, checkpoint->path, sizeof(plan->start.restore_path));
-    if (checkpoint->shares) /* it is in several folders, on the stores */
+    if (checkpoint->shares) /* it is in several folders, on the copy nodes */
         memcpy(plan->start.restore_sha256, checkpoint->manifest_sha256,
                sizeof(plan->start.restore_sha256));
     char layout[LAYOUT_WORDS_SIZE], from[128] = "from step 0 (exact: nothing but time is lost)";

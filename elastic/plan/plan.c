@@ -21,7 +21,7 @@ void plan_free(struct plan *plan)
     free(plan->layout.shadows);
     free(plan->start.moves);
     free(plan->start.histories);
-    free(plan->checkpoints.stores);
+    free(plan->checkpoints.copy_nodes);
     free(plan);
 }
 
@@ -59,7 +59,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->layout.stage_first_unit = copy->layout.replica_first_lane = NULL;
     copy->layout.shadows = NULL;
     copy->start.moves = copy->start.histories = NULL;
-    copy->checkpoints.stores = NULL;
+    copy->checkpoints.copy_nodes = NULL;
     size_t ranks = (size_t)plan->layout.worker_count + plan->layout.donor_count;
     if (copy_array(plan->layout.workers, ranks, sizeof(*plan->layout.workers),
                    &copy->layout.workers) &&
@@ -73,8 +73,8 @@ struct plan *plan_copy(const struct plan *plan)
                    &copy->start.moves) &&
         copy_array(plan->start.histories, plan->start.history_count, sizeof(*plan->start.histories),
                    &copy->start.histories) &&
-        copy_array(plan->checkpoints.stores, plan->checkpoints.store_count,
-                   sizeof(*plan->checkpoints.stores), &copy->checkpoints.stores))
+        copy_array(plan->checkpoints.copy_nodes, plan->checkpoints.copy_node_count,
+                   sizeof(*plan->checkpoints.copy_nodes), &copy->checkpoints.copy_nodes))
         return copy;
     plan_free(copy);
     return NULL;

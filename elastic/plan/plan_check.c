@@ -239,29 +239,30 @@ static int check_histories(const struct plan *plan, struct error *error)
     return 0;
 }
 
-static bool has_store(const struct plan_checkpoints *checkpoints, const char *node)
+static bool has_copy_node(const struct plan_checkpoints *checkpoints, const char *node)
 {
-    for (unsigned i = 0; i < checkpoints->store_count; i++)
-        if (strcmp(checkpoints->stores[i].node, node) == 0)
+    for (unsigned i = 0; i < checkpoints->copy_node_count; i++)
+        if (strcmp(checkpoints->copy_nodes[i].node, node) == 0)
             return true;
     return false;
 }
 
-static int check_stores(const struct plan *plan, struct error *error)
+static int check_copy_nodes(const struct plan *plan, struct error *error)
 {
     if (plan->checkpoints.copies == 1 || plan->checkpoints.copies > PLAN_COPIES_MAX)
         return error_set(error, -EINVAL, "%u copies of a checkpoint", plan->checkpoints.copies);
-    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
-        const struct plan_store *store = &plan->checkpoints.stores[i];
-        if (!name_valid(store->node) || (store->domain[0] != '\0' && !name_valid(store->domain)))
+    for (unsigned i = 0; i < plan->checkpoints.copy_node_count; i++) {
+        const struct plan_copy_node *copy_node = &plan->checkpoints.copy_nodes[i];
+        if (!name_valid(copy_node->node) ||
+            (copy_node->domain[0] != '\0' && !name_valid(copy_node->domain)))
             return error_set(error, -EINVAL, "stores[%u]: node or domain is not a name", i);
         for (unsigned j = 0; j < i; j++)
-            if (strcmp(plan->checkpoints.stores[j].node, store->node) == 0)
-                return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, store->node);
+            if (strcmp(plan->checkpoints.copy_nodes[j].node, copy_node->node) == 0)
+                return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, copy_node->node);
     }
     for (unsigned rank = 0; plan->checkpoints.copies > 0 && rank < plan->layout.worker_count;
          rank++)
-        if (!has_store(&plan->checkpoints, plan->layout.workers[rank].node))
+        if (!has_copy_node(&plan->checkpoints, plan->layout.workers[rank].node))
             return error_set(error, -EINVAL, "node %s of rank %u is not among the stores",
                              plan->layout.workers[rank].node, rank);
     return 0;
@@ -304,7 +305,7 @@ int plan_check(const struct plan *plan, struct error *error)
     if (status == 0)
         status = check_histories(plan, error);
     if (status == 0)
-        status = check_stores(plan, error);
+        status = check_copy_nodes(plan, error);
     if (status == 0)
         status = check_slow(plan, error);
     return status;

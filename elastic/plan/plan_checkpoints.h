@@ -4,11 +4,11 @@
 
 #include "base/name.h"
 
-#define PLAN_STORES_MAX 4096
-#define PLAN_COPIES_MAX 8 /* of one share of a checkpoint */
+#define PLAN_COPY_NODES_MAX 4096
+#define PLAN_COPIES_MAX     8 /* of one share of a checkpoint */
 
 /* A node that keeps files of checkpoints, see elastic/copies/copies.h. */
-struct plan_store {
+struct plan_copy_node {
     char node[NAME_SIZE];
     char http[ADDRESS_SIZE]; /* of its firnd */
     char domain[NAME_SIZE];  /* nodes of one domain may fail together */
@@ -16,6 +16,6 @@ struct plan_store {
 
 struct plan_checkpoints {
     unsigned copies; /* per share of a checkpoint; 0: checkpoints are in one shared folder */
-    unsigned store_count;
-    struct plan_store *stores;
+    unsigned copy_node_count;
+    struct plan_copy_node *copy_nodes;
 };

@@ -250,13 +250,17 @@ static int decode_state(const json_t *tree, struct plan_start *start, struct err
     return status;
 }
 
-static int decode_store(const json_t *tree, struct plan_store *ret_store, struct error *error)
+static int decode_copy_node(const json_t *tree, struct plan_copy_node *ret_copy_node,
+                            struct error *error)
 {
-    int status = json_get_text(tree, "node", ret_store->node, sizeof(ret_store->node), error);
+    int status =
+        json_get_text(tree, "node", ret_copy_node->node, sizeof(ret_copy_node->node), error);
     if (status == 0)
-        status = json_get_text(tree, "http", ret_store->http, sizeof(ret_store->http), error);
+        status =
+            json_get_text(tree, "http", ret_copy_node->http, sizeof(ret_copy_node->http), error);
     if (status == 0)
-        status = json_get_text(tree, "domain", ret_store->domain, sizeof(ret_store->domain), error);
+        status = json_get_text(tree, "domain", ret_copy_node->domain, sizeof(ret_copy_node->domain),
+                               error);
     return status;
 }
 
@@ -268,13 +272,15 @@ static int decode_copies(const json_t *tree, struct plan *plan, struct error *er
     int status =
         json_get_unsigned(tree, "copies", PLAN_COPIES_MAX, &plan->checkpoints.copies, error);
     if (status == 0)
-        status = new_array(tree, "stores", PLAN_STORES_MAX, sizeof(*plan->checkpoints.stores),
-                           &array, &plan->checkpoints.stores, error);
+        status =
+            new_array(tree, "stores", PLAN_COPY_NODES_MAX, sizeof(*plan->checkpoints.copy_nodes),
+                      &array, &plan->checkpoints.copy_nodes, error);
     if (status < 0)
         return status;
-    plan->checkpoints.store_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; status == 0 && i < plan->checkpoints.store_count; i++) {
-        status = decode_store(json_array_get(array, i), &plan->checkpoints.stores[i], error);
+    plan->checkpoints.copy_node_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; status == 0 && i < plan->checkpoints.copy_node_count; i++) {
+        status =
+            decode_copy_node(json_array_get(array, i), &plan->checkpoints.copy_nodes[i], error);
         if (status < 0)
             error_prefix(error, "stores[%u]: ", i);
     }

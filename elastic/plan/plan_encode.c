@@ -124,13 +124,13 @@ static int put_state(json_t *tree, const struct plan_start *start)
            put(tree, "histories", encode_moves(start->histories, start->history_count, false));
 }
 
-static json_t *encode_stores(const struct plan_checkpoints *checkpoints)
+static json_t *encode_copy_nodes(const struct plan_checkpoints *checkpoints)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < checkpoints->store_count; i++) {
-        const struct plan_store *store = &checkpoints->stores[i];
-        if (append_new(array, json_pack("{ssssss}", "node", store->node, "http", store->http,
-                                        "domain", store->domain)) < 0)
+    for (unsigned i = 0; i < checkpoints->copy_node_count; i++) {
+        const struct plan_copy_node *copy_node = &checkpoints->copy_nodes[i];
+        if (append_new(array, json_pack("{ssssss}", "node", copy_node->node, "http",
+                                        copy_node->http, "domain", copy_node->domain)) < 0)
             return NULL;
     }
     return json_incref(array);
@@ -141,7 +141,7 @@ static int put_copies(json_t *tree, const struct plan *plan)
     if (plan->checkpoints.copies == 0)
         return 0;
     int status = put(tree, "copies", json_integer((json_int_t)plan->checkpoints.copies));
-    status |= put(tree, "stores", encode_stores(&plan->checkpoints));
+    status |= put(tree, "stores", encode_copy_nodes(&plan->checkpoints));
     return status | put(tree, "restore_sha256", json_string(plan->start.restore_sha256));
 }
 

@@ -31,7 +31,7 @@ struct plan_start {
                       resume_step may be wrong */
     char restore_path[JOB_PATH_SIZE]; /* PLAN_SOURCE_CHECKPOINT: the checkpoint's folder */
     char restore_sha256[65]; /* PLAN_SOURCE_CHECKPOINT: of the manifest, when its files are on the
-                                stores; "": the whole checkpoint is at restore_path */
+                                copy nodes; "": the whole checkpoint is at restore_path */
     bool has_commit; /* survivors at HOLD(commit.step) first apply that step with `commit` */
     struct step_record commit;
     unsigned move_count;

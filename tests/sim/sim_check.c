@@ -331,8 +331,8 @@ static void check_lost(struct sim *sim, const struct sim_worker *worker)
     const struct plan *plan = worker->plan;
     uint64_t nodes = 0, generation = strtoull(plan->start.restore_sha256, NULL, 16);
     bool all = plan->start.restore_sha256[0] != '\0';
-    for (unsigned i = 0; i < plan->checkpoints.store_count; i++)
-        nodes |= (uint64_t)1 << sim_node_index(sim, plan->checkpoints.stores[i].node);
+    for (unsigned i = 0; i < plan->checkpoints.copy_node_count; i++)
+        nodes |= (uint64_t)1 << sim_node_index(sim, plan->checkpoints.copy_nodes[i].node);
     for (unsigned unit = 0; all && unit < SIM_UNITS; unit++)
         all = !plan_layout_keeps(&plan->layout, worker->rank, unit) ||
               sim_folders_find(sim, nodes, plan->start.resume_step, generation, unit);

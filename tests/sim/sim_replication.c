@@ -19,7 +19,7 @@
 enum replication_phase {
     REPLICATION_MERGE, /* rank 0: all parts are read */
     REPLICATION_RECEIVE,
-    SPREAD_AWAIT_RECEIPTS, /* rank 0, of store `next` */
+    SPREAD_AWAIT_RECEIPTS, /* rank 0, of copy node `next` */
     SPREAD_AWAIT_PLACED,   /* the same */
     SPREAD_AWAIT_SEAL,     /* the others */
     REPLICATION_DONE,
@@ -32,16 +32,16 @@ struct sim_replication {
     bool leads; /* rank 0 */
     unsigned self, writer_count, next, tries;
     enum replication_phase phase;
-    uint64_t has[SIM_NODES_MAX]; /* by store: of which stores it has copies, a bit each */
+    uint64_t has[SIM_NODES_MAX]; /* by copy node: of which copy nodes it has copies, a bit each */
     uint64_t deadline_ns;
     int status;
     struct sim_event *event;
 };
 
-static unsigned node_of(const struct sim_replication *replication, unsigned store)
+static unsigned node_of(const struct sim_replication *replication, unsigned copy_node)
 {
     return sim_node_index(replication->worker->sim,
-                          replication->plan->checkpoints.stores[store].node);
+                          replication->plan->checkpoints.copy_nodes[copy_node].node);
 }
 
 bool sim_serves(const struct sim *sim, unsigned node, unsigned to)
@@ -51,22 +51,23 @@ bool sim_serves(const struct sim *sim, unsigned node, unsigned to)
                           sim_reachable(sim, node, to));
 }
 
-/* Its part folder on @store, as this node sees it; NULL: not there, or not within reach. */
-static struct sim_folder *look_at_part(const struct sim_replication *replication, unsigned store)
+/* Its part folder on @copy_node, as this node sees it; NULL: not there, or not within reach. */
+static struct sim_folder *look_at_part(const struct sim_replication *replication,
+                                       unsigned copy_node)
 {
     const struct sim *sim = replication->worker->sim;
-    return sim_serves(sim, node_of(replication, store), replication->worker->node)
-               ? sim_folder_part(sim, node_of(replication, store), replication->step,
+    return sim_serves(sim, node_of(replication, copy_node), replication->worker->node)
+               ? sim_folder_part(sim, node_of(replication, copy_node), replication->step,
                                  replication->plan->generation)
                : NULL;
 }
 
-static uint64_t ranks_of(const struct sim_replication *replication, unsigned store)
+static uint64_t ranks_of(const struct sim_replication *replication, unsigned copy_node)
 {
     uint64_t ranks = 0;
     for (unsigned rank = 0; rank < replication->plan->layout.worker_count; rank++)
         if (strcmp(replication->plan->layout.workers[rank].node,
-                   replication->plan->checkpoints.stores[store].node) == 0)
+                   replication->plan->checkpoints.copy_nodes[copy_node].node) == 0)
             ranks |= (uint64_t)1 << rank;
     return ranks;
 }
@@ -118,9 +119,9 @@ static void finish(struct sim_replication *replication, int status)
 /* Merge the descriptions of all ranks' shares; the commit cannot begin without all of them. */
 static void merge(struct sim_replication *replication)
 {
-    for (unsigned store = 0; store < replication->writer_count; store++) {
-        const struct sim_folder *part = look_at_part(replication, store);
-        uint64_t ranks = ranks_of(replication, store);
+    for (unsigned copy_node = 0; copy_node < replication->writer_count; copy_node++) {
+        const struct sim_folder *part = look_at_part(replication, copy_node);
+        uint64_t ranks = ranks_of(replication, copy_node);
         if (!part || (part->ranks & ranks) != ranks) {
             finish(replication, -EHOSTUNREACH);
             return;
@@ -129,10 +130,10 @@ static void merge(struct sim_replication *replication)
     enter(replication, REPLICATION_RECEIVE);
 }
 
-static bool is_target(const struct sim_replication *replication, unsigned store)
+static bool is_target(const struct sim_replication *replication, unsigned copy_node)
 {
     unsigned targets[COPIES_MAX - 1];
-    unsigned count = copies_targets(replication->plan, store, targets);
+    unsigned count = copies_targets(replication->plan, copy_node, targets);
     for (unsigned i = 0; i < count; i++)
         if (targets[i] == replication->self)
             return true;
@@ -229,13 +230,13 @@ static void await_receipts(struct sim_replication *replication)
     seal(replication);
 }
 
-static bool has_placed(const struct sim_replication *replication, unsigned store)
+static bool has_placed(const struct sim_replication *replication, unsigned copy_node)
 {
     const struct sim *sim = replication->worker->sim;
     const struct sim_folder *placed =
-        sim_folder_placed(sim, node_of(replication, store), replication->step);
-    return store == replication->self || sim->bug == BUG_PLACED_UNHEARD ||
-           (sim_serves(sim, node_of(replication, store), replication->worker->node) && placed &&
+        sim_folder_placed(sim, node_of(replication, copy_node), replication->step);
+    return copy_node == replication->self || sim->bug == BUG_PLACED_UNHEARD ||
+           (sim_serves(sim, node_of(replication, copy_node), replication->worker->node) && placed &&
             placed->generation == replication->plan->generation);
 }
 

@@ -41,12 +41,12 @@ static int read_copies(struct sim_worker *worker, struct sim_checkpoint *ret_che
     const struct plan *plan = worker->plan;
     uint64_t nodes = 0, generation = strtoull(plan->start.restore_sha256, NULL, 16);
     bool all_answer = true;
-    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
-        unsigned node = sim_node_index(sim, plan->checkpoints.stores[i].node);
+    for (unsigned i = 0; i < plan->checkpoints.copy_node_count; i++) {
+        unsigned node = sim_node_index(sim, plan->checkpoints.copy_nodes[i].node);
         bool answers = sim_serves(sim, node, worker->node);
         all_answer = all_answer && answers;
         if (is_silent(sim, node, worker->node))
-            note_unreached(worker, plan->checkpoints.stores[i].node);
+            note_unreached(worker, plan->checkpoints.copy_nodes[i].node);
         nodes |= answers ? (uint64_t)1 << node : 0;
     }
     if (sim->bug == BUG_AWAY_AS_LOST && !all_answer)

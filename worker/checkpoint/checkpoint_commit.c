@@ -41,8 +41,8 @@ struct checkpoint_commit {
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
     struct replication *replication;
-    struct replication_receipt *receipts; /* per store that writes; NULL without copies */
-    struct hash128 *part_digests;         /* per store: of the parts that rank 0 has merged */
+    struct replication_receipt *receipts; /* per copy node that writes; NULL without copies */
+    struct hash128 *part_digests;         /* per copy node: of the parts that rank 0 has merged */
     struct control_checkpoint result;
     char warning[CONTROL_TEXT_SIZE];
     int status;
@@ -94,17 +94,17 @@ static int commit_manifest(struct checkpoint_commit *commit, const struct manife
 
 /* ---- copies ---- */
 
-/* List the nodes that have @store's share, its writer first. */
-static unsigned places_of(const struct checkpoint_commit *commit, unsigned store,
+/* List the nodes that have @copy_node's share, its writer first. */
+static unsigned places_of(const struct checkpoint_commit *commit, unsigned copy_node,
                           char ret_nodes[MANIFEST_NODES_MAX][NAME_SIZE])
 {
     const struct plan *plan = commit->replication->plan;
     unsigned count = 0;
 
-    memcpy(ret_nodes[count++], plan->checkpoints.stores[store].node, NAME_SIZE);
+    memcpy(ret_nodes[count++], plan->checkpoints.copy_nodes[copy_node].node, NAME_SIZE);
     for (unsigned i = 0; i < commit->replication->writer_count && count < MANIFEST_NODES_MAX; i++)
-        if (commit->receipts[i].has[store])
-            memcpy(ret_nodes[count++], plan->checkpoints.stores[i].node, NAME_SIZE);
+        if (commit->receipts[i].has[copy_node])
+            memcpy(ret_nodes[count++], plan->checkpoints.copy_nodes[i].node, NAME_SIZE);
     return count;
 }
 
@@ -112,7 +112,7 @@ static int name_places(struct checkpoint_commit *commit, struct manifest *manife
                        size_t first_file, unsigned rank)
 {
     char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
-    unsigned count = places_of(commit, replication_store(commit->replication, rank), nodes);
+    unsigned count = places_of(commit, replication_copy_node(commit->replication, rank), nodes);
     int status = 0;
 
     static_assert(MANIFEST_NODES_MAX >= COPIES_MAX, "every copy can be named");
@@ -147,11 +147,11 @@ static void warn_of_missing(struct checkpoint_commit *commit)
     const char *problem = "";
     unsigned fewest = plan->checkpoints.copies;
 
-    for (unsigned store = 0; store < commit->replication->writer_count; store++) {
+    for (unsigned copy_node = 0; copy_node < commit->replication->writer_count; copy_node++) {
         char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
-        fewest = MIN(fewest, places_of(commit, store, nodes));
+        fewest = MIN(fewest, places_of(commit, copy_node, nodes));
         if (!problem[0])
-            problem = commit->receipts[store].problem;
+            problem = commit->receipts[copy_node].problem;
     }
     if (fewest >= plan->checkpoints.copies)
         return;
@@ -183,14 +183,14 @@ static int check_receipts(struct checkpoint_commit *commit)
     for (unsigned keeper = 0; keeper < replication->writer_count; keeper++) {
         const struct replication_receipt *receipt = &commit->receipts[keeper];
         struct hash128 expected = {0};
-        for (unsigned store = 0; store < replication->writer_count; store++)
-            if (receipt->has[store])
-                replication_add_digest(&expected, commit->part_digests[store]);
+        for (unsigned copy_node = 0; copy_node < replication->writer_count; copy_node++)
+            if (receipt->has[copy_node])
+                replication_add_digest(&expected, commit->part_digests[copy_node]);
         if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
             return error_set(&commit->error, -EBADMSG,
                              "node %s has copies of an earlier attempt at the checkpoint of step "
                              "%" PRIu64 ": look whether %s can be written there",
-                             replication->plan->checkpoints.stores[keeper].node, commit->step,
+                             replication->plan->checkpoints.copy_nodes[keeper].node, commit->step,
                              commit->folder);
     }
     return 0;
@@ -203,10 +203,10 @@ static int collect_receipts(struct checkpoint_commit *commit, uint64_t size_byte
         replication_receive(replication, &commit->receipts[replication->self], &commit->error);
     uint64_t deadline_ns = keepers_deadline(size_bytes);
 
-    for (unsigned store = 0; !status && store < replication->writer_count; store++)
-        if (store != replication->self)
-            status = replication_await_receipt(replication, store, deadline_ns,
-                                               &commit->receipts[store], &commit->error);
+    for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++)
+        if (copy_node != replication->self)
+            status = replication_await_receipt(replication, copy_node, deadline_ns,
+                                               &commit->receipts[copy_node], &commit->error);
     return status ? status : check_receipts(commit);
 }
 
@@ -224,10 +224,10 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
     if (!status)
         status = replication_write_seal(replication, &seal, &commit->error);
     deadline_ns = keepers_deadline(0);
-    for (unsigned store = 0; !status && store < replication->writer_count; store++)
-        if (store != replication->self)
-            status =
-                replication_await_placed(replication, store, &seal, deadline_ns, &commit->error);
+    for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++)
+        if (copy_node != replication->self)
+            status = replication_await_placed(replication, copy_node, &seal, deadline_ns,
+                                              &commit->error);
     if (!status)
         status = replication_place(replication, &seal, result->path, &commit->error);
     if (status)
@@ -249,8 +249,8 @@ static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct ma
         return read_part(commit, rank, ret_part);
     status = replication_part(commit->replication, rank, ret_part, &digest, &commit->error);
     if (!status && !commit->receipts)
-        replication_add_digest(&commit->part_digests[replication_store(commit->replication, rank)],
-                               digest);
+        replication_add_digest(
+            &commit->part_digests[replication_copy_node(commit->replication, rank)], digest);
     return status;
 }
 

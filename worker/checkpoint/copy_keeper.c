@@ -36,9 +36,9 @@ static int keep(struct copy_keeper *keeper)
     if (!status)
         status = of_another(replication_await_seal(replication, &seal, &keeper->error));
     if (!status)
-        status = of_another(checkpoint_take_manifest(&replication->local,
-                                                     replication->plan->checkpoints.stores[0].node,
-                                                     seal.sha256, &keeper->error));
+        status = of_another(checkpoint_take_manifest(
+            &replication->local, replication->plan->checkpoints.copy_nodes[0].node, seal.sha256,
+            &keeper->error));
     if (!status)
         status = replication_place(replication, &seal, path, &keeper->error);
     return status;

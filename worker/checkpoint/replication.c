@@ -32,10 +32,10 @@ int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomi
                        struct checkpoint_remote **ret_remote, struct error *error)
 {
     AUTO_FREE struct checkpoint_remote_node *nodes =
-        calloc((size_t)plan->checkpoints.store_count + 1, sizeof(*nodes));
+        calloc((size_t)plan->checkpoints.copy_node_count + 1, sizeof(*nodes));
     struct checkpoint_remote_options options = {.job = plan->job,
                                                 .nodes = nodes,
-                                                .node_count = plan->checkpoints.store_count,
+                                                .node_count = plan->checkpoints.copy_node_count,
                                                 .timeout_ns = timeout_ns,
                                                 .stop = stop};
 
@@ -45,9 +45,9 @@ int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomi
     if (!plan_key_bytes(plan->links.key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
                          plan->generation);
-    for (unsigned i = 0; i < plan->checkpoints.store_count; i++) {
-        memcpy(nodes[i].name, plan->checkpoints.stores[i].node, sizeof(nodes[i].name));
-        memcpy(nodes[i].http, plan->checkpoints.stores[i].http, sizeof(nodes[i].http));
+    for (unsigned i = 0; i < plan->checkpoints.copy_node_count; i++) {
+        memcpy(nodes[i].name, plan->checkpoints.copy_nodes[i].node, sizeof(nodes[i].name));
+        memcpy(nodes[i].http, plan->checkpoints.copy_nodes[i].http, sizeof(nodes[i].http));
     }
     return checkpoint_remote_new(&options, ret_remote, error);
 }
@@ -66,7 +66,7 @@ int replication_new(const struct replication_options *options, struct replicatio
     }
     copies_leave_out(replication->plan, options->left_out);
     self = copies_find(&replication->plan->checkpoints, options->node);
-    assert(self >= 0); /* plan_check(): the node of every worker is a store */
+    assert(self >= 0); /* plan_check(): the node of every worker is a copy node */
     snprintf(replication->node, sizeof(replication->node), "%s", options->node);
     snprintf(replication->folder, sizeof(replication->folder), "%s", options->folder);
     replication->self = (unsigned)self;
@@ -100,7 +100,7 @@ void replication_free(struct replication *replication)
 
 /* ---- files with one fact ---- */
 
-unsigned replication_store(const struct replication *replication, unsigned rank)
+unsigned replication_copy_node(const struct replication *replication, unsigned rank)
 {
     return (unsigned)copies_find(&replication->plan->checkpoints,
                                  replication->plan->layout.workers[rank].node);
@@ -121,8 +121,8 @@ void replication_path(const struct replication *replication, const char *file,
     snprintf(ret_path, JOB_PATH_SIZE + 64, "%s/%s", folder, file);
 }
 
-/* Read a file of @store's part folder, or of its finished folder. */
-static int read_note(struct replication *replication, unsigned store, bool finished,
+/* Read a file of @copy_node's part folder, or of its finished folder. */
+static int read_note(struct replication *replication, unsigned copy_node, bool finished,
                      const char *file, size_t size_max, struct bytes *text, struct error *error)
 {
     char folder[1024], path[JOB_PATH_SIZE + 64];
@@ -131,16 +131,16 @@ static int read_note(struct replication *replication, unsigned store, bool finis
         checkpoint_path(replication->folder, replication->step, folder);
     else
         part_folder(replication, folder);
-    if (store != replication->self)
+    if (copy_node != replication->self)
         return checkpoint_remote_get(replication->remote,
-                                     replication->plan->checkpoints.stores[store].node,
+                                     replication->plan->checkpoints.copy_nodes[copy_node].node,
                                      strrchr(folder, '/') + 1, file, size_max, text, error);
     snprintf(path, sizeof(path), "%s/%s", folder, file);
     return file_read(path, size_max, text, error);
 }
 
 /* Poll until the file exists: waiting costs the other node a request now and then. */
-static int await_note(struct replication *replication, unsigned store, bool finished,
+static int await_note(struct replication *replication, unsigned copy_node, bool finished,
                       const char *file, uint64_t deadline_ns, json_t **ret_tree,
                       struct error *error)
 {
@@ -149,7 +149,7 @@ static int await_note(struct replication *replication, unsigned store, bool fini
     for (;;) {
         struct bytes text = {0};
         struct error why = {0};
-        int status = read_note(replication, store, finished, file, NOTE_MAX, &text, &why);
+        int status = read_note(replication, copy_node, finished, file, NOTE_MAX, &text, &why);
         if (!status)
             status = json_parse((const char *)text.data, text.size_bytes, file, ret_tree, error);
         else if (status != -ENOENT && status != -EHOSTUNREACH)
@@ -161,7 +161,7 @@ static int await_note(struct replication *replication, unsigned store, bool fini
             return error_set(error, -ECANCELED, "the checkpoint was given up");
         if (clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s does not finish its part: %s",
-                             replication->plan->checkpoints.stores[store].node, why.text);
+                             replication->plan->checkpoints.copy_nodes[copy_node].node, why.text);
         const struct timespec pause = {0, (long)pause_ns};
         nanosleep(&pause, NULL);
         pause_ns = MIN(2 * pause_ns, (uint64_t)LOOK_MAX_NS);
@@ -191,7 +191,7 @@ int replication_part(struct replication *replication, unsigned rank, struct mani
     int status;
 
     part_file_name(rank, name);
-    status = read_note(replication, replication_store(replication, rank), false, name,
+    status = read_note(replication, replication_copy_node(replication, rank), false, name,
                        PART_FILE_MAX, &text, error);
     if (!status)
         status = part_file_decode(&text, name, ret_part, error);
@@ -250,14 +250,14 @@ static int receive_patiently(struct replication *replication, unsigned rank,
     return status;
 }
 
-static int receive_store(struct replication *replication, unsigned store,
+static int receive_share(struct replication *replication, unsigned copy_node,
                          struct hash128 *ret_digest, struct error *error)
 {
     struct hash128 digest, sum = {0};
     int status = 0;
 
     for (unsigned rank = 0; !status && rank < replication->plan->layout.worker_count; rank++) {
-        if (replication_store(replication, rank) != store)
+        if (replication_copy_node(replication, rank) != copy_node)
             continue;
         status = receive_patiently(replication, rank, &digest, error);
         if (!status)
@@ -267,10 +267,10 @@ static int receive_store(struct replication *replication, unsigned store,
     return status;
 }
 
-static bool is_target(const struct replication *replication, unsigned store)
+static bool is_target(const struct replication *replication, unsigned copy_node)
 {
     unsigned targets[COPIES_MAX - 1];
-    unsigned count = copies_targets(replication->plan, store, targets);
+    unsigned count = copies_targets(replication->plan, copy_node, targets);
 
     for (unsigned i = 0; i < count; i++)
         if (targets[i] == replication->self)
@@ -283,17 +283,17 @@ int replication_receive(struct replication *replication, struct replication_rece
 {
     memset(ret_receipt, 0, sizeof(*ret_receipt));
     ret_receipt->has_digest = true;
-    for (unsigned store = 0; store < replication->writer_count; store++) {
+    for (unsigned copy_node = 0; copy_node < replication->writer_count; copy_node++) {
         struct hash128 digest;
         struct error why = {0};
-        if (!is_target(replication, store))
+        if (!is_target(replication, copy_node))
             continue;
-        int status = receive_store(replication, store, &digest, &why);
+        int status = receive_share(replication, copy_node, &digest, &why);
         if (atomic_load(&replication->stop))
             status = -ECANCELED;
         if (status == -ECANCELED || status == -EEXIST || status == -ENOMEM)
             return error_set(error, status, "%s", why.text);
-        ret_receipt->has[store] = !status;
+        ret_receipt->has[copy_node] = !status;
         if (!status)
             replication_add_digest(&ret_receipt->digest, digest);
         if (status && !ret_receipt->problem[0])
@@ -306,46 +306,47 @@ int replication_write_receipt(const struct replication *replication,
                               const struct replication_receipt *receipt, struct error *error)
 {
     char path[JOB_PATH_SIZE + 64], digest[HASH128_TEXT_SIZE];
-    json_t *stores = json_array();
+    json_t *names = json_array();
 
     hash128_text(receipt->digest, digest);
-    AUTO_JSON json_t *tree = json_pack("{s:o, s:s, s:s}", "shares_of", stores, "problem",
+    AUTO_JSON json_t *tree = json_pack("{s:o, s:s, s:s}", "shares_of", names, "problem",
                                        receipt->problem, "parts_digest", digest);
 
     for (unsigned i = 0; tree && i < replication->writer_count; i++)
         if (receipt->has[i] &&
-            json_array_append_new(stores,
-                                  json_string(replication->plan->checkpoints.stores[i].node)))
+            json_array_append_new(names,
+                                  json_string(replication->plan->checkpoints.copy_nodes[i].node)))
             return error_set(error, -ENOMEM, "no memory for " RECEIPT);
     replication_path(replication, RECEIPT, path);
     return write_note(path, tree, error);
 }
 
-int replication_await_receipt(struct replication *replication, unsigned store, uint64_t deadline_ns,
-                              struct replication_receipt *ret_receipt, struct error *error)
+int replication_await_receipt(struct replication *replication, unsigned copy_node,
+                              uint64_t deadline_ns, struct replication_receipt *ret_receipt,
+                              struct error *error)
 {
     AUTO_JSON json_t *tree = NULL;
-    json_t *stores;
-    int status = await_note(replication, store, false, RECEIPT, deadline_ns, &tree, error);
+    json_t *names;
+    int status = await_note(replication, copy_node, false, RECEIPT, deadline_ns, &tree, error);
 
     memset(ret_receipt, 0, sizeof(*ret_receipt));
     if (!status)
-        status = json_get_array(tree, "shares_of", PLAN_STORES_MAX, &stores, error);
+        status = json_get_array(tree, "shares_of", PLAN_COPY_NODES_MAX, &names, error);
     if (!status)
         status = json_get_text(tree, "problem", ret_receipt->problem, sizeof(ret_receipt->problem),
                                error);
-    for (size_t i = 0; !status && i < json_array_size(stores); i++) {
-        const char *name = json_string_value(json_array_get(stores, i));
+    for (size_t i = 0; !status && i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
         int found = name ? copies_find(&replication->plan->checkpoints, name) : -1;
         if (found < 0)
             return error_set(error, -EBADMSG, RECEIPT " of node %s names a node of no part here",
-                             replication->plan->checkpoints.stores[store].node);
+                             replication->plan->checkpoints.copy_nodes[copy_node].node);
         ret_receipt->has[found] = true;
     }
     const char *digest = json_string_value(json_object_get(tree, "parts_digest"));
     if (!status && digest && !hash128_parse(digest, &ret_receipt->digest))
         return error_set(error, -EBADMSG, RECEIPT " of node %s has no digest but \"%.40s\"",
-                         replication->plan->checkpoints.stores[store].node, digest);
+                         replication->plan->checkpoints.copy_nodes[copy_node].node, digest);
     ret_receipt->has_digest = digest;
     return status;
 }
@@ -422,7 +423,7 @@ int replication_place(struct replication *replication, const struct replication_
     return write_note(path, tree, error);
 }
 
-int replication_await_placed(struct replication *replication, unsigned store,
+int replication_await_placed(struct replication *replication, unsigned copy_node,
                              const struct replication_seal *seal, uint64_t deadline_ns,
                              struct error *error)
 {
@@ -431,7 +432,7 @@ int replication_await_placed(struct replication *replication, unsigned store,
     for (;;) {
         AUTO_JSON json_t *tree = NULL;
         struct replication_seal placed;
-        int status = await_note(replication, store, true, PLACED, deadline_ns, &tree, error);
+        int status = await_note(replication, copy_node, true, PLACED, deadline_ns, &tree, error);
         if (!status)
             status = decode_seal(tree, &placed, error);
         if (status)
@@ -441,7 +442,8 @@ int replication_await_placed(struct replication *replication, unsigned store,
         /* The file is of an earlier attempt at this step. */
         if (atomic_load(&replication->stop) || clock_monotonic_ns() > deadline_ns)
             return error_set(error, -ETIMEDOUT, "node %s has another checkpoint of step %" PRIu64,
-                             replication->plan->checkpoints.stores[store].node, replication->step);
+                             replication->plan->checkpoints.copy_nodes[copy_node].node,
+                             replication->step);
         nanosleep(&pause, NULL);
     }
 }

@@ -7,7 +7,7 @@
  * the checkpoint and does not break it.
  *
  *   part-00003.json  the share of rank 3 (a manifest part)
- *   copies.json      this node's keeper: the stores whose shares it has copies of, and any problem
+ *   copies.json      this node's keeper: the nodes whose shares it has copies of, and any problem
  *   sealed.json      node of rank 0: the manifest's SHA-256; the manifest beside it is final
  *   placed           in the folder with the final name: that name is durable (the SHA-256 again)
  *
@@ -32,28 +32,28 @@ struct replication_options {
 };
 
 struct replication {
-    struct plan *plan; /* its stores: only those that take part */
+    struct plan *plan; /* its copy nodes: only those that take part */
     char node[NAME_SIZE];
     char folder[JOB_PATH_SIZE];
-    unsigned self, writer_count; /* indexes of stores */
+    unsigned self, writer_count; /* indexes of copy nodes */
     uint64_t step, timeout_ns;
     struct checkpoint_remote *remote;
     struct checkpoint_local local;
     atomic_bool stop;
 };
 
-/** replication_new() - begin for one checkpoint; the node is a store of the plan, not left out;
+/** replication_new() - begin for one checkpoint; the node is a copy node of the plan, not left out;
  * -ENOMEM, -EINVAL (no key) */
 int replication_new(const struct replication_options *options, struct replication **ret_spread,
                     struct error *error) CHECK_RESULT;
 void replication_free(struct replication *replication); /* NULL allowed; its threads have ended */
 
-/** replication_remote() - convert the stores of @plan for a reader; @stop may be NULL */
+/** replication_remote() - convert the copy nodes of @plan for a reader; @stop may be NULL */
 int replication_remote(const struct plan *plan, uint64_t timeout_ns, const atomic_bool *stop,
                        struct checkpoint_remote **ret_remote, struct error *error) CHECK_RESULT;
 
-/** replication_store() - return the store that rank @rank, which is not left out, writes to */
-unsigned replication_store(const struct replication *replication, unsigned rank);
+/** replication_copy_node() - return the node that rank @rank, which is not left out, writes to */
+unsigned replication_copy_node(const struct replication *replication, unsigned rank);
 /** replication_path() - return the path of a file in this node's part folder */
 void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64]);
@@ -66,8 +66,8 @@ void replication_add_digest(struct hash128 *sum, struct hash128 digest);
 
 /* The copies that one node has. */
 struct replication_receipt {
-    bool has[PLAN_STORES_MAX]; /* by store: this store's share, besides its own */
-    bool has_digest;           /* false: the writer's version has no digest */
+    bool has[PLAN_COPY_NODES_MAX]; /* by copy node: this copy node's share, besides its own */
+    bool has_digest;               /* false: the writer's version has no digest */
     struct hash128 digest; /* sum over the copied parts; differs between attempts at a checkpoint */
     char problem[256];     /* empty: it has all the copies that it should have */
 };
@@ -86,10 +86,10 @@ int replication_receive(struct replication *replication, struct replication_rece
 int replication_write_receipt(const struct replication *replication,
                               const struct replication_receipt *receipt,
                               struct error *error) CHECK_RESULT;
-/** replication_await_receipt() - wait for the receipt of @store's keeper; -ETIMEDOUT, -ECANCELED,
- * -EBADMSG, -ENOMEM */
-int replication_await_receipt(struct replication *replication, unsigned store, uint64_t deadline_ns,
-                              struct replication_receipt *ret_receipt,
+/** replication_await_receipt() - wait for the receipt of @copy_node's keeper; -ETIMEDOUT,
+ * -ECANCELED, -EBADMSG, -ENOMEM */
+int replication_await_receipt(struct replication *replication, unsigned copy_node,
+                              uint64_t deadline_ns, struct replication_receipt *ret_receipt,
                               struct error *error) CHECK_RESULT;
 
 /* Published by rank 0's node when the manifest is final. */
@@ -110,8 +110,8 @@ int replication_await_seal(struct replication *replication, struct replication_s
 /** replication_place() - remove temporary files, and give the folder its final name */
 int replication_place(struct replication *replication, const struct replication_seal *seal,
                       char ret_path[1024], struct error *error) CHECK_RESULT;
-/** replication_await_placed() - wait until the keeper of @store has placed its folder; -ETIMEDOUT,
- * -ECANCELED */
-int replication_await_placed(struct replication *replication, unsigned store,
+/** replication_await_placed() - wait until the keeper of @copy_node has placed its folder;
+ * -ETIMEDOUT, -ECANCELED */
+int replication_await_placed(struct replication *replication, unsigned copy_node,
                              const struct replication_seal *seal, uint64_t deadline_ns,
                              struct error *error) CHECK_RESULT;

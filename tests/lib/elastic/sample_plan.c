@@ -63,12 +63,12 @@ struct plan *sample_plan(void)
     plan->change.limit_ns = 12500000000;
     plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
     plan->checkpoints.copies = 2;
-    plan->checkpoints.store_count = 4;
-    plan->checkpoints.stores = calloc(4, sizeof(*plan->checkpoints.stores));
+    plan->checkpoints.copy_node_count = 4;
+    plan->checkpoints.copy_nodes = calloc(4, sizeof(*plan->checkpoints.copy_nodes));
     for (unsigned i = 0; i < 4; i++) {
-        snprintf(plan->checkpoints.stores[i].node, NAME_SIZE, "node%u", i);
-        snprintf(plan->checkpoints.stores[i].http, ADDRESS_SIZE, "127.0.0.1:%u", 7580 + i);
-        snprintf(plan->checkpoints.stores[i].domain, NAME_SIZE, "rack%u", i / 2);
+        snprintf(plan->checkpoints.copy_nodes[i].node, NAME_SIZE, "node%u", i);
+        snprintf(plan->checkpoints.copy_nodes[i].http, ADDRESS_SIZE, "127.0.0.1:%u", 7580 + i);
+        snprintf(plan->checkpoints.copy_nodes[i].domain, NAME_SIZE, "rack%u", i / 2);
     }
     memset(plan->start.restore_sha256, 'b', sizeof(plan->start.restore_sha256) - 1);
     plan->slow_count = 2;

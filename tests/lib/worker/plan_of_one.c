@@ -30,12 +30,13 @@ struct plan *plan_of_one(unsigned unit_count, unsigned lane_count)
 void plan_of_one_keeps_copies(struct plan *plan)
 {
     plan->checkpoints.copies = 2;
-    plan->checkpoints.store_count = 1;
-    plan->checkpoints.stores = calloc(1, sizeof(*plan->checkpoints.stores));
-    assert_non_null(plan->checkpoints.stores);
-    snprintf(plan->checkpoints.stores[0].node, sizeof(plan->checkpoints.stores[0].node), "a");
+    plan->checkpoints.copy_node_count = 1;
+    plan->checkpoints.copy_nodes = calloc(1, sizeof(*plan->checkpoints.copy_nodes));
+    assert_non_null(plan->checkpoints.copy_nodes);
+    snprintf(plan->checkpoints.copy_nodes[0].node, sizeof(plan->checkpoints.copy_nodes[0].node),
+             "a");
     snprintf(plan->layout.workers[0].node, sizeof(plan->layout.workers[0].node), "a");
-    snprintf(plan->checkpoints.stores[0].http, sizeof(plan->checkpoints.stores[0].http),
+    snprintf(plan->checkpoints.copy_nodes[0].http, sizeof(plan->checkpoints.copy_nodes[0].http),
              "127.0.0.1:1");
     memset(plan->links.key, '7', sizeof(plan->links.key) - 1);
 }

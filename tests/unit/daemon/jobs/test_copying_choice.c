@@ -16,10 +16,10 @@
 
 static struct mirror mirror;
 static struct copying_task task;
-static struct plan_store stores[] = {{.node = "a"}, {.node = "b"}};
+static struct plan_copy_node copy_nodes[] = {{.node = "a"}, {.node = "b"}};
 static struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}};
-static struct plan plan = {.checkpoints.stores = stores,
-                           .checkpoints.store_count = 2,
+static struct plan plan = {.checkpoints.copy_nodes = copy_nodes,
+                           .checkpoints.copy_node_count = 2,
                            .layout.workers = workers,
                            .layout.worker_count = 2};
 

@@ -47,13 +47,13 @@ static void check(const char *domains, unsigned copies, unsigned domains_least, 
     static struct member nodes[NODES_MAX];
     unsigned kept[NODES_MAX] = {0}, count = (unsigned)strlen(domains);
     struct plan *plan = make(domains, copies, false, nodes);
-    for (unsigned store = 0; store < count; store++) {
+    for (unsigned copy_node = 0; copy_node < count; copy_node++) {
         unsigned targets[COPIES_MAX - 1];
-        char seen[NODES_MAX + 1] = {domains[store]};
-        unsigned found = copies_targets(plan, store, targets);
+        char seen[NODES_MAX + 1] = {domains[copy_node]};
+        unsigned found = copies_targets(plan, copy_node, targets);
         assert_int_equal(found, count < copies ? count - 1 : copies - 1);
         for (unsigned i = 0; i < found; i++) {
-            assert_int_not_equal(targets[i], store);
+            assert_int_not_equal(targets[i], copy_node);
             for (unsigned k = 0; k < i; k++)
                 assert_int_not_equal(targets[i], targets[k]);
             char domain = domains[targets[i]];
@@ -105,24 +105,24 @@ static void test_keepers_are_the_lowest_ranks(void **state)
     static struct member nodes[NODES_MAX];
     (void)state;
     struct plan *plan = make("...", 2, true, nodes);
-    for (unsigned store = 0; store < 3; store++)
-        assert_int_equal(copies_keeper(plan, store), 2 * store);
+    for (unsigned copy_node = 0; copy_node < 3; copy_node++)
+        assert_int_equal(copies_keeper(plan, copy_node), 2 * copy_node);
     assert_int_equal(copies_find(&plan->checkpoints, "n2"), 2);
     assert_int_equal(copies_find(&plan->checkpoints, "n3"), -1);
     plan_free(plan);
 }
 
-static void test_holders_without_a_worker_are_stores(void **state)
+static void test_holders_without_a_worker_are_copy_nodes(void **state)
 {
     static struct member nodes[NODES_MAX];
     (void)state;
     struct plan *plan = make("....", 2, false, nodes);
     plan->layout.worker_count = 2;
     assert_int_equal(copies_fill(plan, 2, "n3+n9 n0+n3", nodes, 4), 0); /* n9 is away */
-    assert_int_equal(plan->checkpoints.store_count, 3);
+    assert_int_equal(plan->checkpoints.copy_node_count, 3);
     assert_int_equal(copies_writer_count(plan), 2);
-    assert_string_equal(plan->checkpoints.stores[2].node, "n3");
-    assert_string_equal(plan->checkpoints.stores[2].http, "10.0.0.3:7580");
+    assert_string_equal(plan->checkpoints.copy_nodes[2].node, "n3");
+    assert_string_equal(plan->checkpoints.copy_nodes[2].http, "10.0.0.3:7580");
     unsigned targets[COPIES_MAX - 1];
     assert_int_equal(copies_targets(plan, 0, targets), 1);
     assert_int_equal(targets[0], 1); /* never a node that does not write */
@@ -181,7 +181,7 @@ int main(void)
         cmocka_unit_test(test_fewer_domains_than_copies),
         cmocka_unit_test(test_fewer_nodes_than_copies),
         cmocka_unit_test(test_keepers_are_the_lowest_ranks),
-        cmocka_unit_test(test_holders_without_a_worker_are_stores),
+        cmocka_unit_test(test_holders_without_a_worker_are_copy_nodes),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_who_could_not_be_asked),
     };

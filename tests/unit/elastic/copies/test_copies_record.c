@@ -61,16 +61,17 @@ static void test_names_that_begin_alike(void **state)
 
 static void test_a_full_group(void **state)
 {
-    struct plan_store stores[] = {{.node = "n0"}, {.node = "n1"}, {.node = "n2"}, {.node = "n4"},
-                                  {.node = "n5"}, {.node = "n6"}, {.node = "n7"}};
-    struct plan plan = {.checkpoints.stores = stores,
-                        .checkpoints.store_count = ARRAY_COUNT(stores)};
+    struct plan_copy_node copy_nodes[] = {{.node = "n0"}, {.node = "n1"}, {.node = "n2"},
+                                          {.node = "n4"}, {.node = "n5"}, {.node = "n6"},
+                                          {.node = "n7"}};
+    struct plan plan = {.checkpoints.copy_nodes = copy_nodes,
+                        .checkpoints.copy_node_count = ARRAY_COUNT(copy_nodes)};
     (void)state;
     begin("x n0+n1+n2+n3+n4+n5+n6+n7");
     assert_int_equal(copies_add(&shares, "n0", "n8", NULL), -ENOSPC);
     assert_int_equal(copies_add(&shares, "n0", "n8", &plan), 0);
     assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7"); /* n3 is gone */
-    snprintf(stores[0].node, NAME_SIZE, "n8");
+    snprintf(copy_nodes[0].node, NAME_SIZE, "n8");
     assert_int_equal(copies_add(&shares, "n0", "n9", &plan), -ENOSPC); /* not the writer */
     assert_string_equal(shares, "x n0+n1+n2+n8+n4+n5+n6+n7");
 }
@@ -110,12 +111,12 @@ static bool has_next(const void *context, unsigned keeper, unsigned writer)
 static struct plan *make_large_plan(void)
 {
     struct plan *plan = plan_new();
-    plan->layout.worker_count = plan->checkpoints.store_count = MANY;
+    plan->layout.worker_count = plan->checkpoints.copy_node_count = MANY;
     plan->layout.workers = calloc(MANY, sizeof(*plan->layout.workers));
-    plan->checkpoints.stores = calloc(MANY, sizeof(*plan->checkpoints.stores));
+    plan->checkpoints.copy_nodes = calloc(MANY, sizeof(*plan->checkpoints.copy_nodes));
     for (unsigned i = 0; i < MANY; i++) {
-        snprintf(plan->checkpoints.stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
-        memcpy(plan->layout.workers[i].node, plan->checkpoints.stores[i].node, NAME_SIZE);
+        snprintf(plan->checkpoints.copy_nodes[i].node, NAME_SIZE, "node-of-a-%053u", i);
+        memcpy(plan->layout.workers[i].node, plan->checkpoints.copy_nodes[i].node, NAME_SIZE);
     }
     return plan;
 }
@@ -129,7 +130,7 @@ static void test_places_of_a_thousand_nodes_of_long_names(void **state)
     assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
     assert_int_equal(strlen(shares), MANY * 2 * NAME_SIZE - 1);
     assert_int_equal(copies_fewest(shares), 2);
-    assert_true(copies_has(shares, plan->checkpoints.stores[MANY - 1].node));
+    assert_true(copies_has(shares, plan->checkpoints.copy_nodes[MANY - 1].node));
     end(NULL);
     count = COPIES_MAX;
     assert_int_equal(copies_places(plan, has_next, &count, &shares), 0);
@@ -139,20 +140,20 @@ static void test_places_of_a_thousand_nodes_of_long_names(void **state)
 
 static void test_places_that_no_record_has_room_for(void **state)
 {
-    struct plan_store *stores = calloc(PLAN_STORES_MAX, sizeof(*stores));
+    struct plan_copy_node *copy_nodes = calloc(PLAN_COPY_NODES_MAX, sizeof(*copy_nodes));
     struct plan_worker last = {.node = "the-last"};
-    struct plan plan = {.checkpoints.stores = stores,
-                        .checkpoints.store_count = PLAN_STORES_MAX,
+    struct plan plan = {.checkpoints.copy_nodes = copy_nodes,
+                        .checkpoints.copy_node_count = PLAN_COPY_NODES_MAX,
                         .layout.workers = &last,
                         .layout.worker_count = 1};
     unsigned count = COPIES_MAX;
     (void)state;
-    for (unsigned i = 0; i < PLAN_STORES_MAX; i++)
-        snprintf(stores[i].node, NAME_SIZE, "node-of-a-%053u", i);
-    snprintf(stores[PLAN_STORES_MAX - 1].node, NAME_SIZE, "the-last");
+    for (unsigned i = 0; i < PLAN_COPY_NODES_MAX; i++)
+        snprintf(copy_nodes[i].node, NAME_SIZE, "node-of-a-%053u", i);
+    snprintf(copy_nodes[PLAN_COPY_NODES_MAX - 1].node, NAME_SIZE, "the-last");
     assert_int_equal(copies_places(&plan, has_next, &count, &shares), -ENOSPC);
     assert_null(shares);
-    free(stores);
+    free(copy_nodes);
 }
 
 /* ---- copies that are missing ---- */

@@ -163,7 +163,7 @@ static void an_empty_plan_says_where_files_lie(void **state)
     cluster->spec.checkpoint.copies = 2;
     cluster->wishes.desired = JOB_DESIRED_PAUSED;
     cluster_until(cluster, 5, cluster->etcd.plan->layout.worker_count == 0);
-    assert_int_equal(cluster->etcd.plan->checkpoints.store_count, 3);
+    assert_int_equal(cluster->etcd.plan->checkpoints.copy_node_count, 3);
     assert_int_equal(copies_writer_count(cluster->etcd.plan), 0);
     cluster_free(cluster);
 }

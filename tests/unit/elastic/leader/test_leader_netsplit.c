@@ -335,7 +335,7 @@ static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
     begin_with_copies();
     read_in_vain("a");
     assert_true(!uses("a") && uses("b") && uses("c"));
-    /* The node stays a store: other nodes read its files. */
+    /* The node stays a copy node: other nodes read its files. */
     assert_true(copies_find(&three_decision.plan->checkpoints, "a") >= 0);
 }
 

@@ -56,9 +56,9 @@ static void test_round_trip(void **state)
     assert_memory_equal(back->start.histories, plan->start.histories,
                         sizeof(*plan->start.histories));
     assert_int_equal(back->checkpoints.copies, 2);
-    assert_int_equal(back->checkpoints.store_count, 4);
-    assert_memory_equal(back->checkpoints.stores, plan->checkpoints.stores,
-                        4 * sizeof(*plan->checkpoints.stores));
+    assert_int_equal(back->checkpoints.copy_node_count, 4);
+    assert_memory_equal(back->checkpoints.copy_nodes, plan->checkpoints.copy_nodes,
+                        4 * sizeof(*plan->checkpoints.copy_nodes));
     assert_string_equal(back->start.restore_sha256, plan->start.restore_sha256);
     assert_true(back->start.has_commit && back->start.commit.step == 42);
     assert_true(back->start.commit.lane_losses[7] == 0.1);
