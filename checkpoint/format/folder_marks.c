@@ -50,7 +50,7 @@ bool checkpoint_damaged(const char *path)
     return is_marked(path, CHECKPOINT_DAMAGED_NAME);
 }
 
-enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path)
+enum keep_reason keep_reason(struct keep_rule *rule, const char *path)
 {
     bool verified = !rule->verified_seen && checkpoint_verified(path);
     rule->verified_seen = rule->verified_seen || verified;

@@ -46,14 +46,14 @@ struct keep_rule {
     bool verified_seen;
 };
 
-enum keep_verdict {
+enum keep_reason {
     KEEP_GOES,
     KEEP_NUMBERED, /* one of the newest `keep` */
     KEEP_SPARED,   /* pinned, or the newest verified: in addition */
 };
 
-/** keep_verdict() - decide for the checkpoint at @path, the next older one that counts */
-enum keep_verdict keep_verdict(struct keep_rule *rule, const char *path);
+/** keep_reason() - decide for the checkpoint at @path, the next older one that counts */
+enum keep_reason keep_reason(struct keep_rule *rule, const char *path);
 
 /**
  * checkpoint_removable() - check whether checkpoint_remove() would remove a checkpoint

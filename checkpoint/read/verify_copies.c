@@ -11,7 +11,7 @@
 struct verifying {
     const struct checkpoint_reader *reader;
     struct checkpoint_remote *remote;
-    struct copies_verdict *verdict;
+    struct copies_check *check;
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
     uint64_t done_bytes, total_bytes;
@@ -19,18 +19,18 @@ struct verifying {
     struct error *error;
 };
 
-static struct copies_node *node_of(struct copies_verdict *verdict, const char *name)
+static struct copies_node *node_of(struct copies_check *check, const char *name)
 {
-    for (unsigned i = 0; i < verdict->node_count; i++) {
-        if (strcmp(verdict->nodes[i].name, name) == 0)
-            return &verdict->nodes[i];
+    for (unsigned i = 0; i < check->node_count; i++) {
+        if (strcmp(check->nodes[i].name, name) == 0)
+            return &check->nodes[i];
     }
     struct copies_node *grown =
-        realloc(verdict->nodes, (verdict->node_count + 1) * sizeof(*verdict->nodes));
+        realloc(check->nodes, (check->node_count + 1) * sizeof(*check->nodes));
     if (!grown)
         return NULL;
-    verdict->nodes = grown;
-    struct copies_node *node = &grown[verdict->node_count++];
+    check->nodes = grown;
+    struct copies_node *node = &grown[check->node_count++];
     *node = (struct copies_node){0};
     snprintf(node->name, sizeof(node->name), "%s", name);
     return node;
@@ -74,7 +74,7 @@ static int verify_copy(struct verifying *verifying, const struct reader_file *fi
         return error_set(verifying->error, status, "%s", why.text);
     if (guessed && (status == -ENOENT || status == -EHOSTUNREACH))
         return 0;
-    struct copies_node *node = node_of(verifying->verdict, name);
+    struct copies_node *node = node_of(verifying->check, name);
     if (!node)
         return error_set(verifying->error, -ENOMEM, "no memory to verify copies");
     if (status != 0 && node->problem[0] == '\0')
@@ -83,7 +83,7 @@ static int verify_copy(struct verifying *verifying, const struct reader_file *fi
     node->good += status == 0;
     node->unseen += unseen;
     node->bad += status != 0 && !unseen;
-    verifying->verdict->bad += status != 0 && !unseen;
+    verifying->check->bad += status != 0 && !unseen;
     seen->good += status == 0;
     seen->unseen += unseen;
     return 0;
@@ -102,19 +102,19 @@ static int verify_file(struct verifying *verifying, const struct reader_file *fi
     for (unsigned i = 0;
          status == 0 && (node = checkpoint_copy_at(file->entry, verifying->remote, i)); i++)
         status = verify_copy(verifying, file, node, i >= named, &seen);
-    verifying->verdict->lost += seen.good == 0;
-    verifying->verdict->fewest = MIN(verifying->verdict->fewest, seen.good);
-    verifying->verdict->unseen += seen.good < named ? seen.unseen : 0;
+    verifying->check->lost += seen.good == 0;
+    verifying->check->fewest = MIN(verifying->check->fewest, seen.good);
+    verifying->check->unseen += seen.good < named ? seen.unseen : 0;
     return status;
 }
 
 static int verify_everywhere(struct verifying *verifying, const struct reader_file *file)
 {
     struct copies_seen seen = {0};
-    unsigned count = verifying->verdict->node_count;
+    unsigned count = verifying->check->node_count;
     int status = 0;
     for (unsigned i = 0; status == 0 && file->entry->node_count == 0 && i < count; i++) {
-        const struct copies_node *node = &verifying->verdict->nodes[i];
+        const struct copies_node *node = &verifying->check->nodes[i];
         status = verify_copy(verifying, file, node->name, node->good == 0, &seen);
     }
     return status;
@@ -136,12 +136,12 @@ static int verify_files(struct verifying *verifying)
 
 int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint_remote *remote,
                              void (*progress)(void *context, uint64_t done, uint64_t total),
-                             void *context, struct copies_verdict *ret_verdict, struct error *error)
+                             void *context, struct copies_check *ret_check, struct error *error)
 {
-    *ret_verdict = (struct copies_verdict){.fewest = MANIFEST_NODES_MAX};
+    *ret_check = (struct copies_check){.fewest = MANIFEST_NODES_MAX};
     struct verifying verifying = {.reader = reader,
                                   .remote = remote,
-                                  .verdict = ret_verdict,
+                                  .check = ret_check,
                                   .progress = progress,
                                   .context = context,
                                   .chunk = malloc(MANIFEST_CHUNK_BYTES),
@@ -150,13 +150,13 @@ int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint
                                  : error_set(error, -ENOMEM, "no memory to verify copies");
     free(verifying.chunk);
     if (status != 0)
-        copies_verdict_done(ret_verdict);
+        copies_check_done(ret_check);
     return status;
 }
 
-void copies_verdict_done(struct copies_verdict *verdict)
+void copies_check_done(struct copies_check *check)
 {
-    free(verdict->nodes);
-    verdict->nodes = NULL;
-    verdict->node_count = 0;
+    free(check->nodes);
+    check->nodes = NULL;
+    check->node_count = 0;
 }

@@ -11,7 +11,7 @@ struct copies_node {
     char problem[256]; /* first problem */
 };
 
-struct copies_verdict {
+struct copies_check {
     struct copies_node *nodes;
     unsigned node_count;
     /* sums over all nodes; a file that newer copies replace is not unseen */
@@ -24,10 +24,10 @@ struct copies_verdict {
  * checkpoint_verify_copies() - read every copy through its node, chunk by chunk, and check the
  * CRC32C
  *
- * Return: 0 for any verdict, which is in @ret_verdict (copies_verdict_done()); -ENOMEM, -ECANCELED.
+ * Return: 0 whatever was found, which is in @ret_check (copies_check_done()); -ENOMEM, -ECANCELED.
  */
 int checkpoint_verify_copies(struct checkpoint_reader *reader, struct checkpoint_remote *remote,
                              void (*progress)(void *context, uint64_t done, uint64_t total),
-                             void *context, struct copies_verdict *ret_verdict,
+                             void *context, struct copies_check *ret_check,
                              struct error *error) CHECK_RESULT;
-void copies_verdict_done(struct copies_verdict *verdict);
+void copies_check_done(struct copies_check *check);

@@ -22,7 +22,7 @@
 #define INDEX_NAME  "model.safetensors.index.json"
 #define CONFIG_NAME "config.json"
 
-struct commit {
+struct folder_commit {
     const struct io *io;
     struct io_context *context;
     char part[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
@@ -33,12 +33,12 @@ struct commit {
     struct error *error;
 };
 
-static int fail(struct commit *commit, int code, const char *action, const char *path)
+static int fail(struct folder_commit *commit, int code, const char *action, const char *path)
 {
     return error_set(commit->error, code, "cannot %s %s: %s", action, path, strerror(-code));
 }
 
-static int check_file(struct commit *commit, const struct manifest_file *file)
+static int check_file(struct folder_commit *commit, const struct manifest_file *file)
 {
     char path[FOLDER_FILE_SIZE];
     struct stat status;
@@ -56,7 +56,7 @@ static int check_file(struct commit *commit, const struct manifest_file *file)
     return 0;
 }
 
-static int check_folder(struct commit *commit)
+static int check_folder(struct folder_commit *commit)
 {
     struct stat found;
     if (!commit->node && lstat(commit->path, &found) == 0)
@@ -69,8 +69,8 @@ static int check_folder(struct commit *commit)
     return status;
 }
 
-static int write_content(struct commit *commit, int descriptor, const void *data, size_t size_bytes,
-                         const char *path)
+static int write_content(struct folder_commit *commit, int descriptor, const void *data,
+                         size_t size_bytes, const char *path)
 {
     uint64_t user;
     int status = commit->io->write(commit->context, descriptor, data, size_bytes, 0, 0);
@@ -84,7 +84,8 @@ static int write_content(struct commit *commit, int descriptor, const void *data
     return status == 0 ? 0 : fail(commit, status, "sync", path);
 }
 
-static int write_file(struct commit *commit, const char *name, const void *data, size_t size_bytes)
+static int write_file(struct folder_commit *commit, const char *name, const void *data,
+                      size_t size_bytes)
 {
     char path[FOLDER_FILE_SIZE];
     folder_file_path(commit->part, name, path);
@@ -103,7 +104,7 @@ static int write_file(struct commit *commit, const char *name, const void *data,
 
 /* The manifest lists these small files as well, so that checksums cover every byte of the
  * folder. */
-static int write_json(struct commit *commit, const char *name, const json_t *tree)
+static int write_json(struct folder_commit *commit, const char *name, const json_t *tree)
 {
     AUTO_FREE char *text = tree ? json_text_indented(tree) : NULL;
     if (!text)
@@ -131,7 +132,7 @@ static json_t *weight_index(const struct manifest *manifest)
                      map);
 }
 
-static int write_manifest(struct commit *commit, char ret_sha256[65])
+static int write_manifest(struct folder_commit *commit, char ret_sha256[65])
 {
     struct bytes text = {0};
     int status = manifest_text(&commit->manifest, &text);
@@ -144,7 +145,7 @@ static int write_manifest(struct commit *commit, char ret_sha256[65])
     return status;
 }
 
-static int write_files(struct commit *commit, const json_t *config, char ret_sha256[65])
+static int write_files(struct folder_commit *commit, const json_t *config, char ret_sha256[65])
 {
     AUTO_JSON json_t *index = weight_index(&commit->manifest);
     int status = write_json(commit, INDEX_NAME, index);
@@ -159,7 +160,7 @@ static int write_files(struct commit *commit, const json_t *config, char ret_sha
 }
 
 /* Remove the files, best effort; checkpoint_retain() sweeps the rest. */
-static void abandon(struct commit *commit)
+static void abandon(struct folder_commit *commit)
 {
     char path[FOLDER_FILE_SIZE];
     static const char *const ours[] = {MANIFEST_NAME, CONFIG_NAME, INDEX_NAME};
@@ -176,7 +177,7 @@ static void abandon(struct commit *commit)
     (void)ignored;
 }
 
-static int carry_out(struct commit *commit, const char *folder, const json_t *config,
+static int carry_out(struct folder_commit *commit, const char *folder, const json_t *config,
                      char ret_sha256[65])
 {
     int status = check_folder(commit);
@@ -196,7 +197,7 @@ static int carry_out(struct commit *commit, const char *folder, const json_t *co
 }
 
 /* Make a shallow copy with room for the two small files. */
-static int borrow_manifest(struct commit *commit, const struct manifest *manifest)
+static int borrow_manifest(struct folder_commit *commit, const struct manifest *manifest)
 {
     commit->manifest = *manifest;
     commit->manifest.files = calloc(manifest->file_count + 2, sizeof(*manifest->files));
@@ -208,7 +209,7 @@ static int borrow_manifest(struct commit *commit, const struct manifest *manifes
     return 0;
 }
 
-static int run(struct commit *commit, const char *folder, const struct manifest *manifest,
+static int run(struct folder_commit *commit, const char *folder, const struct manifest *manifest,
                const json_t *config, char ret_sha256[65])
 {
     assert(config);
@@ -240,7 +241,7 @@ int folder_commit(const struct io *io, const char *folder, const struct manifest
                   const json_t *config, char ret_path[1024], char ret_sha256[65],
                   struct error *error)
 {
-    struct commit commit = {.io = io, .error = error};
+    struct folder_commit commit = {.io = io, .error = error};
     int status = run(&commit, folder, manifest, config, ret_sha256);
     if (status == 0)
         memcpy(ret_path, commit.path, sizeof(commit.path));
@@ -250,6 +251,6 @@ int folder_commit(const struct io *io, const char *folder, const struct manifest
 int folder_commit_copies(const struct checkpoint_local *local, const struct manifest *manifest,
                          const json_t *config, char ret_sha256[65], struct error *error)
 {
-    struct commit commit = {.io = local->io, .node = local->node, .error = error};
+    struct folder_commit commit = {.io = local->io, .node = local->node, .error = error};
     return run(&commit, local->folder, manifest, config, ret_sha256);
 }

@@ -49,12 +49,12 @@ static void mark_verified(const struct checkpoint_place *place)
 
 /* ---- copies ---- */
 
-static json_t *copies_json(const struct copies_verdict *verdict)
+static json_t *copies_json(const struct copies_check *check)
 {
     json_t *nodes = json_array();
 
-    for (unsigned i = 0; i < verdict->node_count && nodes; i++) {
-        const struct copies_node *node = &verdict->nodes[i];
+    for (unsigned i = 0; i < check->node_count && nodes; i++) {
+        const struct copies_node *node = &check->nodes[i];
         if (json_array_append_new(nodes,
                                   json_pack("{s:s, s:i, s:i, s:i, s:s}", "node", node->name, "good",
                                             (int)node->good, "bad", (int)node->bad, "not_seen",
@@ -66,10 +66,10 @@ static json_t *copies_json(const struct copies_verdict *verdict)
     return nodes;
 }
 
-static void tell_copies(const struct copies_verdict *verdict)
+static void tell_copies(const struct copies_check *check)
 {
-    for (unsigned i = 0; i < verdict->node_count; i++) {
-        const struct copies_node *node = &verdict->nodes[i];
+    for (unsigned i = 0; i < check->node_count; i++) {
+        const struct copies_node *node = &check->nodes[i];
         printf("node %s: %u file%s good", node->name, node->good, node->good == 1 ? "" : "s");
         if (node->bad)
             printf(", %u DAMAGED", node->bad);
@@ -82,31 +82,31 @@ static void tell_copies(const struct copies_verdict *verdict)
 static int verify_copies(const struct arguments *arguments, const struct checkpoint_place *place,
                          struct checkpoint_reader *reader, struct meter *meter, struct error *error)
 {
-    struct copies_verdict verdict;
+    struct copies_check check;
     int status =
-        checkpoint_verify_copies(reader, place->remote, meter_progress, meter, &verdict, error);
+        checkpoint_verify_copies(reader, place->remote, meter_progress, meter, &check, error);
 
     if (status)
         return status;
     if (arguments_has(arguments, "json"))
         status = output_json(json_pack("{s:I, s:b, s:I, s:I, s:o}", "step", (json_int_t)place->step,
-                                       "good", verdict.bad == 0 && verdict.unseen == 0, "fewest",
-                                       (json_int_t)verdict.fewest, "lost", (json_int_t)verdict.lost,
-                                       "nodes", copies_json(&verdict)),
+                                       "good", check.bad == 0 && check.unseen == 0, "fewest",
+                                       (json_int_t)check.fewest, "lost", (json_int_t)check.lost,
+                                       "nodes", copies_json(&check)),
                              error);
     else
-        tell_copies(&verdict);
-    if (verdict.lost) {
+        tell_copies(&check);
+    if (check.lost) {
         struct error lost = {0};
-        int code = copies_words(&verdict, &lost);
+        int code = copies_words(&check, &lost);
         record_note_damage(arguments, place, code ? -EBADMSG : 0, lost.text);
-    } else if (!verdict.bad && !verdict.unseen) {
+    } else if (!check.bad && !check.unseen) {
         record_note_sound(arguments, place);
     }
-    unsigned fewest = verdict.fewest;
+    unsigned fewest = check.fewest;
     if (!status)
-        status = copies_words(&verdict, error);
-    copies_verdict_done(&verdict);
+        status = copies_words(&check, error);
+    copies_check_done(&check);
     if (status)
         return status;
     if (!arguments_has(arguments, "json"))

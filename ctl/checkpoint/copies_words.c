@@ -3,29 +3,29 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int damaged(const struct copies_verdict *verdict, struct error *error)
+static int damaged(const struct copies_check *check, struct error *error)
 {
     char left[64] = "every file has a good one left";
 
-    if (verdict->lost)
-        snprintf(left, sizeof(left), "%u %s no good copy left", verdict->lost,
-                 verdict->lost == 1 ? "file has" : "files have");
-    return error_set(error, -EBADMSG, "%u %s damaged; %s", verdict->bad,
-                     verdict->bad == 1 ? "copy of a file is" : "copies of files are", left);
+    if (check->lost)
+        snprintf(left, sizeof(left), "%u %s no good copy left", check->lost,
+                 check->lost == 1 ? "file has" : "files have");
+    return error_set(error, -EBADMSG, "%u %s damaged; %s", check->bad,
+                     check->bad == 1 ? "copy of a file is" : "copies of files are", left);
 }
 
-static int not_seen(const struct copies_verdict *verdict, struct error *error)
+static int not_seen(const struct copies_check *check, struct error *error)
 {
     return error_set(error, -EHOSTUNREACH,
                      "%u %s could not be read; the copies that were read are good, and the file "
                      "with the fewest has %u of them",
-                     verdict->unseen, verdict->unseen == 1 ? "copy of a file" : "copies of files",
-                     verdict->fewest);
+                     check->unseen, check->unseen == 1 ? "copy of a file" : "copies of files",
+                     check->fewest);
 }
 
-int copies_words(const struct copies_verdict *verdict, struct error *error)
+int copies_words(const struct copies_check *check, struct error *error)
 {
-    if (verdict->bad)
-        return damaged(verdict, error);
-    return verdict->unseen ? not_seen(verdict, error) : 0;
+    if (check->bad)
+        return damaged(check, error);
+    return check->unseen ? not_seen(check, error) : 0;
 }

@@ -322,24 +322,24 @@ bool download_holds(struct download *download, const char *name, uint64_t own_st
                                        .busy_with = busy ? download->job : "",
                                        .memory = &download->memory};
 
-    enum download_verdict verdict = job && job->spec.checkpoint.object_bucket[0]
-                                        ? download_choose(&view, &object, &revision)
-                                        : DOWNLOAD_GO_ON;
-    if (verdict == DOWNLOAD_QUEUED)
+    enum download_action action = job && job->spec.checkpoint.object_bucket[0]
+                                      ? download_choose(&view, &object, &revision)
+                                      : DOWNLOAD_GO_ON;
+    if (action == DOWNLOAD_QUEUED)
         snprintf(ret_text, RECORD_TEXT_SIZE, "another job's checkpoint is being fetched first");
-    if (verdict == DOWNLOAD_BEGIN && !daemon->config->object_store[0]) {
+    if (action == DOWNLOAD_BEGIN && !daemon->config->object_store[0]) {
         say_no_store(download, name, object.place);
         return false;
     }
-    if (verdict == DOWNLOAD_BEGIN) {
+    if (action == DOWNLOAD_BEGIN) {
         download->object = object;
         download->object_revision = revision;
         download->own_step = own_step;
         begin(download, job);
     }
-    if (verdict == DOWNLOAD_BEGIN || verdict == DOWNLOAD_WAIT)
+    if (action == DOWNLOAD_BEGIN || action == DOWNLOAD_WAIT)
         describe(download, ret_text);
-    return verdict != DOWNLOAD_GO_ON;
+    return action != DOWNLOAD_GO_ON;
 }
 
 /* ---- start and end ---- */

@@ -33,8 +33,8 @@ static bool find_object(const struct download_view *view, struct object_record *
     return false;
 }
 
-enum download_verdict download_choose(const struct download_view *view,
-                                      struct object_record *ret_object, int64_t *ret_revision)
+enum download_action download_choose(const struct download_view *view,
+                                     struct object_record *ret_object, int64_t *ret_revision)
 {
     struct object_record object;
     int64_t revision;

@@ -28,7 +28,7 @@ struct download_view {
     const struct download_memory *memory;
 };
 
-enum download_verdict {
+enum download_action {
     DOWNLOAD_GO_ON,  /* nothing to wait for */
     DOWNLOAD_BEGIN,  /* fetch this object; the job waits */
     DOWNLOAD_WAIT,   /* in flight, or to be retried later */
@@ -37,8 +37,8 @@ enum download_verdict {
 
 /** download_choose() - decide for a job that names a bucket; set *ret_object and the revision of
  * its record unless DOWNLOAD_GO_ON */
-enum download_verdict download_choose(const struct download_view *view,
-                                      struct object_record *ret_object, int64_t *ret_revision);
+enum download_action download_choose(const struct download_view *view,
+                                     struct object_record *ret_object, int64_t *ret_revision);
 
 /** download_is_lost() - return true if @status means that this checkpoint is unusable (use the
  * one before it), false if only this try failed */

@@ -152,8 +152,8 @@ static void read_progress(struct leader_view *view, const struct plan *plan,
     progress->step_seconds = record->step_seconds;
     view->stragglers.count = record->straggler_count;
     for (unsigned i = 0; i < record->straggler_count; i++)
-        view->stragglers.verdicts[i] =
-            (struct straggler_verdict){record->stragglers[i].rank, record->stragglers[i].speed};
+        view->stragglers.judgements[i] =
+            (struct straggler_judgement){record->stragglers[i].rank, record->stragglers[i].speed};
 }
 
 /* State and progress are informational: treat a malformed record as absent. */

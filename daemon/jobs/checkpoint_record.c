@@ -137,8 +137,7 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
                                          .rule = {.keep = job->spec.checkpoint.keep},
                                          .kept_from = job->record.unrecorded.step};
 
-    keep_verdict(&retention.rule,
-                 job->record.unrecorded.path); /* the newest checkpoint: it stays */
+    keep_reason(&retention.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
     size_t expired = record_retention_choose(&retention, entries, count, operations, capacity);

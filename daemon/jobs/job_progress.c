@@ -13,10 +13,10 @@
 
 static void take_stragglers(const struct control_progress *progress, struct progress_record *record)
 {
-    record->straggler_count = MIN(progress->verdict_count, (unsigned)RECORD_STRAGGLERS_MAX);
+    record->straggler_count = MIN(progress->judgement_count, (unsigned)RECORD_STRAGGLERS_MAX);
     for (unsigned i = 0; i < record->straggler_count; i++) {
-        record->stragglers[i].rank = progress->verdicts[i].rank;
-        record->stragglers[i].speed = progress->verdicts[i].speed;
+        record->stragglers[i].rank = progress->judgements[i].rank;
+        record->stragglers[i].speed = progress->judgements[i].speed;
     }
 }
 

@@ -27,7 +27,7 @@ size_t record_retention_choose(struct record_retention *retention,
                     (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             continue;
         }
-        switch (keep_verdict(rule, record.path)) {
+        switch (keep_reason(rule, record.path)) {
         case KEEP_NUMBERED:
             retention->kept_from = record.step;
             break;
@@ -134,7 +134,7 @@ void record_retention_sync(struct job *job)
     struct record_retention retention = {.below_step = record.step,
                                          .rule = {.keep = job->spec.checkpoint.keep}};
     if (!record.damaged[0] && !record.pinned)
-        keep_verdict(&retention.rule, record.path);
+        keep_reason(&retention.rule, record.path);
     size_t expired = record_retention_choose(&retention, entries, count, operations, DELETIONS_MAX);
     if (expired > 0)
         delete (job, operations, expired, entries, count);

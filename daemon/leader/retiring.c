@@ -14,7 +14,7 @@
 
 struct retiring {
     struct daemon *daemon;
-    struct timer alarm;
+    struct timer timer;
     uint64_t leads_since_ns; /* 0: not the leader */
     struct kv_request *removal;
     struct retiring_job job; /* job being removed */
@@ -37,7 +37,7 @@ static void on_removed(void *context, const struct kv_result *result)
             "job %s, which is over, is listed no more; its checkpoints and metrics stay on the "
             "disks",
             retiring->job.name);
-    timer_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->timer, LOOK_NS);
 }
 
 /* Remove the job only if its keys are as they were when it was chosen, and this node leads. */
@@ -91,7 +91,7 @@ static void look(void *context)
                         clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
         !remove_job(retiring))
         return; /* on_removed() continues */
-    timer_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->timer, LOOK_NS);
 }
 
 int retiring_new(struct daemon *daemon, struct retiring **ret_retiring)
@@ -102,12 +102,12 @@ int retiring_new(struct daemon *daemon, struct retiring **ret_retiring)
     if (!retiring)
         return -ENOMEM;
     retiring->daemon = daemon;
-    status = timer_init(&retiring->alarm, &daemon->loop.loop, look, retiring);
+    status = timer_init(&retiring->timer, &daemon->loop.loop, look, retiring);
     if (status) {
         free(retiring);
         return status;
     }
-    timer_set_in(&retiring->alarm, LOOK_NS);
+    timer_set_in(&retiring->timer, LOOK_NS);
     *ret_retiring = retiring;
     return 0;
 }
@@ -117,6 +117,6 @@ void retiring_free(struct retiring *retiring)
     if (!retiring)
         return;
     retiring->daemon->keys.kv->cancel(retiring->daemon->keys.kv->context, retiring->removal);
-    timer_done(&retiring->alarm);
+    timer_done(&retiring->timer);
     free(retiring);
 }

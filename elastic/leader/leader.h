@@ -89,7 +89,7 @@ struct leader_progress {
 /* Stragglers among the workers of the plan in force. */
 struct leader_stragglers {
     unsigned count;
-    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
+    struct straggler_judgement judgements[STRAGGLER_JUDGEMENTS_MAX];
 };
 
 struct leader_view {

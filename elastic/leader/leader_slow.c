@@ -79,47 +79,47 @@ static const struct plan_slow *find_known(const struct leader_context *context,
 }
 
 /*
- * Return the verdict if it counts now. A verdict that a slot is fast again counts only when the
+ * Return the judgement if it counts now. A judgement that a slot is fast again counts only when the
  * slot's time is over, so that a slot whose speed changes often does not change the layout as
  * often.
  */
-static const struct straggler_verdict *believed(struct leader_context *context, unsigned index)
+static const struct straggler_judgement *believed(struct leader_context *context, unsigned index)
 {
     const struct leader_view *view = context->view;
-    const struct straggler_verdict *verdict = &view->stragglers.verdicts[index];
-    if (verdict->rank >= view->plan->layout.worker_count)
+    const struct straggler_judgement *judgement = &view->stragglers.judgements[index];
+    if (judgement->rank >= view->plan->layout.worker_count)
         return NULL;
-    const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
+    const struct plan_worker *worker = &view->plan->layout.workers[judgement->rank];
     const struct member *node = roster_node(&context->roster, worker->node);
     const struct plan_slow *slow = node ? find_known(context, node, worker->slot) : NULL;
-    if (!slow || verdict->speed <= slow->speed)
-        return verdict;
+    if (!slow || judgement->speed <= slow->speed)
+        return judgement;
     uint64_t due = due_ns(context, slow);
     if (view->now_ns >= due)
-        return verdict;
+        return judgement;
     leader_wake(context, due);
     return NULL;
 }
 
-static const struct straggler_verdict *verdict_on(struct leader_context *context, const char *node,
-                                                  unsigned slot)
+static const struct straggler_judgement *judgement_on(struct leader_context *context,
+                                                      const char *node, unsigned slot)
 {
     const struct leader_view *view = context->view;
     for (unsigned i = 0; view->plan && i < view->stragglers.count; i++) {
-        const struct straggler_verdict *verdict = believed(context, i);
-        if (verdict && view->plan->layout.workers[verdict->rank].slot == slot &&
-            strcmp(view->plan->layout.workers[verdict->rank].node, node) == 0)
-            return verdict;
+        const struct straggler_judgement *judgement = believed(context, i);
+        if (judgement && view->plan->layout.workers[judgement->rank].slot == slot &&
+            strcmp(view->plan->layout.workers[judgement->rank].node, node) == 0)
+            return judgement;
     }
     return NULL;
 }
 
 double leader_slow_speed(struct leader_context *context, const struct member *node, unsigned slot)
 {
-    const struct straggler_verdict *verdict = verdict_on(context, node->name, slot);
+    const struct straggler_judgement *judgement = judgement_on(context, node->name, slot);
     const struct plan_slow *slow = find_known(context, node, slot);
-    if (verdict)
-        return verdict->speed;
+    if (judgement)
+        return judgement->speed;
     if (!slow || on_probation(slow) || is_used(&context->view->plan->layout, node->name, slot) ||
         context->view->plan->layout.replica_count < 2)
         return slow ? slow->speed : 1;
@@ -144,15 +144,15 @@ static bool carried(struct leader_context *context, const struct plan_layout *la
                     struct plan_slow *slow)
 {
     const struct member *node = roster_node(&context->roster, slow->node);
-    const struct straggler_verdict *verdict = verdict_on(context, slow->node, slow->slot);
+    const struct straggler_judgement *judgement = judgement_on(context, slow->node, slow->slot);
     if (!node)
         return true;
     if (node->incarnation != slow->incarnation)
         return false;
     bool stays = is_used(&context->view->plan->layout, slow->node, slow->slot);
-    if (verdict) {
-        slow->times += verdict->speed < slow->speed;
-        slow->speed = verdict->speed;
+    if (judgement) {
+        slow->times += judgement->speed < slow->speed;
+        slow->speed = judgement->speed;
     } else if (!stays && is_used(layout, slow->node, slow->slot)) {
         slow->speed = leader_slow_speed(context, node, slow->slot);
     } else if (stays && on_probation(slow)) {
@@ -171,16 +171,16 @@ void leader_slow_carry(struct leader_context *context, struct plan *plan)
             add_slow(plan, &slow);
     }
     for (unsigned i = 0; view->plan && i < view->stragglers.count; i++) {
-        const struct straggler_verdict *verdict = &view->stragglers.verdicts[i];
-        if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
+        const struct straggler_judgement *judgement = &view->stragglers.judgements[i];
+        if (judgement->rank >= view->plan->layout.worker_count || judgement->speed >= 1)
             continue;
-        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
+        const struct plan_worker *worker = &view->plan->layout.workers[judgement->rank];
         const struct member *node = roster_node(&context->roster, worker->node);
         if (!node || find_known(context, node, worker->slot))
             continue;
         struct plan_slow slow = {.slot = worker->slot,
                                  .incarnation = node->incarnation,
-                                 .speed = verdict->speed,
+                                 .speed = judgement->speed,
                                  .times = 1};
         memcpy(slow.node, worker->node, sizeof(slow.node));
         add_slow(plan, &slow);
@@ -200,13 +200,13 @@ const char *leader_slow_words(struct leader_context *context, const struct plan_
 {
     const struct leader_view *view = context->view;
     for (unsigned i = 0; i < view->stragglers.count; i++) {
-        const struct straggler_verdict *verdict = believed(context, i);
-        if (!verdict)
+        const struct straggler_judgement *judgement = believed(context, i);
+        if (!judgement)
             continue;
-        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
-        if (verdict->speed < 1)
+        const struct plan_worker *worker = &view->plan->layout.workers[judgement->rank];
+        if (judgement->speed < 1)
             snprintf(ret_words, size, "%s/%u computes %.1f times slower than its peers",
-                     worker->node, worker->slot, 1 / verdict->speed);
+                     worker->node, worker->slot, 1 / judgement->speed);
         else
             snprintf(ret_words, size, "%s/%u computes as fast as its peers again", worker->node,
                      worker->slot);
@@ -227,14 +227,14 @@ void leader_slow_say(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     for (unsigned i = 0; i < view->stragglers.count; i++) {
-        const struct straggler_verdict *verdict = &view->stragglers.verdicts[i];
-        if (verdict->rank >= view->plan->layout.worker_count || verdict->speed >= 1)
+        const struct straggler_judgement *judgement = &view->stragglers.judgements[i];
+        if (judgement->rank >= view->plan->layout.worker_count || judgement->speed >= 1)
             continue;
-        const struct plan_worker *worker = &view->plan->layout.workers[verdict->rank];
+        const struct plan_worker *worker = &view->plan->layout.workers[judgement->rank];
         leader_add(context,
                    "; %s/%u computes %.1f times slower than its peers, and no layout without it "
                    "is faster: look for other programs on its node, or add a slot",
-                   worker->node, worker->slot, 1 / verdict->speed);
+                   worker->node, worker->slot, 1 / judgement->speed);
         return;
     }
 }

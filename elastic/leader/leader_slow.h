@@ -13,7 +13,7 @@
  * has kept a part of its lanes gets the rest back when it is fast again, but not before that time
  * is over: a slot whose speed changes often must not change the layout as often. With one replica a
  * stage has no peers to compare with, so no slot comes back into such a plan: its mark goes when
- * its firnd is started anew, or after a probation without a verdict.
+ * its firnd is started anew, or after a probation without a judgement.
  */
 #pragma once
 

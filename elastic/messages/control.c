@@ -86,34 +86,34 @@ static int get_doubles(const json_t *tree, const struct double_field *fields, si
 }
 
 /* Rows of [rank, speed]. */
-static json_t *encode_verdicts(const struct control_progress *progress)
+static json_t *encode_judgements(const struct control_progress *progress)
 {
     AUTO_JSON json_t *array = json_array();
-    for (unsigned i = 0; i < progress->verdict_count; i++)
-        if (json_array_append_new(array, json_pack("[If]", (json_int_t)progress->verdicts[i].rank,
-                                                   progress->verdicts[i].speed)) < 0)
+    for (unsigned i = 0; i < progress->judgement_count; i++)
+        if (json_array_append_new(array, json_pack("[If]", (json_int_t)progress->judgements[i].rank,
+                                                   progress->judgements[i].speed)) < 0)
             return NULL;
     return json_incref(array);
 }
 
-static int decode_verdicts(const json_t *tree, struct control_progress *progress,
-                           struct error *error)
+static int decode_judgements(const json_t *tree, struct control_progress *progress,
+                             struct error *error)
 {
     json_t *array;
     if (!json_has(tree, "verdicts"))
         return 0;
-    int status = json_get_array(tree, "verdicts", STRAGGLER_VERDICTS_MAX, &array, error);
+    int status = json_get_array(tree, "verdicts", STRAGGLER_JUDGEMENTS_MAX, &array, error);
     if (status < 0)
         return status;
-    progress->verdict_count = (unsigned)json_array_size(array);
-    for (unsigned i = 0; i < progress->verdict_count; i++) {
+    progress->judgement_count = (unsigned)json_array_size(array);
+    for (unsigned i = 0; i < progress->judgement_count; i++) {
         const json_t *row = json_array_get(array, i), *rank = json_array_get(row, 0);
         double speed = json_number_value(json_array_get(row, 1));
         if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
             json_integer_value(rank) >= JOB_DEVICES_MAX || !(speed > 0 && speed <= 1))
             return error_set(error, -EINVAL, "\"verdicts\"[%u] must be [rank, speed]", i);
-        progress->verdicts[i] =
-            (struct straggler_verdict){(unsigned)json_integer_value(rank), speed};
+        progress->judgements[i] =
+            (struct straggler_judgement){(unsigned)json_integer_value(rank), speed};
     }
     return 0;
 }
@@ -129,8 +129,8 @@ static json_t *encode_progress(const struct control_progress *progress)
         json_object_set_new(tree, "memory_bytes",
                             json_integer((json_int_t)progress->memory_bytes)) < 0)
         return NULL;
-    if (progress->verdict_count > 0 &&
-        json_object_set_new(tree, "verdicts", encode_verdicts(progress)) < 0)
+    if (progress->judgement_count > 0 &&
+        json_object_set_new(tree, "verdicts", encode_judgements(progress)) < 0)
         return NULL;
     return json_incref(tree);
 }
@@ -150,7 +150,7 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
     if (status == 0 && json_has(tree, "memory_bytes")) /* older workers omit it */
         status = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
     if (status == 0)
-        status = decode_verdicts(tree, progress, error);
+        status = decode_judgements(tree, progress, error);
     return status;
 }
 

@@ -40,8 +40,8 @@ struct control_progress {
     double pause_seconds;  /* of the last switch of generation */
     uint64_t memory_bytes; /* the most that this generation has taken (worker/state/footprint.h); 0:
                               not known */
-    unsigned verdict_count; /* rank 0: on stragglers */
-    struct straggler_verdict verdicts[STRAGGLER_VERDICTS_MAX];
+    unsigned judgement_count; /* rank 0: on stragglers */
+    struct straggler_judgement judgements[STRAGGLER_JUDGEMENTS_MAX];
 };
 
 struct control_checkpoint {

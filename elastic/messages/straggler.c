@@ -17,10 +17,10 @@
  * their best windows. A worker that alone has become slower is found; a worker that was slow from
  * the beginning is not. The only worker of a job has no peer to compare with.
  *
- * Hysteresis: a verdict begins at `factor` and stands until a window is below its square root. The
- * plan that follows from the verdict knows the speed; from then on only a difference from that
- * speed by the factor makes a verdict. A slot that is known as slow counts as fast again below the
- * square root.
+ * Hysteresis: a judgement begins at `factor` and stands until a window is below its square root.
+ * The plan that follows from the judgement knows the speed; from then on only a difference from
+ * that speed by the factor makes a judgement. A slot that is known as slow counts as fast again
+ * below the square root.
  *
  * Invariant: the first step after the beginning counts for nothing (caches, pages and connections
  * are new).
@@ -35,8 +35,8 @@ struct judged {
     double known; /* speed in the plan in force */
     double best;  /* seconds of a lane in its best window so far; 0: none. One replica only */
     double own, reference, worst; /* sums of this window, and the largest excess of a step */
-    bool stands;                  /* a verdict of an earlier window */
-    double speed;                 /* of that verdict */
+    bool stands;                  /* a judgement of an earlier window */
+    double speed;                 /* of that judgement */
 };
 
 struct straggler {
@@ -224,13 +224,14 @@ void straggler_step(struct straggler *straggler, const uint64_t *busy_ns)
         end_window(straggler);
 }
 
-unsigned straggler_verdicts(const struct straggler *straggler,
-                            struct straggler_verdict ret_verdicts[STRAGGLER_VERDICTS_MAX])
+unsigned straggler_judgements(const struct straggler *straggler,
+                              struct straggler_judgement ret_judgements[STRAGGLER_JUDGEMENTS_MAX])
 {
     unsigned count = 0;
-    for (unsigned rank = 0; rank < straggler->worker_count && count < STRAGGLER_VERDICTS_MAX;
+    for (unsigned rank = 0; rank < straggler->worker_count && count < STRAGGLER_JUDGEMENTS_MAX;
          rank++)
         if (straggler->ranks[rank].stands)
-            ret_verdicts[count++] = (struct straggler_verdict){rank, straggler->ranks[rank].speed};
+            ret_judgements[count++] =
+                (struct straggler_judgement){rank, straggler->ranks[rank].speed};
     return count;
 }

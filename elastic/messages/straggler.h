@@ -1,7 +1,7 @@
 /*
  * Detect stragglers: workers that compute slower than their peers. Rank 0 judges them by the times
  * that come with every commit (protocol/step_commit.h). A pure state machine without a clock:
- * its verdicts follow from the times alone.
+ * its judgements follow from the times alone.
  *
  * A time is a worker's own compute time in a step, divided by the number of its lanes, so that
  * replicas with more lanes are not taken for slow ones.
@@ -10,10 +10,10 @@
 
 #include "elastic/plan/plan.h"
 
-#define STRAGGLER_VERDICTS_MAX 8
+#define STRAGGLER_JUDGEMENTS_MAX 8
 
 /* @rank computes at @speed times its peers' speed, and the plan has another speed for it. */
-struct straggler_verdict {
+struct straggler_judgement {
     unsigned rank;
     double speed; /* above 0; 1: as fast as its peers (again) */
 };
@@ -48,6 +48,7 @@ void straggler_free(struct straggler *straggler);
 /** straggler_step() - add one committed step's times; a step with an unknown time is ignored */
 void straggler_step(struct straggler *straggler, const uint64_t *busy_ns);
 
-/** straggler_verdicts() - list the verdicts that stand now, lowest ranks first; returns how many */
-unsigned straggler_verdicts(const struct straggler *straggler,
-                            struct straggler_verdict ret_verdicts[STRAGGLER_VERDICTS_MAX]);
+/** straggler_judgements() - list the judgements that stand now, lowest ranks first; returns how
+ * many */
+unsigned straggler_judgements(const struct straggler *straggler,
+                              struct straggler_judgement ret_judgements[STRAGGLER_JUDGEMENTS_MAX]);

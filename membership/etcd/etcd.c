@@ -148,12 +148,12 @@ static void refused(struct kv_request *request, const struct etcd_failure *failu
     if (request->operation == ETCD_LEASE_REVOKE && failure->status == -ENOENT) {
         struct kv_result gone = {0}; /* deleted already, so the request has succeeded */
         etcd_request_finish(request, &gone);
-    } else if (failure->verdict == ETCD_VERDICT_TOKEN) {
+    } else if (failure->error_class == ETCD_ERROR_TOKEN) {
         renew_token(request, failure);
-    } else if (failure->verdict == ETCD_VERDICT_FINAL) {
+    } else if (failure->error_class == ETCD_ERROR_FINAL) {
         finish_failed(request, failure->status, failure->text);
     } else {
-        try_next(request, failure->verdict == ETCD_VERDICT_ELSEWHERE, failure->status,
+        try_next(request, failure->error_class == ETCD_ERROR_ELSEWHERE, failure->status,
                  failure->text);
     }
 }

@@ -6,20 +6,20 @@
 /* Where the code is too coarse, etcd's own words decide (api/v3rpc/rpctypes names them all). */
 static const struct {
     const char *text;
-    enum etcd_verdict verdict;
+    enum etcd_error_class error_class;
     int status;
 } known[] = {
-    {"etcdserver: no leader", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"raft proposal dropped", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"etcdserver: not capable", ETCD_VERDICT_ELSEWHERE, -EHOSTUNREACH},
-    {"etcdserver: invalid auth token", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: user name is empty", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: revision of auth store is old", ETCD_VERDICT_TOKEN, -EACCES},
-    {"etcdserver: authentication failed", ETCD_VERDICT_FINAL, -EACCES},
-    {"etcdserver: permission denied", ETCD_VERDICT_FINAL, -EACCES},
-    {"etcdserver: authentication is not enabled", ETCD_VERDICT_FINAL, -EOPNOTSUPP},
-    {"etcdserver: request is too large", ETCD_VERDICT_FINAL, -EFBIG},
-    {"etcdserver: mvcc: database space exceeded", ETCD_VERDICT_FINAL, -ENOSPC},
+    {"etcdserver: no leader", ETCD_ERROR_ELSEWHERE, -EHOSTUNREACH},
+    {"raft proposal dropped", ETCD_ERROR_ELSEWHERE, -EHOSTUNREACH},
+    {"etcdserver: not capable", ETCD_ERROR_ELSEWHERE, -EHOSTUNREACH},
+    {"etcdserver: invalid auth token", ETCD_ERROR_TOKEN, -EACCES},
+    {"etcdserver: user name is empty", ETCD_ERROR_TOKEN, -EACCES},
+    {"etcdserver: revision of auth store is old", ETCD_ERROR_TOKEN, -EACCES},
+    {"etcdserver: authentication failed", ETCD_ERROR_FINAL, -EACCES},
+    {"etcdserver: permission denied", ETCD_ERROR_FINAL, -EACCES},
+    {"etcdserver: authentication is not enabled", ETCD_ERROR_FINAL, -EOPNOTSUPP},
+    {"etcdserver: request is too large", ETCD_ERROR_FINAL, -EFBIG},
+    {"etcdserver: mvcc: database space exceeded", ETCD_ERROR_FINAL, -ENOSPC},
 };
 
 static struct etcd_failure judge_code(enum grpc_code code)
@@ -27,24 +27,24 @@ static struct etcd_failure judge_code(enum grpc_code code)
     switch (code) {
     case GRPC_INVALID_ARGUMENT:
     case GRPC_FAILED_PRECONDITION:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EINVAL};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -EINVAL};
     case GRPC_NOT_FOUND:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -ENOENT};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -ENOENT};
     case GRPC_PERMISSION_DENIED:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EACCES};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -EACCES};
     case GRPC_RESOURCE_EXHAUSTED:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EAGAIN};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -EAGAIN};
     case GRPC_UNAUTHENTICATED:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_TOKEN, .status = -EACCES};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_TOKEN, .status = -EACCES};
     case GRPC_DEADLINE_EXCEEDED:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -ETIMEDOUT};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_UNKNOWN, .status = -ETIMEDOUT};
     case GRPC_CANCELED:
     case GRPC_UNKNOWN:
     case GRPC_INTERNAL:
     case GRPC_UNAVAILABLE:
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_UNKNOWN, .status = -EHOSTUNREACH};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_UNKNOWN, .status = -EHOSTUNREACH};
     default: /* not etcd's: a proxy, or something that is no etcd at all */
-        return (struct etcd_failure){.verdict = ETCD_VERDICT_FINAL, .status = -EPROTO};
+        return (struct etcd_failure){.error_class = ETCD_ERROR_FINAL, .status = -EPROTO};
     }
 }
 
@@ -64,7 +64,7 @@ void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failu
                    sizeof(ret_failure->text));
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         if (strncmp(ret_failure->text, known[i].text, strlen(known[i].text)) == 0) {
-            ret_failure->verdict = known[i].verdict;
+            ret_failure->error_class = known[i].error_class;
             ret_failure->status = known[i].status;
         }
     }

@@ -6,15 +6,15 @@
 
 #include "membership/etcd/grpc.h"
 
-enum etcd_verdict {
-    ETCD_VERDICT_FINAL,     /* a retry here or elsewhere does not help */
-    ETCD_VERDICT_ELSEWHERE, /* this member cannot serve now, and has not carried the request out */
-    ETCD_VERDICT_UNKNOWN,   /* the request may have been carried out, or may still be */
-    ETCD_VERDICT_TOKEN,     /* authenticate (again), then retry */
+enum etcd_error_class {
+    ETCD_ERROR_FINAL,     /* a retry here or elsewhere does not help */
+    ETCD_ERROR_ELSEWHERE, /* this member cannot serve now, and has not carried the request out */
+    ETCD_ERROR_UNKNOWN,   /* the request may have been carried out, or may still be */
+    ETCD_ERROR_TOKEN,     /* authenticate (again), then retry */
 };
 
 struct etcd_failure {
-    enum etcd_verdict verdict;
+    enum etcd_error_class error_class;
     int status;     /* negative errno */
     char text[256]; /* etcd's own, printable */
 };

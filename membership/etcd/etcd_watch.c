@@ -197,7 +197,7 @@ static void stream_done(void *context, const struct grpc_answer *answer)
     if (answer->status == 0 && answer->code != GRPC_OK) {
         struct etcd_failure failure;
         etcd_failure_judge(answer->code, answer->text, &failure);
-        if (failure.verdict == ETCD_VERDICT_TOKEN)
+        if (failure.error_class == ETCD_ERROR_TOKEN)
             etcd_auth_refused(watch->etcd, watch->token_number);
         stream_broken(watch, failure.status, failure.text);
     } else {

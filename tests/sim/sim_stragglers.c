@@ -28,7 +28,7 @@
  */
 #define TERM_NS (40 * SIM_FAILURE_TIMEOUT)
 
-/* From a verdict to its plan: progress once a second, a decision of the leader, the start of a
+/* From a judgement to its plan: progress once a second, a decision of the leader, the start of a
  * process, the switch. */
 #define CHANGE_NS (8 * NS_PER_SECOND)
 
@@ -111,10 +111,11 @@ void sim_straggler_tell(const struct sim_worker *root, struct control_progress *
 {
     if (!root->straggler || root->sim->bug == BUG_KEPT_STRAGGLER)
         return;
-    progress->verdict_count = straggler_verdicts(root->straggler, progress->verdicts);
-    for (unsigned i = 0; root->sim->bug == BUG_WRONG_STRAGGLER && i < progress->verdict_count; i++)
-        progress->verdicts[i].rank =
-            (progress->verdicts[i].rank + 1) % root->plan->layout.worker_count;
+    progress->judgement_count = straggler_judgements(root->straggler, progress->judgements);
+    for (unsigned i = 0; root->sim->bug == BUG_WRONG_STRAGGLER && i < progress->judgement_count;
+         i++)
+        progress->judgements[i].rank =
+            (progress->judgements[i].rank + 1) % root->plan->layout.worker_count;
 }
 
 /* ---- check the reaction ---- */

@@ -23,7 +23,7 @@ bool sim_stragglers_alone(const struct sim *sim);
 uint64_t sim_straggler_compute(struct sim_worker *worker);
 /** sim_straggler_watch() - a generation begins: its root judges */
 void sim_straggler_watch(struct sim_worker *worker);
-/** sim_straggler_tell() - the verdicts, into the root's progress */
+/** sim_straggler_tell() - the judgements, into the root's progress */
 void sim_straggler_tell(const struct sim_worker *root, struct control_progress *progress);
 
 /** sim_check_accused() - Check a new plan: every slot that it takes for slow was slow once */

@@ -195,8 +195,8 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
         .memory_bytes = footprint_peak_bytes(&trainer->device.footprint, trainer->dataset),
     };
     if (trainer->commit.straggler)
-        message->progress.verdict_count =
-            straggler_verdicts(trainer->commit.straggler, message->progress.verdicts);
+        message->progress.judgement_count =
+            straggler_judgements(trainer->commit.straggler, message->progress.judgements);
     control_server_send(trainer->report.control, message);
 }
 

@@ -111,15 +111,15 @@ static void judge_stragglers(const struct cluster *cluster, struct leader_view *
             unsigned slot = plan->layout.workers[rank].slot;
             double slowness = cluster->nodes[i].slowness[slot], known = 1;
             if (strcmp(cluster->nodes[i].name, plan->layout.workers[rank].node) != 0 ||
-                view->stragglers.count == STRAGGLER_VERDICTS_MAX)
+                view->stragglers.count == STRAGGLER_JUDGEMENTS_MAX)
                 continue;
             for (unsigned j = 0; j < plan->slow_count; j++)
                 if (plan->slow[j].slot == slot &&
                     strcmp(plan->slow[j].node, cluster->nodes[i].name) == 0)
                     known = plan->slow[j].speed;
             if (slowness * known >= 2 || (slowness < 2 && known < 1))
-                view->stragglers.verdicts[view->stragglers.count++] =
-                    (struct straggler_verdict){rank, slowness >= 2 ? 1 / slowness : 1};
+                view->stragglers.judgements[view->stragglers.count++] =
+                    (struct straggler_judgement){rank, slowness >= 2 ? 1 / slowness : 1};
         }
 }
 

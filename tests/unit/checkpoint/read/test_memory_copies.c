@@ -204,17 +204,17 @@ static int verify(struct checkpoint_remote *remote)
 {
     const struct checkpoint_source source = source_of(remote);
     struct checkpoint_reader *reader;
-    struct copies_verdict verdict;
+    struct copies_check check;
     int status = checkpoint_open_copies(&source, &reader, &failure);
     if (status != 0)
         return status;
-    status = checkpoint_verify_copies(reader, remote, NULL, NULL, &verdict, &failure);
+    status = checkpoint_verify_copies(reader, remote, NULL, NULL, &check, &failure);
     checkpoint_close(reader);
     if (status != 0)
         return status;
-    assert_int_equal(verdict.bad, 0); /* an unread file is not damaged */
-    status = verdict.unseen > 0 ? -EHOSTUNREACH : 0;
-    copies_verdict_done(&verdict);
+    assert_int_equal(check.bad, 0); /* an unread file is not damaged */
+    status = check.unseen > 0 ? -EHOSTUNREACH : 0;
+    copies_check_done(&check);
     return status;
 }
 

@@ -12,7 +12,7 @@
 static void words_fit_the_number(void **state)
 {
     static const struct {
-        struct copies_verdict verdict;
+        struct copies_check check;
         int status;
         const char *text;
     } cases[] = {
@@ -39,7 +39,7 @@ static void words_fit_the_number(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct error error = {0};
-        assert_int_equal(copies_words(&cases[i].verdict, &error), cases[i].status);
+        assert_int_equal(copies_words(&cases[i].check, &error), cases[i].status);
         assert_string_equal(error.text, cases[i].text);
     }
 }

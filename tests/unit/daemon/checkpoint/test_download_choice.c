@@ -38,7 +38,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum download_verdict choose(uint64_t own_step, const char *busy_with)
+static enum download_action choose(uint64_t own_step, const char *busy_with)
 {
     const struct download_view view = {.mirror = &mirror,
                                        .cluster = CLUSTER,

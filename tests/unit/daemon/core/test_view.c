@@ -272,8 +272,8 @@ static void test_wishes_and_words(void **state)
     assert_true(view->view.progress.step_seconds > 0.2);
     assert_true(view->view.progress.last_step_seconds > 0.2);
     assert_int_equal(view->view.stragglers.count, 1);
-    assert_int_equal(view->view.stragglers.verdicts[0].rank, 1);
-    assert_true(view->view.stragglers.verdicts[0].speed < 0.3);
+    assert_int_equal(view->view.stragglers.judgements[0].rank, 1);
+    assert_true(view->view.stragglers.judgements[0].speed < 0.3);
     assert_string_equal(view->state.state, "pausing");
     view_free(view);
 

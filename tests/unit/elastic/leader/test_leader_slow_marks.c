@@ -66,7 +66,8 @@ static void leave_out_c(bool donor)
 static void judge(unsigned rank, double speed)
 {
     three_view.stragglers.count = 1;
-    three_view.stragglers.verdicts[0] = (struct straggler_verdict){.rank = rank, .speed = speed};
+    three_view.stragglers.judgements[0] =
+        (struct straggler_judgement){.rank = rank, .speed = speed};
 }
 
 static void at(uint64_t now_ns)
@@ -102,7 +103,7 @@ static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
     (void)state;
     assert_true(speed_of(2) == 0.25);
     assert_true(speed_of(0) == 1);
-    at(seen_ns + TERM_NS); /* only a verdict can clear it */
+    at(seen_ns + TERM_NS); /* only a judgement can clear it */
     assert_true(speed_of(2) == 0.25);
     three_nodes[2].incarnation++;
     assert_true(speed_of(2) == 1);
@@ -160,7 +161,7 @@ static void times_are_about_the_mark_as_it_is(void **state)
     assert_int_equal(three_memory.slow.seen[0].since_ns, seen_ns + 40);
 }
 
-/* ---- verdicts ---- */
+/* ---- judgements ---- */
 
 static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(void **state)
 {
@@ -182,7 +183,7 @@ static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(voi
     assert_true(speed_of(1) == 1);
 }
 
-static void a_verdict_is_of_a_rank_that_computes(void **state)
+static void a_judgement_is_of_a_rank_that_computes(void **state)
 {
     (void)state;
     judge(3, 0.5);
@@ -200,7 +201,7 @@ static void a_verdict_is_of_a_rank_that_computes(void **state)
 
 /* ---- the marks of the next plan ---- */
 
-static void a_worse_verdict_counts_as_found_again(void **state)
+static void a_worse_judgement_counts_as_found_again(void **state)
 {
     (void)state;
     judge(2, 0.25);
@@ -212,7 +213,7 @@ static void a_worse_verdict_counts_as_found_again(void **state)
     expect_mark(0.5, 1);
 }
 
-static void a_new_verdict_makes_a_mark(void **state)
+static void a_new_judgement_makes_a_mark(void **state)
 {
     (void)state;
     three_plan->slow_count = 0;
@@ -269,7 +270,7 @@ static void probation_ends(void **state)
     three_plan->slow[0].speed = 1;
     leave_out_c(false);
     made->layout.worker_count = made->layout.replica_count = 2;
-    at(seen_ns + 2 * TERM_NS); /* no verdict about it */
+    at(seen_ns + 2 * TERM_NS); /* no judgement about it */
     expect_mark(1, 1);
 }
 
@@ -307,7 +308,7 @@ static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
     judge(2, 1);
     assert_null(words()); /* its term is not over */
     three_view.stragglers.count = 2;
-    three_view.stragglers.verdicts[1] = (struct straggler_verdict){.rank = 1, .speed = 0.5};
+    three_view.stragglers.judgements[1] = (struct straggler_judgement){.rank = 1, .speed = 0.5};
     assert_string_equal(words(), "b/0 computes 2.0 times slower than its peers");
     three_view.stragglers.count = 1;
     at(seen_ns + TERM_NS);
@@ -345,9 +346,9 @@ int main(void)
         TEST(with_one_replica_nobody_would_tell_so_it_is_not),
         TEST(times_are_about_the_mark_as_it_is),
         TEST(that_it_is_worse_counts_at_once_that_it_is_better_after_its_term),
-        TEST(a_verdict_is_of_a_rank_that_computes),
-        TEST(a_worse_verdict_counts_as_found_again),
-        TEST(a_new_verdict_makes_a_mark),
+        TEST(a_judgement_is_of_a_rank_that_computes),
+        TEST(a_worse_judgement_counts_as_found_again),
+        TEST(a_new_judgement_makes_a_mark),
         TEST(a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd),
         TEST(one_that_comes_back_is_on_probation),
         TEST(probation_ends),

@@ -49,11 +49,11 @@ static void sample_message(struct control_message *message, enum control_type ty
                                                   .wait_seconds = 0.05,
                                                   .pause_seconds = -0.0,
                                                   .memory_bytes = 5ull << 30};
-    message->progress.verdict_count = 2;
-    message->progress.verdicts[0].rank = 3;
-    message->progress.verdicts[0].speed = 1.0 / 3;
-    message->progress.verdicts[1].rank = 4095;
-    message->progress.verdicts[1].speed = 1;
+    message->progress.judgement_count = 2;
+    message->progress.judgements[0].rank = 3;
+    message->progress.judgements[0].speed = 1.0 / 3;
+    message->progress.judgements[1].rank = 4095;
+    message->progress.judgements[1].speed = 1;
     message->checkpoint = (struct control_checkpoint){.generation = 4,
                                                       .step = 10,
                                                       .path = "/var/lib/firn/checkpoints/demo/10",

@@ -82,10 +82,10 @@ static void steps(struct bench *bench, unsigned count, const double *slowness)
         step(bench, slowness);
 }
 
-static unsigned verdicts(const struct bench *bench, struct straggler_verdict *ret_first)
+static unsigned judgements(const struct bench *bench, struct straggler_judgement *ret_first)
 {
-    struct straggler_verdict list[STRAGGLER_VERDICTS_MAX] = {{0}};
-    unsigned count = straggler_verdicts(bench->straggler, list);
+    struct straggler_judgement list[STRAGGLER_JUDGEMENTS_MAX] = {{0}};
+    unsigned count = straggler_judgements(bench->straggler, list);
     if (ret_first != NULL)
         *ret_first = list[0];
     return count;
@@ -98,13 +98,13 @@ static void the_slow_one_is_found_in_bounded_time(void **state)
     (void)state;
     for (unsigned calm = 0; calm < 2 * STEPS; calm++) {
         struct bench bench = bench_of(1, 3);
-        struct straggler_verdict verdict;
+        struct straggler_judgement judgement;
         steps(&bench, 1 + calm, even);
-        assert_int_equal(verdicts(&bench, NULL), 0);
+        assert_int_equal(judgements(&bench, NULL), 0);
         steps(&bench, 2 * STEPS, (double[]){1, 3, 1});
-        assert_int_equal(verdicts(&bench, &verdict), 1);
-        assert_int_equal(verdict.rank, 1);
-        assert_true(verdict.speed > 0.33 && verdict.speed < 0.5);
+        assert_int_equal(judgements(&bench, &judgement), 1);
+        assert_int_equal(judgement.rank, 1);
+        assert_true(judgement.speed > 0.33 && judgement.speed < 0.5);
         done(&bench);
     }
 }
@@ -114,7 +114,7 @@ static void less_than_the_factor_is_nobodys_fault(void **state)
     (void)state;
     struct bench bench = bench_of(1, 2);
     steps(&bench, 10 * STEPS, (double[]){1, 1.9});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -124,7 +124,7 @@ static void lanes_do_not_make_slow(void **state)
     struct bench bench = {.plan = plan_of(1, 2, (unsigned[]){5, 1})};
     begin(&bench);
     steps(&bench, 3 * STEPS, even);
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -136,7 +136,7 @@ static void one_slow_step_counts_for_nothing(void **state)
         steps(&bench, at, even);
         step(&bench, (double[]){1, 1000});
         steps(&bench, 3 * STEPS, even);
-        assert_int_equal(verdicts(&bench, NULL), 0);
+        assert_int_equal(judgements(&bench, NULL), 0);
         done(&bench);
     }
 }
@@ -147,7 +147,7 @@ static void a_slow_start_is_over_soon(void **state)
     struct bench bench = bench_of(1, 2);
     steps(&bench, 2, (double[]){1, 50}); /* the first step does not count, the second is only one */
     steps(&bench, 2 * STEPS, even);
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -158,7 +158,7 @@ static void stops_that_hit_some_steps_count(void **state)
     struct bench bench = bench_of(1, 2);
     for (unsigned i = 0; i < 3 * STEPS; i++)
         step(&bench, i % 3 == 0 ? (double[]){1, 9} : even);
-    assert_int_equal(verdicts(&bench, NULL), 1);
+    assert_int_equal(judgements(&bench, NULL), 1);
     done(&bench);
 }
 
@@ -175,7 +175,7 @@ static void noise_accuses_nobody(void **state)
             for (unsigned rank = 0; rank < 4; rank++)
                 slowness[rank] = 1 + (words[rank] % 1000) / 1250.0;
             step(&bench, slowness);
-            assert_int_equal(verdicts(&bench, NULL), 0);
+            assert_int_equal(judgements(&bench, NULL), 0);
         }
         done(&bench);
     }
@@ -188,7 +188,7 @@ static void a_slow_cluster_is_not_a_slow_worker(void **state)
         struct bench bench = bench_of(4 / replicas, replicas);
         steps(&bench, 3 * STEPS, even);
         steps(&bench, 5 * STEPS, (double[]){5, 5, 5, 5});
-        assert_int_equal(verdicts(&bench, NULL), 0);
+        assert_int_equal(judgements(&bench, NULL), 0);
         done(&bench);
     }
 }
@@ -198,7 +198,7 @@ static void two_slow_ones_do_not_hide_each_other(void **state)
     (void)state;
     struct bench bench = bench_of(1, 4);
     steps(&bench, 3 * STEPS, (double[]){3, 1, 3, 1});
-    assert_int_equal(verdicts(&bench, NULL), 2);
+    assert_int_equal(judgements(&bench, NULL), 2);
     done(&bench);
 }
 
@@ -208,7 +208,7 @@ static void two_replicas_that_are_both_slow_are_equal(void **state)
     struct bench bench = bench_of(1, 2);
     steps(&bench, 2 * STEPS, even);
     steps(&bench, 3 * STEPS, (double[]){3, 3});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -216,12 +216,12 @@ static void stages_are_not_compared_with_each_other(void **state)
 {
     (void)state;
     struct bench bench = bench_of(2, 2); /* ranks 0 and 2 are stage 0 */
-    struct straggler_verdict verdict;
+    struct straggler_judgement judgement;
     steps(&bench, 3 * STEPS, (double[]){1, 4, 1, 4});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     steps(&bench, 2 * STEPS, (double[]){1, 4, 1, 12});
-    assert_int_equal(verdicts(&bench, &verdict), 1);
-    assert_int_equal(verdict.rank, 3);
+    assert_int_equal(judgements(&bench, &judgement), 1);
+    assert_int_equal(judgement.rank, 3);
     done(&bench);
 }
 
@@ -233,12 +233,12 @@ static void alone_a_worker_is_compared_with_its_past(void **state)
 {
     (void)state;
     struct bench bench = bench_of(3, 1);
-    struct straggler_verdict verdict;
+    struct straggler_judgement judgement;
     steps(&bench, 2 * STEPS, (double[]){1, 4, 1});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     steps(&bench, 2 * STEPS, (double[]){1, 12, 1});
-    assert_int_equal(verdicts(&bench, &verdict), 1);
-    assert_int_equal(verdict.rank, 1);
+    assert_int_equal(judgements(&bench, &judgement), 1);
+    assert_int_equal(judgement.rank, 1);
     done(&bench);
 }
 
@@ -248,7 +248,7 @@ static void faster_peers_make_nobody_slow(void **state)
     struct bench bench = bench_of(3, 1);
     steps(&bench, 2 * STEPS, even);
     steps(&bench, 3 * STEPS, (double[]){0.2, 1, 0.2});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -258,25 +258,25 @@ static void one_worker_has_no_peers(void **state)
     struct bench bench = bench_of(1, 1);
     steps(&bench, 2 * STEPS, even);
     steps(&bench, 3 * STEPS, (double[]){9});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
-/* Near the threshold a verdict neither flaps nor outlives a recovery. */
-static void a_verdict_stands_until_it_is_well_below(void **state)
+/* Near the threshold a judgement neither flaps nor outlives a recovery. */
+static void a_judgement_stands_until_it_is_well_below(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
-    struct straggler_verdict first, later;
+    struct straggler_judgement first, later;
     steps(&bench, 1 + STEPS, (double[]){1, 2.6});
-    assert_int_equal(verdicts(&bench, &first), 1);
+    assert_int_equal(judgements(&bench, &first), 1);
     for (unsigned i = 0; i < 6; i++) {
         steps(&bench, STEPS, i % 2 ? (double[]){1, 2.6} : (double[]){1, 1.8});
-        assert_int_equal(verdicts(&bench, &later), 1);
+        assert_int_equal(judgements(&bench, &later), 1);
         assert_true(later.speed <= first.speed && later.speed >= first.speed);
     }
     steps(&bench, STEPS, even);
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -293,12 +293,12 @@ static void what_the_plan_knows_is_not_told_again(void **state)
 {
     (void)state;
     struct bench bench = bench_with_known(1.0 / 3);
-    struct straggler_verdict verdict;
+    struct straggler_judgement judgement;
     steps(&bench, 5 * STEPS, (double[]){1, 3});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     steps(&bench, 2 * STEPS, (double[]){1, 9});
-    assert_int_equal(verdicts(&bench, &verdict), 1);
-    assert_true(verdict.speed < 0.15);
+    assert_int_equal(judgements(&bench, &judgement), 1);
+    assert_true(judgement.speed < 0.15);
     done(&bench);
 }
 
@@ -306,10 +306,10 @@ static void one_that_has_recovered_is_told(void **state)
 {
     (void)state;
     struct bench bench = bench_with_known(1.0 / 3);
-    struct straggler_verdict verdict;
+    struct straggler_judgement judgement;
     steps(&bench, 1 + STEPS, (double[]){1, 1.1});
-    assert_int_equal(verdicts(&bench, &verdict), 1);
-    assert_true(verdict.rank == 1 && verdict.speed >= 1);
+    assert_int_equal(judgements(&bench, &judgement), 1);
+    assert_true(judgement.rank == 1 && judgement.speed >= 1);
     done(&bench);
 }
 
@@ -319,11 +319,11 @@ static void an_unknown_time_counts_for_nothing(void **state)
     struct bench bench = bench_of(1, 2);
     for (unsigned i = 0; i < 10 * STEPS; i++)
         step(&bench, (double[]){0, 3});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     /* The slow steps do not make the peer fast, either. */
     for (unsigned i = 0; i < 10 * STEPS; i++)
         step(&bench, (double[]){i % 2, 1.3});
-    assert_int_equal(verdicts(&bench, NULL), 0);
+    assert_int_equal(judgements(&bench, NULL), 0);
     done(&bench);
 }
 
@@ -359,7 +359,7 @@ int main(void)
         cmocka_unit_test(alone_a_worker_is_compared_with_its_past),
         cmocka_unit_test(faster_peers_make_nobody_slow),
         cmocka_unit_test(one_worker_has_no_peers),
-        cmocka_unit_test(a_verdict_stands_until_it_is_well_below),
+        cmocka_unit_test(a_judgement_stands_until_it_is_well_below),
         cmocka_unit_test(what_the_plan_knows_is_not_told_again),
         cmocka_unit_test(one_that_has_recovered_is_told),
         cmocka_unit_test(an_unknown_time_counts_for_nothing),
