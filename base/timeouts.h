@@ -1,5 +1,5 @@
 /*
- * The time limits of the cluster, as multiples of failure_timeout: the one table.
+ * The time limits of the cluster, as multiples and as parts of failure_timeout: the one table.
  *
  * failure_timeout is the silence after which a peer is given up. Each limit below says what it
  * bounds, and the assertions say which limit must be longer than which other. A limit that counts
@@ -8,9 +8,12 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 enum timeouts {
     /* ---- links ---- */
-    TIMEOUTS_UNREACHED = 4,     /* a peer refuses connections before it is reported as unreached */
+    TIMEOUTS_UNREACHED = 4, /* a peer refuses connections before it is reported as unreached */
+    TIMEOUTS_UNREACHED_TOO = TIMEOUTS_UNREACHED - 1, /* another peer is reported along with it */
     TIMEOUTS_LINKS_OPEN = 20,   /* the links of a generation open, beside its start */
     TIMEOUTS_LATE_ATTEMPT = 40, /* one attempt to link to a peer that still computes its step */
     TIMEOUTS_CARRIER_JOIN = 20, /* the members of a carrier agree on it and join */
@@ -37,9 +40,11 @@ enum timeouts {
     TIMEOUTS_AVOID_MIN = 2,             /* a slot that did not come up is avoided, at first */
     TIMEOUTS_AVOID_MAX = 32,            /* and at most */
     TIMEOUTS_NETSPLIT_MIN = 40,         /* a pair of nodes is believed to be cut, at first */
+    TIMEOUTS_NETSPLIT_MAX = 2560,       /* and at most: 1 h of 1.5 s */
     TIMEOUTS_PAIR_LOSS = TIMEOUTS_NETSPLIT_MIN, /* both ends are waited for, at least */
     TIMEOUTS_CHECKPOINT_READER = 40, /* a node is believed to be unable to read a checkpoint */
     TIMEOUTS_SLOW_SLOT_MIN = 40,     /* a slow slot is left out, at first */
+    TIMEOUTS_SLOW_SLOT_MAX = 2560,   /* and at most: 1 h of 1.5 s */
 
     /* ---- slots and copies ---- */
     TIMEOUTS_COPIES_MISSING = 4,       /* copies are missing before they are made again */
@@ -48,11 +53,29 @@ enum timeouts {
     TIMEOUTS_SLOT_BACKOFF_MAX = 9600,  /* out of service, at most: 4 h */
 };
 
+/* Limits shorter than failure_timeout: what it is divided by. */
+enum timeout_parts {
+    /* ---- links ---- */
+    TIMEOUT_PARTS_POLL = 8,      /* the thread of the links sleeps, at most */
+    TIMEOUT_PARTS_HEARTBEAT = 4, /* between two heartbeats */
+    TIMEOUT_PARTS_ATTENTION = 4, /* silence that counts between two polls, at most */
+    TIMEOUT_PARTS_FAREWELL = 4,  /* a mesh that failed tells its peers why */
+
+    /* ---- workers, as their agent waits for them ---- */
+    TIMEOUT_PARTS_RESTART_MIN = 4, /* before the next start of a worker that died, at first */
+
+    /* ---- the leader's patience, and the patience with a leader ---- */
+    TIMEOUT_PARTS_ACCUSED = 8,         /* a silent worker that its peers accuse is waited for */
+    TIMEOUT_PARTS_RETRY_PAUSE_MIN = 4, /* the first pause between two attempts to begin */
+    TIMEOUT_PARTS_SUSPECT = 4,         /* a leader behind broken links says that it lives */
+};
+
 #define TIMEOUTS_ORDER(shorter, longer)                                                            \
     _Static_assert(TIMEOUTS_##shorter < TIMEOUTS_##longer, #shorter " is shorter than " #longer)
 
 TIMEOUTS_ORDER(UNREACHED, SILENT_WORKER); /* what is unreached is known when the leader decides */
 TIMEOUTS_ORDER(UNREACHED, LINKS_OPEN);
+TIMEOUTS_ORDER(UNREACHED_TOO, UNREACHED); /* peers that went together are reported together */
 TIMEOUTS_ORDER(CARRIER_JOIN, CARRIER_MOVE);
 TIMEOUTS_ORDER(ANNOUNCED_PLAN, PREPARE);
 TIMEOUTS_ORDER(START_REPORT, SILENT_WORKER); /* a worker that starts is never silent */
@@ -62,7 +85,31 @@ TIMEOUTS_ORDER(SILENT_WORKER, WORKER_LEFT_OUT); /* its state outlasts the decisi
 TIMEOUTS_ORDER(UNHEARD_GONE, UNHEARD_SILENT);
 TIMEOUTS_ORDER(RETRY_PAUSE_MAX, UNREADABLE_CHECKPOINT); /* it is tried more than once */
 TIMEOUTS_ORDER(AVOID_MIN, AVOID_MAX);
+TIMEOUTS_ORDER(NETSPLIT_MIN, NETSPLIT_MAX);
+TIMEOUTS_ORDER(SLOW_SLOT_MIN, SLOW_SLOT_MAX);
 TIMEOUTS_ORDER(LINKS_OPEN, NETSPLIT_MIN); /* a cut is believed for longer than one attempt takes */
 TIMEOUTS_ORDER(LINKS_OPEN, CHECKPOINT_READER);
 TIMEOUTS_ORDER(SLOT_BACKOFF_MIN, SLOT_BACKOFF_GOOD);
 TIMEOUTS_ORDER(SLOT_BACKOFF_GOOD, SLOT_BACKOFF_MAX);
+
+#define TIMEOUT_PARTS_ORDER(shorter, longer)                                                       \
+    _Static_assert(TIMEOUT_PARTS_##shorter > TIMEOUT_PARTS_##longer,                               \
+                   #shorter " is shorter than " #longer)
+#define TIMEOUT_PARTS_FIT(count, part)                                                             \
+    _Static_assert(TIMEOUT_PARTS_##part > (count), #part " is too long a part of failure_timeout")
+
+TIMEOUT_PARTS_ORDER(POLL, HEARTBEAT); /* the thread wakes for every heartbeat */
+TIMEOUT_PARTS_ORDER(POLL, ATTENTION); /* all silence counts while the thread is punctual */
+TIMEOUT_PARTS_FIT(2, HEARTBEAT);      /* a peer that lives is heard although one is late */
+TIMEOUT_PARTS_FIT(2, ATTENTION);      /* a peer is given up only after several polls */
+TIMEOUT_PARTS_FIT(1, FAREWELL);       /* peers learn the cause before they notice the silence */
+TIMEOUT_PARTS_FIT(1, ACCUSED);        /* an accused worker is waited for less than another */
+TIMEOUT_PARTS_FIT(1, SUSPECT);        /* the question is quicker than silence */
+
+/** timeouts_doubled() - return @first, doubled for each of @times after the first; at most @most */
+static inline uint64_t timeouts_doubled(uint64_t first, unsigned times, uint64_t most)
+{
+    for (; times > 1 && first < most; times--)
+        first *= 2;
+    return first < most ? first : most;
+}

@@ -2,7 +2,7 @@
  * Distinguish a silent peer from a stall of this process. A pure clock for failure detection.
  *
  * Silence is measured in attention time, which runs with the monotonic clock while the I/O thread
- * polls punctually, but advances by at most a quarter of the time-out between two polls. When this
+ * polls punctually, but advances by at most TIMEOUT_PARTS_ATTENTION between two polls. When this
  * process was stopped or starved for longer, the surplus does not count as silence: a peer is given
  * up only after at least four polls of its link, each of which read the available bytes.
  *

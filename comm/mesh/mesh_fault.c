@@ -5,8 +5,8 @@
  * FAULT frame). Then every request is completed with -ECONNRESET, at once and before anything is
  * sent; every other peer gets a FAULT with the root cause, behind a segment that may be partly
  * sent, and does the same. Connections are finished in order (all sent, output shut, input read to
- * its end), because closing a socket with unread input would discard unsent output. A quarter of
- * the time-out bounds that.
+ * its end), because closing a socket with unread input would discard unsent output.
+ * TIMEOUT_PARTS_FAREWELL bounds that.
  *
  * Leaving is the same with BYE in the place of FAULT, after all posted sends have been sent.
  */
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "comm/mesh/mesh_state.h"
 
 static unsigned count_requests(const struct mesh_requests *requests)
@@ -67,7 +68,7 @@ static void tell_peers(struct mesh *mesh)
 static void begin_farewell(struct mesh *mesh, const char *root_cause)
 {
     mesh->phase = MESH_FAILED;
-    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns / 4;
+    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns / TIMEOUT_PARTS_FAREWELL;
     snprintf(mesh->root_cause, sizeof(mesh->root_cause), "%s", root_cause);
 }
 

@@ -90,7 +90,7 @@ static void list_unreached(struct mesh *mesh)
 {
     struct mesh_unreached *list = &mesh->unreached;
     for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
-        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED - 1))
+        if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED_TOO))
             list->ranks[list->count++] = mesh->peers[i].options.rank;
 }
 

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 
+#define ROUND_TIMEOUTS 2 /* of a request: a round ends though some request did not */
+
 struct round {
     unsigned pending;
     bool done;
@@ -51,7 +53,8 @@ void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned co
     }
     if (!round.pending)
         return;
-    if (poll_loop_run(client->loop, &round.done, clock_monotonic_ns() + 2 * timeout_ns))
+    if (poll_loop_run(client->loop, &round.done,
+                      clock_monotonic_ns() + ROUND_TIMEOUTS * timeout_ns))
         for (unsigned i = 0; i < count; i++)
             if (started[i].request) {
                 http_cancel(started[i].request);

@@ -7,6 +7,7 @@
 #include "base/http_url.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "daemon/core/daemon.h"
 #include "membership/kv/keys.h"
 #include "membership/transport/http.h"
@@ -43,8 +44,8 @@ static void put_question(struct suspicion *suspicion, const char *address)
     char url[ADDRESS_SIZE + 32];
 
     snprintf(url, sizeof(url), "%s%s/v1/node", http_url_scheme(address), address);
-    if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / 4, NULL, on_answer,
-                 suspicion, &suspicion->question))
+    if (http_get(suspicion->client, url, daemon->config->failure_timeout_ns / TIMEOUT_PARTS_SUSPECT,
+                 NULL, on_answer, suspicion, &suspicion->question))
         log_warning("the leader %s cannot be asked whether it lives", suspicion->node);
 }
 

@@ -28,8 +28,6 @@
 #include "base/timeouts.h"
 #include "elastic/agent/agent_internal.h"
 
-#define BACKOFF_SHARE 4 /* of failure_timeout: the first delay before another start */
-
 struct agent *agent_new(const char *job, const char *node, unsigned links,
                         uint64_t failure_timeout_ns)
 {
@@ -318,7 +316,7 @@ static void take_out(struct agent_slot *slot, const struct agent_event *event, c
 /* Return when the next start may follow after @deaths; the pause doubles with each death. */
 static uint64_t start_again_at(const struct agent *agent, uint64_t now_ns, unsigned deaths)
 {
-    return now_ns + (agent->failure_timeout_ns / BACKOFF_SHARE << (deaths - 1));
+    return now_ns + (agent->failure_timeout_ns / TIMEOUT_PARTS_RESTART_MIN << (deaths - 1));
 }
 
 /* Count a death before `prepared`: try again after a pause, or take the slot out of service. */

@@ -83,9 +83,9 @@ struct agent;
  * agent_new() - create the agent of one job
  * @node: this node's name; @links: the link protocol of the workers that this node starts
  *
- * After a death at start the restart backs off from @failure_timeout_ns / 4, doubling. A slot turns
- * bad after AGENT_STARTS_MAX deaths before `prepared`, or after AGENT_CRASHES_MAX deaths in a row
- * of workers that were prepared but had not run for TIMEOUTS_WORKER_JOINED failure timeouts. A
+ * After a death at start the restart backs off from TIMEOUT_PARTS_RESTART_MIN, doubling. A slot
+ * turns bad after AGENT_STARTS_MAX deaths before `prepared`, or after AGENT_CRASHES_MAX deaths in a
+ * row of workers that were prepared but had not run for TIMEOUTS_WORKER_JOINED failure timeouts. A
  * worker that dies only once is replaced at once, because the cause may lie elsewhere. On probation
  * one death of either kind is enough.
  *

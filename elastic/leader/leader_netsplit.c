@@ -18,15 +18,16 @@ struct cut_field {
 /* Return how long a cut is believed after the pair was missed @times times. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
-    unsigned doublings = MIN(times, LEADER_NETSPLIT_TIMES_MAX) - 1;
-    return ((uint64_t)TIMEOUTS_NETSPLIT_MIN << doublings) * context->view->failure_timeout_ns;
+    return timeouts_doubled(TIMEOUTS_NETSPLIT_MIN, times, TIMEOUTS_NETSPLIT_MAX) *
+           context->view->failure_timeout_ns;
 }
 
 /* Return whether the entry is so old that a new report is about another cut. */
 static bool is_forgotten(const struct leader_context *context, const struct leader_netsplit *cut)
 {
-    unsigned times = cut->until_ns != 0 ? LEADER_NETSPLIT_TIMES_MAX : 1;
-    return context->view->now_ns >= MAX(cut->seen_ns, cut->until_ns) + term_ns(context, times);
+    unsigned timeouts = cut->until_ns != 0 ? TIMEOUTS_NETSPLIT_MAX : TIMEOUTS_NETSPLIT_MIN;
+    return context->view->now_ns >=
+           MAX(cut->seen_ns, cut->until_ns) + timeouts * context->view->failure_timeout_ns;
 }
 
 static bool is_between(const struct leader_netsplit *cut, const struct member *a,

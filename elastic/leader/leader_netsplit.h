@@ -23,9 +23,6 @@
 
 #include "elastic/leader/leader_internal.h"
 
-/* In units of failure_timeout: how long a cut is believed (one minute to one hour by default). */
-#define LEADER_NETSPLIT_TIMES_MAX 7u /* beyond it the time is not doubled */
-
 /** leader_netsplit_note() - remember the nodes that workers of the plan in force did not reach */
 void leader_netsplit_note(struct leader_context *context);
 

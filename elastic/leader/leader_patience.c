@@ -3,8 +3,6 @@
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
 
-#define ACCUSED_GRACE_SHARE 8 /* of failure_timeout */
-
 static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
 {
     leader_cover(covered, report->held_first_unit, report->held_unit_count);
@@ -144,7 +142,7 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
     bool patient = falls_back && survivors->unheard > survivors->unheard_and_spared &&
                    may_be_complete(context, survivors);
     uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
-    uint64_t soft = seen + view->failure_timeout_ns / ACCUSED_GRACE_SHARE;
+    uint64_t soft = seen + view->failure_timeout_ns / TIMEOUT_PARTS_ACCUSED;
     /* A live daemon whose registration ended registers again at once under the same name. */
     bool all_heard = survivors->unheard == 0 &&
                      !(falls_back && (survivors->doubtful > 0 || survivors->absent > 0));

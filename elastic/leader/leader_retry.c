@@ -23,8 +23,6 @@
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_replay_cost.h"
 
-#define PAUSE_SHARE 4 /* of failure_timeout: the first pause */
-
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
@@ -138,8 +136,9 @@ static void give_up(struct leader_context *context, enum job_state state)
 static uint64_t next_attempt_ns(const struct leader_context *context, unsigned attempts)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
-    uint64_t pause_ns = timeout_ns / PAUSE_SHARE << MIN(attempts - 2, 8u);
-    return context->memory->failure_seen.ns + MIN(pause_ns, TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
+    return context->memory->failure_seen.ns +
+           timeouts_doubled(timeout_ns / TIMEOUT_PARTS_RETRY_PAUSE_MIN, attempts - 1,
+                            TIMEOUTS_RETRY_PAUSE_MAX * timeout_ns);
 }
 
 static bool waits_after_failure(struct leader_context *context, enum job_state state)

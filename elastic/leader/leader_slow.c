@@ -54,8 +54,8 @@ void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slot
 /* Return how long a slot that was found slow @times times is left out, and then on probation. */
 static uint64_t term_ns(const struct leader_context *context, unsigned times)
 {
-    unsigned doublings = MIN(times, LEADER_SLOW_TIMES_MAX) - 1;
-    return ((uint64_t)TIMEOUTS_SLOW_SLOT_MIN << doublings) * context->view->failure_timeout_ns;
+    return timeouts_doubled(TIMEOUTS_SLOW_SLOT_MIN, times, TIMEOUTS_SLOW_SLOT_MAX) *
+           context->view->failure_timeout_ns;
 }
 
 /* Return when that time is over; in the future if the plan in force does not know the slot. */

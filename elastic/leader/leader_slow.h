@@ -19,9 +19,6 @@
 
 #include "elastic/leader/leader_internal.h"
 
-/* In units of failure_timeout: how long a slot is left out (one minute to one hour by default). */
-#define LEADER_SLOW_TIMES_MAX 7u /* beyond it the time is not doubled */
-
 /** leader_slow_refresh() - note when each slow slot of the plan in force was first seen */
 void leader_slow_refresh(const struct leader_view *view, struct leader_slow_slots *known);
 

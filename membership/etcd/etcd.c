@@ -31,6 +31,7 @@
 #include "membership/etcd/etcd_internal.h"
 
 #define TIMEOUT_DEFAULT_NS (2 * NS_PER_SECOND)
+#define CONNECT_PART       2 /* of the time-out, as REACH_PART */
 #define REACH_PART         8 /* of the time-out: then the next member is asked too */
 
 static const char *const methods[ETCD_OPERATION_COUNT] = {
@@ -235,7 +236,7 @@ void etcd_order_prepare(const struct etcd *etcd, unsigned endpoint, const char *
         .metadata = ret_address->metadata,
         .message_bytes_max = ETCD_ANSWER_BYTES_MAX,
         /* A host that does not even take connections leaves time to ask another. */
-        .connect_timeout_ns = etcd->timeout_ns / 2,
+        .connect_timeout_ns = etcd->timeout_ns / CONNECT_PART,
     };
 }
 

@@ -79,6 +79,7 @@ MAY_ASK_LIBM = {
 C_FILES = (".c", ".h", ".cu", ".cuh")
 FORMATTED_FILES = (".c", ".h")
 COUNTED_FILES = C_FILES + (".py", ".sh", ".cmake")
+TIMEOUT_TABLE = "base/timeouts.h"
 SKIPPED_FOLDERS = {"build", "__pycache__"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -97,6 +98,11 @@ NAMED_FILE = re.compile(r"(?<![\w./-])((?:base|kernels|model|comm|checkpoint|mem
                         r"/[\w/]+\.(?:cuh|cu|c|h))\b")
 LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
                   r"|sinh|cosh|tanh|erf|erfc|cbrt|hypot|tgamma|lgamma)[fl]?)\s*\(")
+# A time-out beside a number, or the failure time-out beside a constant that is not of the one table.
+OWN_TIMEOUT = re.compile(r"\b(?:failure_)?timeout_ns\s*(?:[*/]|<<|>>)\s*\(?[\d.]"
+                         r"|(?<!\w)[\d.]+[uUlLfF]*\s*[*/]\s*\(?(?:\w+(?:->|\.))*(?:failure_)?timeout_ns\b"
+                         r"|\bfailure_timeout_ns\s*[*/]\s*\(?(?!TIMEOUT|NS_PER_)[A-Z]\w+"
+                         r"|\b(?!TIMEOUT|NS_PER_)[A-Z]\w+\s*[*/]\s*\(?(?:\w+(?:->|\.))*failure_timeout_ns\b")
 ENDS_PROCESS = re.compile(r"\b(?:exit|abort|quick_exit)\s*\(")
 
 
@@ -317,8 +323,18 @@ def libm(file):
                            "same bits everywhere (base/logarithm.h)")
 
 
+def own_timeout(file):
+    """What is a multiple or a part of failure_timeout stands in one table, where limits are compared."""
+    if not file.is_c() or file.folder in ("tests", "bench") or file.path == TIMEOUT_TABLE:
+        return
+    for number, line in enumerate(file.code_lines(), 1):
+        if OWN_TIMEOUT.search(line):
+            yield number, f"a time-out times or by a number of its own; name it in {TIMEOUT_TABLE}"
+
+
 RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length,
-         crowded_struct, marks, machine_path, sleeping, ending, dialect, libm, named_file)
+         crowded_struct, marks, machine_path, sleeping, ending, dialect, libm, own_timeout,
+         named_file)
 
 
 def tree(root):

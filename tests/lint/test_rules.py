@@ -257,6 +257,23 @@ class Rules(Tree):
         self.write("worker/child.c", "void f(void)\n{\n    _exit(1);\n}\n")
         self.assert_clean()
 
+    def test_a_timeout_of_its_own(self):
+        for number, text in enumerate(("view->failure_timeout_ns / 4", "2 * timeout_ns", "timeout_ns << 3",
+                                       "1.5 * (mesh->watch.timeout_ns)", "failure_timeout_ns / SHARE",
+                                       "TIMES * view->failure_timeout_ns")):
+            path = f"elastic/late{number}.c"
+            self.write(path, f"int f(void)\n{{\n    return {text};\n}}\n")
+            self.assert_found(path, 3, "base/timeouts.h")
+            os.remove(os.path.join(self.root, path))
+
+    def test_a_timeout_of_the_table(self):
+        for number, text in enumerate(("timeout_ns / TIMEOUT_PARTS_POLL", "count * failure_timeout_ns",
+                                       "TIMEOUTS_PREPARE * failure_timeout_ns", "connect_timeout_ns / 2",
+                                       "failure_timeout_ns / NS_PER_MS", "timeout_ns / PART")):
+            self.write(f"elastic/late{number}.c", f"int f(void)\n{{\n    return {text};\n}}\n")
+        self.write("base/timeouts.h", HEADER.format(name="late").replace("int x", "int timeout_ns / 2"))
+        self.assert_clean()
+
     def test_format(self):
         self.write("base/ugly.c", "int good;\n\nint  bad ;\nint  bad2 ;\n")
         self.assert_found("base/ugly.c", 3, "clang-format")
