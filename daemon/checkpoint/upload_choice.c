@@ -146,7 +146,7 @@ enum upload_role upload_choose(const struct upload_view *view, const char *job,
 bool upload_will_send(const struct plan *plan, const char *node)
 {
     unsigned senders =
-        plan->checkpoints.copies ? plan->layout.worker_count : MIN(plan->layout.worker_count, 1u);
+        plan_keeps_copies(plan) ? plan->layout.worker_count : MIN(plan->layout.worker_count, 1u);
 
     for (unsigned rank = 0; rank < senders; rank++)
         if (!strcmp(plan->layout.workers[rank].node, node))

@@ -250,7 +250,7 @@ static void on_timer(void *context)
 
 void copying_sync(struct job *job)
 {
-    if (job->spec.checkpoint.copies < 2)
+    if (!job_keeps_copies(&job->spec))
         return;
     if (!job->copying) {
         const struct loop *loop = &job->daemon->loop.loop;

@@ -85,7 +85,7 @@ static bool is_news(struct job_expiry *expiry, const struct retention *retention
 
 void retention_sync(struct job *job)
 {
-    bool own_folder = job->spec.checkpoint.copies >= 2;
+    bool own_folder = job_keeps_copies(&job->spec);
 
     if (!job->plans.plan || !(own_folder || job->plans.plan->layout.worker_count == 0) ||
         (job->expiry.retention && !__atomic_load_n(&job->expiry.retention->done, __ATOMIC_ACQUIRE)))

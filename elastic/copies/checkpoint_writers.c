@@ -53,7 +53,7 @@ void checkpoint_writers_hear(struct checkpoint_writers *writers, uint64_t failed
 static void mark(const struct plan *plan, unsigned rank, bool *left_out)
 {
     left_out[rank] = true;
-    for (unsigned other = 0; plan->checkpoints.copies && other < plan->layout.worker_count; other++)
+    for (unsigned other = 0; plan_keeps_copies(plan) && other < plan->layout.worker_count; other++)
         if (!strcmp(plan->layout.workers[other].node, plan->layout.workers[rank].node))
             left_out[other] = true;
 }

@@ -190,7 +190,7 @@ unsigned copies_targets(const struct plan *plan, unsigned copy_node,
     unsigned count = copies_writer_count(plan), found = 0;
     AUTO_FREE unsigned *ring = calloc((size_t)count + 1, sizeof(*ring));
     AUTO_FREE unsigned *places = calloc((size_t)count + 1, sizeof(*places));
-    if (copy_node >= count || plan->checkpoints.copies < 2 || !ring || !places)
+    if (copy_node >= count || !plan_keeps_copies(plan) || !ring || !places)
         return 0;
     for (unsigned i = 0; i < count; i++)
         places[i] = place_in_domain(&plan->checkpoints, i);

@@ -12,3 +12,8 @@ bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step)
     return spec->checkpoint.every > 0 && step % spec->checkpoint.every == 0 &&
            step != spec->train.steps;
 }
+
+bool job_keeps_copies(const struct job_spec *spec)
+{
+    return spec->checkpoint.copies > 1;
+}

@@ -211,7 +211,7 @@ static int name_copy_nodes(struct leader_context *context)
 {
     const struct leader_view *view = context->view;
     struct plan *plan = context->decision->plan;
-    if (!plan || view->spec->checkpoint.copies < 2)
+    if (!plan || !job_keeps_copies(view->spec))
         return 0;
     bool reads = plan->start.source == PLAN_SOURCE_CHECKPOINT || plan->layout.worker_count == 0;
     const char *shares = reads ? view->checkpoint.shares : NULL;

@@ -25,6 +25,11 @@ void plan_free(struct plan *plan)
     free(plan);
 }
 
+bool plan_keeps_copies(const struct plan *plan)
+{
+    return plan->checkpoints.copies > 0;
+}
+
 struct plan *plan_share(const struct plan *plan)
 {
     struct plan *shared =

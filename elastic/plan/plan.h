@@ -94,6 +94,12 @@ const char *plan_source_word(enum plan_source source);
 const char *plan_recompute_word(enum plan_recompute recompute);
 
 /**
+ * plan_keeps_copies() - return whether the plan names nodes with a share and copies of others each;
+ * otherwise its checkpoints are in one shared folder (copies 0)
+ */
+bool plan_keeps_copies(const struct plan *plan);
+
+/**
  * plan_peers() - list the ranks that @rank has links with, ascending: pipeline neighbours, the
  * other end of its replica when it is one end (a tied token table), the replicas of its stage, the
  * shadow of its stage, the workers of the stages that it shadows, its parent and children in the

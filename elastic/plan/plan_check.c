@@ -260,8 +260,7 @@ static int check_copy_nodes(const struct plan *plan, struct error *error)
             if (strcmp(plan->checkpoints.copy_nodes[j].node, copy_node->node) == 0)
                 return error_set(error, -EINVAL, "stores[%u]: node %s twice", i, copy_node->node);
     }
-    for (unsigned rank = 0; plan->checkpoints.copies > 0 && rank < plan->layout.worker_count;
-         rank++)
+    for (unsigned rank = 0; plan_keeps_copies(plan) && rank < plan->layout.worker_count; rank++)
         if (!has_copy_node(&plan->checkpoints, plan->layout.workers[rank].node))
             return error_set(error, -EINVAL, "node %s of rank %u is not among the stores",
                              plan->layout.workers[rank].node, rank);

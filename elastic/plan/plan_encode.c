@@ -138,7 +138,7 @@ static json_t *encode_copy_nodes(const struct plan_checkpoints *checkpoints)
 
 static int put_copies(json_t *tree, const struct plan *plan)
 {
-    if (plan->checkpoints.copies == 0)
+    if (!plan_keeps_copies(plan))
         return 0;
     int status = put(tree, "copies", json_integer((json_int_t)plan->checkpoints.copies));
     status |= put(tree, "stores", encode_copy_nodes(&plan->checkpoints));

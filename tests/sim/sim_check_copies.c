@@ -103,7 +103,7 @@ void sim_check_copies(struct sim *sim)
     char prefix[KV_KEY_MAX];
     keys_job(prefix, SIM_CLUSTER, SIM_JOB, "checkpoints/");
     size_t length = strlen(prefix);
-    for (size_t i = 0; sim->spec.checkpoint.copies > 1 && i < sim->store->key_count; i++) {
+    for (size_t i = 0; job_keeps_copies(&sim->spec) && i < sim->store->key_count; i++) {
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
         if (strncmp(sim->store->keys[i].key, prefix, length) == 0 &&
             decode(sim->store->keys[i].value, &record) && record.shares &&

@@ -76,7 +76,7 @@ static bool is_readable(const struct sim *sim, uint64_t step, uint64_t known_ns)
     uint64_t index = MIN(step, (uint64_t)SIM_STEPS_MAX);
     uint64_t recorded_ns = sim->check->recorded_ns[index];
     bool there =
-        sim->spec.checkpoint.copies > 1 ? has_copies(sim, step) : sim_disk_find(sim, step) != NULL;
+        job_keeps_copies(&sim->spec) ? has_copies(sim, step) : sim_disk_find(sim, step) != NULL;
     return there && !sim_check_is_missed(sim, step) && recorded_ns < known_ns;
 }
 

@@ -485,7 +485,7 @@ static bool stall_watch(struct sim *sim, struct sim_fault *fault)
 static bool break_disk(struct sim *sim, struct sim_fault *fault)
 {
     uint64_t node = (uint64_t)1 << fault->node;
-    if (sim->spec.checkpoint.copies < 2)
+    if (!job_keeps_copies(&sim->spec))
         sim->disk->broken = UINT64_MAX;
     else if (fault->amount % 4 == 0)
         sim->disk->broken |= node;
@@ -504,8 +504,8 @@ static void mend_disk(struct sim *sim, const struct sim_fault *fault)
 static bool lose_checkpoint(struct sim *sim, struct sim_fault *fault)
 {
     uint64_t step = sim_check_newest_record(sim);
-    return sim->spec.checkpoint.copies < 2 ? sim_disk_lose(sim, step)
-                                           : sim_folders_lose(sim, fault->node, step);
+    return job_keeps_copies(&sim->spec) ? sim_folders_lose(sim, fault->node, step)
+                                        : sim_disk_lose(sim, step);
 }
 
 const struct sim_fault_kind sim_fault_kinds[] = {

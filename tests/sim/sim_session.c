@@ -511,7 +511,7 @@ static void look_after_checkpoint(struct sim_worker *worker)
     const struct step_commit_down *down = &worker->rounds.commit->down;
     hear_of_checkpoint(worker);
     sim_snapshot_abandon(worker, down->checkpoint_failed);
-    if (worker->rank == 0 || worker->plan->checkpoints.copies > 1)
+    if (worker->rank == 0 || plan_keeps_copies(worker->plan))
         sim_snapshot_commit(worker, down->checkpoint_durable);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
@@ -643,7 +643,7 @@ static bool at_record(struct sim_worker *worker)
 {
     uint64_t step = worker->state.applied_step;
     if (worker->rank != 0) {
-        if (worker->plan->checkpoints.copies > 1)
+        if (plan_keeps_copies(worker->plan))
             sim_snapshot_commit(worker, step);
         sim_snapshot_poll(worker);
         return looked(worker);

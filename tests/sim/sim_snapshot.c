@@ -20,7 +20,7 @@ bool sim_snapshot_due(const struct sim *sim, uint64_t step)
 
 static bool makes_copies(const struct sim_worker *worker)
 {
-    return worker->sim->spec.checkpoint.copies > 1;
+    return job_keeps_copies(&worker->sim->spec);
 }
 
 /* A finished commit is reported at the next occasion; the keepers of other nodes are finished

@@ -175,7 +175,7 @@ static void handle(struct sim_worker *worker, struct sim_command *command)
     case CONTROL_CHECKPOINT:
         if (command->committed) {
             worker->recorded_step = MAX(worker->recorded_step, command->step);
-            if (worker->sim->spec.checkpoint.copies < 2) /* else every firnd sweeps its own */
+            if (!job_keeps_copies(&worker->sim->spec)) /* else every firnd sweeps its own */
                 sim_disk_retain(worker->sim, command->kept_from, command->step);
         } else if (command->generation == worker->generation) {
             worker->refused_step = command->step;

@@ -106,7 +106,7 @@ int snapshot_new(const struct state *state, const struct snapshot_options *optio
 
 int snapshot_try(const struct snapshot *snapshot, struct error *error)
 {
-    bool shared = snapshot->state->spec->checkpoint.copies < 2; /* else a node writes only a part */
+    bool shared = !job_keeps_copies(snapshot->state->spec); /* else a node writes only a part */
 
     return checkpoint_writable(snapshot->folder, shared ? state_writer_bytes(snapshot->state) : 0,
                                error);
@@ -311,7 +311,7 @@ static int begin_replication(struct snapshot *snapshot, const struct plan *plan,
     };
 
     end_replication(snapshot);
-    return plan->checkpoints.copies && !boundary_sits_out(&snapshot->begun)
+    return plan_keeps_copies(plan) && !boundary_sits_out(&snapshot->begun)
                ? replication_new(&options, &snapshot->copies.replication, error)
                : 0;
 }
@@ -613,7 +613,7 @@ const char *snapshot_warning(const struct snapshot *snapshot)
 
 void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded)
 {
-    if (snapshot->state->spec->checkpoint.copies > 1)
+    if (job_keeps_copies(snapshot->state->spec))
         return; /* every node's firnd does it for its own folder */
     if (!recorded->kept_from || (snapshot->retention && !retention_done(snapshot->retention)))
         return;
