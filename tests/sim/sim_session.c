@@ -1,6 +1,6 @@
 /*
  * The step loop and the end of a stay: worker/session/session.c and
- * worker/session/final_checkpoint.c, point by point.
+ * worker/session/final_checkpoint.c, point by point, around the real protocol/.
  */
 #include <errno.h>
 #include <string.h>
