@@ -414,11 +414,13 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
                                      : session_finish(trainer, SESSION_LEFT, error);
 }
 
-/* Rank 0 broke the links: the next generation goes on with this step. */
+/* Rank 0 broke the links: the next generation goes on with this step. All ranks computed until now,
+ * so the pause begins here even where sums are lost. */
 static enum session_outcome switch_early(struct trainer *trainer, uint64_t generation,
                                          struct error *error)
 {
     error_clear(error);
+    trainer->commit.last_ns = trainer->commit.stopped_ns;
     return switch_over(trainer, generation, error);
 }
 

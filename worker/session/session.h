@@ -22,7 +22,8 @@ struct trainer;
 struct session_commit {
     bool first;            /* of this generation is still to come */
     uint64_t last_ns;      /* monotonic; 0 before the first step. Of the last commit, or of the end
-                              of a generation within a step of which something is kept */
+                              of a generation within a step, if that was planned or something of
+                              the step is kept */
     uint64_t stopped_ns;   /* when the last step ended without a commit */
     double switch_seconds; /* pause of the last planned change; 0: none yet */
     struct readiness readiness;  /* on rank 0: as of the last commit */
