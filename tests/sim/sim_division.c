@@ -198,6 +198,7 @@ bool sim_division_at_division(struct sim_worker *worker)
 
 /* ---- a change within the step ---- */
 
+/* A rank says that it has the plan within the step, so it has the commit of the step before. */
 static bool all_have(const struct sim_worker *root, uint64_t generation)
 {
     const struct plan *plan = root->plan;
@@ -205,25 +206,36 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
         const struct plan_worker *at = &plan->layout.workers[rank];
         const struct sim_worker *other =
             sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
-        if (!other || other->generation != root->generation || other->announced != generation)
+        if (!other || other->generation != root->generation || other->announced != generation ||
+            other->state.applied_step != root->state.applied_step)
             return false;
     }
     return true;
 }
 
-/* Return whether rank 0 computes, and can break the links for the next generation. */
+/* Return whether rank 0 computes, or waits for the gradients of the next stage, and can break the
+ * links for the next generation. */
 static bool may_decide(const struct sim_worker *root)
 {
     const struct sim *sim = root->sim;
+    bool computes = root->point == POINT_FORWARD && root->busy_until_ns > sim->now_ns;
+    bool waits = root->point == POINT_BACKWARD && root->plan->layout.stage_count > 1;
     return root->alive && root->rank == 0 && root->engine && root->mesh &&
-           root->mesh->state == SIM_MESH_OPEN && root->point == POINT_FORWARD &&
-           root->busy_until_ns > sim->now_ns && root->pause.until_ns <= sim->now_ns &&
-           root->announced > root->generation;
+           root->mesh->state == SIM_MESH_OPEN && (computes || waits) &&
+           root->pause.until_ns <= sim->now_ns && root->announced > root->generation;
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)
 {
     return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_SECOND : 0;
+}
+
+/* The stages compute one after the other, each about as long as rank 0. */
+static double seconds_left(const struct sim_worker *root)
+{
+    const struct sim_share *share = &root->share;
+    uint64_t whole_ns = (root->busy_until_ns - share->from_ns) * root->plan->layout.stage_count;
+    return seconds(root->sim->now_ns, share->from_ns + whole_ns);
 }
 
 static void decide(struct sim_worker *root)
@@ -234,7 +246,7 @@ static void decide(struct sim_worker *root)
     worker_messages(root);
     const struct early_switch step = {
         .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
-        .left_seconds = seconds(sim->now_ns, root->busy_until_ns),
+        .left_seconds = seconds_left(root),
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
