@@ -1,5 +1,7 @@
 #include "elastic/leader/preemption.h"
 
+#include <stdbool.h>
+
 /* Links are shared and sizes are estimates, so the time must suffice for twice the state. */
 #define MARGIN 2.0
 
@@ -23,7 +25,7 @@ enum preemption_way preemption_decide(const struct preemption *preemption)
 {
     if (preemption->left_ns == UINT64_MAX || preemption->alone_bytes == 0)
         return PREEMPTION_HAND_OVER;
-    return preemption_seconds(preemption) <= (double)preemption->left_ns / 1e9
-               ? PREEMPTION_HAND_OVER
-               : PREEMPTION_CHECKPOINT;
+    bool fits = preemption_seconds(preemption) <= (double)preemption->left_ns / 1e9;
+    return fits || preemption->step_ns > preemption->left_ns ? PREEMPTION_HAND_OVER
+                                                             : PREEMPTION_CHECKPOINT;
 }

@@ -260,6 +260,25 @@ static void decide(struct sim_worker *root)
     }
 }
 
+/* Rank 0 looks after every micro-batch. */
+static void look(void *context)
+{
+    struct sim_worker *root = context;
+    root->share.looks = false;
+    decide(root);
+    sim_division_watch(root);
+}
+
+void sim_division_watch(struct sim_worker *worker)
+{
+    const struct sim *sim = worker->sim;
+    if (worker->share.looks || !may_decide(worker))
+        return;
+    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    worker->share.looks = true;
+    sim_post(worker->sim, sim->now_ns + 1 + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
+}
+
 void sim_division_announced(struct sim_worker *worker)
 {
     const struct plan *plan = worker->plan;
@@ -268,21 +287,10 @@ void sim_division_announced(struct sim_worker *worker)
     const struct plan_worker *first = &plan->layout.workers[0];
     struct sim_worker *root =
         sim_worker_at(worker->sim, sim_node_index(worker->sim, first->node), first->slot);
-    if (root && root->generation == worker->generation)
-        decide(root);
-}
-
-static void look(void *context)
-{
-    decide(context);
-}
-
-void sim_division_watch(struct sim_worker *worker)
-{
-    const struct sim *sim = worker->sim;
-    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
-    if (may_decide(worker))
-        sim_post(worker->sim, sim->now_ns + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
+    if (!root || root->generation != worker->generation)
+        return;
+    decide(root);
+    sim_division_watch(root);
 }
 
 bool sim_division_leaves(struct sim_worker *worker)

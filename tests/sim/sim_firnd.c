@@ -126,14 +126,27 @@ void inventory_excuse(struct inventory *inventory)
         inventory_excuse_slot(inventory, slot);
 }
 
-static void set_draining(struct daemon_node *node, bool draining)
+/* daemon/reconcile.c */
+static void set_draining(struct daemon_node *node, bool draining, uint64_t deadline_unix_ns)
 {
-    if (node->self.draining == draining)
+    if (node->self.draining == draining && node->self.drain_deadline_unix_ns == deadline_unix_ns)
         return;
     node->self.draining = draining;
+    node->self.drain_deadline_unix_ns = deadline_unix_ns;
     if (!draining)
         slot_service_excuse(node->slot_service);
     daemon_node_publish(node);
+}
+
+static uint64_t asked_deadline(const struct mirror_entry *entry)
+{
+    AUTO_JSON json_t *tree = NULL;
+    uint64_t deadline_unix_ns = 0;
+    if (!entry || json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
+        !json_has(tree, "deadline_unix_ns") ||
+        json_get_u64(tree, "deadline_unix_ns", INT64_MAX, &deadline_unix_ns, NULL))
+        return 0;
+    return deadline_unix_ns;
 }
 
 static void sync_drain(struct daemon *daemon)
@@ -141,7 +154,8 @@ static void sync_drain(struct daemon *daemon)
     char key[KV_KEY_MAX];
     size_t length = strlen(keys_cluster(key, SIM_CLUSTER));
     snprintf(key + length, sizeof(key) - length, "drains/%s", daemon->config->node);
-    set_draining(&daemon->node, mirror_find(&daemon->keys.mirror, key));
+    const struct mirror_entry *wanted = mirror_find(&daemon->keys.mirror, key);
+    set_draining(&daemon->node, wanted, asked_deadline(wanted));
 }
 
 static void sync_job(struct daemon *daemon)

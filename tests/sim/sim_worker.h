@@ -83,6 +83,7 @@ struct sim_share {
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns;                     /* the beginning of the forward that is under way */
+    bool looks;                           /* rank 0: an event is due after its next micro-batch */
 };
 
 /* The content of the rounds along the tree of ranks (sim_tree.h). */
@@ -221,7 +222,7 @@ void sim_division_interrupt(struct sim_worker *worker);
 void sim_division_keep(struct sim_worker *worker);
 /** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
 void sim_division_announced(struct sim_worker *worker);
-/** sim_division_watch() - The worker begins to compute a step: rank 0 looks after the first
+/** sim_division_watch() - The worker begins to compute a step: rank 0 looks after each
  * micro-batch whether a change that is announced begins within it */
 void sim_division_watch(struct sim_worker *worker);
 /** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the

@@ -45,6 +45,19 @@ static void without_haste_nothing_is_saved_in_an_emergency(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
 }
 
+/* Neither fits: state is handed over as far as that goes, because a checkpoint would not begin. */
+static void no_checkpoint_is_waited_for_that_begins_too_late(void **state)
+{
+    struct preemption preemption = usual;
+    (void)state;
+    preemption.left_ns = 10 * SECOND;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
+    preemption.step_ns = 10 * SECOND;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
+    preemption.step_ns++;
+    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
+}
+
 static void the_time_that_is_not_needed_may_be_waited(void **state)
 {
     struct preemption preemption = usual; /* takes 24 s of 30 */
@@ -73,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handing_over_is_chosen_while_it_fits),
         cmocka_unit_test(without_haste_nothing_is_saved_in_an_emergency),
+        cmocka_unit_test(no_checkpoint_is_waited_for_that_begins_too_late),
         cmocka_unit_test(the_time_that_is_not_needed_may_be_waited),
         cmocka_unit_test(what_others_hold_too_may_go_at_any_time),
     };
