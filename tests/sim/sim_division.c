@@ -220,8 +220,9 @@ static bool may_decide(const struct sim_worker *root)
     const struct sim *sim = root->sim;
     bool computes = root->point == POINT_FORWARD && root->busy_until_ns > sim->now_ns;
     bool waits = root->point == POINT_BACKWARD && root->plan->layout.stage_count > 1;
-    return root->alive && root->rank == 0 && root->engine && root->mesh &&
-           root->mesh->state == SIM_MESH_OPEN && (computes || waits) &&
+    /* That bug shows where newcomers wait for the end of a long step. */
+    return sim->bug != BUG_HASTY_NEWCOMER && root->alive && root->rank == 0 && root->engine &&
+           root->mesh && root->mesh->state == SIM_MESH_OPEN && (computes || waits) &&
            root->pause.until_ns <= sim->now_ns && root->announced > root->generation;
 }
 
