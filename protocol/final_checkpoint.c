@@ -2,6 +2,14 @@
 
 #include <assert.h>
 
+bool final_checkpoint_is_needed(const struct plan *plan, uint64_t applied_step)
+{
+    const struct plan_start *start = &plan->start;
+    bool is_as_read = start->source == PLAN_SOURCE_CHECKPOINT && applied_step == start->resume_step;
+
+    return applied_step > 0 && !is_as_read;
+}
+
 void final_checkpoint_begin(struct final_checkpoint *final, uint64_t step, bool commits)
 {
     *final = (struct final_checkpoint){

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "elastic/plan/plan.h"
 #include "protocol/step_commit.h"
 
 enum final_checkpoint_action {
@@ -41,6 +42,10 @@ struct final_checkpoint {
     } round;
 };
 
+/** final_checkpoint_is_needed() - return whether the state after @applied_step is to be written
+ * before the generation of @plan ends; false: it is as the generation began, from a checkpoint or
+ * from nothing. The same on all ranks */
+bool final_checkpoint_is_needed(const struct plan *plan, uint64_t applied_step);
 /** final_checkpoint_begin() - begin an attempt at the boundary of @step */
 void final_checkpoint_begin(struct final_checkpoint *final, uint64_t step, bool commits);
 void final_checkpoint_written(struct final_checkpoint *final);

@@ -469,6 +469,7 @@ static void take_checkpoint(struct view *view, struct checkpoint_record *record,
 
     checkpoint->step = record->step;
     checkpoint->generation = record->generation;
+    checkpoint->write_ns = record->write_seconds > 0 ? (uint64_t)(record->write_seconds * 1e9) : 0;
     view->checkpoint_revision = revision;
     snprintf(checkpoint->path, sizeof(checkpoint->path), "%s", record->path);
     memcpy(checkpoint->manifest_sha256, record->manifest_sha256, sizeof(record->manifest_sha256));

@@ -68,7 +68,7 @@ enum preemption_way leader_preempted(struct leader_context *context, bool with_s
         .left_ns = time_left(context),
         .start_ns = with_start ? TIMEOUTS_PREEMPTED_START * view->failure_timeout_ns : 0,
         .boundary_ns = time_to_switch(view),
-        .step_ns = (uint64_t)(view->progress.step_seconds * 1e9),
+        .checkpoint_ns = view->checkpoint.write_ns,
     };
     if (ret_numbers->left_ns != UINT64_MAX)
         weigh_state(context, ret_numbers);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
@@ -109,6 +110,18 @@ int leader_start(struct leader_context *context)
     return status;
 }
 
+/* Set how long a checkpoint, the last one here, may wait for the end of a step. */
+static void limit_leaving(struct leader_context *context, struct plan_change *change)
+{
+    uint64_t patience_ns = TIMEOUTS_STEP_END * context->view->failure_timeout_ns;
+    struct preemption numbers;
+    if (!change->planned)
+        return;
+    leader_preempted(context, false, &numbers);
+    change->is_limited = true;
+    change->limit_ns = MIN(patience_ns, preemption_checkpoint_spare_ns(&numbers));
+}
+
 int leader_empty_plan(struct leader_context *context, enum plan_reason reason, bool planned,
                       const char *text)
 {
@@ -131,6 +144,7 @@ int leader_empty_plan(struct leader_context *context, enum plan_reason reason, b
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = context->view->progress.step;
     plan->layout.frozen_layers = context->view->progress.frozen_layers;
+    limit_leaving(context, &plan->change);
     int status = state_moves_add_donors(&plan->layout, leaving, count);
     if (status < 0) {
         plan_free(plan);

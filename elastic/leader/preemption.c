@@ -21,11 +21,23 @@ uint64_t preemption_spare_ns(const struct preemption *preemption)
     return spare_seconds > 0 ? (uint64_t)(spare_seconds * 1e9) : 0;
 }
 
+uint64_t preemption_checkpoint_spare_ns(const struct preemption *preemption)
+{
+    uint64_t left_ns = preemption->left_ns;
+    uint64_t writing_ns = preemption->checkpoint_ns > 0
+                              ? (uint64_t)(MARGIN * (double)preemption->checkpoint_ns)
+                              : left_ns / 2;
+    uint64_t taken_ns = preemption->boundary_ns + writing_ns;
+
+    if (left_ns == UINT64_MAX)
+        return UINT64_MAX;
+    return left_ns > taken_ns ? left_ns - taken_ns : 0;
+}
+
 enum preemption_way preemption_decide(const struct preemption *preemption)
 {
     if (preemption->left_ns == UINT64_MAX || preemption->alone_bytes == 0)
         return PREEMPTION_HAND_OVER;
     bool fits = preemption_seconds(preemption) <= (double)preemption->left_ns / 1e9;
-    return fits || preemption->step_ns > preemption->left_ns ? PREEMPTION_HAND_OVER
-                                                             : PREEMPTION_CHECKPOINT;
+    return fits ? PREEMPTION_HAND_OVER : PREEMPTION_CHECKPOINT;
 }

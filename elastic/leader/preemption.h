@@ -3,10 +3,10 @@
  * checkpoint.
  *
  * Handing over is better, because training goes on without a restart. So the checkpoint is taken
- * only when handing over does not fit into the time that is left, and when the step ends in time:
- * handing over begins within a step (elastic/plan/early_switch.h), a checkpoint does not. State
- * that another node holds too needs no handing over: then the node may simply go. Both ways give
- * the same bits. A pure function.
+ * only when handing over does not fit into the time that is left. Both begin within a step where
+ * its end would come too late (elastic/plan/early_switch.h). State that another node holds too
+ * needs no handing over: then the node may simply go. Both ways give the same bits. A pure
+ * function.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct preemption {
     uint64_t alone_bytes;    /* state that only nodes that must go hold */
     uint64_t start_ns;       /* until new processes can take the state over; 0: they run already */
     uint64_t boundary_ns;    /* until a switch can begin, at worst */
-    uint64_t step_ns;        /* until a step ends, at worst: a checkpoint begins then */
+    uint64_t checkpoint_ns;  /* duration of the last checkpoint; 0: not known */
     double bytes_per_second; /* of a link */
 };
 
@@ -28,5 +28,8 @@ double preemption_seconds(const struct preemption *preemption);
 /** preemption_spare_ns() - return how long handing over may wait; UINT64_MAX: no deadline is known
  */
 uint64_t preemption_spare_ns(const struct preemption *preemption);
+/** preemption_checkpoint_spare_ns() - return how long a checkpoint may wait, with a safety margin;
+ * UINT64_MAX: no deadline is known */
+uint64_t preemption_checkpoint_spare_ns(const struct preemption *preemption);
 /** preemption_decide() - return how to empty the node */
 enum preemption_way preemption_decide(const struct preemption *preemption);

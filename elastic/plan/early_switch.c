@@ -74,8 +74,9 @@ static bool comes_too_late(const struct plan_change *change, const struct early_
 bool early_switch_begins(const struct plan *plan, const struct plan *next,
                          const struct early_switch *step)
 {
-    /* All ranks write the last checkpoint of an empty plan together, over these links. */
-    if (!next->change.planned || next->follows != plan->generation || !next->layout.worker_count)
+    if (!next->change.planned || next->follows != plan->generation)
         return false;
+    if (!next->layout.worker_count)
+        return !step->donors_leave && comes_too_late(&next->change, step);
     return pays(&plan->layout, &next->layout, step) || comes_too_late(&next->change, step);
 }

@@ -8,6 +8,9 @@
  * the next layout than the rest takes under this one, and where the difference pays for the switch.
  * It also begins at once where the end of the step would come after the plan's limit: a node that
  * must go does not wait for a step of minutes.
+ *
+ * A change to an empty plan (pause, drain without other slots) gains nothing, and the step is
+ * computed again after the checkpoint that ends the generation. So it begins at the limit only.
  */
 #pragma once
 
@@ -24,6 +27,7 @@ struct early_switch {
     double pause_seconds;                /* the duration of a switch, as measured; 0: not known */
     double waited_seconds;               /* since the plan arrived that follows */
     bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
+    bool donors_leave; /* workers without a part in this generation wait for its first commit */
 };
 
 /** early_switch_kept() - return the fraction of the step's lanes whose sums @next keeps, 0 to 1 */

@@ -118,6 +118,30 @@ class WithinAStep(JobTest):
             self.assertEqual(job.exact(), alone.exact())
             self.assertEqual(job.digests(), alone.digests())
 
+    def test_too_few_stay(self):
+        """Where a notice leaves too few slots, the boundary before the step is saved in time."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
+                  "checkpoint__every": 3}
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **longer).submit(stages=2, replicas=1)
+            job.wait_running(2)
+            job.half_way()
+            step = job.step()
+            drained_ns = time.time_ns()
+            cluster.note(f"node b is drained, and gone in {DEADLINE} s")
+            drain = f"/firn/v1/{cluster.name}/drains/b"
+            cluster.etcd.put(drain, {"deadline_unix_ns": drained_ns + DEADLINE * 10**9})
+            cluster.wait("the boundary is saved", lambda: [c for c in job.checkpoints() if c["step"] == step], 60)
+            self.assertLess(time.time_ns() - drained_ns, DEADLINE * 1e9)
+            cluster.wait("nobody computes",
+                         lambda: not any(node.workers() for node in cluster.nodes.values()), 60)
+            cluster.etcd.delete(drain)
+            job.wait_completed(seconds=300)
+            self.assertEqual(job.exact(), alone.exact())
+            self.assertEqual(job.digests()[3], alone.digests()[3])
+
     def test_leaves(self):
         """The worker that stays takes the memory of the other's stage before the others wait for it."""
         with Cluster(self.id(), nodes=2, slots=1) as cluster:

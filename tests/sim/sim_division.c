@@ -251,6 +251,7 @@ static void decide(struct sim_worker *root)
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
+        .donors_leave = root->first_commit && root->plan->layout.donor_count > 0,
         .keeps_sums = true,
     };
     if (root->pending && root->pending->generation == root->announced &&
@@ -278,6 +279,11 @@ void sim_division_watch(struct sim_worker *worker)
     uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
     worker->share.looks = true;
     sim_post(worker->sim, sim->now_ns + 1 + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
+}
+
+void sim_division_forget(struct sim_worker *worker)
+{
+    worker->share.kept.step = 0;
 }
 
 void sim_division_announced(struct sim_worker *worker)

@@ -559,30 +559,30 @@ static void tick(void *context)
         &mesh->worker->pause, tick, mesh);
 }
 
-struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank)
+struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *named, bool newcomer)
 {
     struct sim *sim = worker->sim;
+    const struct plan *plan = worker->plan;
     struct sim_mesh *mesh = sim_allocate(1, sizeof(*mesh));
     AUTO_FREE unsigned *ranks =
         sim_allocate(plan->layout.worker_count + plan->layout.donor_count + 1, sizeof(*ranks));
     mesh->sim = sim;
     mesh->worker = worker;
-    mesh->generation = plan->generation;
-    memcpy(mesh->key, plan->links.key, sizeof(mesh->key));
-    mesh->rank = rank;
-    mesh->peer_count = plan_peers(plan, rank, ranks);
+    mesh->generation = named->generation;
+    memcpy(mesh->key, named->links.key, sizeof(mesh->key));
+    mesh->rank = worker->rank;
+    mesh->peer_count = plan_peers(plan, worker->rank, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
-    mesh->patient = plan->links.patient;
+    mesh->patient = named->links.patient;
     mesh->deadline_ns = sim->now_ns + OPEN_NS;
-    bool newcomer = plan->change.planned && plan->layout.workers[rank].instance == 0 &&
-                    sim->bug != BUG_HASTY_NEWCOMER;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->layout.workers[ranks[i]];
         mesh->peers[i] = (struct sim_peer){.rank = ranks[i],
                                            .node = sim_node_index(sim, at->node),
                                            .slot = at->slot,
-                                           .joins_later = newcomer && at->instance != 0,
+                                           .joins_later = newcomer && at->instance != 0 &&
+                                                          sim->bug != BUG_HASTY_NEWCOMER,
                                            .mesh = mesh};
         mesh->waits_for_switch = mesh->waits_for_switch || mesh->peers[i].joins_later;
     }

@@ -73,11 +73,14 @@ struct sim_mesh {
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;
     struct sim_message *inbox;
+    bool ends;      /* links of a generation that ended within a step, for its last checkpoint */
     uint64_t early; /* failed for the sake of this generation; 0: a failure */
     unsigned lost_ranks[SIM_PEERS_MAX], lost_count;
 };
 
-struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *plan, unsigned rank);
+/** sim_mesh_open() - link the ranks of the worker's plan, with the key and the number of @named
+ * @newcomer: the others may still train */
+struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *named, bool newcomer);
 void sim_mesh_fail(struct sim_mesh *mesh, int result);
 /** sim_mesh_leave_for() - Fail it because generation @early begins within the step, which all peers
  * are told */

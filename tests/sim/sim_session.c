@@ -557,6 +557,8 @@ static bool at_announced(struct sim_worker *worker)
         worker_broken(worker, -ETIMEDOUT);
     else if (worker->pending->layout.worker_count > 0)
         worker_switch(worker);
+    else if (worker->mesh->early > worker->generation)
+        worker_finish_early(worker);
     else
         session_finish(worker, WORKER_LEFT);
     return worker->alive;

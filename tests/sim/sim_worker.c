@@ -355,7 +355,7 @@ static void open_links(struct sim_worker *worker)
         worker_broken(worker, -ECANCELED);
         return;
     }
-    sim_mesh_open(worker, worker->plan, worker->rank);
+    sim_mesh_open(worker, worker->plan, newcomer);
     worker_go(worker, POINT_LINKS);
 }
 
@@ -372,6 +372,20 @@ static void leave_out(struct sim_worker *worker)
     }
     worker_report(worker, WORKER_LEFT);
     worker_exit(worker, 0);
+}
+
+/* worker/session/session.c's finish_early() */
+void worker_finish_early(struct sim_worker *worker)
+{
+    if (!final_checkpoint_is_needed(worker->plan, worker->state.applied_step)) {
+        worker_report(worker, WORKER_LEFT);
+        worker_exit(worker, 0);
+        return;
+    }
+    close_generation(worker);
+    sim_division_forget(worker);
+    sim_mesh_open(worker, worker->pending, false)->ends = true;
+    worker_go(worker, POINT_LINKS);
 }
 
 void worker_switch(struct sim_worker *worker)
@@ -471,6 +485,11 @@ static bool at_links(struct sim_worker *worker)
         sim_mesh_close(mesh);
         worker->mesh = NULL;
         worker_broken(worker, result);
+        return worker->alive;
+    }
+    if (mesh->ends) {
+        worker->engine = true;
+        session_finish(worker, WORKER_LEFT);
         return worker->alive;
     }
     worker->next_move = 0;

@@ -191,6 +191,9 @@ void worker_exit(struct sim_worker *worker, int exit_code);
 /** worker_broken() - End the worker's part in the generation because of @status */
 void worker_broken(struct sim_worker *worker, int status);
 void worker_say(struct sim_worker *worker, const struct control_message *message);
+/** worker_finish_early() - End the generation within a step, for the pending plan, which is empty
+ */
+void worker_finish_early(struct sim_worker *worker);
 /** worker_switch() - Put the pending plan into force */
 void worker_switch(struct sim_worker *worker);
 
@@ -220,6 +223,8 @@ bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
 void sim_division_interrupt(struct sim_worker *worker);
 /** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
 void sim_division_keep(struct sim_worker *worker);
+/** sim_division_forget() - Drop what is remembered of a step */
+void sim_division_forget(struct sim_worker *worker);
 /** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
 void sim_division_announced(struct sim_worker *worker);
 /** sim_division_watch() - The worker begins to compute a step: rank 0 looks after each

@@ -271,20 +271,22 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
     return 0;
 }
 
-static int open_links(struct trainer *trainer, unsigned rank, struct error *error)
+/* Open the links among the ranks of the present plan, with the key and the number of @named.
+ * @newcomer: the others may still train */
+static int open_links(struct trainer *trainer, unsigned rank, const struct plan *named,
+                      bool newcomer, struct error *error)
 {
     const struct plan *plan = trainer->plan;
     unsigned total = plan->layout.worker_count + plan->layout.donor_count;
-    bool newcomer = generation_entry_is_newcomer(plan, rank);
     AUTO_FREE unsigned *ranks = calloc(total, sizeof(*ranks));
     AUTO_FREE struct mesh_peer *peers = calloc(total, sizeof(*peers));
     struct mesh_options options = {
-        .generation = plan->generation,
+        .generation = named->generation,
         .rank = rank,
         .peers = peers,
         .listener = trainer->listener,
         .failure_timeout_ns = trainer->options->failure_timeout_ns,
-        .patient = plan->links.patient,
+        .patient = named->links.patient,
         .checksums = trainer->options->link_checksums,
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->links.unreached,
@@ -308,9 +310,9 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
         snprintf(peers[i].address, sizeof(peers[i].address), "%s", worker->address);
     }
     snprintf(options.job, sizeof(options.job), "%s", plan->job);
-    if (!plan_key_bytes(plan->links.key, options.key))
+    if (!plan_key_bytes(named->links.key, options.key))
         return error_set(error, -EINVAL, "the plan of generation %" PRIu64 " has no link key",
-                         plan->generation);
+                         named->generation);
     __atomic_store_n(&trainer->commands.waits_for_switch, newcomer, __ATOMIC_RELEASE);
     if (read(trainer->commands.cancel, &drained, sizeof(drained)) < 0 && errno != EAGAIN)
         return error_set(error, -errno, "reading an eventfd");
@@ -327,12 +329,21 @@ static int open_links(struct trainer *trainer, unsigned rank, struct error *erro
 
 int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 {
-    int status = open_links(trainer, rank, error);
+    const struct plan *plan = trainer->plan;
+    int status = open_links(trainer, rank, plan, generation_entry_is_newcomer(plan, rank), error);
 
-    return status || trainer->plan->start.source != PLAN_SOURCE_MEMORY
+    return status || plan->start.source != PLAN_SOURCE_MEMORY
                ? status
-               : handover_begin(trainer->state, trainer->plan, rank, trainer->links.mesh,
-                                &trainer->handover, error);
+               : handover_begin(trainer->state, plan, rank, trainer->links.mesh, &trainer->handover,
+                                error);
+}
+
+int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan *next,
+                      struct error *error)
+{
+    generation_close(trainer);
+    generation_forget_step(trainer);
+    return open_links(trainer, rank, next, false, error);
 }
 
 int generation_receive_state(struct trainer *trainer, struct error *error)

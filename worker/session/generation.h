@@ -31,6 +31,11 @@ int generation_obtain_state(struct trainer *trainer, unsigned rank,
 /** generation_join() - open the links, and begin to hand over state both ways. -ECANCELED: another
  * plan replaces this one, or the worker is to stop */
 int generation_join(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
+/** generation_rejoin() - after the links of a generation broke because it ends within a step: drop
+ * the step, and open links among the same ranks again, with the key of @next. Errors as
+ * generation_join() */
+int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan *next,
+                      struct error *error) CHECK_RESULT;
 /** generation_receive_state() - wait for the units that other workers hand over to this one, which
  * may compute meanwhile */
 int generation_receive_state(struct trainer *trainer, struct error *error) CHECK_RESULT;

@@ -13,6 +13,7 @@
 #include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_words.h"
+#include "protocol/final_checkpoint.h"
 #include "worker/session/checkpoint_duty.h"
 #include "worker/session/commands.h"
 #include "worker/session/commit_agreement.h"
@@ -395,8 +396,28 @@ static int evaluate_last(struct trainer *trainer, const struct straggler_stage *
     return status ? status : session_evaluate_last(trainer, slowest, error);
 }
 
-/* The commit announced @generation: its plan has arrived or is about to. */
-static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation,
+/* End the generation within a step, which is dropped: the ranks link again, to write the state of
+ * the boundary before it. */
+static enum session_outcome finish_early(struct trainer *trainer, const struct plan *next,
+                                         struct error *error)
+{
+    unsigned rank = trainer->engine->part.rank;
+
+    if (!final_checkpoint_is_needed(trainer->plan, trainer->state->applied_step))
+        return SESSION_LEFT;
+    int status = generation_rejoin(trainer, rank, next, error);
+    if (!status)
+        status = session_open(trainer, rank, error);
+    if (!status)
+        return session_finish(trainer, SESSION_LEFT, error);
+    if (!error->code)
+        error_set(error, status, "the links for the last checkpoint: %s", strerror(-status));
+    return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
+}
+
+/* Go over to @generation, whose plan has arrived or is about to.
+ * @early: within a step, for which rank 0 broke the links; else a commit announced it */
+static enum session_outcome switch_over(struct trainer *trainer, uint64_t generation, bool early,
                                         struct error *error)
 {
     const struct plan *plan = commands_announced_plan(trainer, generation);
@@ -410,18 +431,19 @@ static enum session_outcome switch_over(struct trainer *trainer, uint64_t genera
                   generation, trainer->state->applied_step);
         return SESSION_BROKEN;
     }
-    return plan->layout.worker_count ? SESSION_SWITCH
-                                     : session_finish(trainer, SESSION_LEFT, error);
+    if (plan->layout.worker_count)
+        return SESSION_SWITCH;
+    return early ? finish_early(trainer, plan, error)
+                 : session_finish(trainer, SESSION_LEFT, error);
 }
 
-/* Rank 0 broke the links: the next generation goes on with this step. All ranks computed until now,
- * so the pause begins here even where sums are lost. */
+/* All ranks computed until now, so the pause begins here even where sums are lost. */
 static enum session_outcome switch_early(struct trainer *trainer, uint64_t generation,
                                          struct error *error)
 {
     error_clear(error);
     trainer->commit.last_ns = trainer->commit.stopped_ns;
-    return switch_over(trainer, generation, error);
+    return switch_over(trainer, generation, true, error);
 }
 
 enum session_outcome session_train(struct trainer *trainer, struct error *error)
@@ -453,7 +475,7 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
             return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
         }
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
-            return switch_over(trainer, down->switch_generation, error);
+            return switch_over(trainer, down->switch_generation, false, error);
     }
     status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
     if (status)

@@ -36,6 +36,21 @@ static void to_record(struct final_checkpoint *final, bool commits)
     assert_int_equal(final->action, FINAL_CHECKPOINT_COMMIT);
 }
 
+/* A generation that ends within its first step has nothing new to write. */
+static void what_was_read_is_not_written_again(void **state)
+{
+    struct plan plan = {.start = {.source = PLAN_SOURCE_CHECKPOINT, .resume_step = STEP}};
+
+    (void)state;
+    assert_false(final_checkpoint_is_needed(&plan, STEP));
+    assert_true(final_checkpoint_is_needed(&plan, STEP + 1));
+    plan.start.source = PLAN_SOURCE_MEMORY;
+    assert_true(final_checkpoint_is_needed(&plan, STEP));
+    plan.start = (struct plan_start){.source = PLAN_SOURCE_FRESH};
+    assert_false(final_checkpoint_is_needed(&plan, 0));
+    assert_true(final_checkpoint_is_needed(&plan, 1));
+}
+
 /* Rounds go on until rank 0 reports that firnd has the record. */
 static void a_recorded_checkpoint_ends_it(void **state)
 {
@@ -100,6 +115,7 @@ static void a_failed_commit_is_given_up_by_all_and_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_read_is_not_written_again),
         cmocka_unit_test(a_recorded_checkpoint_ends_it),
         cmocka_unit_test(a_failed_share_is_given_up_by_all_and_tried_again),
         cmocka_unit_test(a_failed_commit_is_given_up_by_all_and_tried_again),

@@ -45,19 +45,6 @@ static void without_haste_nothing_is_saved_in_an_emergency(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
 }
 
-/* Neither fits: state is handed over as far as that goes, because a checkpoint would not begin. */
-static void no_checkpoint_is_waited_for_that_begins_too_late(void **state)
-{
-    struct preemption preemption = usual;
-    (void)state;
-    preemption.left_ns = 10 * SECOND;
-    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
-    preemption.step_ns = 10 * SECOND;
-    assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
-    preemption.step_ns++;
-    assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
-}
-
 static void the_time_that_is_not_needed_may_be_waited(void **state)
 {
     struct preemption preemption = usual; /* takes 24 s of 30 */
@@ -69,6 +56,20 @@ static void the_time_that_is_not_needed_may_be_waited(void **state)
     assert_int_equal(preemption_spare_ns(&preemption), 0);
     preemption.left_ns = UINT64_MAX;
     assert_int_equal(preemption_spare_ns(&preemption), UINT64_MAX);
+}
+
+static void a_checkpoint_waits_while_twice_its_last_duration_fits(void **state)
+{
+    struct preemption preemption = {
+        .left_ns = 30 * SECOND, .boundary_ns = 2 * SECOND, .checkpoint_ns = 4 * SECOND};
+    (void)state;
+    assert_int_equal(preemption_checkpoint_spare_ns(&preemption), 20 * SECOND);
+    preemption.checkpoint_ns = 0; /* none was written yet: half of the time is kept for it */
+    assert_int_equal(preemption_checkpoint_spare_ns(&preemption), 13 * SECOND);
+    preemption.checkpoint_ns = 20 * SECOND;
+    assert_int_equal(preemption_checkpoint_spare_ns(&preemption), 0);
+    preemption.left_ns = UINT64_MAX;
+    assert_int_equal(preemption_checkpoint_spare_ns(&preemption), UINT64_MAX);
 }
 
 static void what_others_hold_too_may_go_at_any_time(void **state)
@@ -86,8 +87,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handing_over_is_chosen_while_it_fits),
         cmocka_unit_test(without_haste_nothing_is_saved_in_an_emergency),
-        cmocka_unit_test(no_checkpoint_is_waited_for_that_begins_too_late),
         cmocka_unit_test(the_time_that_is_not_needed_may_be_waited),
+        cmocka_unit_test(a_checkpoint_waits_while_twice_its_last_duration_fits),
         cmocka_unit_test(what_others_hold_too_may_go_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,9 +176,26 @@ static void other_plans_never_begin_within_a_step(void **state)
     follow(&next, &plan);
     next.plan.follows = 3;
     assert_false(begins(&plan, &next, 1, 10));
+}
+
+/* A pause, or a drain that leaves too few slots: nothing is gained before the limit. */
+static void an_empty_plan_begins_at_its_limit_only(void **state)
+{
+    struct early_switch step = {.passed_seconds = 1, .left_seconds = 100, .keeps_sums = true};
+    struct sample plan, next;
+
+    (void)state;
+    sample_init(&plan, 1, 1, 0);
+    sample_init(&next, 0, 0, 0);
     follow(&next, &plan);
-    next.plan.layout.worker_count = 0; /* an empty plan: a checkpoint at the boundary */
-    assert_false(begins(&plan, &next, 1, 10));
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
+    next.plan.change.is_limited = true;
+    next.plan.change.limit_ns = 101000000000;
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
+    step.waited_seconds = 2;
+    assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
+    step.donors_leave = true; /* they keep state of the boundary until a commit */
+    assert_false(early_switch_begins(&plan.plan, &next.plan, &step));
 }
 
 int main(void)
@@ -190,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_limited_change_does_not_wait_for_the_end_of_the_step),
         cmocka_unit_test(sums_stay_with_replicas_whose_workers_stay_together),
         cmocka_unit_test(other_plans_never_begin_within_a_step),
+        cmocka_unit_test(an_empty_plan_begins_at_its_limit_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
