@@ -161,6 +161,43 @@ static unsigned find_old_reports(const struct led *led, uint64_t keep_from,
     return used;
 }
 
+/* Keys of the comparisons that guard a plan which reads its state. */
+struct start_guard {
+    char all[KV_KEY_MAX], end[KV_KEY_MAX], record[KV_KEY_MAX];
+};
+
+/* A plan that does not begin from memory was decided with the records of checkpoints that this
+ * daemon knew. etcd may get it late, when the old generation has recorded a newer one and retention
+ * has removed the plan's. Return the number of comparisons. */
+static size_t guard_start(const struct led *led, const struct plan *plan, struct start_guard *guard,
+                          struct kv_compare *ret_compares)
+{
+    const struct daemon *daemon = led->leading->daemon;
+    const char *cluster = daemon->config->cluster;
+    const struct mirror_entry *entries;
+    int64_t known_revision = 0;
+    size_t count = 0;
+
+    if (!plan || !plan->layout.worker_count || plan->start.source == PLAN_SOURCE_MEMORY)
+        return 0;
+    size_t records = mirror_range(
+        &daemon->keys.mirror, keys_job(guard->all, cluster, led->job, "checkpoints/"), &entries);
+    for (size_t i = 0; i < records; i++)
+        known_revision = MAX(known_revision, entries[i].mod_revision);
+    ret_compares[count++] =
+        (struct kv_compare){.key = guard->all,
+                            .target = KV_NOT_AFTER,
+                            .value = known_revision,
+                            .before = keys_job(guard->end, cluster, led->job, "checkpoints0")};
+    const struct mirror_entry *record =
+        mirror_find(&daemon->keys.mirror,
+                    keys_checkpoint(guard->record, cluster, led->job, plan->start.resume_step));
+    if (record)
+        ret_compares[count++] = (struct kv_compare){
+            .key = guard->record, .target = KV_MOD_REVISION, .value = record->mod_revision};
+    return count;
+}
+
 static void write_plan(struct led *led, const struct view *view,
                        const struct leader_decision *decision)
 {
@@ -173,11 +210,13 @@ static void write_plan(struct led *led, const struct view *view,
 
     keys_job(generation_key, daemon->config->cluster, led->job, "generation");
     keys_job(next_key, daemon->config->cluster, led->job, "next");
-    const struct kv_compare compares[] = {
+    struct start_guard guard;
+    struct kv_compare compares[5] = {
         election_guard(daemon->node.election),
         {.key = generation_key, .target = KV_MOD_REVISION, .value = view->plan_revision},
         {.key = next_key, .target = KV_MOD_REVISION, .value = view->next_revision},
     };
+    size_t compare_count = 3 + guard_start(led, decision->plan, &guard, compares + 3);
     if (decision->action == LEADER_PREPARE) {
         operations[count++] = (struct kv_operation){.type = KV_PUT, .key = next_key, .value = text};
     } else if (decision->action == LEADER_PUBLISH) {
@@ -198,8 +237,8 @@ static void write_plan(struct led *led, const struct view *view,
              decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
              decision->plan ? decision->plan->change.text : "");
     if ((decision->plan && !text) ||
-        daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares), operations,
-                             count, on_written, led, &led->writing)) {
+        daemon->keys.kv->txn(daemon->keys.kv->context, compares, compare_count, operations, count,
+                             on_written, led, &led->writing)) {
         log_error("job %s: a plan could not be sent; trying again", led->job);
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
         return;
