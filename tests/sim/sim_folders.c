@@ -83,7 +83,8 @@ bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step
     return true;
 }
 
-void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation)
+void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation,
+                       uint64_t seal)
 {
     struct sim_folder *there = sim_folder_placed(sim, node, step);
     if (there)
@@ -91,7 +92,8 @@ void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t g
     struct sim_folder *folder = sim_folder_part(sim, node, step, generation);
     assert(folder);
     folder->placed = true;
-    folder->receipt = folder->sealed = false;
+    folder->receipt = false;
+    folder->seal = seal;
     sim_check_copies(sim);
 }
 

@@ -14,11 +14,12 @@ struct sim_part;
 
 /* A checkpoint's folder on one node: step-N.gG.part, then under its final name. */
 struct sim_folder {
-    uint64_t step, generation;        /* generation: also distinguishes two manifests */
-    bool placed;                      /* it has its final name */
-    bool receipt, sealed;             /* marks in the folder: */
-    uint64_t copied;                  /* receipt: of which nodes' shares, a bit each */
-    uint64_t ranks;                   /* ranks whose files are here, a bit each */
+    uint64_t step, generation;
+    bool placed;     /* it has its final name */
+    uint64_t seal;   /* of its manifest, unlike that of any other attempt; 0: none */
+    bool receipt;    /* a mark in the folder: */
+    uint64_t copied; /* of which nodes' shares it has copies, a bit each */
+    uint64_t ranks;  /* ranks whose files are here, a bit each */
     struct sim_unit units[SIM_UNITS]; /* all that is in them */
 };
 
@@ -37,8 +38,10 @@ void sim_folders_write(struct sim *sim, unsigned node, const struct sim_part *pa
 /** sim_folders_copy() - Copy the files of @ranks from @from to @to; false: @from lacks them */
 bool sim_folders_copy(struct sim *sim, unsigned from, unsigned to, uint64_t step,
                       uint64_t generation, uint64_t ranks);
-/** sim_folders_place() - Give a checkpoint its final name; a folder of that name makes room */
-void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation);
+/** sim_folders_place() - Give the checkpoint of @seal its final name; a folder of that name makes
+ * room */
+void sim_folders_place(struct sim *sim, unsigned node, uint64_t step, uint64_t generation,
+                       uint64_t seal);
 void sim_folders_abandon(struct sim *sim, unsigned node, uint64_t step, uint64_t generation);
 /** sim_folders_sweep() - checkpoint_sweep() of this node */
 void sim_folders_sweep(struct sim *sim, unsigned node, const struct checkpoint_sweep *sweep);

@@ -32,6 +32,7 @@ struct sim_replication {
     bool leads; /* rank 0 */
     unsigned self, writer_count, next, tries;
     enum replication_phase phase;
+    uint64_t seal;               /* of the manifest, once it is known */
     uint64_t has[SIM_NODES_MAX]; /* by copy node: of which copy nodes it has copies, a bit each */
     uint64_t deadline_ns;
     int status;
@@ -207,7 +208,7 @@ static void seal(struct sim_replication *replication)
         return;
     }
     check_merged(replication);
-    mine->sealed = true;
+    mine->seal = replication->seal = replication->worker->sim->now_ns;
     enter(replication, SPREAD_AWAIT_PLACED);
 }
 
@@ -237,7 +238,7 @@ static bool has_placed(const struct sim_replication *replication, unsigned copy_
         sim_folder_placed(sim, node_of(replication, copy_node), replication->step);
     return copy_node == replication->self || sim->bug == BUG_PLACED_UNHEARD ||
            (sim_serves(sim, node_of(replication, copy_node), replication->worker->node) && placed &&
-            placed->generation == replication->plan->generation);
+            placed->seal == replication->seal);
 }
 
 /* ---- both ---- */
@@ -250,7 +251,8 @@ static void place(struct sim_replication *replication)
         finish(replication, -EIO);
         return;
     }
-    sim_folders_place(sim, node, replication->step, replication->plan->generation);
+    sim_folders_place(sim, node, replication->step, replication->plan->generation,
+                      replication->seal);
     finish(replication, 0);
 }
 
@@ -270,9 +272,10 @@ static void await_placed(struct sim_replication *replication)
 static void await_seal(struct sim_replication *replication)
 {
     const struct sim_folder *first = look_at_part(replication, 0);
-    if (first && first->sealed)
+    if (first && first->seal) {
+        replication->seal = first->seal;
         place(replication);
-    else
+    } else
         look_again(replication);
 }
 
