@@ -98,7 +98,7 @@ static json_t *find(const json_t *object, const char *key, struct error *error)
 {
     json_t *value = json_object_get(object, key);
     if (!value && !json_is_object(object))
-        error_set(error, -EINVAL, "\"%s\" is looked for in what is not an object", key);
+        error_set(error, -EINVAL, "\"%s\" is missing: its parent is not an object", key);
     else if (!value)
         error_set(error, -EINVAL, "\"%s\" is missing", key);
     return value;

@@ -184,7 +184,7 @@ static const char *what_differs(enum dispute_about about)
 
 const char *dispute_what_follows(enum dispute_about about)
 {
-    return about == DISPUTE_STATE ? "the newest checkpoint counts" : "it is computed again";
+    return about == DISPUTE_STATE ? "going back to the newest checkpoint" : "it is computed again";
 }
 
 int dispute_outcome(const struct plan_layout *layout, unsigned rank, enum dispute_about about,

@@ -322,7 +322,7 @@ static int differ(struct carrier *carrier, unsigned from, unsigned to)
     char text[160];
 
     snprintf(text, sizeof(text),
-             "%s: what rank %u sent to rank %u from device to device did not arrive as it was sent",
+             "%s: data from rank %u to rank %u was changed on its way from device to device",
              carrier->operations->name, from, to);
     carrier_abort(carrier, text);
     return -ECONNRESET;

@@ -146,8 +146,8 @@ static const char *lost_text(int code)
     case -EPROTO:
         return "broke the protocol";
     case -EBADMSG:
-        return "sent what did not arrive as it was sent (a network card, a switch or memory on the "
-               "way changes bytes, or somebody does)";
+        return "sent data that was changed on the way (a network card, a switch or memory in "
+               "between changes bytes, or somebody does)";
     default:
         return strerror(-code);
     }

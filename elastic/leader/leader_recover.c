@@ -230,7 +230,7 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
     const struct plan *plan = context->view->plan;
     if (plan->layout.worker_count == 0 || context->view->wish.desired == JOB_DESIRED_PAUSED)
         return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
-                                 "state is incomplete: the newest checkpoint counts");
+                                 "state is incomplete: going back to the newest checkpoint");
     char lost[120], why[224], starter[160];
     name_lost(context, lost, sizeof(lost));
     const char *starting =
@@ -376,7 +376,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (status == 0 && !context->decision->plan && leader_compatibility_is_over(context))
         return leader_empty_plan(context, PLAN_REASON_UPGRADE, false,
                                  "no node starts workers of this job's link protocol any more: "
-                                 "the newest checkpoint counts");
+                                 "going back to the newest checkpoint");
     if (status == 0 && context->decision->plan && context->decision->plan->layout.worker_count > 0)
         leader_pair_loss_enter(context, context->decision->plan, recovery->step);
     return status;

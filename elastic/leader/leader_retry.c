@@ -205,7 +205,7 @@ bool leader_retry_takes_back(struct leader_context *context, enum job_state stat
         return false;
     context->decision->takes_back_checkpoints = true;
     leader_say(context, state,
-               "no other checkpoint can be had: those that were given up are tried again (%.200s)",
+               "no other checkpoint is available: trying those that were given up again (%.200s)",
                checkpoint->damaged_count > 0 ? checkpoint->damaged : checkpoint->missing);
     return true;
 }

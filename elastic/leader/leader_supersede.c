@@ -182,8 +182,8 @@ static void explain(const struct leader_context *context, const char *gone, stru
                  plan->change.breaks_off ? ", broken off, for rank 0 is gone" : "");
     else if (plan->change.breaks_off)
         snprintf(plan->change.text, sizeof(plan->change.text),
-                 "rank 0 is gone and lets generation %llu not begin: %s instead, broken off",
-                 held_up, layout);
+                 "rank 0 is gone, so generation %llu cannot begin: %s instead, broken off", held_up,
+                 layout);
     else if (somebody_gave_up(context))
         snprintf(plan->change.text, sizeof(plan->change.text),
                  "a new worker of generation %llu is gone: %s instead", held_up, layout);

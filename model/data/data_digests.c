@@ -263,7 +263,7 @@ static int consult(struct data_digests *memo, const struct dataset_options *opti
     status = inherit_failure(memo, error);
     if (status < 0)
         return status;
-    log_info("nothing right is known of the training data in %s: it is read", path);
+    log_info("no valid digest of the training data in %s is kept: reading it", path);
     settle(memo, options);
     return 0;
 }

@@ -68,7 +68,7 @@ class Disputes(JobTest):
                 job.wait_step(step + 20)
                 job.wait_running(3)
             said = " ".join(event["text"] for event in job.events())
-            self.assertIn("sent what did not arrive as it was sent", said)
+            self.assertIn("sent data that was changed on the way", said)
             self.assertFalse(job.events("slot"))
             self.end(job)
 
@@ -87,7 +87,7 @@ class Disputes(JobTest):
             job.wait_step(job.step() + CHECKPOINT_EVERY + 20)
             Flip(job, cluster.nodes["c"], 0, "parameter")
             cluster.wait("both say so", lambda: len([event for event in job.events("stuck") if
-                         "nobody can tell which are right: the newest checkpoint counts" in event["text"]]) == 2)
+                         "nobody can tell which are right: going back to the newest checkpoint" in event["text"]]) == 2)
             job.wait_running(2)
             self.assertIn("from the checkpoint of step", job.plan()["reason_text"])
             job.wait_step(job.step() + CHECKPOINT_EVERY)

@@ -117,7 +117,7 @@ static int agree(const struct routes_options *options, struct party *party, stru
 static void end_process(void *context, const char *reason)
 {
     (void)context;
-    log_error("NCCL does not end, so this worker has to: %s", reason);
+    log_error("NCCL does not return, so this worker exits: %s", reason);
     _exit(EXIT_FAILURE);
 }
 

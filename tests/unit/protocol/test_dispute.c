@@ -49,8 +49,8 @@ static void a_verdict_decides_what_each_rank_does(void **state)
             "again: memory or device of one of them");
     outcome(DISPUTE_STATE, &settled, 1, false, -ENOTRECOVERABLE, "slot 5: other parameters or mom");
     outcome(DISPUTE_STATE, &settled, 0, false, -EUCLEAN, "slot 5: other parameters or moments");
-    outcome(DISPUTE_STATE, &open, 0, false, -EUCLEAN, "the newest checkpoint counts");
-    outcome(DISPUTE_STATE, &open, 2, false, -EUCLEAN, "the newest checkpoint counts");
+    outcome(DISPUTE_STATE, &open, 0, false, -EUCLEAN, "going back to the newest checkpoint");
+    outcome(DISPUTE_STATE, &open, 2, false, -EUCLEAN, "going back to the newest checkpoint");
     outcome(DISPUTE_STATE, &open, 0, true, -ENOTRECOVERABLE, "of unit 2 again");
     outcome(DISPUTE_STATE, &open, 2, true, -EUCLEAN, "of unit 2 again");
 }

@@ -425,7 +425,8 @@ static void expect_pause(void)
     assert_int_equal(three_decision.plan->layout.worker_count, 0);
     assert_false(three_decision.plan->change.planned); /* no worker has anything to save */
     assert_int_equal(three_decision.plan->change.reason, PLAN_REASON_PAUSE);
-    assert_string_equal(three_decision.text, "state is incomplete: the newest checkpoint counts");
+    assert_string_equal(three_decision.text,
+                        "state is incomplete: going back to the newest checkpoint");
 }
 
 static void a_job_that_is_to_pause_does_not_go_back_first(void **state)

@@ -250,14 +250,14 @@ static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **sta
     assert_int_equal(three_decision.action, LEADER_NOTHING);
     assert_true(three_decision.takes_back_checkpoints);
     assert_false(three_decision.misses_checkpoint);
-    assert_non_null(strstr(three_decision.text, "are tried again (step 14: chunk 3 is bad)"));
+    assert_non_null(strstr(three_decision.text, "given up again (step 14: chunk 3 is bad)"));
 
     three_view.checkpoint = (struct leader_checkpoint){.given_up_count = 1};
     snprintf(three_view.checkpoint.missing, sizeof(three_view.checkpoint.missing),
              "node b: it has a part");
     three_decide();
     assert_true(three_decision.takes_back_checkpoints);
-    assert_non_null(strstr(three_decision.text, "are tried again (node b: it has a part)"));
+    assert_non_null(strstr(three_decision.text, "given up again (node b: it has a part)"));
 
     three_view.checkpoint = (struct leader_checkpoint){.given_up_count = 1}; /* for step 0 */
     three_decide();

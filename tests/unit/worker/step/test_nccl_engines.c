@@ -513,7 +513,7 @@ static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
             for (unsigned rank = 0; rank < damaged.plan->layout.worker_count; rank++) {
                 mesh_fault(damaged.workers[rank].mesh, &fault);
                 broken += damaged.workers[rank].status == -ECONNRESET && fault.failed;
-                if (!strstr(fault.text, "from device to device did not arrive as it was sent"))
+                if (!strstr(fault.text, "was changed on its way from device to device"))
                     fail_msg("flip %d: rank %u: %s", flip, rank, fault.text);
                 assert_int_equal(damaged.workers[rank].state->applied_step, 0);
             }
