@@ -557,21 +557,6 @@ static unsigned owners_of(const struct sim *sim, unsigned unit)
     return owners;
 }
 
-/* With nothing changing for a while, every unit is on as many workers as there are replicas. */
-static void check_owners(struct sim *sim)
-{
-    const struct sim_check *check = sim->check;
-    if (check->generation_ns + QUIET_NS > sim->now_ns ||
-        check->committed_ns + step_max_ns(sim) < sim->now_ns ||
-        check->generation != check->committing_generation ||
-        check->committed_step == sim->spec.train.steps)
-        return;
-    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
-        if (owners_of(sim, unit) != check->replicas)
-            sim_fail(sim, "unit %u has %u owners in generation %llu of %u replicas", unit,
-                     owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
-}
-
 /* Two workers that have lost each other for good, and are both needed, are waited for before the
  * job goes back. They may find out about each other in two generations before that. */
 static uint64_t stall_max_ns(const struct sim *sim)
@@ -579,6 +564,31 @@ static uint64_t stall_max_ns(const struct sim *sim)
     uint64_t once_ns =
         STALL_MAX_NS + 2 * sim_scale_beyond_ns(sim) + 2 * sim_scale_start_max_ns(sim);
     return sim_cuts_pairs_apart(sim) ? 3 * once_ns : once_ns;
+}
+
+/* A wrong bit, found in peace, ends the workers that hold it: another generation is about to come.
+ */
+static bool has_lost_worker(const struct sim *sim)
+{
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (!sim->workers[i]->alive && sim->workers[i]->died_ns + stall_max_ns(sim) > sim->now_ns)
+            return true;
+    return false;
+}
+
+/* With nothing changing for a while, every unit is on as many workers as there are replicas. */
+static void check_owners(struct sim *sim)
+{
+    const struct sim_check *check = sim->check;
+    if (check->generation_ns + QUIET_NS > sim->now_ns ||
+        check->committed_ns + step_max_ns(sim) < sim->now_ns ||
+        check->generation != check->committing_generation ||
+        check->committed_step == sim->spec.train.steps || has_lost_worker(sim))
+        return;
+    for (unsigned unit = 0; unit < SIM_UNITS; unit++)
+        if (owners_of(sim, unit) != check->replicas)
+            sim_fail(sim, "unit %u has %u owners in generation %llu of %u replicas", unit,
+                     owners_of(sim, unit), (unsigned long long)check->generation, check->replicas);
 }
 
 static unsigned slots_out(const struct sim *sim)
