@@ -12,29 +12,36 @@ LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batc
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
 MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start of a node
-DEADLINE = 2  # seconds; half of such a step takes longer
+NOTICE = 0.7  # of the half step that is left when a drain is announced: the step does not end in time
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
 class LongJob(Job):
     def half_way(self):
-        """Wait until about half of a step is computed."""
+        """Wait until about half of a step is computed; returns the seconds that the other half takes."""
         known = self.step()
         self.cluster.wait("a step ends", lambda: self.step() > known)
         half_ms = self.newest(1)[0]["step_ms"] / 2
         deadline = time.monotonic() + half_ms / 1000
         self.cluster.wait("half a step has passed", lambda: time.monotonic() > deadline)
+        return half_ms / 1000
 
     def kept(self):
         """(step, micro-batches that were kept) of each time that one went on."""
         found = [GOES_ON.search(event["text"]) for event in self.events()]
         return [(int(hit[1]), int(hit[2])) for hit in found if hit]
 
-
     def paused(self, step):
         """The time at which a generation without node b began at that boundary; None: not yet."""
         return next((event["unix_ns"] for event in self.events()
                      if event["step"] == step and "node b drains" in event["text"] and "pause" in event["text"]), None)
+
+    def announce(self, seconds):
+        """Node b is about to go; returns (the key of the notice, the time at which it was given)."""
+        self.cluster.note(f"node b is drained, and gone in {seconds:.1f} s")
+        key, now_ns = f"/firn/v1/{self.cluster.name}/drains/b", time.time_ns()
+        self.cluster.etcd.put(key, {"deadline_unix_ns": now_ns + int(seconds * 1e9)})
+        return key, now_ns
 
 
 class WithinAStep(JobTest):
@@ -105,13 +112,11 @@ class WithinAStep(JobTest):
             alone.wait_completed(seconds=300)
             job = LongJob(cluster, **longer).submit()
             job.wait_running(2)
-            job.half_way()
+            notice = NOTICE * job.half_way()
             step = job.step() + 1
-            drained_ns = time.time_ns()
-            cluster.note(f"node b is drained, and gone in {DEADLINE} s")
-            cluster.etcd.put(f"/firn/v1/{cluster.name}/drains/b", {"deadline_unix_ns": drained_ns + DEADLINE * 10**9})
+            _, drained_ns = job.announce(notice)
             cluster.wait("the plan without node b has begun", lambda: job.paused(step - 1), 60)
-            self.assertLess(job.paused(step - 1) - drained_ns, DEADLINE * 1e9)
+            self.assertLess(job.paused(step - 1) - drained_ns, notice * 1e9)
             job.wait_completed(seconds=300)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 1)
@@ -127,14 +132,11 @@ class WithinAStep(JobTest):
             alone.wait_completed(seconds=300)
             job = LongJob(cluster, **longer).submit(stages=2, replicas=1)
             job.wait_running(2)
-            job.half_way()
+            notice = NOTICE * job.half_way()
             step = job.step()
-            drained_ns = time.time_ns()
-            cluster.note(f"node b is drained, and gone in {DEADLINE} s")
-            drain = f"/firn/v1/{cluster.name}/drains/b"
-            cluster.etcd.put(drain, {"deadline_unix_ns": drained_ns + DEADLINE * 10**9})
+            drain, drained_ns = job.announce(notice)
             cluster.wait("the boundary is saved", lambda: [c for c in job.checkpoints() if c["step"] == step], 60)
-            self.assertLess(time.time_ns() - drained_ns, DEADLINE * 1e9)
+            self.assertLess(time.time_ns() - drained_ns, notice * 1e9)
             cluster.wait("nobody computes",
                          lambda: not any(node.workers() for node in cluster.nodes.values()), 60)
             cluster.etcd.delete(drain)
