@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "worker/metrics/line_file.h"
 #include "worker/metrics/metrics_text.h"
 
 #define PATH_SIZE 1280
@@ -71,47 +72,50 @@ static const struct manifest_file **list_segments(const struct manifest *manifes
     return list;
 }
 
-/* Read the end of the metrics file, from the beginning of a line. The file grows meanwhile. */
-static int read_end(const char *path, struct bytes *ret_text, struct error *error)
+/* The lines that a checkpoint saves: bytes [oldest, end) of the metrics file, which grows
+ * meanwhile. Lines are found by bisection, and only those that no kept segment has are read. */
+struct saved_lines {
+    struct line_file file; /* the path is borrowed */
+    uint64_t step;         /* of the checkpoint */
+    off_t oldest, end;
+};
+
+/* Where bisection meets a damaged line, all lines up to the end of the file are read and searched.
+ */
+static int find_lines(struct saved_lines *lines, struct error *error)
 {
-    AUTO_CLOSE int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = 0;
+    int status = line_file_size(&lines->file, &size, error);
+
+    if (status)
+        return status;
+    if (line_file_find(&lines->file, lines->step + 1, &lines->end, NULL))
+        lines->end = size;
+    if (lines->end > (off_t)HISTORY_BYTES_MAX &&
+        line_file_begin_after(&lines->file, lines->end - (off_t)HISTORY_BYTES_MAX, &lines->oldest))
+        lines->oldest = lines->end;
+    return 0;
+}
+
+/* Return the offset of the first line after step @last; 0: of the oldest line. */
+static off_t begin_after(const struct saved_lines *lines, uint64_t last)
+{
+    off_t begin = lines->oldest;
+
+    if (last > 0 && line_file_find(&lines->file, last + 1, &begin, NULL))
+        begin = lines->oldest;
+    return MIN(MAX(begin, lines->oldest), lines->end);
+}
+
+static bool has_size(const char *path, uint64_t size_bytes)
+{
     struct stat found;
 
-    if (descriptor < 0 || fstat(descriptor, &found))
-        return error_set(error, -errno, "%s: %s", path, strerror(errno));
-    size_t size = (size_t)MIN((uint64_t)found.st_size, (uint64_t)HISTORY_BYTES_MAX), done = 0;
-    off_t from = found.st_size - (off_t)size;
-    AUTO_FREE uint8_t *data = malloc(size + 1);
-    if (!data)
-        return error_set(error, -ENOMEM, "no memory to read %s", path);
-    while (done < size) {
-        ssize_t n = pread(descriptor, data + done, size - done, from + (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return error_set(error, n < 0 ? -errno : -EIO, "%s: it cannot be read", path);
-        done += (size_t)n;
-    }
-    const uint8_t *begin = data;
-    if (from > 0) {
-        const uint8_t *end = memchr(data, '\n', size);
-        begin = end ? end + 1 : data + size;
-    }
-    return bytes_append(ret_text, begin, size - (size_t)(begin - data))
-               ? error_set(error, -ENOMEM, "no memory to read %s", path)
-               : 0;
+    return !stat(path, &found) && (uint64_t)found.st_size == size_bytes;
 }
 
-static bool is_whole(const char *path, const struct manifest *manifest, const char *name)
-{
-    CLEANUP(bytes_done) struct bytes text = {0};
-
-    return !file_read(path, HISTORY_BYTES_MAX, &text, NULL) &&
-           !manifest_check_file(manifest, name, &text, path, NULL);
-}
-
-/* Link a segment of the checkpoint before. The segment is read and verified first: damage must not
- * spread to this checkpoint. */
+/* Link a segment of the checkpoint before. It is not read: like every file of a checkpoint it was
+ * read back, and will be again with this one. */
 static int link_segment(const struct history_source *source, const struct manifest_file *file,
                         const char *part, struct manifest *manifest)
 {
@@ -125,7 +129,7 @@ static int link_segment(const struct history_source *source, const struct manife
     if (files)
         manifest->files = files;
     unlink(to);
-    if (!files || !is_whole(from, source->manifest, file->name) || link(from, to)) {
+    if (!files || !has_size(from, file->size_bytes) || link(from, to)) {
         free(crcs);
         return -EIO;
     }
@@ -142,12 +146,12 @@ static int link_segment(const struct history_source *source, const struct manife
  * run.
  */
 static size_t count_kept(const struct manifest_file *const *segments, size_t count,
-                         const struct bytes *text)
+                         const struct saved_lines *lines)
 {
     while (count > 0) {
         uint64_t last = last_step_of(segments[count - 1]->name);
-        size_t fresh = text->size_bytes - metrics_text_cut(text->data, text->size_bytes, last);
-        if (segments[count - 1]->size_bytes > 2 * (uint64_t)fresh)
+        uint64_t fresh_bytes = (uint64_t)(lines->end - begin_after(lines, last));
+        if (segments[count - 1]->size_bytes > 2 * fresh_bytes)
             break;
         count--;
     }
@@ -156,7 +160,7 @@ static size_t count_kept(const struct manifest_file *const *segments, size_t cou
 
 /* Leave out the oldest segments where there are more bytes than a checkpoint takes. */
 static size_t first_kept(const struct manifest_file *const *segments, size_t count,
-                         size_t fresh_bytes)
+                         uint64_t fresh_bytes)
 {
     uint64_t total = fresh_bytes;
     size_t first = count;
@@ -166,13 +170,18 @@ static size_t first_kept(const struct manifest_file *const *segments, size_t cou
     return first;
 }
 
-static int save_fresh(const struct bytes *text, uint64_t after, const char *part,
+static int save_fresh(const struct saved_lines *lines, uint64_t last, const char *part,
                       struct manifest *manifest, struct error *error)
 {
-    size_t known = after > 0 ? metrics_text_cut(text->data, text->size_bytes, after) : 0;
-    const struct bytes fresh = {.data = text->data + known, .size_bytes = text->size_bytes - known};
+    CLEANUP(bytes_done) struct bytes text = {0};
     char name[MANIFEST_FILE_SIZE];
+    int status = line_file_read(&lines->file, begin_after(lines, last), lines->end, &text, error);
 
+    if (status)
+        return status;
+    text.size_bytes = metrics_text_cut(text.data, text.size_bytes, lines->step);
+    size_t known = last > 0 ? metrics_text_cut(text.data, text.size_bytes, last) : 0;
+    const struct bytes fresh = {.data = text.data + known, .size_bytes = text.size_bytes - known};
     if (fresh.size_bytes == 0)
         return 0;
     snprintf(name, sizeof(name), HISTORY_SEGMENT,
@@ -180,43 +189,38 @@ static int save_fresh(const struct bytes *text, uint64_t after, const char *part
     return write_lines(part, name, &fresh, manifest, error);
 }
 
-static int save(const struct history_source *source, const struct bytes *text, const char *part,
-                struct manifest *manifest, struct error *error)
+static int save(const struct history_source *source, const struct saved_lines *lines,
+                const char *part, struct manifest *manifest, struct error *error)
 {
     size_t count = 0, listed = manifest->file_count;
     AUTO_FREE const struct manifest_file **segments =
         source->manifest ? list_segments(source->manifest, &count) : NULL;
-    size_t kept = segments ? count_kept(segments, count, text) : 0;
+    size_t kept = segments ? count_kept(segments, count, lines) : 0;
     uint64_t last = kept > 0 ? last_step_of(segments[kept - 1]->name) : 0;
-    size_t fresh = text->size_bytes - metrics_text_cut(text->data, text->size_bytes, last);
+    uint64_t fresh_bytes = (uint64_t)(lines->end - begin_after(lines, last));
 
-    for (size_t i = kept > 0 ? first_kept(segments, kept, fresh) : 0; i < kept; i++)
+    for (size_t i = kept > 0 ? first_kept(segments, kept, fresh_bytes) : 0; i < kept; i++)
         if (link_segment(source, segments[i], part, manifest)) { /* write all lines anew */
             manifest_drop_files(manifest, listed);
             last = 0;
             break;
         }
-    return save_fresh(text, last, part, manifest, error);
+    return save_fresh(lines, last, part, manifest, error);
 }
 
 int history_save(const struct history_source *source, uint64_t step, const char *part,
                  struct manifest *manifest, struct error *error)
 {
-    struct bytes text = {0};
-    struct stat found;
-    int status;
+    AUTO_CLOSE int descriptor = open(source->metrics_path, O_RDONLY | O_CLOEXEC);
+    struct saved_lines lines = {
+        .file = {.path = (char *)source->metrics_path, .descriptor = descriptor}, .step = step};
 
-    if (stat(source->metrics_path, &found))
+    if (descriptor < 0)
         return errno == ENOENT
                    ? 0
                    : error_set(error, -errno, "%s: %s", source->metrics_path, strerror(errno));
-    status = read_end(source->metrics_path, &text, error);
-    if (!status) {
-        text.size_bytes = metrics_text_cut(text.data, text.size_bytes, step);
-        status = save(source, &text, part, manifest, error);
-    }
-    bytes_done(&text);
-    return status;
+    int status = find_lines(&lines, error);
+    return status ? status : save(source, &lines, part, manifest, error);
 }
 
 /* ---- the way back ---- */

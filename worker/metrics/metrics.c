@@ -10,7 +10,7 @@
 #include "worker/metrics/metrics_text.h"
 
 #define WINDOW_BYTES                                                                               \
-    ((size_t)256 << 10) /* bytes at the end of the file that are read and checked at open */
+    ((size_t)32 << 10) /* bytes at the end of the file that are read and checked at open */
 #define WINDOW_LINES ((size_t)16384) /* kept in memory */
 
 void metrics_bound_memory(struct metrics *metrics)

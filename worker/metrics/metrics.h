@@ -25,7 +25,7 @@ struct metrics;
 
 #define METRICS_HISTORY_MAX ((size_t)64 << 20) /* bytes of lines sent to another node */
 
-/** metrics_open() - open the file at @path, or create it; the last 256 KiB are checked, and the
+/** metrics_open() - open the file at @path, or create it; the last 32 KiB are checked, and the
  * file is cut off before the first line there that is invalid or out of order; the errors of
  * open(), read() and ftruncate(), -ENOMEM */
 int metrics_open(const char *path, struct metrics **ret_metrics, struct error *error) CHECK_RESULT;
