@@ -173,6 +173,24 @@ int run_job_list(const struct arguments *arguments, struct error *error)
 
 /* ---- show ---- */
 
+#define WORD_SECONDS 10 /* a job says more often than that, or after each step, how far it is */
+
+/* Say so where the newest word of a running job is old: etcd, or its way there, does not take newer
+ * ones. */
+static void show_age(const struct progress_record *progress)
+{
+    char age[FORMAT_SIZE];
+    uint64_t now_ns = now_unix_ns();
+    double seconds =
+        now_ns > progress->unix_ns ? (double)(now_ns - progress->unix_ns) / NS_PER_SECOND : 0;
+
+    if (progress->unix_ns && seconds > WORD_SECONDS + 3 * progress->step_seconds)
+        printf(
+            "            %sas of %s ago: no newer word has come to etcd (see GET /v1/node of its nodes)%s\n",
+            terminal_color(TERMINAL_RED), format_duration(seconds, age),
+            terminal_color(TERMINAL_PLAIN));
+}
+
 static void show_progress(const struct cluster_job *job)
 {
     const struct progress_record *progress = &job->progress;
@@ -186,6 +204,8 @@ static void show_progress(const struct cluster_job *job)
            isnan(progress->validation_loss) ? "" : ", validation ",
            isnan(progress->validation_loss) ? ""
                                             : format_loss(progress->validation_loss, validation));
+    if (runs(job))
+        show_age(progress);
     if (runs(job))
         printf("speed       %s a step, %s tokens/s, about %s left\n",
                format_duration(progress->step_seconds, step),

@@ -5,11 +5,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/line_rotation.h"
 #include "base/log.h"
+
+#define FILE_BYTES_MAX ((off_t)64 << 20) /* of events.jsonl; about 200,000 events */
+#define KEPT_BYTES     ((size_t)4 << 20) /* of its newest lines, when it begins anew */
 
 static void log_it(const struct event_facts *facts, const char *text)
 {
@@ -49,6 +54,16 @@ static json_t *event_line(const struct event_facts *facts, const char *kind, con
     return line;
 }
 
+static void bound_file(int file, const char *path)
+{
+    struct stat found;
+    struct error error = {0};
+
+    if (!fstat(file, &found) && found.st_size > FILE_BYTES_MAX &&
+        lines_rotate(path, KEPT_BYTES, &error))
+        log_warning("%s", error.text);
+}
+
 void events_append(const char *job_dir, const struct event_facts *facts, const char *kind,
                    const char *text)
 {
@@ -62,4 +77,6 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
     file = words ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
     if (file < 0 || dprintf(file, "%s\n", words) < 0)
         log_warning("%s: %s; the event above is only in the log", path, strerror(errno));
+    else
+        bound_file(file, path);
 }

@@ -35,6 +35,7 @@ struct outbox {
     struct loop_timer *retry;
     struct backoff backoff;
     bool waiting;                      /* for the retry timer to fire */
+    bool refused;                      /* etcd answers, and takes nothing */
     bool superseded;                   /* a newer value came while the letter was in flight */
     struct known_key known[KNOWN_MAX]; /* the oldest entry is replaced first */
     unsigned known_next;
@@ -87,6 +88,27 @@ static void try_later(struct outbox *outbox)
         log_error("a retry timer failed: %s", outbox->first ? outbox->first->key : "");
 }
 
+static bool is_refusal(int status)
+{
+    return status && status != -ECONNREFUSED && status != -ETIMEDOUT && status != -EHOSTUNREACH;
+}
+
+static void note_answer(struct outbox *outbox, const struct kv_result *result)
+{
+    if (is_refusal(result->status) && !outbox->refused)
+        log_error("etcd takes no writes: %s; training goes on, checkpoints and changes wait",
+                  result->error.text);
+    else if (!result->status && outbox->refused)
+        log_info("etcd takes writes again");
+    if (!result->status || is_refusal(result->status))
+        outbox->refused = result->status;
+}
+
+bool outbox_refused(const struct outbox *outbox)
+{
+    return outbox && outbox->refused;
+}
+
 static void on_read(void *context, const struct kv_result *result)
 {
     struct outbox *outbox = context;
@@ -115,6 +137,7 @@ static void on_written(void *context, const struct kv_result *result)
     struct letter *letter = outbox->first;
 
     outbox->request = NULL;
+    note_answer(outbox, result);
     if (result->status) {
         try_later(outbox);
         return;

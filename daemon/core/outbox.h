@@ -1,8 +1,11 @@
 /*
  * Write the keys that this daemon owns: reports, progress, states. The newest value of each key
- * wins. Writes are retried until they succeed, however long etcd is away.
+ * wins. Writes are retried until they succeed, however long etcd is away, or refuses them (it has
+ * no space, or no permission for this user): that is logged once, and once more when it is over.
  */
 #pragma once
+
+#include <stdbool.h>
 
 #include "membership/kv/kv.h"
 #include "membership/transport/loop.h"
@@ -16,3 +19,5 @@ void outbox_free(struct outbox *outbox);
 /** outbox_put() - queue a copy of @value; it replaces an unwritten value of the same key.
  * Return: 0 or -ENOMEM */
 int outbox_put(struct outbox *outbox, const char *key, const char *value) CHECK_RESULT;
+/** outbox_refused() - return whether etcd answered the last write with a refusal; NULL: no */
+bool outbox_refused(const struct outbox *outbox);

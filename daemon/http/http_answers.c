@@ -11,6 +11,7 @@
 #include "base/sorted_lines.h"
 #include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/outbox.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
 #include "elastic/agent/isolation.h"
@@ -58,16 +59,16 @@ static const char *lease_word(const struct daemon_node *node)
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body, struct error *error)
 {
-    AUTO_JSON json_t *tree =
-        json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
-                  daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION,
-                  "leader", daemon->node.election ? election_leader(daemon->node.election) : "",
-                  "leads", daemon->node.election && election_leads(daemon->node.election),
-                  "registered", daemon->node.registered, "etcd_reachable", !daemon->keys.away,
-                  "lease", lease_word(&daemon->node), "jobs", job_names(daemon->jobs, is_any),
-                  "held", job_names(daemon->jobs, fencing_holds), "loop_max_ms",
-                  (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
-                  node_record_encode(&daemon->node.self));
+    AUTO_JSON json_t *tree = json_pack(
+        "{s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:o, s:o, s:f, s:o}", "node",
+        daemon->config->node, "cluster", daemon->config->cluster, "version", FIRN_VERSION, "leader",
+        daemon->node.election ? election_leader(daemon->node.election) : "", "leads",
+        daemon->node.election && election_leads(daemon->node.election), "registered",
+        daemon->node.registered, "etcd_reachable", !daemon->keys.away, "etcd_writable",
+        !outbox_refused(daemon->keys.outbox), "lease", lease_word(&daemon->node), "jobs",
+        job_names(daemon->jobs, is_any), "held", job_names(daemon->jobs, fencing_holds),
+        "loop_max_ms", (double)daemon->loop.turns.longest_ns / NS_PER_MS, "record",
+        node_record_encode(&daemon->node.self));
 
     return append_tree(tree, body, error);
 }

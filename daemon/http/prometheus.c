@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "daemon/checkpoint/scrubbing.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/outbox.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
 #include "membership/kv/keys.h"
@@ -87,6 +88,8 @@ static void add_node(struct page *page, const struct daemon *daemon)
     add_single(page, "node_draining", "1: its work is to move to other nodes.",
                daemon->node.self.draining);
     add_single(page, "etcd_reachable", "1: etcd answered last time.", !daemon->keys.away);
+    add_single(page, "etcd_writable", "0: etcd refused the last write of this node.",
+               !outbox_refused(daemon->keys.outbox));
     add_single(page, "loop_longest_turn_seconds",
                "The longest turn of the event loop since the start of firnd.",
                (double)daemon->loop.turns.longest_ns / NS_PER_SECOND);

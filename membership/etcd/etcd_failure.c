@@ -1,6 +1,7 @@
 #include "membership/etcd/etcd_failure.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Where the code is too coarse, etcd's own words decide (api/v3rpc/rpctypes names them all). */
@@ -57,6 +58,15 @@ static void copy_printable(const char *text, char *ret_copy, size_t size)
     ret_copy[i] = '\0';
 }
 
+static void add_remedy(struct etcd_failure *failure)
+{
+    size_t length = strlen(failure->text);
+
+    if (failure->status == -ENOSPC)
+        snprintf(failure->text + length, sizeof(failure->text) - length,
+                 "; compact and defragment it, then: etcdctl alarm disarm");
+}
+
 void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failure *ret_failure)
 {
     *ret_failure = judge_code(code);
@@ -68,4 +78,5 @@ void etcd_failure_judge(enum grpc_code code, const char *text, struct etcd_failu
             ret_failure->status = known[i].status;
         }
     }
+    add_remedy(ret_failure);
 }

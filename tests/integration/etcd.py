@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 
 from processes import die_with_parent
@@ -27,7 +28,7 @@ class Member:
     def __init__(self, folder, name, host, ports):
         self.data, self.log, self.name = f"{folder}/etcd-{name}", f"{folder}/etcd-{name}.log", name
         self.url, self.peer = (f"http://{host}:{ports.take(1)}" for _ in range(2))
-        self.process, self.hangs = None, False
+        self.process, self.hangs, self.quota_bytes = None, False, 0
 
     def launch(self, members):
         cluster = ",".join(f"{member.name}={member.peer}" for member in members)
@@ -37,7 +38,7 @@ class Member:
                  "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                  "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
                  "--initial-cluster", cluster, "--heartbeat-interval", "50" if len(members) > 1 else "10",
-                 "--election-timeout", "500" if len(members) > 1 else "100", "--log-level", "warn"],
+                 "--election-timeout", "500" if len(members) > 1 else "100", "--log-level", "warn", "--quota-backend-bytes", str(self.quota_bytes)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
 
     def kill(self):
@@ -96,25 +97,43 @@ class Etcd:
         for member in self.members:
             if member.process and not member.hangs:
                 try:
-                    return http_json(f"{member.url}/v3/kv/{what}", request)
+                    return http_json(f"{member.url}/v3/{what}", request)
                 except OSError as refused:
                     error = refused
         raise error
 
     def put(self, key, value):
-        self.call("put", {"key": text64(key), "value": text64(json.dumps(value))})
+        self.call("kv/put", {"key": text64(key), "value": text64(json.dumps(value))})
 
     def delete(self, key):
-        self.call("deleterange", {"key": text64(key)})
+        self.call("kv/deleterange", {"key": text64(key)})
 
     def compact(self):
         """Forgets every revision but the present one: who watches from an older one must start anew."""
-        revision = self.call("range", {"key": text64("/")})["header"]["revision"]
-        self.call("compaction", {"revision": revision, "physical": True})
+        revision = self.call("kv/range", {"key": text64("/")})["header"]["revision"]
+        self.call("kv/compaction", {"revision": revision, "physical": True})
+
+    def fill(self):
+        """Others write until etcd takes no more, as one that nobody compacts does after months."""
+        value = "x" * (1 << 20)
+        try:
+            for _ in range(2 * self.members[0].quota_bytes // len(value)):
+                self.put("/filling", value)
+            raise AssertionError("etcd takes any number of bytes")
+        except urllib.error.HTTPError as full:
+            full.close()
+
+    def mend(self):
+        """What etcd's manual says about an etcd without space."""
+        self.compact()
+        for member in self.members:
+            http_json(f"{member.url}/v3/maintenance/defragment", {}, 20)
+        for alarm in self.call("maintenance/alarm", {"action": "GET"}).get("alarms", []):
+            self.call("maintenance/alarm", {"action": "DEACTIVATE", **alarm})
 
     def range(self, prefix):
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        answer = self.call("range", {"key": text64(prefix), "range_end": text64(end)})
+        answer = self.call("kv/range", {"key": text64(prefix), "range_end": text64(end)})
         return {base64.b64decode(entry["key"]).decode():
                 json.loads(base64.b64decode(entry["value"])) for entry in answer.get("kvs", [])}
 

@@ -11,6 +11,16 @@ from cluster import BIN, PIPELINE, Cluster, kill
 from job import Job, JobTest
 
 
+def firnctl(cluster, *command):
+    return subprocess.run([BIN + "/firnctl", *command, "--endpoints", cluster.etcd.url, "--cluster", cluster.name],
+                          timeout=60, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
 class Outage(JobTest):
     """etcd does not answer for a while."""
 
@@ -73,6 +83,31 @@ class Quick(Outage):
             self.assertEqual(job.events("stuck"), [])
             job.ask(devices=4)
             job.wait_running(4)
+            self.end(job)
+
+    def test_has_no_space(self):
+        """Training goes on without it; when somebody has made room what has waited is written."""
+        cluster = Cluster(self.id(), flags=PIPELINE)
+        cluster.etcd.members[0].quota_bytes = 16 << 20
+        with cluster:
+            cluster.job = job = Job(cluster).submit()
+            job.wait_step(60)
+            cluster.etcd.fill()
+            cluster.note("etcd has no space left")
+            self.train_through(cluster, 12)
+            shown = firnctl(cluster, "job", "show", job.name)
+            self.assertIn("no newer word has come to etcd", shown.stdout)
+            self.assertIn("alarm disarm", firnctl(cluster, "job", "scale", job.name, "--devices", "4").stderr)
+            self.assertFalse(json.loads(cluster.nodes["a"].ask("/v1/node"))["etcd_writable"])
+            self.assertIn("etcd takes no writes", read(cluster.nodes["a"].log))
+            cluster.etcd.mend()
+            cluster.wait("etcd is healthy again", cluster.etcd.healthy)
+            cluster.wait_registered("a", "b", "c")
+            self.assertEqual(job.events("stuck"), [])
+            kept = job.step()
+            job.ask(devices=4)
+            job.wait_running(4)
+            cluster.wait("a checkpoint is recorded", lambda: job.checkpoints()[-1]["step"] >= kept)
             self.end(job)
 
     def test_compacted_under_a_watch(self):

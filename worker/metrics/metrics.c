@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/line_rotation.h"
 #include "base/log.h"
 #include "worker/metrics/metrics_internal.h"
 #include "worker/metrics/metrics_text.h"
@@ -70,6 +71,7 @@ int metrics_open(const char *path, struct metrics **ret_metrics, struct error *e
     if (!metrics)
         return error_set(error, -ENOMEM, "no memory for metrics");
     metrics->file = (struct line_file){.path = strdup(path), .descriptor = -1};
+    metrics->file_bytes_max = METRICS_FILE_MAX;
     status = metrics->file.path ? line_file_open(&metrics->file, error)
                                 : error_set(error, -ENOMEM, "no memory for metrics");
     if (!status)
@@ -117,6 +119,16 @@ static int check_replay(const struct metrics *metrics, uint64_t step, const stru
                      then.frozen_layers, now->frozen_layers);
 }
 
+/* The file is too long. As many of its lines are kept as go to other nodes and into checkpoints.
+ * Where that fails it is tried again when as many have come. */
+static int begin_anew(struct metrics *metrics, off_t size, struct error *error)
+{
+    int status = lines_rotate(metrics->file.path, METRICS_HISTORY_MAX, error);
+
+    metrics->file_bytes_max = status ? size + (off_t)METRICS_HISTORY_MAX : METRICS_FILE_MAX;
+    return status ? status : line_file_open(&metrics->file, error);
+}
+
 /* Write whole lines only: a short write is cut off and retried with the next line. */
 static int flush_lines(struct metrics *metrics, struct error *error)
 {
@@ -132,7 +144,7 @@ static int flush_lines(struct metrics *metrics, struct error *error)
         metrics->unwritten.size_bytes = 0;
         metrics->unwritten_count = 0;
         metrics_bound_memory(metrics);
-        return 0;
+        return end + written > metrics->file_bytes_max ? begin_anew(metrics, end, error) : 0;
     }
     status = written < 0 ? -errno : -ENOSPC;
     int cut = line_file_cut(&metrics->file, end);

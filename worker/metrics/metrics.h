@@ -15,6 +15,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 #include "base/compiler.h"
@@ -24,6 +25,8 @@
 struct metrics;
 
 #define METRICS_HISTORY_MAX ((size_t)64 << 20) /* bytes of lines sent to another node */
+/* Bytes of the file; then its older lines are in metrics.jsonl.1 alone (base/line_rotation.h). */
+#define METRICS_FILE_MAX ((off_t)4 << 30)
 
 /** metrics_open() - open the file at @path, or create it; the last 32 KiB are checked, and the
  * file is cut off before the first line there that is invalid or out of order; the errors of

@@ -9,6 +9,7 @@
 
 struct metrics {
     struct line_file file;
+    off_t file_bytes_max;      /* at which the file is begun anew */
     struct exact_steps newest; /* the last lines; older ones are found in the file */
     struct bytes unwritten;    /* lines that could not be written, on a full disk */
     size_t unwritten_count;    /* number of those lines; all are among `newest` */

@@ -87,6 +87,35 @@ static void test_lines(void **state)
 }
 
 /* Bytes that are not UTF-8 become question marks: the event is written all the same. */
+static void test_file_is_bounded(void **state)
+{
+    const struct event_facts facts = {.job = "demo", .node = "a", .pause_seconds = -1};
+    char older[112];
+    struct stat found;
+    struct bytes text = {0};
+
+    (void)state;
+    snprintf(older, sizeof(older), "%s.1", path);
+    unlink(path);
+    events_append(folder, &facts, "plan", "the first");
+    assert_int_equal(truncate(path, (off_t)64 << 20), 0); /* a hole instead of years of events */
+    FILE *file = fopen(path, "a");
+    assert_non_null(file);
+    assert_int_equal(fputs("\n", file), 1);
+    assert_int_equal(fclose(file), 0);
+    events_append(folder, &facts, "plan", "the last");
+    events_append(folder, &facts, "plan", "the next");
+    assert_int_equal(file_read(path, 1 << 20, &text, &(struct error){0}), 0);
+    AUTO_JSON json_t *last = read_line(&text, 0);
+    AUTO_JSON json_t *next = read_line(&text, 1);
+    assert_string_equal(text_of(last, "text"), "the last");
+    assert_string_equal(text_of(next, "text"), "the next");
+    bytes_done(&text);
+    assert_int_equal(stat(older, &found), 0);
+    assert_true(found.st_size > (off_t)64 << 20);
+    unlink(older);
+}
+
 static void test_words_that_are_no_text(void **state)
 {
     const struct event_facts facts = {.job = "demo", .node = "a", .pause_seconds = -1};
@@ -114,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_file_is_bounded),
         cmocka_unit_test(test_words_that_are_no_text),
         cmocka_unit_test(test_no_folder),
     };

@@ -164,6 +164,25 @@ static void test_free_with_mail(void **state)
     outbox_free(NULL);
 }
 
+/* etcd answers, and takes nothing: it has no space, for example. */
+static void test_refusals_are_told_from_silence(void **state)
+{
+    (void)state;
+    put("a", "1");
+    fake_store_answer(&store, -ETIMEDOUT);
+    assert_false(outbox_refused(outbox));
+    fake_store_wait(&store);
+    fake_store_answer(&store, -ENOSPC);
+    assert_true(outbox_refused(outbox));
+    fake_store_wait(&store);
+    fake_store_answer(&store, -ETIMEDOUT); /* nothing new is known */
+    assert_true(outbox_refused(outbox));
+    fake_store_wait(&store);
+    expect_flight("a", "1");
+    fake_store_answer(&store, 0);
+    assert_false(outbox_refused(outbox));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_box, close_box)
@@ -172,6 +191,7 @@ int main(void)
         TEST(test_newest_value_wins_while_waiting),
         TEST(test_replaced_in_flight_is_written_again),
         TEST(test_tried_again_until_written),
+        TEST(test_refusals_are_told_from_silence),
         TEST(test_replaced_then_failed),
         TEST(test_puts_are_guarded),
         TEST(test_a_put_that_cannot_start),

@@ -137,6 +137,39 @@ static void test_gap(void **state)
     metrics_close(metrics);
 }
 
+/* Months of lines, most of them a hole in the file. */
+static void test_file_is_bounded(void **state)
+{
+    char older[128];
+    struct bytes lines = {0};
+    struct stat found;
+    struct metrics *metrics = metrics_file_open();
+
+    (void)state;
+    metrics_file_append(metrics, 1, 200);
+    metrics_close(metrics);
+    metrics_file_read(&lines);
+    assert_int_equal(truncate(metrics_file_path, 0), 0);
+    assert_int_equal(truncate(metrics_file_path, METRICS_FILE_MAX), 0);
+    FILE *file = fopen(metrics_file_path, "a");
+    assert_non_null(file);
+    fprintf(file, "\n%s", (const char *)lines.data);
+    assert_int_equal(fclose(file), 0);
+    bytes_done(&lines);
+
+    metrics = metrics_file_open();
+    metrics_file_append(metrics, 201, 203);
+    metrics_file_append(metrics, 5, 5); /* is compared with its line */
+    metrics_close(metrics);
+    metrics_file_check_steps(1, 203);
+    assert_int_equal(stat(metrics_file_path, &found), 0);
+    assert_true(found.st_size < (off_t)METRICS_HISTORY_MAX);
+    snprintf(older, sizeof(older), "%s.1", metrics_file_path);
+    assert_int_equal(stat(older, &found), 0);
+    assert_true(found.st_size > METRICS_FILE_MAX);
+    unlink(older);
+}
+
 static void test_history(void **state)
 {
     struct metrics *metrics = metrics_file_open();
@@ -272,6 +305,7 @@ int main(void)
         cmocka_unit_test_setup(test_replay_equal, metrics_file_begin),
         cmocka_unit_test_setup(test_replay_unequal, metrics_file_begin),
         cmocka_unit_test_setup(test_gap, metrics_file_begin),
+        cmocka_unit_test_setup(test_file_is_bounded, metrics_file_begin),
         cmocka_unit_test_setup(test_rewind, metrics_file_begin),
         cmocka_unit_test_setup(test_history, metrics_file_begin),
         cmocka_unit_test_setup(test_full_disk, metrics_file_begin),
