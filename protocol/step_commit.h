@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "elastic/copies/checkpoint_writers.h"
-#include "elastic/messages/straggler.h"
 #include "elastic/plan/plan.h"
+#include "elastic/plan/straggler.h"
 #include "elastic/step/step_record.h"
 #include "protocol/dispute.h"
 #include "protocol/readiness.h"

@@ -16,12 +16,12 @@
 #include "daemon/http/checkpoint_files.h"
 #include "daemon/http/file_reader.h"
 #include "daemon/http/http_answers.h"
-#include "daemon/http/http_guard.h"
+#include "daemon/http/http_limiter.h"
 #include "daemon/http/prometheus.h"
 
 /* `total` counts the connections that are served. Refused connections, and dismissed
  * connections that are not closed yet, come on top. */
-static const struct http_guard_limits limits = {
+static const struct http_limits limits = {
     .total = 320,
     .per_address = 64,
     .refused = 64,
@@ -46,7 +46,7 @@ struct http_server {
     struct MHD_Daemon *mhd;
     sd_event_source *ready, *timer;
     struct file_reader *files;
-    struct http_guard guard;
+    struct http_limiter limiter;
     char host[NAME_SIZE];
 };
 
@@ -87,7 +87,8 @@ static enum MHD_Result reply(struct http_server *server, struct MHD_Connection *
     if (!response)
         return MHD_NO;
     if (visit)
-        http_guard_answers(&server->guard, &visit->visitor, body->size_bytes, clock_monotonic_ns());
+        http_limiter_answers(&server->limiter, &visit->visitor, body->size_bytes,
+                             clock_monotonic_ns());
     *body = (struct bytes){0}; /* owned by the response now */
     if (type)
         result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -176,8 +177,8 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct h
     transfer->type = type;
     *request = transfer;
     if (visit)
-        http_guard_answers(&server->guard, &visit->visitor, http_answer_bytes_max(file),
-                           clock_monotonic_ns());
+        http_limiter_answers(&server->limiter, &visit->visitor, http_answer_bytes_max(file),
+                             clock_monotonic_ns());
     MHD_suspend_connection(connection);
     file_reader_queue(server->files, &transfer->task);
     return MHD_YES;
@@ -299,7 +300,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 
     (void)code;
     if (visit)
-        http_guard_waits(&server->guard, &visit->visitor, clock_monotonic_ns());
+        http_limiter_waits(&server->limiter, &visit->visitor, clock_monotonic_ns());
     if (!transfer)
         return;
     bytes_done(&transfer->body);
@@ -395,7 +396,8 @@ static void begin_visit(struct http_server *server, struct MHD_Connection *conne
     if (!visit)
         return; /* the limits of libmicrohttpd still apply */
     visit->descriptor = descriptor->connect_fd;
-    http_guard_enter(&server->guard, &visit->visitor, address->client_addr, clock_monotonic_ns());
+    http_limiter_enter(&server->limiter, &visit->visitor, address->client_addr,
+                       clock_monotonic_ns());
     *socket_context = visit;
 }
 
@@ -408,7 +410,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         begin_visit(server, connection, socket_context);
     } else if (visit) {
-        http_guard_leave(&server->guard, &visit->visitor);
+        http_limiter_leave(&server->limiter, &visit->visitor);
         free(visit);
         *socket_context = NULL;
     }
@@ -417,7 +419,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 static void set_timer(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms;
-    uint64_t now_ns = clock_monotonic_ns(), due_ns = http_guard_expire(&server->guard, now_ns);
+    uint64_t now_ns = clock_monotonic_ns(), due_ns = http_limiter_expire(&server->limiter, now_ns);
 
     if (!server->timer) /* stopping */
         return;
@@ -436,7 +438,7 @@ static int on_ready(sd_event_source *source, int descriptor, uint32_t events, vo
     (void)source;
     (void)descriptor;
     (void)events;
-    http_guard_expire(&server->guard, clock_monotonic_ns());
+    http_limiter_expire(&server->limiter, clock_monotonic_ns());
     MHD_run(server->mhd);
     set_timer(server);
     return 0;
@@ -557,7 +559,7 @@ int http_server_start(struct daemon *daemon, struct http_server **ret_server, st
     }
     server->daemon = daemon;
     gethostname(server->host, sizeof(server->host) - 1);
-    http_guard_init(&server->guard, &limits, dismiss);
+    http_limiter_init(&server->limiter, &limits, dismiss);
     server->mhd = start_when_free(server, &address, &identity);
     if (!server->mhd) {
         int cause = errno ? errno : EIO;

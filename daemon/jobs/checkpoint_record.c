@@ -13,7 +13,7 @@
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job_progress.h"
-#include "daemon/jobs/record_retention.h"
+#include "daemon/jobs/retention_rule.h"
 #include "membership/kv/keys.h"
 
 #define RETRY_NS (NS_PER_SECOND / 5)
@@ -133,14 +133,14 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
-    struct record_retention retention = {.below_step = job->record.unrecorded.step,
-                                         .rule = {.keep = job->spec.checkpoint.keep},
-                                         .kept_from = job->record.unrecorded.step};
+    struct retention_rule retention = {.below_step = job->record.unrecorded.step,
+                                       .rule = {.keep = job->spec.checkpoint.keep},
+                                       .kept_from = job->record.unrecorded.step};
 
     keep_reason(&retention.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */
     keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
     size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
-    size_t expired = record_retention_choose(&retention, entries, count, operations, capacity);
+    size_t expired = retention_rule_choose(&retention, entries, count, operations, capacity);
     /* If more records may have expired than this transaction deletes, delete no files. */
     job->record.unrecorded.kept_from = expired == capacity ? 0 : retention.kept_from;
     job->record.unrecorded.spared_step = retention.spared_step;

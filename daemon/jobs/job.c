@@ -20,8 +20,8 @@
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job_folder.h"
 #include "daemon/jobs/job_progress.h"
-#include "daemon/jobs/record_retention.h"
-#include "daemon/jobs/retention.h"
+#include "daemon/jobs/retention_rule.h"
+#include "daemon/jobs/retention_sweep.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/jobs/suspicion.h"
 #include "elastic/job/job_spec.h"
@@ -530,8 +530,8 @@ void job_sync(struct job *job)
     sync_plan(job, "generation", AGENT_PLAN, &job->plans.plan, &job->plans.revision);
     sync_plan(job, "next", AGENT_NEXT, &job->plans.prepared, &job->plans.prepared_revision);
     checkpoint_record_sync(job);
-    record_retention_sync(job);
-    retention_sync(job);
+    retention_rule_sync(job);
+    retention_sweep_sync(job);
     copying_sync(job);
     rest(job);
 }
@@ -728,8 +728,8 @@ void job_close(struct job *job)
         return;
     checkpoint_record_forget(job);
     fencing_forget(job->daemon->fencing, job);
-    record_retention_stop(job);
-    retention_stop(&job->expiry);
+    retention_rule_stop(job);
+    retention_sweep_stop(&job->expiry);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         worker_process_free(job->workers.processes[slot]);

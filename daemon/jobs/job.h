@@ -20,8 +20,8 @@
 
 struct daemon;
 
-/* Inputs of the last check for expired checkpoints (daemon/jobs/record_retention.h). */
-struct record_retention_seen {
+/* Inputs of the last check for expired checkpoints (daemon/jobs/retention_rule.h). */
+struct retention_rule_seen {
     uint64_t count, readings;
     int64_t revision, plan_revision;
 };
@@ -92,13 +92,13 @@ static inline bool job_record_waits(const struct job_record *record)
     return record->unrecorded.step != 0;
 }
 
-/* The removal of expired checkpoints (daemon/jobs/retention.h). */
+/* The removal of expired checkpoints (daemon/jobs/retention_sweep.h). */
 struct job_expiry {
     struct retention *retention; /* removes this node's expired checkpoints; NULL: not started */
     size_t swept_count;
     int64_t swept_revision;     /* of the records used by the last sweep */
     struct kv_request *request; /* deletion of expired records in flight */
-    struct record_retention_seen seen;
+    struct retention_rule_seen seen;
 };
 
 struct job {

@@ -23,7 +23,7 @@
 #include "elastic/copies/copies.h"
 #include "elastic/copies/member.h"
 #include "elastic/leader/slot_queue.h"
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 #include "elastic/plan/versions.h"
 #include "elastic/planner/planner.h"
 #include "elastic/recovery/recovery.h"

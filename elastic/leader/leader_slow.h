@@ -3,7 +3,7 @@
  * the leader: leader.h describes the whole.
  *
  * Rank 0 of the plan in force reports the stragglers and their speeds
- * (elastic/messages/straggler.h). The leader passes the speeds to the planner, which finds the best
+ * (elastic/plan/straggler.h). The leader passes the speeds to the planner, which finds the best
  * layout: another slot, fewer lanes, or none for the slow slot. The change is then made like any
  * other better layout. Plans carry the known speeds on (plan->slow), so the speeds survive the
  * leader.

@@ -8,8 +8,8 @@
 #include "base/bytes.h"
 #include "elastic/copies/copies.h"
 #include "elastic/messages/report.h"
-#include "elastic/messages/straggler.h"
 #include "elastic/plan/plan.h"
+#include "elastic/plan/straggler.h"
 
 #define CONTROL_MESSAGE_MAX (16u << 20)
 #define CONTROL_TEXT_SIZE   512

@@ -5,7 +5,7 @@
  * The rates are rough constants until a node measures them. Each node measures one of its slots and
  * registers the result with two digits. The slots of a job are alike, so the best measurement of
  * any slot is the rate of all of them. A disturbance can only slow a measurement, so noise makes no
- * difference between nodes. A straggler is found by its step times (elastic/messages/straggler.h).
+ * difference between nodes. A straggler is found by its step times (elastic/plan/straggler.h).
  */
 #pragma once
 

@@ -98,7 +98,7 @@ struct progress_record {
     char alarm[RECORD_TEXT_SIZE];
     uint64_t unix_ns;
     /* Workers of the generation whose speed differs from the plan's
-     * (elastic/messages/straggler.h). */
+     * (elastic/plan/straggler.h). */
     unsigned straggler_count;
     struct {
         unsigned rank;

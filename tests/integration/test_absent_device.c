@@ -24,7 +24,7 @@ static bool has_ended(const struct crew *crew, void *context)
     return crew->workers[0].exited;
 }
 
-static void it_is_tried_again_and_refuses_no_job(void **state)
+static void test_it_is_tried_again_and_refuses_no_job(void **state)
 {
     struct job_spec spec = crew_job("absent", CREW_GPT2, 4, 1, 1);
     struct crew crew;
@@ -49,7 +49,7 @@ static void it_is_tried_again_and_refuses_no_job(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_tried_again_and_refuses_no_job)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_it_is_tried_again_and_refuses_no_job)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static bool has_avx2(void)
 #endif
 }
 
-static void a_core_that_is_asked_for_computes(void **state)
+static void test_a_core_that_is_asked_for_computes(void **state)
 {
     (void)state;
     char text[TEXT_SIZE], other[TEXT_SIZE];
@@ -58,7 +58,7 @@ static void a_core_that_is_asked_for_computes(void **state)
     assert_string_not_equal(text, other); /* so no job has both */
 }
 
-static void nothing_slow_is_chosen_unasked(void **state)
+static void test_nothing_slow_is_chosen_unasked(void **state)
 {
     (void)state;
     char text[TEXT_SIZE], again[TEXT_SIZE], core[TEXT_SIZE] = "";
@@ -75,8 +75,8 @@ static void nothing_slow_is_chosen_unasked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_core_that_is_asked_for_computes),
-        cmocka_unit_test(nothing_slow_is_chosen_unasked),
+        cmocka_unit_test(test_a_core_that_is_asked_for_computes),
+        cmocka_unit_test(test_nothing_slow_is_chosen_unasked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

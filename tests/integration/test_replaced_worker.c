@@ -18,7 +18,7 @@ static bool has_answered(const struct crew *crew, void *context)
     return crew->workers[0].status.phase != WORKER_STARTING;
 }
 
-static void its_slot_is_out_of_service(void **state)
+static void test_its_slot_is_out_of_service(void **state)
 {
     struct job_spec spec = crew_job("replaced", CREW_GPT2, 4, 1, 1);
     struct crew crew;
@@ -38,7 +38,7 @@ static void its_slot_is_out_of_service(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(its_slot_is_out_of_service)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_its_slot_is_out_of_service)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

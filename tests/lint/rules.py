@@ -99,6 +99,7 @@ NAMED_FILE = re.compile(r"(?<![\w./-])((?:base|kernels|model|comm|checkpoint|mem
 LIBM = re.compile(r"\b((?:exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|sincos|tan|asin|acos|atan|atan2"
                   r"|sinh|cosh|tanh|erf|erfc|cbrt|hypot|tgamma|lgamma)[fl]?)\s*\(")
 # A time-out beside a number, or the failure time-out beside a constant that is not of the one table.
+CMOCKA_TEST = re.compile(r"static void (\w+)\(void \*\*\w*\)$")
 OWN_TIMEOUT = re.compile(r"\b(?:failure_)?timeout_ns\s*(?:[*/]|<<|>>)\s*\(?[\d.]"
                          r"|(?<!\w)[\d.]+[uUlLfF]*\s*[*/]\s*\(?(?:\w+(?:->|\.))*(?:failure_)?timeout_ns\b"
                          r"|\bfailure_timeout_ns\s*[*/]\s*\(?(?!TIMEOUT|NS_PER_)[A-Z]\w+"
@@ -332,9 +333,19 @@ def own_timeout(file):
             yield number, f"a time-out times or by a number of its own; name it in {TIMEOUT_TABLE}"
 
 
+def test_name(file):
+    """What cmocka runs is found by its name."""
+    if file.folder != "tests" or file.extension != ".c":
+        return
+    for number, line in enumerate(file.code_lines(), 1):
+        hit = CMOCKA_TEST.match(line)
+        if hit and not hit.group(1).startswith("test_"):
+            yield number, f"{hit.group(1)}() is a test; its name begins with test_"
+
+
 RULES = (dependency, crowded_room, own_header_first, pragma_once, file_length, function_length,
          crowded_struct, marks, machine_path, sleeping, ending, dialect, libm, own_timeout,
-         named_file)
+         named_file, test_name)
 
 
 def tree(root):

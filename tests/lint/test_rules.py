@@ -52,6 +52,12 @@ class Rules(Tree):
     def test_a_clean_tree_is_clean(self):
         self.assert_clean()
 
+    def test_a_test_has_the_name_of_one(self):
+        self.write("tests/unit/test_thing.c", "static void test_it_adds(void **state)\n{\n    (void)state;\n}\n")
+        self.assert_clean()
+        self.write("tests/unit/test_thing.c", "static void it_adds(void **state)\n{\n    (void)state;\n}\n")
+        self.assert_found("tests/unit/test_thing.c", 1, "test_")
+
     def test_every_forbidden_arrow(self):
         for folder, allowed in rules.MAY_INCLUDE.items():
             for target in (*rules.MAY_INCLUDE, "tests"):

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/compiler.h"
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 #include "worker/metrics/exact_line.h"
 
 struct metrics_line {

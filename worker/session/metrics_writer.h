@@ -10,7 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 #include "worker/metrics/metrics.h"
 
 struct status_report;

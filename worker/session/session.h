@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "elastic/copies/checkpoint_writers.h"
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 #include "worker/checkpoint/snapshot.h"
 #include "worker/session/divergence.h"
 #include "worker/step/commit_round.h"

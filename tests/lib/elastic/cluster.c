@@ -100,7 +100,7 @@ static void node_tick(struct cluster *cluster, unsigned index)
 }
 
 /*
- * Judge at once, as elastic/messages/straggler.h does: report each slot whose speed differs from
+ * Judge at once, as elastic/plan/straggler.h does: report each slot whose speed differs from
  * the plan.
  */
 static void judge_stragglers(const struct cluster *cluster, struct leader_view *view)

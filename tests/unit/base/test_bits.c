@@ -12,7 +12,7 @@
 #include "base/bits.h"
 #include "base/hex.h"
 
-static void known_values_have_known_texts(void **state)
+static void test_known_values_have_known_texts(void **state)
 {
     (void)state;
     char text[BITS64_TEXT_SIZE];
@@ -24,7 +24,7 @@ static void known_values_have_known_texts(void **state)
     assert_string_equal(text, "c004000000000000");
 }
 
-static void every_kind_of_value_survives(void **state)
+static void test_every_kind_of_value_survives(void **state)
 {
     (void)state;
     const double values[] = {0.0,     -0.0,     1.0 / 3,   DBL_MIN, DBL_TRUE_MIN,
@@ -38,7 +38,7 @@ static void every_kind_of_value_survives(void **state)
     }
 }
 
-static void other_texts_are_refused(void **state)
+static void test_other_texts_are_refused(void **state)
 {
     (void)state;
     const char *texts[] = {"",
@@ -55,7 +55,7 @@ static void other_texts_are_refused(void **state)
     }
 }
 
-static void hex_keeps_its_width(void **state)
+static void test_hex_keeps_its_width(void **state)
 {
     (void)state;
     char text[17];
@@ -73,10 +73,10 @@ static void hex_keeps_its_width(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values_have_known_texts),
-        cmocka_unit_test(every_kind_of_value_survives),
-        cmocka_unit_test(other_texts_are_refused),
-        cmocka_unit_test(hex_keeps_its_width),
+        cmocka_unit_test(test_known_values_have_known_texts),
+        cmocka_unit_test(test_every_kind_of_value_survives),
+        cmocka_unit_test(test_other_texts_are_refused),
+        cmocka_unit_test(test_hex_keeps_its_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 
-static void appended_bytes_come_out_in_order(void **state)
+static void test_appended_bytes_come_out_in_order(void **state)
 {
     (void)state;
     struct bytes bytes = {0};
@@ -26,7 +26,7 @@ static void appended_bytes_come_out_in_order(void **state)
     bytes_done(&bytes);
 }
 
-static void nothing_appended_is_nothing_allocated(void **state)
+static void test_nothing_appended_is_nothing_allocated(void **state)
 {
     (void)state;
     struct bytes bytes = {0};
@@ -34,7 +34,7 @@ static void nothing_appended_is_nothing_allocated(void **state)
     assert_null(bytes.data);
 }
 
-static void a_size_that_overflows_changes_nothing(void **state)
+static void test_a_size_that_overflows_changes_nothing(void **state)
 {
     (void)state;
     struct bytes bytes = {0};
@@ -45,7 +45,7 @@ static void a_size_that_overflows_changes_nothing(void **state)
     bytes_done(&bytes);
 }
 
-static void format_appends_without_its_zero(void **state)
+static void test_format_appends_without_its_zero(void **state)
 {
     (void)state;
     struct bytes bytes = {0};
@@ -59,7 +59,7 @@ static void format_appends_without_its_zero(void **state)
 }
 
 /* The closing zero must have room too: the sanitizer sees it when it has not. */
-static void format_fits_at_every_length(void **state)
+static void test_format_fits_at_every_length(void **state)
 {
     (void)state;
     for (int length = 1; length < 600; length++) {
@@ -72,7 +72,7 @@ static void format_fits_at_every_length(void **state)
     }
 }
 
-static void consume_drops_from_the_front(void **state)
+static void test_consume_drops_from_the_front(void **state)
 {
     (void)state;
     struct bytes bytes = {0};
@@ -89,7 +89,7 @@ static void consume_drops_from_the_front(void **state)
     bytes_done(&bytes);
 }
 
-static void words_are_little_endian_anywhere(void **state)
+static void test_words_are_little_endian_anywhere(void **state)
 {
     (void)state;
     uint8_t at[9] = {0};
@@ -108,13 +108,13 @@ static void words_are_little_endian_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(appended_bytes_come_out_in_order),
-        cmocka_unit_test(nothing_appended_is_nothing_allocated),
-        cmocka_unit_test(a_size_that_overflows_changes_nothing),
-        cmocka_unit_test(format_appends_without_its_zero),
-        cmocka_unit_test(format_fits_at_every_length),
-        cmocka_unit_test(consume_drops_from_the_front),
-        cmocka_unit_test(words_are_little_endian_anywhere),
+        cmocka_unit_test(test_appended_bytes_come_out_in_order),
+        cmocka_unit_test(test_nothing_appended_is_nothing_allocated),
+        cmocka_unit_test(test_a_size_that_overflows_changes_nothing),
+        cmocka_unit_test(test_format_appends_without_its_zero),
+        cmocka_unit_test(test_format_fits_at_every_length),
+        cmocka_unit_test(test_consume_drops_from_the_front),
+        cmocka_unit_test(test_words_are_little_endian_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

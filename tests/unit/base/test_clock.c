@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-static void monotonic_never_goes_back(void **state)
+static void test_monotonic_never_goes_back(void **state)
 {
     (void)state;
     const struct clock *clock = clock_real();
@@ -21,7 +21,7 @@ static void monotonic_never_goes_back(void **state)
     }
 }
 
-static void realtime_is_the_calendar(void **state)
+static void test_realtime_is_the_calendar(void **state)
 {
     (void)state;
     const struct clock *clock = clock_real();
@@ -34,8 +34,8 @@ static void realtime_is_the_calendar(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(monotonic_never_goes_back),
-        cmocka_unit_test(realtime_is_the_calendar),
+        cmocka_unit_test(test_monotonic_never_goes_back),
+        cmocka_unit_test(test_realtime_is_the_calendar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

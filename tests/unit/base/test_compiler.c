@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/compiler.h"
 
-static void comparisons_evaluate_once_and_nest(void **state)
+static void test_comparisons_evaluate_once_and_nest(void **state)
 {
     (void)state;
     int calls = 0;
@@ -22,7 +22,7 @@ static void comparisons_evaluate_once_and_nest(void **state)
     assert_int_equal(MAX(MAX(1, 3), MAX(2, 0)), 3);
 }
 
-static void auto_close_closes_and_keeps_errno(void **state)
+static void test_auto_close_closes_and_keeps_errno(void **state)
 {
     (void)state;
     int copy;
@@ -43,7 +43,7 @@ static void auto_close_closes_and_keeps_errno(void **state)
     assert_int_equal(errno, ENOSPC);
 }
 
-static void checked_arithmetic_sees_the_edge(void **state)
+static void test_checked_arithmetic_sees_the_edge(void **state)
 {
     (void)state;
     size_t result;
@@ -57,9 +57,9 @@ static void checked_arithmetic_sees_the_edge(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparisons_evaluate_once_and_nest),
-        cmocka_unit_test(auto_close_closes_and_keeps_errno),
-        cmocka_unit_test(checked_arithmetic_sees_the_edge),
+        cmocka_unit_test(test_comparisons_evaluate_once_and_nest),
+        cmocka_unit_test(test_auto_close_closes_and_keeps_errno),
+        cmocka_unit_test(test_checked_arithmetic_sees_the_edge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

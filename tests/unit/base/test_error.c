@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-static void set_returns_the_code_and_keeps_the_text(void **state)
+static void test_set_returns_the_code_and_keeps_the_text(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -24,7 +24,7 @@ static void set_returns_the_code_and_keeps_the_text(void **state)
     error_clear(NULL);
 }
 
-static void set_may_quote_the_text_it_replaces(void **state)
+static void test_set_may_quote_the_text_it_replaces(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -33,7 +33,7 @@ static void set_may_quote_the_text_it_replaces(void **state)
     assert_string_equal(error.text, "because: disk");
 }
 
-static void prefix_goes_in_front_of_a_set_error_only(void **state)
+static void test_prefix_goes_in_front_of_a_set_error_only(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -46,7 +46,7 @@ static void prefix_goes_in_front_of_a_set_error_only(void **state)
     assert_int_equal(error.code, -EIO);
 }
 
-static void long_texts_are_cut(void **state)
+static void test_long_texts_are_cut(void **state)
 {
     (void)state;
     char longer[3 * ERROR_TEXT_SIZE];
@@ -65,10 +65,10 @@ static void long_texts_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_returns_the_code_and_keeps_the_text),
-        cmocka_unit_test(set_may_quote_the_text_it_replaces),
-        cmocka_unit_test(prefix_goes_in_front_of_a_set_error_only),
-        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(test_set_returns_the_code_and_keeps_the_text),
+        cmocka_unit_test(test_set_may_quote_the_text_it_replaces),
+        cmocka_unit_test(test_prefix_goes_in_front_of_a_set_error_only),
+        cmocka_unit_test(test_long_texts_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

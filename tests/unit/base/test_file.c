@@ -106,7 +106,7 @@ static void assert_content(const char *path, const char *expected)
     bytes_done(&content);
 }
 
-static void read_is_bounded_and_closed_by_a_zero(void **state)
+static void test_read_is_bounded_and_closed_by_a_zero(void **state)
 {
     (void)state;
     struct bytes content = {0};
@@ -121,7 +121,7 @@ static void read_is_bounded_and_closed_by_a_zero(void **state)
     assert_null(content.data);
 }
 
-static void an_empty_file_reads_as_an_empty_text(void **state)
+static void test_an_empty_file_reads_as_an_empty_text(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -129,7 +129,7 @@ static void an_empty_file_reads_as_an_empty_text(void **state)
     assert_content("empty", "");
 }
 
-static void large_files_survive_short_writes(void **state)
+static void test_large_files_survive_short_writes(void **state)
 {
     (void)state;
     enum { SIZE = 200001 };
@@ -145,7 +145,7 @@ static void large_files_survive_short_writes(void **state)
     free(text);
 }
 
-static void what_cannot_be_read_says_why(void **state)
+static void test_what_cannot_be_read_says_why(void **state)
 {
     (void)state;
     struct bytes content = {0};
@@ -155,7 +155,7 @@ static void what_cannot_be_read_says_why(void **state)
     assert_int_equal(file_read(".", 10, &content, &error), -EISDIR);
 }
 
-static void replace_honours_the_umask(void **state)
+static void test_replace_honours_the_umask(void **state)
 {
     (void)state;
     struct stat status;
@@ -167,7 +167,7 @@ static void replace_honours_the_umask(void **state)
     assert_int_equal(status.st_mode & 07777, 0600);
 }
 
-static void replace_syncs_before_the_name_and_after(void **state)
+static void test_replace_syncs_before_the_name_and_after(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -175,7 +175,7 @@ static void replace_syncs_before_the_name_and_after(void **state)
     assert_string_equal(journal, "wsrs");
 }
 
-static void a_failure_at_any_call_leaves_old_or_new(void **state)
+static void test_a_failure_at_any_call_leaves_old_or_new(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -197,7 +197,7 @@ static void a_failure_at_any_call_leaves_old_or_new(void **state)
     assert_int_equal(k, 5);
 }
 
-static void replace_in_an_absent_folder_fails(void **state)
+static void test_replace_in_an_absent_folder_fails(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -205,7 +205,7 @@ static void replace_in_an_absent_folder_fails(void **state)
     assert_non_null(strstr(error.text, "no/where"));
 }
 
-static void directories_are_made_to_any_depth_twice(void **state)
+static void test_directories_are_made_to_any_depth_twice(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -219,7 +219,7 @@ static void directories_are_made_to_any_depth_twice(void **state)
     assert_int_equal(file_make_directories("", 0700, &error), -EINVAL);
 }
 
-static void a_file_in_the_way_is_named(void **state)
+static void test_a_file_in_the_way_is_named(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -234,16 +234,16 @@ static void a_file_in_the_way_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        in_folder(read_is_bounded_and_closed_by_a_zero),
-        in_folder(an_empty_file_reads_as_an_empty_text),
-        in_folder(large_files_survive_short_writes),
-        in_folder(what_cannot_be_read_says_why),
-        in_folder(replace_honours_the_umask),
-        in_folder(replace_syncs_before_the_name_and_after),
-        in_folder(a_failure_at_any_call_leaves_old_or_new),
-        in_folder(replace_in_an_absent_folder_fails),
-        in_folder(directories_are_made_to_any_depth_twice),
-        in_folder(a_file_in_the_way_is_named),
+        in_folder(test_read_is_bounded_and_closed_by_a_zero),
+        in_folder(test_an_empty_file_reads_as_an_empty_text),
+        in_folder(test_large_files_survive_short_writes),
+        in_folder(test_what_cannot_be_read_says_why),
+        in_folder(test_replace_honours_the_umask),
+        in_folder(test_replace_syncs_before_the_name_and_after),
+        in_folder(test_a_failure_at_any_call_leaves_old_or_new),
+        in_folder(test_replace_in_an_absent_folder_fails),
+        in_folder(test_directories_are_made_to_any_depth_twice),
+        in_folder(test_a_file_in_the_way_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

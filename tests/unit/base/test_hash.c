@@ -15,7 +15,7 @@ static void fill(uint8_t *data, size_t size_bytes)
 }
 
 /* RFC 3720, appendix B.4, and the check value of every CRC catalogue. */
-static void crc32c_matches_the_standard(void **state)
+static void test_crc32c_matches_the_standard(void **state)
 {
     (void)state;
     uint8_t zeros[32] = {0}, ones[32], rising[32];
@@ -30,7 +30,7 @@ static void crc32c_matches_the_standard(void **state)
     assert_true(hash_crc32c(0, NULL, 0) == 0);
 }
 
-static void crc32c_continues(void **state)
+static void test_crc32c_continues(void **state)
 {
     (void)state;
     uint8_t data[300];
@@ -43,7 +43,7 @@ static void crc32c_continues(void **state)
 }
 
 /* The empty input's digest as xxHash's own tests give it. */
-static void xxh3_matches_its_reference(void **state)
+static void test_xxh3_matches_its_reference(void **state)
 {
     (void)state;
     char text[HASH128_TEXT_SIZE];
@@ -51,7 +51,7 @@ static void xxh3_matches_its_reference(void **state)
     assert_string_equal(text, "99aa06d3014798d86001c324468d497f");
 }
 
-static void xxh3_streams_to_the_same_digest(void **state)
+static void test_xxh3_streams_to_the_same_digest(void **state)
 {
     (void)state;
     uint8_t data[3000];
@@ -70,7 +70,7 @@ static void xxh3_streams_to_the_same_digest(void **state)
     hash_stream_free(NULL);
 }
 
-static void texts_round_trip_and_others_are_refused(void **state)
+static void test_texts_round_trip_and_others_are_refused(void **state)
 {
     (void)state;
     struct hash128 hash = {0x0123456789abcdef, 0xfedcba9876543210}, back;
@@ -107,11 +107,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc32c_join),
-        cmocka_unit_test(crc32c_matches_the_standard),
-        cmocka_unit_test(crc32c_continues),
-        cmocka_unit_test(xxh3_matches_its_reference),
-        cmocka_unit_test(xxh3_streams_to_the_same_digest),
-        cmocka_unit_test(texts_round_trip_and_others_are_refused),
+        cmocka_unit_test(test_crc32c_matches_the_standard),
+        cmocka_unit_test(test_crc32c_continues),
+        cmocka_unit_test(test_xxh3_matches_its_reference),
+        cmocka_unit_test(test_xxh3_streams_to_the_same_digest),
+        cmocka_unit_test(test_texts_round_trip_and_others_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include "base/instant.h"
 
 /* Time 0 is a moment as any other: a clock may begin there. */
-static void the_first_time_counts(void **state)
+static void test_the_first_time_counts(void **state)
 {
     struct instant instant = {0};
 
@@ -27,7 +27,7 @@ static void the_first_time_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_time_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_first_time_counts)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

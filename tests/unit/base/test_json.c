@@ -32,7 +32,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void values_of_the_right_type_are_read(void **state)
+static void test_values_of_the_right_type_are_read(void **state)
 {
     json_t *array, *object;
     uint64_t wide;
@@ -106,7 +106,7 @@ static void assert_refused(enum getter getter, const json_t *object, const char 
     assert_int_equal(get(getter, object, key, NULL), -EINVAL);
 }
 
-static void every_refusal_names_the_key(void **state)
+static void test_every_refusal_names_the_key(void **state)
 {
     AUTO_JSON json_t *array = json_array();
     for (enum getter getter = 0; getter < GETTER_COUNT; getter++) {
@@ -128,7 +128,7 @@ static void every_refusal_names_the_key(void **state)
     assert_refused(U64, *state, "negative");
 }
 
-static void outputs_stay_untouched_on_failure(void **state)
+static void test_outputs_stay_untouched_on_failure(void **state)
 {
     uint64_t wide = 99;
     unsigned narrow = 99;
@@ -140,7 +140,7 @@ static void outputs_stay_untouched_on_failure(void **state)
     assert_string_equal(text, "abc");
 }
 
-static void bad_texts_are_refused_with_their_place(void **state)
+static void test_bad_texts_are_refused_with_their_place(void **state)
 {
     (void)state;
     const char *texts[] = {
@@ -166,7 +166,7 @@ static void bad_texts_are_refused_with_their_place(void **state)
     }
 }
 
-static void depth_is_bounded(void **state)
+static void test_depth_is_bounded(void **state)
 {
     (void)state;
     char text[2 * JSON_DEPTH_MAX + 8];
@@ -181,7 +181,7 @@ static void depth_is_bounded(void **state)
     assert_non_null(strstr(error.text, "deeper than 64"));
 }
 
-static void brackets_inside_strings_are_not_depth(void **state)
+static void test_brackets_inside_strings_are_not_depth(void **state)
 {
     (void)state;
     char text[200];
@@ -193,7 +193,7 @@ static void brackets_inside_strings_are_not_depth(void **state)
     json_decref(value);
 }
 
-static void text_keeps_order_and_exact_numbers(void **state)
+static void test_text_keeps_order_and_exact_numbers(void **state)
 {
     (void)state;
     AUTO_JSON json_t *object = json_object();
@@ -218,7 +218,7 @@ static void *failing_malloc(size_t size_bytes)
 }
 
 /* Writing only: Jansson 2.14's own lexer asserts when a token's buffer cannot grow. */
-static void short_memory_while_writing_is_reported(void **state)
+static void test_short_memory_while_writing_is_reported(void **state)
 {
     (void)state;
     int status = -ENOMEM;
@@ -241,14 +241,14 @@ static void short_memory_while_writing_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(values_of_the_right_type_are_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_refusal_names_the_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(outputs_stay_untouched_on_failure, setup, teardown),
-        cmocka_unit_test(bad_texts_are_refused_with_their_place),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(brackets_inside_strings_are_not_depth),
-        cmocka_unit_test(text_keeps_order_and_exact_numbers),
-        cmocka_unit_test(short_memory_while_writing_is_reported),
+        cmocka_unit_test_setup_teardown(test_values_of_the_right_type_are_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_refusal_names_the_key, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_outputs_stay_untouched_on_failure, setup, teardown),
+        cmocka_unit_test(test_bad_texts_are_refused_with_their_place),
+        cmocka_unit_test(test_depth_is_bounded),
+        cmocka_unit_test(test_brackets_inside_strings_are_not_depth),
+        cmocka_unit_test(test_text_keeps_order_and_exact_numbers),
+        cmocka_unit_test(test_short_memory_while_writing_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

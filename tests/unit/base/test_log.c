@@ -42,7 +42,7 @@ static int restore(void **state)
     return 0;
 }
 
-static void a_sink_gets_messages_and_fields(void **state)
+static void test_a_sink_gets_messages_and_fields(void **state)
 {
     (void)state;
     struct capture capture = {0};
@@ -63,7 +63,7 @@ static void a_sink_gets_messages_and_fields(void **state)
     assert_int_equal(capture.count, 2);
 }
 
-static void levels_above_the_set_one_are_dropped(void **state)
+static void test_levels_above_the_set_one_are_dropped(void **state)
 {
     (void)state;
     struct capture capture = {0};
@@ -98,7 +98,7 @@ static void standard_error_of(const char *message, const struct log_field *field
     close(ends[0]);
 }
 
-static void a_line_has_time_prefix_level_and_fields(void **state)
+static void test_a_line_has_time_prefix_level_and_fields(void **state)
 {
     (void)state;
     char line[8192];
@@ -111,7 +111,7 @@ static void a_line_has_time_prefix_level_and_fields(void **state)
     assert_string_equal(line + 25, "worker a/0: warning: slow forged  [2J JOB=a STEP=7\n");
 }
 
-static void a_long_line_is_cut_but_closed(void **state)
+static void test_a_long_line_is_cut_but_closed(void **state)
 {
     (void)state;
     char line[8192], value[4000];
@@ -127,10 +127,10 @@ static void a_long_line_is_cut_but_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_sink_gets_messages_and_fields, restore),
-        cmocka_unit_test_teardown(levels_above_the_set_one_are_dropped, restore),
-        cmocka_unit_test_teardown(a_line_has_time_prefix_level_and_fields, restore),
-        cmocka_unit_test_teardown(a_long_line_is_cut_but_closed, restore),
+        cmocka_unit_test_teardown(test_a_sink_gets_messages_and_fields, restore),
+        cmocka_unit_test_teardown(test_levels_above_the_set_one_are_dropped, restore),
+        cmocka_unit_test_teardown(test_a_line_has_time_prefix_level_and_fields, restore),
+        cmocka_unit_test_teardown(test_a_long_line_is_cut_but_closed, restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "base/logarithm.h"
 
-static void is_near_libm(void **state)
+static void test_is_near_libm(void **state)
 {
     (void)state;
     for (unsigned i = 1; i <= 1000000; i++) {
@@ -27,7 +27,7 @@ static void is_near_libm(void **state)
     }
 }
 
-static void bits_are_fixed(void **state)
+static void test_bits_are_fixed(void **state)
 {
     static const struct {
         double x;
@@ -47,7 +47,7 @@ static void bits_are_fixed(void **state)
     }
 }
 
-static void ends_of_the_range(void **state)
+static void test_ends_of_the_range(void **state)
 {
     (void)state;
     assert_true(logarithm(0.0) == -INFINITY);
@@ -61,9 +61,9 @@ static void ends_of_the_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_near_libm),
-        cmocka_unit_test(bits_are_fixed),
-        cmocka_unit_test(ends_of_the_range),
+        cmocka_unit_test(test_is_near_libm),
+        cmocka_unit_test(test_bits_are_fixed),
+        cmocka_unit_test(test_ends_of_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

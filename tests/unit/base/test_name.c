@@ -9,7 +9,7 @@
 
 #include "base/name.h"
 
-static void good_names_pass(void **state)
+static void test_good_names_pass(void **state)
 {
     (void)state;
     const char *names[] = {"a", "0", "gpt2-124m", "node_1.rack-2", "a--", "9._-"};
@@ -17,7 +17,7 @@ static void good_names_pass(void **state)
         assert_true(name_valid(names[i]));
 }
 
-static void bad_names_do_not(void **state)
+static void test_bad_names_do_not(void **state)
 {
     (void)state;
     const char *names[] = {"",    ".",   "..",  "-a",  "_a",    "A",        "aB",
@@ -26,7 +26,7 @@ static void bad_names_do_not(void **state)
         assert_false(name_valid(names[i]));
 }
 
-static void the_longest_name_has_63_bytes(void **state)
+static void test_the_longest_name_has_63_bytes(void **state)
 {
     (void)state;
     char name[NAME_SIZE + 1];
@@ -40,9 +40,9 @@ static void the_longest_name_has_63_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_names_pass),
-        cmocka_unit_test(bad_names_do_not),
-        cmocka_unit_test(the_longest_name_has_63_bytes),
+        cmocka_unit_test(test_good_names_pass),
+        cmocka_unit_test(test_bad_names_do_not),
+        cmocka_unit_test(test_the_longest_name_has_63_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static const struct vector vectors[] = {
      {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 };
 
-static void blocks_match_random123(void **state)
+static void test_blocks_match_random123(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(vectors); i++) {
@@ -40,7 +40,7 @@ static void blocks_match_random123(void **state)
     }
 }
 
-static void keys_differ_by_seed_and_stream(void **state)
+static void test_keys_differ_by_seed_and_stream(void **state)
 {
     (void)state;
     struct philox_key keys[64];
@@ -59,7 +59,7 @@ static void assert_nearest(float value, double exact)
 }
 
 /* Box and Muller again, with libm in place of the series. */
-static void normals_match_libm(void **state)
+static void test_normals_match_libm(void **state)
 {
     (void)state;
     enum { COUNT = 40000 };
@@ -78,7 +78,7 @@ static void normals_match_libm(void **state)
     free(values);
 }
 
-static void normals_have_the_asked_moments(void **state)
+static void test_normals_have_the_asked_moments(void **state)
 {
     (void)state;
     enum { COUNT = 200000 };
@@ -95,7 +95,7 @@ static void normals_have_the_asked_moments(void **state)
     free(values);
 }
 
-static void a_shorter_fill_is_the_start_of_a_longer_one(void **state)
+static void test_a_shorter_fill_is_the_start_of_a_longer_one(void **state)
 {
     (void)state;
     struct philox_key key = philox_key_make(5, 6);
@@ -112,7 +112,7 @@ static void a_shorter_fill_is_the_start_of_a_longer_one(void **state)
 
 /* The exact bits, so that a compiler or a processor that computes otherwise is noticed. */
 /* What one thread makes at one level of vectors is what another makes at another. */
-static void normals_have_the_same_bits_at_every_level_and_in_parts(void **state)
+static void test_normals_have_the_same_bits_at_every_level_and_in_parts(void **state)
 {
     (void)state;
     static float whole[10007], parts[10007];
@@ -128,7 +128,7 @@ static void normals_have_the_same_bits_at_every_level_and_in_parts(void **state)
         }
 }
 
-static void normals_are_these_very_bits(void **state)
+static void test_normals_are_these_very_bits(void **state)
 {
     (void)state;
     float values[8];
@@ -138,7 +138,7 @@ static void normals_are_these_very_bits(void **state)
     assert_memory_equal(values, expected, sizeof(expected));
 }
 
-static void permutation_is_a_bijection(void **state)
+static void test_permutation_is_a_bijection(void **state)
 {
     (void)state;
     static const uint64_t larger[] = {255, 256, 257, 1000, 1023, 1024, 1025, 4097, 65537};
@@ -155,7 +155,7 @@ static void permutation_is_a_bijection(void **state)
     }
 }
 
-static void permutation_depends_on_its_key(void **state)
+static void test_permutation_depends_on_its_key(void **state)
 {
     (void)state;
     unsigned fixed = 0, equal = 0;
@@ -169,7 +169,7 @@ static void permutation_depends_on_its_key(void **state)
     assert_true(equal < 10);
 }
 
-static void permutation_reaches_the_largest_ranges(void **state)
+static void test_permutation_reaches_the_largest_ranges(void **state)
 {
     (void)state;
     struct philox_key key = philox_key_make(3, 4);
@@ -184,16 +184,16 @@ static void permutation_reaches_the_largest_ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_match_random123),
-        cmocka_unit_test(keys_differ_by_seed_and_stream),
-        cmocka_unit_test(normals_match_libm),
-        cmocka_unit_test(normals_have_the_same_bits_at_every_level_and_in_parts),
-        cmocka_unit_test(normals_have_the_asked_moments),
-        cmocka_unit_test(a_shorter_fill_is_the_start_of_a_longer_one),
-        cmocka_unit_test(normals_are_these_very_bits),
-        cmocka_unit_test(permutation_is_a_bijection),
-        cmocka_unit_test(permutation_depends_on_its_key),
-        cmocka_unit_test(permutation_reaches_the_largest_ranges),
+        cmocka_unit_test(test_blocks_match_random123),
+        cmocka_unit_test(test_keys_differ_by_seed_and_stream),
+        cmocka_unit_test(test_normals_match_libm),
+        cmocka_unit_test(test_normals_have_the_same_bits_at_every_level_and_in_parts),
+        cmocka_unit_test(test_normals_have_the_asked_moments),
+        cmocka_unit_test(test_a_shorter_fill_is_the_start_of_a_longer_one),
+        cmocka_unit_test(test_normals_are_these_very_bits),
+        cmocka_unit_test(test_permutation_is_a_bijection),
+        cmocka_unit_test(test_permutation_depends_on_its_key),
+        cmocka_unit_test(test_permutation_reaches_the_largest_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static struct words_reader reader_of(const struct bytes *bytes)
     return (struct words_reader){.at = bytes->data, .count = bytes->size_bytes / 8};
 }
 
-static void words_come_back_in_order(void **state)
+static void test_words_come_back_in_order(void **state)
 {
     (void)state;
     CLEANUP(bytes_done) struct bytes bytes = {0};
@@ -32,7 +32,7 @@ static void words_come_back_in_order(void **state)
     assert_int_equal(reader.count, 0);
 }
 
-static void a_missing_word_is_an_error_from_then_on(void **state)
+static void test_a_missing_word_is_an_error_from_then_on(void **state)
 {
     (void)state;
     CLEANUP(bytes_done) struct bytes bytes = {0};
@@ -45,7 +45,7 @@ static void a_missing_word_is_an_error_from_then_on(void **state)
     assert_int_equal(words_take(&reader), 0);
 }
 
-static void a_word_out_of_range_is_an_error(void **state)
+static void test_a_word_out_of_range_is_an_error(void **state)
 {
     (void)state;
     CLEANUP(bytes_done) struct bytes bytes = {0};
@@ -61,9 +61,9 @@ static void a_word_out_of_range_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_come_back_in_order),
-        cmocka_unit_test(a_missing_word_is_an_error_from_then_on),
-        cmocka_unit_test(a_word_out_of_range_is_an_error),
+        cmocka_unit_test(test_words_come_back_in_order),
+        cmocka_unit_test(test_a_missing_word_is_an_error_from_then_on),
+        cmocka_unit_test(test_a_word_out_of_range_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "kernels/openblas_core.h"
 
-static void old_cores_give_way_to_what_the_processor_can_do(void **state)
+static void test_old_cores_give_way_to_what_the_processor_can_do(void **state)
 {
     (void)state;
     static const struct {
@@ -36,7 +36,7 @@ static void old_cores_give_way_to_what_the_processor_can_do(void **state)
     }
 }
 
-static void the_environment_has_the_first_word(void **state)
+static void test_the_environment_has_the_first_word(void **state)
 {
     (void)state;
     const char *values[] = {"Haswell", "Prescott", ""};
@@ -50,8 +50,8 @@ static void the_environment_has_the_first_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_cores_give_way_to_what_the_processor_can_do),
-        cmocka_unit_test(the_environment_has_the_first_word),
+        cmocka_unit_test(test_old_cores_give_way_to_what_the_processor_can_do),
+        cmocka_unit_test(test_the_environment_has_the_first_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include "protocol/data_vote.h"
 
-static void states_of_two_runs_are_refused(void **state)
+static void test_states_of_two_runs_are_refused(void **state)
 {
     struct data_votes a, b;
 
@@ -24,7 +24,7 @@ static void states_of_two_runs_are_refused(void **state)
     assert_int_equal(data_votes_outcome(&a), 7);
 }
 
-static void more_than_half_of_the_ranks_win(void **state)
+static void test_more_than_half_of_the_ranks_win(void **state)
 {
     static const struct {
         unsigned sevens, eights;
@@ -42,7 +42,7 @@ static void more_than_half_of_the_ranks_win(void **state)
     }
 }
 
-static void a_rank_with_other_data_leaves_with_the_reason(void **state)
+static void test_a_rank_with_other_data_leaves_with_the_reason(void **state)
 {
     static const struct {
         struct data_vote_outcome outcome;
@@ -66,9 +66,9 @@ static void a_rank_with_other_data_leaves_with_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_of_two_runs_are_refused),
-        cmocka_unit_test(more_than_half_of_the_ranks_win),
-        cmocka_unit_test(a_rank_with_other_data_leaves_with_the_reason),
+        cmocka_unit_test(test_states_of_two_runs_are_refused),
+        cmocka_unit_test(test_more_than_half_of_the_ranks_win),
+        cmocka_unit_test(test_a_rank_with_other_data_leaves_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void outcome(enum dispute_about about, const struct dispute_verdict *verd
     plan_free(plan);
 }
 
-static void a_verdict_decides_what_each_rank_does(void **state)
+static void test_a_verdict_decides_what_each_rank_does(void **state)
 {
     static const struct dispute_verdict settled = {
         .settled = true, .unit = 2, .holders = 3, .accused_count = 1, .accused = {1}};
@@ -57,7 +57,7 @@ static void a_verdict_decides_what_each_rank_does(void **state)
 
 static const struct dispute_verdict open_verdict = {.accused_count = 2, .accused = {0, 1}};
 
-static void gradients_disputed_twice_in_one_step_are_remembered(void **state)
+static void test_gradients_disputed_twice_in_one_step_are_remembered(void **state)
 {
     struct dispute_memory memory = {0};
 
@@ -72,7 +72,7 @@ static void gradients_disputed_twice_in_one_step_are_remembered(void **state)
 }
 
 /* A wrong bit of the state is found within as many steps as the model has units. */
-static void disputed_state_is_remembered_for_an_interval(void **state)
+static void test_disputed_state_is_remembered_for_an_interval(void **state)
 {
     static const struct {
         uint64_t interval, last; /* the last step at which the dispute counts */
@@ -91,7 +91,7 @@ static void disputed_state_is_remembered_for_an_interval(void **state)
     }
 }
 
-static void a_verdict_with_a_majority_leaves_no_memory(void **state)
+static void test_a_verdict_with_a_majority_leaves_no_memory(void **state)
 {
     static const struct dispute_verdict settled = {
         .settled = true, .accused_count = 1, .accused = {1}};
@@ -105,7 +105,7 @@ static void a_verdict_with_a_majority_leaves_no_memory(void **state)
 }
 
 /* The claims are those of the units that the rank knows: squares or digests. */
-static void a_rank_claims_what_it_knows(void **state)
+static void test_a_rank_claims_what_it_knows(void **state)
 {
     struct dispute_verdict_claim claims[STEP_RECORD_UNITS_MAX];
     struct unit_digests digests = {.known = {[3] = true}, .values = {[3] = 77}};
@@ -126,11 +126,11 @@ static void a_rank_claims_what_it_knows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_verdict_decides_what_each_rank_does),
-        cmocka_unit_test(gradients_disputed_twice_in_one_step_are_remembered),
-        cmocka_unit_test(disputed_state_is_remembered_for_an_interval),
-        cmocka_unit_test(a_verdict_with_a_majority_leaves_no_memory),
-        cmocka_unit_test(a_rank_claims_what_it_knows),
+        cmocka_unit_test(test_a_verdict_decides_what_each_rank_does),
+        cmocka_unit_test(test_gradients_disputed_twice_in_one_step_are_remembered),
+        cmocka_unit_test(test_disputed_state_is_remembered_for_an_interval),
+        cmocka_unit_test(test_a_verdict_with_a_majority_leaves_no_memory),
+        cmocka_unit_test(test_a_rank_claims_what_it_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

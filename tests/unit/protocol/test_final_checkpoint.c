@@ -37,7 +37,7 @@ static void to_record(struct final_checkpoint *final, bool commits)
 }
 
 /* A generation that ends within its first step has nothing new to write. */
-static void what_was_read_is_not_written_again(void **state)
+static void test_what_was_read_is_not_written_again(void **state)
 {
     struct plan plan = {.start = {.source = PLAN_SOURCE_CHECKPOINT, .resume_step = STEP}};
 
@@ -52,7 +52,7 @@ static void what_was_read_is_not_written_again(void **state)
 }
 
 /* Rounds go on until rank 0 reports that firnd has the record. */
-static void a_recorded_checkpoint_ends_it(void **state)
+static void test_a_recorded_checkpoint_ends_it(void **state)
 {
     struct final_checkpoint root, other;
 
@@ -85,7 +85,7 @@ static void check_retry(struct final_checkpoint *final)
     assert_int_equal(final->action, FINAL_CHECKPOINT_RETRY);
 }
 
-static void a_failed_share_is_given_up_by_all_and_tried_again(void **state)
+static void test_a_failed_share_is_given_up_by_all_and_tried_again(void **state)
 {
     static const struct {
         uint64_t durable, failed;
@@ -101,7 +101,7 @@ static void a_failed_share_is_given_up_by_all_and_tried_again(void **state)
     }
 }
 
-static void a_failed_commit_is_given_up_by_all_and_tried_again(void **state)
+static void test_a_failed_commit_is_given_up_by_all_and_tried_again(void **state)
 {
     struct final_checkpoint final;
 
@@ -115,10 +115,10 @@ static void a_failed_commit_is_given_up_by_all_and_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_read_is_not_written_again),
-        cmocka_unit_test(a_recorded_checkpoint_ends_it),
-        cmocka_unit_test(a_failed_share_is_given_up_by_all_and_tried_again),
-        cmocka_unit_test(a_failed_commit_is_given_up_by_all_and_tried_again),
+        cmocka_unit_test(test_what_was_read_is_not_written_again),
+        cmocka_unit_test(test_a_recorded_checkpoint_ends_it),
+        cmocka_unit_test(test_a_failed_share_is_given_up_by_all_and_tried_again),
+        cmocka_unit_test(test_a_failed_commit_is_given_up_by_all_and_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

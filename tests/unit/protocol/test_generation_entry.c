@@ -22,7 +22,7 @@ static struct plan *plan_from_memory(bool planned, uint64_t instance)
     return plan;
 }
 
-static void only_the_very_next_step_that_is_held_is_applied(void **state)
+static void test_only_the_very_next_step_that_is_held_is_applied(void **state)
 {
     static const struct {
         bool has_commit, holds;
@@ -46,7 +46,7 @@ static void only_the_very_next_step_that_is_held_is_applied(void **state)
     plan_free(plan);
 }
 
-static void state_of_another_step_never_enters_a_plan_after_a_failure(void **state)
+static void test_state_of_another_step_never_enters_a_plan_after_a_failure(void **state)
 {
     static const struct {
         bool planned, has_state;
@@ -74,7 +74,7 @@ static void state_of_another_step_never_enters_a_plan_after_a_failure(void **sta
     }
 }
 
-static void a_worker_that_is_left_out_keeps_state_that_others_go_on_from(void **state)
+static void test_a_worker_that_is_left_out_keeps_state_that_others_go_on_from(void **state)
 {
     const struct generation_entry same = {.applied_step = STEP, .has_state = true},
                                   older = {.applied_step = STEP - 1, .has_state = true},
@@ -90,7 +90,7 @@ static void a_worker_that_is_left_out_keeps_state_that_others_go_on_from(void **
     plan_free(plan);
 }
 
-static void newcomers_wait_until_any_other_plan_comes(void **state)
+static void test_newcomers_wait_until_any_other_plan_comes(void **state)
 {
     struct plan *plan = plan_from_memory(true, 0), *pending = plan_from_memory(true, 0);
 
@@ -113,10 +113,10 @@ static void newcomers_wait_until_any_other_plan_comes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_very_next_step_that_is_held_is_applied),
-        cmocka_unit_test(state_of_another_step_never_enters_a_plan_after_a_failure),
-        cmocka_unit_test(a_worker_that_is_left_out_keeps_state_that_others_go_on_from),
-        cmocka_unit_test(newcomers_wait_until_any_other_plan_comes),
+        cmocka_unit_test(test_only_the_very_next_step_that_is_held_is_applied),
+        cmocka_unit_test(test_state_of_another_step_never_enters_a_plan_after_a_failure),
+        cmocka_unit_test(test_a_worker_that_is_left_out_keeps_state_that_others_go_on_from),
+        cmocka_unit_test(test_newcomers_wait_until_any_other_plan_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static struct readiness ready_below(unsigned count)
     return sum;
 }
 
-static void a_switch_needs_the_plan_on_every_rank_that_stays(void **state)
+static void test_a_switch_needs_the_plan_on_every_rank_that_stays(void **state)
 {
     struct plan *plan = ranked_plan(RANKS), *next = ranked_plan(RANKS), *fewer = ranked_plan(3);
 
@@ -50,7 +50,7 @@ static void a_switch_needs_the_plan_on_every_rank_that_stays(void **state)
     plan_free(fewer);
 }
 
-static void only_a_planned_change_of_this_generation_follows(void **state)
+static void test_only_a_planned_change_of_this_generation_follows(void **state)
 {
     struct readiness readiness = ready_below(RANKS);
     struct plan *plan = ranked_plan(RANKS), *next = ranked_plan(RANKS);
@@ -72,7 +72,7 @@ static void only_a_planned_change_of_this_generation_follows(void **state)
     plan_free(next);
 }
 
-static void a_plan_has_spread_when_every_child_has_said_so(void **state)
+static void test_a_plan_has_spread_when_every_child_has_said_so(void **state)
 {
     struct plan_spread spread = {0};
 
@@ -93,9 +93,9 @@ static void a_plan_has_spread_when_every_child_has_said_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_switch_needs_the_plan_on_every_rank_that_stays),
-        cmocka_unit_test(only_a_planned_change_of_this_generation_follows),
-        cmocka_unit_test(a_plan_has_spread_when_every_child_has_said_so),
+        cmocka_unit_test(test_a_switch_needs_the_plan_on_every_rank_that_stays),
+        cmocka_unit_test(test_only_a_planned_change_of_this_generation_follows),
+        cmocka_unit_test(test_a_plan_has_spread_when_every_child_has_said_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

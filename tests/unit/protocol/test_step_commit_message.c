@@ -88,7 +88,7 @@ static void expect_record(const struct step_record *record)
     assert_false(step_record_is_known(record->lane_losses[0]));
 }
 
-static void a_part_comes_back(void **state)
+static void test_a_part_comes_back(void **state)
 {
     (void)state;
     assert_int_equal(step_commit_pack_part(part, &layout, &message), 0);
@@ -109,7 +109,7 @@ static void a_part_comes_back(void **state)
     expect_record(&up->record);
 }
 
-static void what_comes_down_comes_back(void **state)
+static void test_what_comes_down_comes_back(void **state)
 {
     (void)state;
     for (unsigned closing = 0; closing < 2; closing++) {
@@ -133,7 +133,7 @@ static void what_comes_down_comes_back(void **state)
     }
 }
 
-static void a_message_that_is_cut_off_is_refused(void **state)
+static void test_a_message_that_is_cut_off_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(step_commit_pack_part(part, &layout, &message), 0);
@@ -146,7 +146,7 @@ static void a_message_that_is_cut_off_is_refused(void **state)
     }
 }
 
-static void ranks_that_do_not_exist_are_refused(void **state)
+static void test_ranks_that_do_not_exist_are_refused(void **state)
 {
     (void)state;
     const struct plan_layout smaller = {.stage_count = 1, .replica_count = 3, .worker_count = 3};
@@ -165,10 +165,10 @@ static void ranks_that_do_not_exist_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_part_comes_back),
-        TEST(what_comes_down_comes_back),
-        TEST(a_message_that_is_cut_off_is_refused),
-        TEST(ranks_that_do_not_exist_are_refused),
+        TEST(test_a_part_comes_back),
+        TEST(test_what_comes_down_comes_back),
+        TEST(test_a_message_that_is_cut_off_is_refused),
+        TEST(test_ranks_that_do_not_exist_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,7 +182,7 @@ static int run(struct tree *tree)
     return 0;
 }
 
-static void every_rank_gets_the_answer_to_all_parts(void **state)
+static void test_every_rank_gets_the_answer_to_all_parts(void **state)
 {
     static const unsigned counts[] = {1, 2, 9, 10, 73, RANKS_MAX};
     struct tree *tree = malloc(sizeof(*tree));
@@ -204,7 +204,7 @@ static void every_rank_gets_the_answer_to_all_parts(void **state)
 }
 
 /* A rank whose subtree is not complete sends nothing, so no rank has an answer. */
-static void no_rank_has_an_answer_while_one_part_is_missing(void **state)
+static void test_no_rank_has_an_answer_while_one_part_is_missing(void **state)
 {
     struct tree *tree = malloc(sizeof(*tree));
 
@@ -222,7 +222,7 @@ static void no_rank_has_an_answer_while_one_part_is_missing(void **state)
     free(tree);
 }
 
-static void an_error_of_the_question_ends_the_round(void **state)
+static void test_an_error_of_the_question_ends_the_round(void **state)
 {
     struct tree *tree = malloc(sizeof(*tree));
 
@@ -237,7 +237,7 @@ static void an_error_of_the_question_ends_the_round(void **state)
     free(tree);
 }
 
-static void a_round_without_content_waits_for_every_rank(void **state)
+static void test_a_round_without_content_waits_for_every_rank(void **state)
 {
     struct tree *tree = malloc(sizeof(*tree));
 
@@ -257,10 +257,10 @@ static void a_round_without_content_waits_for_every_rank(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rank_gets_the_answer_to_all_parts),
-        cmocka_unit_test(no_rank_has_an_answer_while_one_part_is_missing),
-        cmocka_unit_test(an_error_of_the_question_ends_the_round),
-        cmocka_unit_test(a_round_without_content_waits_for_every_rank),
+        cmocka_unit_test(test_every_rank_gets_the_answer_to_all_parts),
+        cmocka_unit_test(test_no_rank_has_an_answer_while_one_part_is_missing),
+        cmocka_unit_test(test_an_error_of_the_question_ends_the_round),
+        cmocka_unit_test(test_a_round_without_content_waits_for_every_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

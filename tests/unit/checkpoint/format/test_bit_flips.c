@@ -120,7 +120,7 @@ static unsigned flip_file(const char *name)
     return count;
 }
 
-static void every_file_and_region(void **state)
+static void test_every_file_and_region(void **state)
 {
     struct manifest manifest;
     struct error error = {0};
@@ -140,7 +140,7 @@ static void every_file_and_region(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_file_and_region, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_every_file_and_region, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

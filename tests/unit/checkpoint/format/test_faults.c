@@ -108,7 +108,7 @@ static void run(const struct io *inner, const struct kind *kinds, size_t count)
     sample_remove(folder);
 }
 
-static void every_operation_fails_once(void **state)
+static void test_every_operation_fails_once(void **state)
 {
     (void)state;
     static const struct kind kinds[] = {
@@ -117,7 +117,7 @@ static void every_operation_fails_once(void **state)
 }
 
 /* A link that fails is no failure of the save: the file is written instead. */
-static void every_operation_fails_with_frozen_units(void **state)
+static void test_every_operation_fails_with_frozen_units(void **state)
 {
     (void)state;
     static const struct kind kinds[] = {
@@ -127,7 +127,7 @@ static void every_operation_fails_with_frozen_units(void **state)
     sample_frozen = 0;
 }
 
-static void the_disk_dies_at_every_operation(void **state)
+static void test_the_disk_dies_at_every_operation(void **state)
 {
     (void)state;
     const char *why;
@@ -144,7 +144,7 @@ static int create_in_a_removed_folder(struct io_context *context, const char *pa
 }
 
 /* A peer that failed has removed the folder: its failure is the cause, and not a missing folder. */
-static void a_folder_that_a_peer_removed_is_no_trouble_of_its_own(void **state)
+static void test_a_folder_that_a_peer_removed_is_no_trouble_of_its_own(void **state)
 {
     (void)state;
     char folder[64];
@@ -161,7 +161,7 @@ static void a_folder_that_a_peer_removed_is_no_trouble_of_its_own(void **state)
 }
 
 /* A share that fails on a disk that still removes files leaves nothing at all. */
-static void a_failed_share_leaves_nothing(void **state)
+static void test_a_failed_share_leaves_nothing(void **state)
 {
     (void)state;
     char folder[64];
@@ -196,7 +196,7 @@ static void a_failed_share_leaves_nothing(void **state)
 }
 
 /* The promise about a full disk: path and bytes, before anything is staged. */
-static void a_full_disk_says_what_is_needed(void **state)
+static void test_a_full_disk_says_what_is_needed(void **state)
 {
     (void)state;
     char folder[64];
@@ -217,12 +217,12 @@ static void a_full_disk_says_what_is_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation_fails_once),
-        cmocka_unit_test(every_operation_fails_with_frozen_units),
-        cmocka_unit_test(the_disk_dies_at_every_operation),
-        cmocka_unit_test(a_folder_that_a_peer_removed_is_no_trouble_of_its_own),
-        cmocka_unit_test(a_failed_share_leaves_nothing),
-        cmocka_unit_test(a_full_disk_says_what_is_needed),
+        cmocka_unit_test(test_every_operation_fails_once),
+        cmocka_unit_test(test_every_operation_fails_with_frozen_units),
+        cmocka_unit_test(test_the_disk_dies_at_every_operation),
+        cmocka_unit_test(test_a_folder_that_a_peer_removed_is_no_trouble_of_its_own),
+        cmocka_unit_test(test_a_failed_share_leaves_nothing),
+        cmocka_unit_test(test_a_full_disk_says_what_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static bool there(uint64_t step)
     return access(path_of(step), F_OK) == 0;
 }
 
-static void pinned_ones_stay_on_top_of_the_newest(void **state)
+static void test_pinned_ones_stay_on_top_of_the_newest(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -71,7 +71,7 @@ static void pinned_ones_stay_on_top_of_the_newest(void **state)
 
 /* Step 10 was the newest verified checkpoint when records were decided; step 40 was verified
  * since. */
-static void one_whose_record_stays_is_spared(void **state)
+static void test_one_whose_record_stays_is_spared(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -84,7 +84,7 @@ static void one_whose_record_stays_is_spared(void **state)
     assert_false(there(10));
 }
 
-static void the_newest_verified_one_is_never_removed(void **state)
+static void test_the_newest_verified_one_is_never_removed(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -104,7 +104,7 @@ static void the_newest_verified_one_is_never_removed(void **state)
 }
 
 /* A run that went back to step 10 and has come to 30 again: 40 and 50 are still ahead of it. */
-static void what_lies_ahead_stays(void **state)
+static void test_what_lies_ahead_stays(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -118,7 +118,7 @@ static void what_lies_ahead_stays(void **state)
     assert_int_equal(access(part, F_OK), 0);
 }
 
-static void only_checkpoints_can_be_pinned(void **state)
+static void test_only_checkpoints_can_be_pinned(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -132,7 +132,7 @@ static void only_checkpoints_can_be_pinned(void **state)
     assert_false(checkpoint_pinned(path_of(30)));
 }
 
-static void removal_spares_the_pinned_and_the_newest(void **state)
+static void test_removal_spares_the_pinned_and_the_newest(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -151,7 +151,7 @@ static void removal_spares_the_pinned_and_the_newest(void **state)
 }
 
 /* A job does not resume from the newest name if its manifest is damaged. */
-static void a_damaged_one_can_be_removed(void **state)
+static void test_a_damaged_one_can_be_removed(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -168,10 +168,13 @@ static void a_damaged_one_can_be_removed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(pinned_ones_stay_on_top_of_the_newest), TEST(what_lies_ahead_stays),
-        TEST(one_whose_record_stays_is_spared),      TEST(the_newest_verified_one_is_never_removed),
-        TEST(only_checkpoints_can_be_pinned),        TEST(removal_spares_the_pinned_and_the_newest),
-        TEST(a_damaged_one_can_be_removed),
+        TEST(test_pinned_ones_stay_on_top_of_the_newest),
+        TEST(test_what_lies_ahead_stays),
+        TEST(test_one_whose_record_stays_is_spared),
+        TEST(test_the_newest_verified_one_is_never_removed),
+        TEST(test_only_checkpoints_can_be_pinned),
+        TEST(test_removal_spares_the_pinned_and_the_newest),
+        TEST(test_a_damaged_one_can_be_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static struct hash128 digest(const char *folder, uint64_t step)
     return result;
 }
 
-static void written_twice_and_linked_on_any_layout(void **state)
+static void test_written_twice_and_linked_on_any_layout(void **state)
 {
     const struct workbench *bench = *state;
     static const unsigned worlds[] = {1, 3, 2, 1, 3, 2};
@@ -106,7 +106,7 @@ static void written_twice_and_linked_on_any_layout(void **state)
     }
 }
 
-static void nothing_is_shared_with_a_damaged_one(void **state)
+static void test_nothing_is_shared_with_a_damaged_one(void **state)
 {
     const struct workbench *bench = *state;
     struct error error = {0};
@@ -122,7 +122,7 @@ static void nothing_is_shared_with_a_damaged_one(void **state)
 }
 
 /* The damage of step 1 is found after step 3 has linked its files and before step 3 is read. */
-static void nothing_is_shared_with_a_twin_of_a_damaged_one(void **state)
+static void test_nothing_is_shared_with_a_twin_of_a_damaged_one(void **state)
 {
     const struct workbench *bench = *state;
     struct error error = {0};
@@ -139,7 +139,7 @@ static void nothing_is_shared_with_a_twin_of_a_damaged_one(void **state)
 }
 
 /* Step 4 shares with step 2, which step 5 would choose as well while step 4 is not committed. */
-static void nothing_is_shared_while_the_one_before_is_written(void **state)
+static void test_nothing_is_shared_while_the_one_before_is_written(void **state)
 {
     const struct workbench *bench = *state;
     char part[FOLDER_PATH_SIZE];
@@ -154,7 +154,7 @@ static void nothing_is_shared_while_the_one_before_is_written(void **state)
     assert_true(same_file(bench, 0, 3, 6));
 }
 
-static void the_digest_does_not_see_links(void **state)
+static void test_the_digest_does_not_see_links(void **state)
 {
     const struct workbench *bench = *state;
     char alone[64];
@@ -166,7 +166,7 @@ static void the_digest_does_not_see_links(void **state)
     sample_remove(alone);
 }
 
-static void retention_loses_nothing(void **state)
+static void test_retention_loses_nothing(void **state)
 {
     const struct workbench *bench = *state;
     struct error error = {0};
@@ -178,7 +178,7 @@ static void retention_loses_nothing(void **state)
         fail_msg("%s", error.text);
 }
 
-static void a_copied_folder_is_whole(void **state)
+static void test_a_copied_folder_is_whole(void **state)
 {
     const struct workbench *bench = *state;
     char copy[64], command[256];
@@ -195,7 +195,7 @@ static void a_copied_folder_is_whole(void **state)
 }
 
 /* The index that Hugging Face's loaders follow names the frozen files. */
-static void the_index_names_the_frozen_files(void **state)
+static void test_the_index_names_the_frozen_files(void **state)
 {
     const struct workbench *bench = *state;
     char path[1024];
@@ -216,7 +216,7 @@ static void the_index_names_the_frozen_files(void **state)
 /*
  * More layers freeze between two checkpoints: existing files are linked, the new ones are written.
  */
-static void the_boundary_moves(void **state)
+static void test_the_boundary_moves(void **state)
 {
     const struct workbench *bench = *state;
     sample_frozen = 2;
@@ -229,7 +229,7 @@ static void the_boundary_moves(void **state)
 }
 
 /* Foreign parameters under the same names, as of a job of the old name with another seed. */
-static void other_values_are_written(void **state)
+static void test_other_values_are_written(void **state)
 {
     const struct workbench *bench = *state;
     struct sample sample;
@@ -256,7 +256,7 @@ static void other_values_are_written(void **state)
     assert_int_equal(sample_check(bench->folder, 1, &error), 0);
 }
 
-static void a_cut_or_missing_file_is_written_again(void **state)
+static void test_a_cut_or_missing_file_is_written_again(void **state)
 {
     const struct workbench *bench = *state;
     char path[FOLDER_FILE_SIZE];
@@ -279,7 +279,7 @@ static int refuse_link(struct io_context *context, const char *from, const char 
     return -EXDEV;
 }
 
-static void refused_links_are_copies(void **state)
+static void test_refused_links_are_copies(void **state)
 {
     struct workbench *bench = *state;
     struct io io = *bench->io;
@@ -296,7 +296,7 @@ static void refused_links_are_copies(void **state)
 }
 
 /* A damaged manifest is skipped; the manifest before it counts. */
-static void only_those_that_load_count(void **state)
+static void test_only_those_that_load_count(void **state)
 {
     const struct workbench *bench = *state;
     char path[1024];
@@ -308,7 +308,7 @@ static void only_those_that_load_count(void **state)
     assert_true(same_file(bench, 0, 1, 4));
 }
 
-static void moments_of_frozen_tensors_are_refused(void **state)
+static void test_moments_of_frozen_tensors_are_refused(void **state)
 {
     const struct workbench *bench = *state;
     struct sample sample;
@@ -328,20 +328,20 @@ static void moments_of_frozen_tensors_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(written_twice_and_linked_on_any_layout),
-        TEST(nothing_is_shared_with_a_damaged_one),
-        TEST(nothing_is_shared_with_a_twin_of_a_damaged_one),
-        TEST(nothing_is_shared_while_the_one_before_is_written),
-        TEST(the_digest_does_not_see_links),
-        TEST(retention_loses_nothing),
-        TEST(a_copied_folder_is_whole),
-        TEST(the_index_names_the_frozen_files),
-        TEST(the_boundary_moves),
-        TEST(other_values_are_written),
-        TEST(a_cut_or_missing_file_is_written_again),
-        TEST(refused_links_are_copies),
-        TEST(only_those_that_load_count),
-        TEST(moments_of_frozen_tensors_are_refused),
+        TEST(test_written_twice_and_linked_on_any_layout),
+        TEST(test_nothing_is_shared_with_a_damaged_one),
+        TEST(test_nothing_is_shared_with_a_twin_of_a_damaged_one),
+        TEST(test_nothing_is_shared_while_the_one_before_is_written),
+        TEST(test_the_digest_does_not_see_links),
+        TEST(test_retention_loses_nothing),
+        TEST(test_a_copied_folder_is_whole),
+        TEST(test_the_index_names_the_frozen_files),
+        TEST(test_the_boundary_moves),
+        TEST(test_other_values_are_written),
+        TEST(test_a_cut_or_missing_file_is_written_again),
+        TEST(test_refused_links_are_copies),
+        TEST(test_only_those_that_load_count),
+        TEST(test_moments_of_frozen_tensors_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,7 +181,7 @@ static void check_leftovers(const struct story *story, uint64_t step)
     assert_int_equal(count, KEEP);
 }
 
-static void a_kill_at_any_moment_leaves_good_checkpoints(void **state)
+static void test_a_kill_at_any_moment_leaves_good_checkpoints(void **state)
 {
     (void)state;
     struct story story = {0};
@@ -213,7 +213,7 @@ static void a_kill_at_any_moment_leaves_good_checkpoints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kill_at_any_moment_leaves_good_checkpoints),
+        cmocka_unit_test(test_a_kill_at_any_moment_leaves_good_checkpoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

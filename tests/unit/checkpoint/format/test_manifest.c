@@ -60,7 +60,7 @@ static struct manifest make_usual(void)
     return make_sealed((unsigned[]){0, 1, 2}, 3, (unsigned[]){3, 4}, 2);
 }
 
-static void digest_is_the_same_on_every_layout(void **state)
+static void test_digest_is_the_same_on_every_layout(void **state)
 {
     (void)state;
     struct manifest a = make_usual();
@@ -87,7 +87,7 @@ static void digest_is_the_same_on_every_layout(void **state)
     manifest_done(&b);
 }
 
-static void seal_wants_every_position_once(void **state)
+static void test_seal_wants_every_position_once(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -104,7 +104,7 @@ static void seal_wants_every_position_once(void **state)
     manifest_done(&few);
 }
 
-static void merge_refuses_strangers(void **state)
+static void test_merge_refuses_strangers(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -137,7 +137,7 @@ static void assert_same(const struct manifest *a, const struct manifest *b)
     json_decref(right);
 }
 
-static void parts_and_whole_come_back(void **state)
+static void test_parts_and_whole_come_back(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -163,7 +163,7 @@ static void parts_and_whole_come_back(void **state)
     bytes_done(&text);
 }
 
-static void every_flipped_bit_is_found(void **state)
+static void test_every_flipped_bit_is_found(void **state)
 {
     (void)state;
     struct manifest whole = make_usual(), decoded;
@@ -185,7 +185,7 @@ static void every_flipped_bit_is_found(void **state)
 }
 
 /* Each edit makes one thing wrong in a sealed manifest; the checksum plays no part here. */
-static void decode_names_the_cause(void **state)
+static void test_decode_names_the_cause(void **state)
 {
     (void)state;
     static const struct {
@@ -239,7 +239,7 @@ static void decode_names_the_cause(void **state)
     manifest_done(&whole);
 }
 
-static void load_checks_the_committed_hash(void **state)
+static void test_load_checks_the_committed_hash(void **state)
 {
     (void)state;
     char folder[64], path[128], sha256[65];
@@ -267,7 +267,7 @@ static void load_checks_the_committed_hash(void **state)
 }
 
 /* As many tensors and files as a manifest may have: each tensor names a file. */
-static void a_manifest_at_its_limits_is_read(void **state)
+static void test_a_manifest_at_its_limits_is_read(void **state)
 {
     (void)state;
     AUTO_JSON json_t *files = json_array(), *tensors = json_array();
@@ -305,14 +305,14 @@ static void a_manifest_at_its_limits_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digest_is_the_same_on_every_layout),
-        cmocka_unit_test(seal_wants_every_position_once),
-        cmocka_unit_test(merge_refuses_strangers),
-        cmocka_unit_test(parts_and_whole_come_back),
-        cmocka_unit_test(every_flipped_bit_is_found),
-        cmocka_unit_test(decode_names_the_cause),
-        cmocka_unit_test(load_checks_the_committed_hash),
-        cmocka_unit_test(a_manifest_at_its_limits_is_read),
+        cmocka_unit_test(test_digest_is_the_same_on_every_layout),
+        cmocka_unit_test(test_seal_wants_every_position_once),
+        cmocka_unit_test(test_merge_refuses_strangers),
+        cmocka_unit_test(test_parts_and_whole_come_back),
+        cmocka_unit_test(test_every_flipped_bit_is_found),
+        cmocka_unit_test(test_decode_names_the_cause),
+        cmocka_unit_test(test_load_checks_the_committed_hash),
+        cmocka_unit_test(test_a_manifest_at_its_limits_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

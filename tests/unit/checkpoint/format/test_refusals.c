@@ -50,7 +50,7 @@ static void assert_says(const struct error *error, int code, const char *where)
 }
 
 /* The first operation of a save makes the folder, and the fourth one creates a file in it. */
-static void a_save_says_what_refuses_it(void **state)
+static void test_a_save_says_what_refuses_it(void **state)
 {
     static const int codes[] = {-EROFS, -EACCES, -ENOSPC, -EDQUOT, -ENOTDIR, -ESTALE};
     (void)state;
@@ -73,7 +73,7 @@ static void a_save_says_what_refuses_it(void **state)
 }
 
 /* A file in the folder's place stands for an unusable folder: not even root can pass it. */
-static void a_folder_that_has_gone_is_named(void **state)
+static void test_a_folder_that_has_gone_is_named(void **state)
 {
     struct error error = {0};
     char blocked[128];
@@ -106,7 +106,7 @@ static int open_as_nobody(const char *path, const char *file)
                : 1;
 }
 
-static void what_may_not_be_read_is_named_and_not_lost(void **state)
+static void test_what_may_not_be_read_is_named_and_not_lost(void **state)
 {
     static const char *const files[] = {"manifest.json", "optimizer-00001-of-00001.safetensors"};
     char path[FOLDER_PATH_SIZE], file[FOLDER_FILE_SIZE];
@@ -147,7 +147,7 @@ static int start_without_memory(void)
     return status == -ENOMEM && strstr(error.text, "1073741824") ? 0 : 1;
 }
 
-static void an_arena_that_does_not_fit_is_refused_at_start(void **state)
+static void test_an_arena_that_does_not_fit_is_refused_at_start(void **state)
 {
     int status;
     (void)state;
@@ -166,10 +166,10 @@ static void an_arena_that_does_not_fit_is_refused_at_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_save_says_what_refuses_it),
-        TEST(a_folder_that_has_gone_is_named),
-        TEST(what_may_not_be_read_is_named_and_not_lost),
-        TEST(an_arena_that_does_not_fit_is_refused_at_start),
+        TEST(test_a_save_says_what_refuses_it),
+        TEST(test_a_folder_that_has_gone_is_named),
+        TEST(test_what_may_not_be_read_is_named_and_not_lost),
+        TEST(test_an_arena_that_does_not_fit_is_refused_at_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static void set_entry(struct safetensors_entry *entry, const char *name,
     snprintf(entry->name, sizeof(entry->name), "%s", name);
 }
 
-static void layout_orders_aligns_and_parses_back(void **state)
+static void test_layout_orders_aligns_and_parses_back(void **state)
 {
     (void)state;
     struct safetensors_index index = {.entries = calloc(5, sizeof(struct safetensors_entry)),
@@ -68,7 +68,7 @@ static void layout_orders_aligns_and_parses_back(void **state)
     bytes_done(&header);
 }
 
-static void layout_refuses_bad_entries(void **state)
+static void test_layout_refuses_bad_entries(void **state)
 {
     (void)state;
     static const char *const names[] = {"", "__metadata__", "with space", "\xc3\xa4", "twice"};
@@ -126,7 +126,7 @@ static int open_text(const char *path, const char *json, uint64_t data_bytes, st
 #define ENTRY(shape, from, to)                                                                     \
     "{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}"
 
-static void the_file_and_the_cause_are_named(void **state)
+static void test_the_file_and_the_cause_are_named(void **state)
 {
     char folder[64], path[128];
     (void)state;
@@ -173,7 +173,7 @@ static void the_file_and_the_cause_are_named(void **state)
     sample_remove(folder);
 }
 
-static void parse_takes_what_others_write(void **state)
+static void test_parse_takes_what_others_write(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -188,7 +188,7 @@ static void parse_takes_what_others_write(void **state)
                      0);
 }
 
-static void parse_bounds_the_header(void **state)
+static void test_parse_bounds_the_header(void **state)
 {
     (void)state;
     uint8_t data[64] = {0};
@@ -209,7 +209,7 @@ static void parse_bounds_the_header(void **state)
     assert_int_equal(safetensors_parse(data, 64, 64, &index, &error), -EBADMSG);
 }
 
-static void open_names_the_file(void **state)
+static void test_open_names_the_file(void **state)
 {
     (void)state;
     char folder[64], path[128];
@@ -234,12 +234,12 @@ static void open_names_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout_orders_aligns_and_parses_back),
-        cmocka_unit_test(layout_refuses_bad_entries),
-        cmocka_unit_test(the_file_and_the_cause_are_named),
-        cmocka_unit_test(parse_takes_what_others_write),
-        cmocka_unit_test(parse_bounds_the_header),
-        cmocka_unit_test(open_names_the_file),
+        cmocka_unit_test(test_layout_orders_aligns_and_parses_back),
+        cmocka_unit_test(test_layout_refuses_bad_entries),
+        cmocka_unit_test(test_the_file_and_the_cause_are_named),
+        cmocka_unit_test(test_parse_takes_what_others_write),
+        cmocka_unit_test(test_parse_bounds_the_header),
+        cmocka_unit_test(test_open_names_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

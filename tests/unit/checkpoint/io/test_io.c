@@ -68,7 +68,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void writes_land_where_they_belong(void **state)
+static void test_writes_land_where_they_belong(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -110,7 +110,7 @@ static void writes_land_where_they_belong(void **state)
     free(content);
 }
 
-static void reads_bring_what_is_there(void **state)
+static void test_reads_bring_what_is_there(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -144,7 +144,7 @@ static void reads_bring_what_is_there(void **state)
     close(reading);
 }
 
-static void a_failed_write_is_reported_once(void **state)
+static void test_a_failed_write_is_reported_once(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -164,7 +164,7 @@ static void a_failed_write_is_reported_once(void **state)
 }
 
 /* The kernel itself makes a short write at the file size limit, then returns the cause. */
-static void a_short_write_is_carried_on(void **state)
+static void test_a_short_write_is_carried_on(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -185,7 +185,7 @@ static void a_short_write_is_carried_on(void **state)
     assert_int_equal(io->close_file(fixture->context, descriptor), 0);
 }
 
-static void names_are_made_and_moved_with_care(void **state)
+static void test_names_are_made_and_moved_with_care(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -211,7 +211,7 @@ static void names_are_made_and_moved_with_care(void **state)
     assert_int_equal(io->unlink(fixture->context, fixture->path), 0);
 }
 
-static void reserving_too_much_says_so_early(void **state)
+static void test_reserving_too_much_says_so_early(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -221,7 +221,7 @@ static void reserving_too_much_says_so_early(void **state)
     assert_int_equal(io->close_file(fixture->context, descriptor), 0);
 }
 
-static void closing_waits_for_what_is_in_flight(void **state)
+static void test_closing_waits_for_what_is_in_flight(void **state)
 {
     struct fixture *fixture = *state;
     const struct io *io = fixture->io;
@@ -241,7 +241,7 @@ static void closing_waits_for_what_is_in_flight(void **state)
     assert_int_equal(io->open(IO_DEPTH_MAX + 1, NULL, 0, &none, &error), -EINVAL);
 }
 
-static void progress_knows_what_results_mean(void **state)
+static void test_progress_knows_what_results_mean(void **state)
 {
     (void)state;
     static uint8_t data[10 * 4096];
@@ -284,7 +284,7 @@ static void progress_knows_what_results_mean(void **state)
     assert_int_equal(io_progress_accept(&read, 5), IO_PROGRESS_DONE);
 }
 
-static void probing_says_why(void **state)
+static void test_probing_says_why(void **state)
 {
     (void)state;
     const char *why = NULL;
@@ -303,15 +303,15 @@ static void probing_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(writes_land_where_they_belong),
-        BOTH(reads_bring_what_is_there),
-        BOTH(a_failed_write_is_reported_once),
-        BOTH(a_short_write_is_carried_on),
-        BOTH(names_are_made_and_moved_with_care),
-        BOTH(reserving_too_much_says_so_early),
-        BOTH(closing_waits_for_what_is_in_flight),
-        cmocka_unit_test(progress_knows_what_results_mean),
-        cmocka_unit_test(probing_says_why),
+        BOTH(test_writes_land_where_they_belong),
+        BOTH(test_reads_bring_what_is_there),
+        BOTH(test_a_failed_write_is_reported_once),
+        BOTH(test_a_short_write_is_carried_on),
+        BOTH(test_names_are_made_and_moved_with_care),
+        BOTH(test_reserving_too_much_says_so_early),
+        BOTH(test_closing_waits_for_what_is_in_flight),
+        cmocka_unit_test(test_progress_knows_what_results_mean),
+        cmocka_unit_test(test_probing_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static uint64_t total_bytes(void)
     return total + (uint64_t)about.st_size;
 }
 
-static void each_node_sends_its_share_once(void **state)
+static void test_each_node_sends_its_share_once(void **state)
 {
     (void)state;
     assert_sent("b", true, nodes.remote);
@@ -150,7 +150,7 @@ static void each_node_sends_its_share_once(void **state)
     assert_int_equal(fake_objects.sent_bytes, sent);
 }
 
-static void a_silent_node_is_made_up_for(void **state)
+static void test_a_silent_node_is_made_up_for(void **state)
 {
     (void)state;
     assert_sent("a", false, nodes.remote);
@@ -159,7 +159,7 @@ static void a_silent_node_is_made_up_for(void **state)
 }
 
 /* The other nodes are asked only for the shares that they hold; two local copies serve as well. */
-static void a_lost_node_is_not_waited_for(void **state)
+static void test_a_lost_node_is_not_waited_for(void **state)
 {
     const struct checkpoint_remote_node alone = nodes.servers[0].node;
     struct checkpoint_remote_options options = {
@@ -176,14 +176,14 @@ static void a_lost_node_is_not_waited_for(void **state)
 }
 
 /* The leader holds no share of the checkpoint: the leader that recorded the checkpoint is gone. */
-static void somebody_without_a_part_sends_it(void **state)
+static void test_somebody_without_a_part_sends_it(void **state)
 {
     (void)state;
     assert_sent("c", false, nodes.remote);
     assert_comes_back();
 }
 
-static void damage_here_is_made_up_for_elsewhere(void **state)
+static void test_damage_here_is_made_up_for_elsewhere(void **state)
 {
     (void)state;
     damage(0, "model-00001-of-00002.safetensors");
@@ -192,7 +192,7 @@ static void damage_here_is_made_up_for_elsewhere(void **state)
     assert_comes_back();
 }
 
-static void damage_everywhere_is_not_sent(void **state)
+static void test_damage_everywhere_is_not_sent(void **state)
 {
     struct error error = {0};
     (void)state;
@@ -206,12 +206,13 @@ static void damage_everywhere_is_not_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_node_sends_its_share_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_silent_node_is_made_up_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_lost_node_is_not_waited_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(somebody_without_a_part_sends_it, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_here_is_made_up_for_elsewhere, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_everywhere_is_not_sent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_each_node_sends_its_share_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_silent_node_is_made_up_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_lost_node_is_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_somebody_without_a_part_sends_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_here_is_made_up_for_elsewhere, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_everywhere_is_not_sent, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static unsigned objects(void)
     return count;
 }
 
-static void a_store_that_serves_is_left_as_it_was(void **state)
+static void test_a_store_that_serves_is_left_as_it_was(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -53,7 +53,7 @@ static void a_store_that_serves_is_left_as_it_was(void **state)
     assert_int_equal(objects(), 0);
 }
 
-static void a_store_that_cannot_be_read_or_written_says_why(void **state)
+static void test_a_store_that_cannot_be_read_or_written_says_why(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -65,7 +65,7 @@ static void a_store_that_cannot_be_read_or_written_says_why(void **state)
 }
 
 /* Checkpoints can be sent; a store that refuses removal is reported at the first removal. */
-static void a_store_that_keeps_everything_serves(void **state)
+static void test_a_store_that_keeps_everything_serves(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -74,7 +74,7 @@ static void a_store_that_keeps_everything_serves(void **state)
     assert_non_null(fake_store_find("team/job/step-try"));
 }
 
-static void a_prefix_that_is_too_long_is_refused(void **state)
+static void test_a_prefix_that_is_too_long_is_refused(void **state)
 {
     (void)state;
     char prefix[OBJECT_KEY_SIZE - sizeof("/job/step-") - 1];
@@ -88,11 +88,14 @@ static void a_prefix_that_is_too_long_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_store_that_serves_is_left_as_it_was, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_store_that_cannot_be_read_or_written_says_why, set_up,
+        cmocka_unit_test_setup_teardown(test_a_store_that_serves_is_left_as_it_was, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_store_that_keeps_everything_serves, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_prefix_that_is_too_long_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_store_that_cannot_be_read_or_written_says_why,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_store_that_keeps_everything_serves, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_prefix_that_is_too_long_is_refused, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

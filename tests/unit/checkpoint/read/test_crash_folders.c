@@ -90,7 +90,7 @@ static void check_fetched(struct crash *self, bool finished)
         assert_whole(self->replay);
 }
 
-static void fetched_whole_or_not_at_all(void **state)
+static void test_fetched_whole_or_not_at_all(void **state)
 {
     struct error error = {0};
     (void)state;
@@ -145,7 +145,7 @@ static void check_exported(struct crash *self, bool finished)
     assert_same_file("config.json");
 }
 
-static void exported_whole_or_not_at_all(void **state)
+static void test_exported_whole_or_not_at_all(void **state)
 {
     (void)state;
     file_calls_record(crash.recorded);
@@ -172,7 +172,7 @@ static void check_removed(struct crash *self, bool finished)
     assert_false(has_step(self->replay));
 }
 
-static void there_or_gone(void **state)
+static void test_there_or_gone(void **state)
 {
     char path[FOLDER_PATH_SIZE];
     struct error error = {0};
@@ -194,9 +194,9 @@ static void there_or_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(fetched_whole_or_not_at_all),
-        TEST(exported_whole_or_not_at_all),
-        TEST(there_or_gone),
+        TEST(test_fetched_whole_or_not_at_all),
+        TEST(test_exported_whole_or_not_at_all),
+        TEST(test_there_or_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void assert_exported(enum safetensors_dtype dtype)
     sample_done(&sample);
 }
 
-static void every_parameter_and_nothing_else(void **state)
+static void test_every_parameter_and_nothing_else(void **state)
 {
     (void)state;
     static const struct {
@@ -134,7 +134,7 @@ static void every_parameter_and_nothing_else(void **state)
     }
 }
 
-static void nothing_is_overwritten(void **state)
+static void test_nothing_is_overwritten(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -147,7 +147,7 @@ static void nothing_is_overwritten(void **state)
 }
 
 /* Also after an attempt that was killed. */
-static void a_leftover_is_replaced(void **state)
+static void test_a_leftover_is_replaced(void **state)
 {
     (void)state;
     char part[160], file[256];
@@ -160,7 +160,7 @@ static void a_leftover_is_replaced(void **state)
     assert_exported(SAFETENSORS_F32);
 }
 
-static void damage_leaves_nothing(void **state)
+static void test_damage_leaves_nothing(void **state)
 {
     (void)state;
     char path[FOLDER_FILE_SIZE];
@@ -188,7 +188,7 @@ static void remove_source(void *context, uint64_t done, uint64_t total)
 }
 
 /* Retention takes the checkpoint away after the first tensor. */
-static void removal_meanwhile_takes_nothing_away(void **state)
+static void test_removal_meanwhile_takes_nothing_away(void **state)
 {
     (void)state;
     uint64_t done = 0;
@@ -211,7 +211,7 @@ static uint16_t bf16_of_bits(uint32_t bits)
     return export_bf16(value);
 }
 
-static void rounding_is_to_nearest_even(void **state)
+static void test_rounding_is_to_nearest_even(void **state)
 {
     (void)state;
     assert_int_equal(bf16_of_bits(0x3f800000), 0x3f80);
@@ -234,12 +234,12 @@ static void rounding_is_to_nearest_even(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_parameter_and_nothing_else),
-        TEST(nothing_is_overwritten),
-        TEST(a_leftover_is_replaced),
-        TEST(damage_leaves_nothing),
-        TEST(removal_meanwhile_takes_nothing_away),
-        cmocka_unit_test(rounding_is_to_nearest_even),
+        TEST(test_every_parameter_and_nothing_else),
+        TEST(test_nothing_is_overwritten),
+        TEST(test_a_leftover_is_replaced),
+        TEST(test_damage_leaves_nothing),
+        TEST(test_removal_meanwhile_takes_nothing_away),
+        cmocka_unit_test(test_rounding_is_to_nearest_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*
  * The k-th file call of the kernel fails, for every k until all goes well, with every kind of
- * failure: opening and reading, loading, scrubbing, exporting, pinning, retention, and both ways
- * between a folder and an object store. Each operation succeeds (the call did not matter, or was
- * repeated) or reports the failed call, and nothing half-done is left under a final name.
+ * failure: opening and reading, loading, scrubbing, exporting, pinning, test_retention, and both
+ * ways between a folder and an object store. Each operation succeeds (the call did not matter, or
+ * was repeated) or reports the failed call, and nothing half-done is left under a final name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,7 +125,7 @@ static int open_and_read(void)
     return status;
 }
 
-static void opening_and_reading(void **state)
+static void test_opening_and_reading(void **state)
 {
     (void)state;
     fail_each(open_and_read, NULL);
@@ -150,7 +150,7 @@ static int open_and_load(void)
     return status;
 }
 
-static void opening_and_loading(void **state)
+static void test_opening_and_loading(void **state)
 {
     (void)state;
     fail_each(open_and_load, NULL);
@@ -167,7 +167,7 @@ static int scrub(void)
     return status;
 }
 
-static void a_scrub(void **state)
+static void test_a_scrub(void **state)
 {
     (void)state;
     fail_each(scrub, NULL);
@@ -197,7 +197,7 @@ static void check_export(int result)
     sample_remove(to);
 }
 
-static void an_export(void **state)
+static void test_an_export(void **state)
 {
     (void)state;
     fail_each(export_plain, check_export);
@@ -217,7 +217,7 @@ static void check_pin(int result)
     assert_good(OLD);
 }
 
-static void a_pin(void **state)
+static void test_a_pin(void **state)
 {
     (void)state;
     fail_each(pin, check_pin);
@@ -228,7 +228,7 @@ static int retain(void)
     return checkpoint_retain(folder, 1, NEW, 0, &failure);
 }
 
-/* Every checkpoint that retention has left is whole. */
+/* Every checkpoint that test_retention has left is whole. */
 static void check_retention(int result)
 {
     (void)result;
@@ -239,7 +239,7 @@ static void check_retention(int result)
         sample_write(folder, OLD, 1);
 }
 
-static void retention(void **state)
+static void test_retention(void **state)
 {
     (void)state;
     sample_write(folder, NEW, 1);
@@ -257,7 +257,7 @@ static void check_store(int result)
     fake_store_reset();
 }
 
-static void sending_to_a_store(void **state)
+static void test_sending_to_a_store(void **state)
 {
     (void)state;
     fail_each(send_it, check_store);
@@ -284,7 +284,7 @@ static void check_fetched(int result)
     sample_remove(to);
 }
 
-static void fetching_from_a_store(void **state)
+static void test_fetching_from_a_store(void **state)
 {
     (void)state;
     assert_int_equal(send_it(), 0);
@@ -296,14 +296,14 @@ static void fetching_from_a_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(opening_and_reading),
-        TEST(opening_and_loading),
-        TEST(a_scrub),
-        TEST(an_export),
-        TEST(a_pin),
-        TEST(retention),
-        TEST(sending_to_a_store),
-        TEST(fetching_from_a_store),
+        TEST(test_opening_and_reading),
+        TEST(test_opening_and_loading),
+        TEST(test_a_scrub),
+        TEST(test_an_export),
+        TEST(test_a_pin),
+        TEST(test_retention),
+        TEST(test_sending_to_a_store),
+        TEST(test_fetching_from_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

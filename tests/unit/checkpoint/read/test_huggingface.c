@@ -34,7 +34,7 @@ static int run_reference(const char *path)
     return WEXITSTATUS(status);
 }
 
-static void the_official_reader_opens_it(void **state)
+static void test_the_official_reader_opens_it(void **state)
 {
     (void)state;
     char folder[64], path[1024];
@@ -63,6 +63,6 @@ static void the_official_reader_opens_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_official_reader_opens_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_official_reader_opens_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

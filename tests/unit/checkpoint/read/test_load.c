@@ -174,7 +174,7 @@ static struct checkpoint_load_result load(const struct checkpoint_load_options *
     return result;
 }
 
-static void every_backend_block_and_depth_gives_the_same(void **state)
+static void test_every_backend_block_and_depth_gives_the_same(void **state)
 {
     static const size_t blocks[] = {0, 4096, 65536, MANIFEST_CHUNK_BYTES};
     const char *why;
@@ -191,7 +191,7 @@ static void every_backend_block_and_depth_gives_the_same(void **state)
 }
 
 /* Bound the cost of a restore: bytes are counted where they are requested. */
-static void another_layout_reads_next_to_nothing_twice(void **state)
+static void test_another_layout_reads_next_to_nothing_twice(void **state)
 {
     const char *why;
     struct checkpoint_load_options options = {.io = io_probe(&why)};
@@ -212,7 +212,7 @@ static void another_layout_reads_next_to_nothing_twice(void **state)
     }
 }
 
-static void a_read_that_fails_is_done_again_with_care(void **state)
+static void test_a_read_that_fails_is_done_again_with_care(void **state)
 {
     (void)state;
     bool hit = true;
@@ -232,7 +232,7 @@ static void a_read_that_fails_is_done_again_with_care(void **state)
     assert_true(careful > 0);
 }
 
-static void what_is_not_there_is_said(void **state)
+static void test_what_is_not_there_is_said(void **state)
 {
     const char *why;
     struct checkpoint_load_options options = {.io = io_probe(&why)};
@@ -274,7 +274,7 @@ static void assert_refused(const char *file, const char *chunk)
     checkpoint_close(reader);
 }
 
-static void damage_is_refused_by_file_and_chunk(void **state)
+static void test_damage_is_refused_by_file_and_chunk(void **state)
 {
     static const char model[] = "model-00001-of-00003.safetensors",
                       optimizer[] = "optimizer-00001-of-00003.safetensors";
@@ -298,11 +298,11 @@ static void damage_is_refused_by_file_and_chunk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_backend_block_and_depth_gives_the_same),
-        cmocka_unit_test(another_layout_reads_next_to_nothing_twice),
-        cmocka_unit_test(a_read_that_fails_is_done_again_with_care),
-        cmocka_unit_test(what_is_not_there_is_said),
-        cmocka_unit_test(damage_is_refused_by_file_and_chunk),
+        cmocka_unit_test(test_every_backend_block_and_depth_gives_the_same),
+        cmocka_unit_test(test_another_layout_reads_next_to_nothing_twice),
+        cmocka_unit_test(test_a_read_that_fails_is_done_again_with_care),
+        cmocka_unit_test(test_what_is_not_there_is_said),
+        cmocka_unit_test(test_damage_is_refused_by_file_and_chunk),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,7 +1,7 @@
 /*
  * The k-th allocation fails, for every k until all goes well: a save, an open with every tensor
- * read, a scrub, an export, a retention, and both ways to an object store each either succeed or
- * return -ENOMEM (or lack memory only for optional work, and succeed), and leave the previous
+ * read, a scrub, an export, a test_retention, and both ways to an object store each either succeed
+ * or return -ENOMEM (or lack memory only for optional work, and succeed), and leave the previous
  * checkpoint as it was.
  */
 #include <setjmp.h>
@@ -107,7 +107,7 @@ static void check_save(int result)
     sample_remove(part);
 }
 
-static void a_save(void **state)
+static void test_a_save(void **state)
 {
     (void)state;
     fault_memory_each(&failure, save, check_save);
@@ -127,7 +127,7 @@ static int open_and_read(void)
     return status;
 }
 
-static void opening_and_reading(void **state)
+static void test_opening_and_reading(void **state)
 {
     (void)state;
     fault_memory_each(&failure, open_and_read, NULL);
@@ -150,7 +150,7 @@ static int open_and_load(void)
     return status;
 }
 
-static void opening_and_loading(void **state)
+static void test_opening_and_loading(void **state)
 {
     (void)state;
     fault_memory_each(&failure, open_and_load, NULL);
@@ -167,7 +167,7 @@ static int scrub(void)
     return status;
 }
 
-static void a_scrub(void **state)
+static void test_a_scrub(void **state)
 {
     (void)state;
     fault_memory_each(&failure, scrub, NULL);
@@ -192,7 +192,7 @@ static void check_export(int result)
     assert_good(OLD);
 }
 
-static void an_export(void **state)
+static void test_an_export(void **state)
 {
     (void)state;
     fault_memory_each(&failure, export_plain, check_export);
@@ -220,7 +220,7 @@ static void check_store(int result)
     open_store();
 }
 
-static void sending_to_a_store(void **state)
+static void test_sending_to_a_store(void **state)
 {
     (void)state;
     open_store();
@@ -243,7 +243,7 @@ static void check_fetched(int result)
     sample_remove(to);
 }
 
-static void fetching_from_a_store(void **state)
+static void test_fetching_from_a_store(void **state)
 {
     (void)state;
     open_store();
@@ -263,7 +263,7 @@ static void check_newest(int result)
     assert_good(NEW);
 }
 
-static void retention(void **state)
+static void test_retention(void **state)
 {
     (void)state;
     sample_write(folder, NEW, 1);
@@ -276,7 +276,7 @@ static int pin(void)
     return checkpoint_pin(old_path, &failure);
 }
 
-static void a_pin(void **state)
+static void test_a_pin(void **state)
 {
     (void)state;
     fault_memory_each(&failure, pin, NULL);
@@ -288,9 +288,9 @@ static void a_pin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_save),  TEST(opening_and_reading), TEST(opening_and_loading),
-        TEST(a_scrub), TEST(an_export),           TEST(retention),
-        TEST(a_pin),   TEST(sending_to_a_store),  TEST(fetching_from_a_store),
+        TEST(test_a_save),  TEST(test_opening_and_reading), TEST(test_opening_and_loading),
+        TEST(test_a_scrub), TEST(test_an_export),           TEST(test_retention),
+        TEST(test_a_pin),   TEST(test_sending_to_a_store),  TEST(test_fetching_from_a_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

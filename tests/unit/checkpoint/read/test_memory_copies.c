@@ -123,13 +123,13 @@ static void check_folder(int result)
     assert_int_equal(unlink(path), 0);
 }
 
-static void a_copy_in_a_new_folder(void **state)
+static void test_a_copy_in_a_new_folder(void **state)
 {
     (void)state;
     fault_memory_each(&failure, copy_into_a_new_folder, check_new_folder);
 }
 
-static void a_copy_in_a_folder_that_is_there(void **state)
+static void test_a_copy_in_a_folder_that_is_there(void **state)
 {
     (void)state;
     assert_int_equal(copy_into_a_new_folder(), 0);
@@ -163,7 +163,7 @@ static int open_and_read(void)
     return with_remote(read_all);
 }
 
-static void opening_and_reading_from_elsewhere(void **state)
+static void test_opening_and_reading_from_elsewhere(void **state)
 {
     (void)state;
     fault_memory_each(&failure, open_and_read, NULL);
@@ -194,7 +194,7 @@ static void check_export(int result)
     sample_remove(to);
 }
 
-static void an_export_from_elsewhere(void **state)
+static void test_an_export_from_elsewhere(void **state)
 {
     (void)state;
     fault_memory_each(&failure, export_plain, check_export);
@@ -223,7 +223,7 @@ static int verify_everywhere(void)
     return with_remote(verify);
 }
 
-static void a_look_at_all_copies(void **state)
+static void test_a_look_at_all_copies(void **state)
 {
     (void)state;
     fault_memory_each(&failure, verify_everywhere, NULL);
@@ -234,11 +234,11 @@ static void a_look_at_all_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_copy_in_a_new_folder),
-        TEST(a_copy_in_a_folder_that_is_there),
-        TEST(opening_and_reading_from_elsewhere),
-        TEST(an_export_from_elsewhere),
-        TEST(a_look_at_all_copies),
+        TEST(test_a_copy_in_a_new_folder),
+        TEST(test_a_copy_in_a_folder_that_is_there),
+        TEST(test_opening_and_reading_from_elsewhere),
+        TEST(test_an_export_from_elsewhere),
+        TEST(test_a_look_at_all_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

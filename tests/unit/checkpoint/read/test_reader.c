@@ -76,7 +76,7 @@ static void assert_refused(const char *path, int code, const char *file, const c
         fail_msg("\"%s\" does not say \"%s\" and \"%s\"", error.text, file, cause);
 }
 
-static void a_moved_folder_opens(void **state)
+static void test_a_moved_folder_opens(void **state)
 {
     struct fixture *fixture = *state;
     struct checkpoint_reader *reader;
@@ -100,7 +100,7 @@ static void a_moved_folder_opens(void **state)
 }
 
 /* Stride and offset are coprime to 8, so all bits of a byte and all parts of the files are met. */
-static void every_flipped_bit_is_found(void **state)
+static void test_every_flipped_bit_is_found(void **state)
 {
     struct fixture *fixture = *state;
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
@@ -122,7 +122,7 @@ static void every_flipped_bit_is_found(void **state)
 }
 
 /* Without a scrub, the read itself must notice. */
-static void reading_notices_damage(void **state)
+static void test_reading_notices_damage(void **state)
 {
     struct fixture *fixture = *state;
     char path[FOLDER_FILE_SIZE];
@@ -149,7 +149,7 @@ static void reading_notices_damage(void **state)
     checkpoint_close(reader);
 }
 
-static void missing_and_misshapen_files_are_named(void **state)
+static void test_missing_and_misshapen_files_are_named(void **state)
 {
     struct fixture *fixture = *state;
     char path[FOLDER_FILE_SIZE], aside[FOLDER_FILE_SIZE + 8];
@@ -233,7 +233,7 @@ static void wrong_hash(struct manifest *manifest)
     manifest->tensors[0].hash.low ^= 1;
 }
 
-static void a_manifest_of_other_files_is_refused(void **state)
+static void test_a_manifest_of_other_files_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const struct {
@@ -288,7 +288,7 @@ static void replace_header(const char *folder, const char *header, size_t paddin
     free(content);
 }
 
-static void foreign_safetensors_are_refused(void **state)
+static void test_foreign_safetensors_are_refused(void **state)
 {
     struct fixture *fixture = *state;
     static const struct {
@@ -311,7 +311,7 @@ static void foreign_safetensors_are_refused(void **state)
     }
 }
 
-static void huge_headers_are_refused_before_memory_is_taken(void **state)
+static void test_huge_headers_are_refused_before_memory_is_taken(void **state)
 {
     struct fixture *fixture = *state;
     replace_header(fixture->path, "{}", 0);
@@ -338,7 +338,7 @@ static void *read_all(void *argument)
     return NULL;
 }
 
-static void many_threads_read_at_once(void **state)
+static void test_many_threads_read_at_once(void **state)
 {
     struct fixture *fixture = *state;
     struct error error = {0};
@@ -371,7 +371,7 @@ static void watch_progress(void *context, uint64_t done, uint64_t total)
     watch->calls++;
 }
 
-static void verify_reports_progress_and_the_first_damage(void **state)
+static void test_verify_reports_progress_and_the_first_damage(void **state)
 {
     struct fixture *fixture = *state;
     struct error error = {0};
@@ -395,16 +395,18 @@ static void verify_reports_progress_and_the_first_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_moved_folder_opens, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(reading_notices_damage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_and_misshapen_files_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_manifest_of_other_files_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(foreign_safetensors_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(huge_headers_are_refused_before_memory_is_taken, set_up,
+        cmocka_unit_test_setup_teardown(test_a_moved_folder_opens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_every_flipped_bit_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_reading_notices_damage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_and_misshapen_files_are_named, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(many_threads_read_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(verify_reports_progress_and_the_first_damage, set_up,
+        cmocka_unit_test_setup_teardown(test_a_manifest_of_other_files_is_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_foreign_safetensors_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_huge_headers_are_refused_before_memory_is_taken,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_threads_read_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_verify_reports_progress_and_the_first_damage, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void flip(const char *name, off_t offset)
     close(descriptor);
 }
 
-static void what_was_written_is_good(void **state)
+static void test_what_was_written_is_good(void **state)
 {
     (void)state;
     assert_int_equal(scrub(0), 0);
@@ -83,7 +83,7 @@ static void what_was_written_is_good(void **state)
 }
 
 /* One bit at the begin, in the middle and at the end of each file. */
-static void every_file_counts(void **state)
+static void test_every_file_counts(void **state)
 {
     (void)state;
     DIR *directory = opendir(path);
@@ -112,7 +112,7 @@ static void every_file_counts(void **state)
     assert_int_equal(scrub(0), 0);
 }
 
-static void a_missing_file_is_damage(void **state)
+static void test_a_missing_file_is_damage(void **state)
 {
     (void)state;
     char file[1300];
@@ -122,7 +122,7 @@ static void a_missing_file_is_damage(void **state)
     assert_string_equal(finding.file, "config.json");
 }
 
-static void one_that_is_gone_is_none(void **state)
+static void test_one_that_is_gone_is_none(void **state)
 {
     (void)state;
     sample_remove(path);
@@ -130,21 +130,21 @@ static void one_that_is_gone_is_none(void **state)
 }
 
 /* A job that went back has written the step anew, and the record is on its way. */
-static void another_one_of_the_step_is_none(void **state)
+static void test_another_one_of_the_step_is_none(void **state)
 {
     (void)state;
     sha256[0] = sha256[0] == 'a' ? 'b' : 'a';
     assert_int_equal(scrub(0), -ENOENT);
 }
 
-static void it_stops_when_it_is_told_to(void **state)
+static void test_it_stops_when_it_is_told_to(void **state)
 {
     (void)state;
     atomic_store(&stop, true);
     assert_int_equal(scrub(3600), -ECANCELED);
 }
 
-static void reads_are_spread_over_the_time(void **state)
+static void test_reads_are_spread_over_the_time(void **state)
 {
     (void)state;
     uint64_t began_ns = clock_monotonic_ns();
@@ -152,7 +152,7 @@ static void reads_are_spread_over_the_time(void **state)
     assert_true(clock_monotonic_ns() - began_ns >= NS_PER_SECOND / 5);
 }
 
-static void damage_takes_the_place_of_the_other_mark(void **state)
+static void test_damage_takes_the_place_of_the_other_mark(void **state)
 {
     (void)state;
     assert_int_equal(checkpoint_verified_ns(path), 0);
@@ -169,10 +169,14 @@ static void damage_takes_the_place_of_the_other_mark(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_was_written_is_good),        TEST(every_file_counts),
-        TEST(a_missing_file_is_damage),        TEST(one_that_is_gone_is_none),
-        TEST(another_one_of_the_step_is_none), TEST(it_stops_when_it_is_told_to),
-        TEST(reads_are_spread_over_the_time),  TEST(damage_takes_the_place_of_the_other_mark),
+        TEST(test_what_was_written_is_good),
+        TEST(test_every_file_counts),
+        TEST(test_a_missing_file_is_damage),
+        TEST(test_one_that_is_gone_is_none),
+        TEST(test_another_one_of_the_step_is_none),
+        TEST(test_it_stops_when_it_is_told_to),
+        TEST(test_reads_are_spread_over_the_time),
+        TEST(test_damage_takes_the_place_of_the_other_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

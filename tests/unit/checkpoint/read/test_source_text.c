@@ -29,7 +29,7 @@ static struct checkpoint_remote *make(const struct file_server *server)
 }
 
 /* A reader with the text can read everything that the writer of the text could read. */
-static void what_is_handed_over_works(void **state)
+static void test_what_is_handed_over_works(void **state)
 {
     static struct file_server server;
     char folder[] = "/tmp/firn-source-XXXXXX", path[128], data[8] = "", found[65];
@@ -67,7 +67,7 @@ static void what_is_handed_over_works(void **state)
 }
 
 /* A text cut off or changed anywhere is refused or has a meaning; it never harms. */
-static void other_texts_are_refused(void **state)
+static void test_other_texts_are_refused(void **state)
 {
     static struct file_server server = {.node = {.name = "a", .http = "127.0.0.1:1"}};
     struct bytes text = {0};
@@ -92,8 +92,8 @@ static void other_texts_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_handed_over_works),
-        cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(test_what_is_handed_over_works),
+        cmocka_unit_test(test_other_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

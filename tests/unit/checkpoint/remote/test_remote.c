@@ -49,7 +49,7 @@ static bool asked_in_vain(unsigned port)
     return silent;
 }
 
-static void a_refusal_is_a_sign(void **state)
+static void test_a_refusal_is_a_sign(void **state)
 {
     unsigned port;
     int unheard = bind_loopback(&port); /* without accept() */
@@ -59,7 +59,7 @@ static void a_refusal_is_a_sign(void **state)
 }
 
 /* A full queue drops every new connection, as a cut cable does. */
-static void silence_is_none(void **state)
+static void test_silence_is_none(void **state)
 {
     unsigned port;
     int full = bind_loopback(&port), callers[CALLERS];
@@ -78,7 +78,7 @@ static void silence_is_none(void **state)
     close(full);
 }
 
-static void one_that_says_nothing_more_is_there(void **state)
+static void test_one_that_says_nothing_more_is_there(void **state)
 {
     unsigned port;
     int deaf = bind_loopback(&port); /* only the kernel accepts */
@@ -91,9 +91,9 @@ static void one_that_says_nothing_more_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refusal_is_a_sign),
-        cmocka_unit_test(silence_is_none),
-        cmocka_unit_test(one_that_says_nothing_more_is_there),
+        cmocka_unit_test(test_a_refusal_is_a_sign),
+        cmocka_unit_test(test_silence_is_none),
+        cmocka_unit_test(test_one_that_says_nothing_more_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static bool is_on_its_way(const char *folder)
     return access(path, F_OK) == 0;
 }
 
-static void a_new_node_gets_share_after_share(void **state)
+static void test_a_new_node_gets_share_after_share(void **state)
 {
     struct error error = {0};
     (void)state;
@@ -96,7 +96,7 @@ static void a_new_node_gets_share_after_share(void **state)
 }
 
 /* Readers find the copy on c, although the manifest names a and b alone. */
-static void others_read_the_new_copy(void **state)
+static void test_others_read_the_new_copy(void **state)
 {
     static struct file_server server;
     struct checkpoint_remote_node three[3];
@@ -130,7 +130,7 @@ static void others_read_the_new_copy(void **state)
     file_server_stop(&server);
 }
 
-static void missing_and_truncated_files_are_made_up_for(void **state)
+static void test_missing_and_truncated_files_are_made_up_for(void **state)
 {
     char path[1280];
     struct error error = {0};
@@ -144,7 +144,7 @@ static void missing_and_truncated_files_are_made_up_for(void **state)
         fail_msg("%s", error.text);
 }
 
-static void the_next_node_is_asked(void **state)
+static void test_the_next_node_is_asked(void **state)
 {
     char path[1280];
     (void)state;
@@ -155,7 +155,7 @@ static void the_next_node_is_asked(void **state)
     assert_copied(folder_of_c, "c", "b");
 }
 
-static void what_nobody_has_is_said(void **state)
+static void test_what_nobody_has_is_said(void **state)
 {
     struct error error = {0};
     char path[1280];
@@ -203,7 +203,7 @@ static unsigned fail_each_operation(const char *failing, const struct kind *kind
     }
 }
 
-static void any_failing_operation_leaves_no_half(void **state)
+static void test_any_failing_operation_leaves_no_half(void **state)
 {
     static const struct kind kinds[] = {{-ENOSPC, false, false}, {-EIO, false, false},
                                         {-EIO, true, false},     {-EINTR, false, false},
@@ -218,13 +218,14 @@ static void any_failing_operation_leaves_no_half(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_new_node_gets_share_after_share, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(others_read_the_new_copy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_and_truncated_files_are_made_up_for, set_up,
+        cmocka_unit_test_setup_teardown(test_a_new_node_gets_share_after_share, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_others_read_the_new_copy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_and_truncated_files_are_made_up_for, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(the_next_node_is_asked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_nobody_has_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(any_failing_operation_leaves_no_half, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_next_node_is_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_nobody_has_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_any_failing_operation_leaves_no_half, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void flip(const struct two_nodes *nodes, unsigned node, const char *file)
     flip_at(nodes, node, file, status.st_size - 1);
 }
 
-static void each_node_has_a_whole_checkpoint(void **state)
+static void test_each_node_has_a_whole_checkpoint(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -101,7 +101,7 @@ static void each_node_has_a_whole_checkpoint(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void one_node_and_its_disk_may_go(void **state)
+static void test_one_node_and_its_disk_may_go(void **state)
 {
     (void)state;
     for (unsigned lost = 0; lost < 2; lost++) {
@@ -117,7 +117,7 @@ static void one_node_and_its_disk_may_go(void **state)
     }
 }
 
-static void damage_here_is_made_up_for_elsewhere(void **state)
+static void test_damage_here_is_made_up_for_elsewhere(void **state)
 {
     struct two_nodes nodes;
     char path[1280];
@@ -135,7 +135,7 @@ static void damage_here_is_made_up_for_elsewhere(void **state)
 }
 
 /* The reader has none of the files; the copies on a are damaged in header and data. */
-static void it_is_exported_from_elsewhere(void **state)
+static void test_it_is_exported_from_elsewhere(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -160,7 +160,7 @@ static void it_is_exported_from_elsewhere(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void damage_everywhere_is_lost(void **state)
+static void test_damage_everywhere_is_lost(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -175,7 +175,7 @@ static void damage_everywhere_is_lost(void **state)
 }
 
 /* The node that is away may have the good one: nothing is known against the checkpoint. */
-static void damage_and_an_absent_node_is_not_lost(void **state)
+static void test_damage_and_an_absent_node_is_not_lost(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -188,7 +188,7 @@ static void damage_and_an_absent_node_is_not_lost(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void another_manifest_is_not_taken(void **state)
+static void test_another_manifest_is_not_taken(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -200,7 +200,7 @@ static void another_manifest_is_not_taken(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void a_chunk_that_comes_damaged_is_asked_for_again(void **state)
+static void test_a_chunk_that_comes_damaged_is_asked_for_again(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -214,7 +214,7 @@ static void a_chunk_that_comes_damaged_is_asked_for_again(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void a_sender_that_is_always_wrong_is_refused(void **state)
+static void test_a_sender_that_is_always_wrong_is_refused(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -231,7 +231,7 @@ static void a_sender_that_is_always_wrong_is_refused(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void strangers_get_nothing(void **state)
+static void test_strangers_get_nothing(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -250,7 +250,7 @@ static void strangers_get_nothing(void **state)
     two_nodes_stop(&nodes);
 }
 
-static void frozen_files_travel_twice(void **state)
+static void test_frozen_files_travel_twice(void **state)
 {
     struct two_nodes nodes;
     char paths[2][1280], folder[1024];
@@ -270,7 +270,7 @@ static void frozen_files_travel_twice(void **state)
     sample_frozen = 0;
 }
 
-static void a_replay_takes_the_place_of_what_was_there(void **state)
+static void test_a_replay_takes_the_place_of_what_was_there(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -288,7 +288,7 @@ static void a_replay_takes_the_place_of_what_was_there(void **state)
 }
 
 /* A share that cannot be read just now is not proven damaged. */
-static void what_cannot_be_read_is_not_replaced(void **state)
+static void test_what_cannot_be_read_is_not_replaced(void **state)
 {
     struct two_nodes nodes;
     struct error error = {0};
@@ -310,7 +310,7 @@ static void what_cannot_be_read_is_not_replaced(void **state)
 }
 
 /* When any operation fails on the receiving node, the copy does not get its final name. */
-static void any_failing_operation_leaves_no_name(void **state)
+static void test_any_failing_operation_leaves_no_name(void **state)
 {
     (void)state;
     for (unsigned k = 0;; k++) {
@@ -334,7 +334,7 @@ static void any_failing_operation_leaves_no_name(void **state)
     }
 }
 
-static void retention_goes_by_the_records(void **state)
+static void test_retention_goes_by_the_records(void **state)
 {
     static const char *const names[] = {"step-0000000001",         "step-0000000002",
                                         "step-0000000003",         "step-0000000009",
@@ -369,21 +369,21 @@ static void retention_goes_by_the_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_node_has_a_whole_checkpoint),
-        cmocka_unit_test(one_node_and_its_disk_may_go),
-        cmocka_unit_test(damage_here_is_made_up_for_elsewhere),
-        cmocka_unit_test(it_is_exported_from_elsewhere),
-        cmocka_unit_test(damage_everywhere_is_lost),
-        cmocka_unit_test(damage_and_an_absent_node_is_not_lost),
-        cmocka_unit_test(another_manifest_is_not_taken),
-        cmocka_unit_test(a_chunk_that_comes_damaged_is_asked_for_again),
-        cmocka_unit_test(a_sender_that_is_always_wrong_is_refused),
-        cmocka_unit_test(strangers_get_nothing),
-        cmocka_unit_test(frozen_files_travel_twice),
-        cmocka_unit_test(a_replay_takes_the_place_of_what_was_there),
-        cmocka_unit_test(what_cannot_be_read_is_not_replaced),
-        cmocka_unit_test(any_failing_operation_leaves_no_name),
-        cmocka_unit_test(retention_goes_by_the_records),
+        cmocka_unit_test(test_each_node_has_a_whole_checkpoint),
+        cmocka_unit_test(test_one_node_and_its_disk_may_go),
+        cmocka_unit_test(test_damage_here_is_made_up_for_elsewhere),
+        cmocka_unit_test(test_it_is_exported_from_elsewhere),
+        cmocka_unit_test(test_damage_everywhere_is_lost),
+        cmocka_unit_test(test_damage_and_an_absent_node_is_not_lost),
+        cmocka_unit_test(test_another_manifest_is_not_taken),
+        cmocka_unit_test(test_a_chunk_that_comes_damaged_is_asked_for_again),
+        cmocka_unit_test(test_a_sender_that_is_always_wrong_is_refused),
+        cmocka_unit_test(test_strangers_get_nothing),
+        cmocka_unit_test(test_frozen_files_travel_twice),
+        cmocka_unit_test(test_a_replay_takes_the_place_of_what_was_there),
+        cmocka_unit_test(test_what_cannot_be_read_is_not_replaced),
+        cmocka_unit_test(test_any_failing_operation_leaves_no_name),
+        cmocka_unit_test(test_retention_goes_by_the_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,13 +81,13 @@ static void crash_a_save(unsigned frozen)
     sample_frozen = 0;
 }
 
-static void old_or_new_after_every_crash(void **state)
+static void test_old_or_new_after_every_crash(void **state)
 {
     (void)state;
     crash_a_save(0);
 }
 
-static void old_or_new_with_links_between_them(void **state)
+static void test_old_or_new_with_links_between_them(void **state)
 {
     (void)state;
     crash_a_save(5);
@@ -119,7 +119,7 @@ static void crash_a_keeper(unsigned frozen)
     sample_frozen = 0;
 }
 
-static void old_or_new_on_a_node_with_copies(void **state)
+static void test_old_or_new_on_a_node_with_copies(void **state)
 {
     (void)state;
     crash_a_keeper(0);
@@ -129,9 +129,9 @@ static void old_or_new_on_a_node_with_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_or_new_after_every_crash),
-        cmocka_unit_test(old_or_new_with_links_between_them),
-        cmocka_unit_test(old_or_new_on_a_node_with_copies),
+        cmocka_unit_test(test_old_or_new_after_every_crash),
+        cmocka_unit_test(test_old_or_new_with_links_between_them),
+        cmocka_unit_test(test_old_or_new_on_a_node_with_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,13 +129,13 @@ static void crash_a_copy(const char *writer)
     assert_true(crash.state_count > 12 && crash.present_count > 12);
 }
 
-static void a_new_folder_is_whole_or_absent(void **state)
+static void test_a_new_folder_is_whole_or_absent(void **state)
 {
     (void)state;
     crash_a_copy("a");
 }
 
-static void a_folder_that_is_there_stays_whole(void **state)
+static void test_a_folder_that_is_there_stays_whole(void **state)
 {
     (void)state;
     copy(crash.recorded, "a", io_threads_table());
@@ -143,7 +143,7 @@ static void a_folder_that_is_there_stays_whole(void **state)
 }
 
 /* A file of a wrong size makes way for a good one. */
-static void a_damaged_copy_is_replaced_or_there(void **state)
+static void test_a_damaged_copy_is_replaced_or_there(void **state)
 {
     char path[FOLDER_PATH_SIZE], file[FOLDER_FILE_SIZE];
     (void)state;
@@ -160,9 +160,9 @@ static void a_damaged_copy_is_replaced_or_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_new_folder_is_whole_or_absent),
-        TEST(a_folder_that_is_there_stays_whole),
-        TEST(a_damaged_copy_is_replaced_or_there),
+        TEST(test_a_new_folder_is_whole_or_absent),
+        TEST(test_a_folder_that_is_there_stays_whole),
+        TEST(test_a_damaged_copy_is_replaced_or_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

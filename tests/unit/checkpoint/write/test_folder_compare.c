@@ -84,7 +84,7 @@ static void flip_byte(const char *name, off_t offset)
     assert_int_equal(pwrite(descriptor, &byte, 1, offset), 1);
 }
 
-static void the_same_state_stands(void **state)
+static void test_the_same_state_stands(void **state)
 {
     (void)state;
     char path[1024], sha256[65];
@@ -97,7 +97,7 @@ static void the_same_state_stands(void **state)
     assert_int_equal(sample_check(folder, STEP, &error), 0);
 }
 
-static void nothing_there(void **state)
+static void test_nothing_there(void **state)
 {
     (void)state;
     char path[1024], sha256[65];
@@ -106,7 +106,7 @@ static void nothing_there(void **state)
     assert_int_equal(find(STEP, path, sha256, &error), FOLDER_COMPARE_ABSENT);
 }
 
-static void another_state_is_refused(void **state)
+static void test_another_state_is_refused(void **state)
 {
     (void)state;
     char path[1024], sha256[65];
@@ -117,7 +117,7 @@ static void another_state_is_refused(void **state)
 }
 
 /* One byte in each file in turn: no damaged checkpoint may stay, all make room. */
-static void a_damaged_one_makes_room(void **state)
+static void test_a_damaged_one_makes_room(void **state)
 {
     (void)state;
     char names[16][256];
@@ -143,7 +143,7 @@ static void a_damaged_one_makes_room(void **state)
 }
 
 /* Data that only a full read finds. */
-static void damage_deep_inside_is_found(void **state)
+static void test_damage_deep_inside_is_found(void **state)
 {
     (void)state;
     char path[1024], sha256[65];
@@ -153,7 +153,7 @@ static void damage_deep_inside_is_found(void **state)
     assert_true(there("step-0000000007.damaged"));
 }
 
-static void damaged_ones_go_with_their_age(void **state)
+static void test_damaged_ones_go_with_their_age(void **state)
 {
     (void)state;
     char path[1024], sha256[65];
@@ -171,7 +171,7 @@ static void damaged_ones_go_with_their_age(void **state)
     assert_true(there("step-0000000008"));
 }
 
-static void what_is_lost_and_what_is_only_out_of_reach(void **state)
+static void test_what_is_lost_and_what_is_only_out_of_reach(void **state)
 {
     (void)state;
     char file[FOLDER_FILE_SIZE];
@@ -193,13 +193,13 @@ static void what_is_lost_and_what_is_only_out_of_reach(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_same_state_stands),
-        TEST(nothing_there),
-        TEST(another_state_is_refused),
-        TEST(a_damaged_one_makes_room),
-        TEST(damage_deep_inside_is_found),
-        TEST(damaged_ones_go_with_their_age),
-        TEST(what_is_lost_and_what_is_only_out_of_reach),
+        TEST(test_the_same_state_stands),
+        TEST(test_nothing_there),
+        TEST(test_another_state_is_refused),
+        TEST(test_a_damaged_one_makes_room),
+        TEST(test_damage_deep_inside_is_found),
+        TEST(test_damaged_ones_go_with_their_age),
+        TEST(test_what_is_lost_and_what_is_only_out_of_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-static void a_new_folder_is_made_at_the_first_checkpoint(void **state)
+static void test_a_new_folder_is_made_at_the_first_checkpoint(void **state)
 {
     struct checkpoint_home home;
     struct error error = {0};
@@ -66,7 +66,7 @@ static void assert_gone(struct checkpoint_home *home, const char *path)
 }
 
 /* With network disks the folder is another one afterwards. */
-static void one_that_is_gone_is_waited_for(void **state)
+static void test_one_that_is_gone_is_waited_for(void **state)
 {
     struct checkpoint_home home;
     struct error error = {0};
@@ -80,7 +80,7 @@ static void one_that_is_gone_is_waited_for(void **state)
     assert_int_equal(checkpoint_home_enter(&home, io, context, &error), 0);
 }
 
-static void one_that_was_made_here_is_not_made_again(void **state)
+static void test_one_that_was_made_here_is_not_made_again(void **state)
 {
     struct checkpoint_home home;
     struct error error = {0};
@@ -92,7 +92,7 @@ static void one_that_was_made_here_is_not_made_again(void **state)
 }
 
 /* One that another node has made in the meantime, and that goes before this one wants it again. */
-static void one_that_was_seen_is_not_made_again(void **state)
+static void test_one_that_was_seen_is_not_made_again(void **state)
 {
     struct checkpoint_home home;
     struct error error = {0};
@@ -105,7 +105,7 @@ static void one_that_was_seen_is_not_made_again(void **state)
 }
 
 /* The mount point looks like the disk, and is another folder. */
-static void it_is_not_made_on_another_disk(void **state)
+static void test_it_is_not_made_on_another_disk(void **state)
 {
     char away[96];
     struct checkpoint_home home;
@@ -123,7 +123,7 @@ static void it_is_not_made_on_another_disk(void **state)
     assert_true(is_there(folder));
 }
 
-static void what_refuses_to_make_it_is_said(void **state)
+static void test_what_refuses_to_make_it_is_said(void **state)
 {
     struct checkpoint_home home;
     struct error error = {0};
@@ -136,14 +136,15 @@ static void what_refuses_to_make_it_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_new_folder_is_made_at_the_first_checkpoint, set_up,
+        cmocka_unit_test_setup_teardown(test_a_new_folder_is_made_at_the_first_checkpoint, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(one_that_is_gone_is_waited_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_that_was_made_here_is_not_made_again, set_up,
+        cmocka_unit_test_setup_teardown(test_one_that_is_gone_is_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_that_was_made_here_is_not_made_again, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(one_that_was_seen_is_not_made_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(it_is_not_made_on_another_disk, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_refuses_to_make_it_is_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_that_was_seen_is_not_made_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_it_is_not_made_on_another_disk, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_refuses_to_make_it_is_said, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

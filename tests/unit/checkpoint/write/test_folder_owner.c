@@ -21,7 +21,7 @@
 static const struct checkpoint_owner owner = {
     .cluster = "blue", .job = "demo", .submission = "12ab34cd", .created = 77};
 
-static void what_was_written_first_stays(void **state)
+static void test_what_was_written_first_stays(void **state)
 {
     (void)state;
     struct checkpoint_owner other = owner, read;
@@ -38,7 +38,7 @@ static void what_was_written_first_stays(void **state)
     assert_int_equal(read.created, 77);
 }
 
-static void a_damaged_one_is_refused(void **state)
+static void test_a_damaged_one_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -68,7 +68,7 @@ static void make_checkpoints(void)
     test_folder_write("demo/" IO_TUNING_FILE_NAME, "{}", 2);
 }
 
-static void purging_leaves_nothing(void **state)
+static void test_purging_leaves_nothing(void **state)
 {
     (void)state;
     size_t count;
@@ -82,7 +82,7 @@ static void purging_leaves_nothing(void **state)
     assert_int_equal(count, 0);
 }
 
-static void purging_spares_what_is_no_checkpoint(void **state)
+static void test_purging_spares_what_is_no_checkpoint(void **state)
 {
     (void)state;
     size_t count;
@@ -99,10 +99,10 @@ static void purging_spares_what_is_no_checkpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(what_was_written_first_stays),
-        IN_FOLDER(a_damaged_one_is_refused),
-        IN_FOLDER(purging_leaves_nothing),
-        IN_FOLDER(purging_spares_what_is_no_checkpoint),
+        IN_FOLDER(test_what_was_written_first_stays),
+        IN_FOLDER(test_a_damaged_one_is_refused),
+        IN_FOLDER(test_purging_leaves_nothing),
+        IN_FOLDER(test_purging_spares_what_is_no_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

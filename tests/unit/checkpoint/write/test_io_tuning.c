@@ -42,7 +42,7 @@ static bool is_usual(const struct io_tuning *tuning)
     return tuning->block_bytes == usual.block_bytes && tuning->depth == usual.depth;
 }
 
-static void noise_does_not_decide(void **state)
+static void test_noise_does_not_decide(void **state)
 {
     struct io_tuning choices[3] = {{.block_bytes = 1, .bytes_per_second = 100},
                                    {.block_bytes = 2, .bytes_per_second = 109},
@@ -65,7 +65,7 @@ static unsigned entries(void)
     return count;
 }
 
-static void what_was_measured_is_remembered(void **state)
+static void test_what_was_measured_is_remembered(void **state)
 {
     const char *why;
     (void)state;
@@ -80,7 +80,7 @@ static void what_was_measured_is_remembered(void **state)
 }
 
 /* Without its disk, a newly made folder would look as if all checkpoints were lost. */
-static void no_folder_is_made(void **state)
+static void test_no_folder_is_made(void **state)
 {
     char job[sizeof(folder) + 16];
     const char *why;
@@ -96,7 +96,7 @@ static void write_memory(const char *text)
     assert_int_equal(file_replace(remembered, text, strlen(text), 0644, &error), 0);
 }
 
-static void only_sense_is_remembered(void **state)
+static void test_only_sense_is_remembered(void **state)
 {
     static const char *const nonsense[] = {
         "{\"io\":\"faulty\",\"block_bytes\":3000,\"depth\":4,\"bytes_per_second\":7.0}",
@@ -121,7 +121,7 @@ static void only_sense_is_remembered(void **state)
     }
 }
 
-static void whatever_fails_there_is_the_usual_choice(void **state)
+static void test_whatever_fails_there_is_the_usual_choice(void **state)
 {
     const struct io *io = fault_table(io_threads_table());
     bool hit = true;
@@ -151,11 +151,11 @@ static void whatever_fails_there_is_the_usual_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(noise_does_not_decide),
-        TEST(what_was_measured_is_remembered),
-        TEST(no_folder_is_made),
-        TEST(only_sense_is_remembered),
-        TEST(whatever_fails_there_is_the_usual_choice),
+        TEST(test_noise_does_not_decide),
+        TEST(test_what_was_measured_is_remembered),
+        TEST(test_no_folder_is_made),
+        TEST(test_only_sense_is_remembered),
+        TEST(test_whatever_fails_there_is_the_usual_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static unsigned entries(const char *path)
     return count - 2; /* "." and ".." */
 }
 
-static void a_folder_that_is_there_is_left_empty(void **state)
+static void test_a_folder_that_is_there_is_left_empty(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -56,7 +56,7 @@ static void a_folder_that_is_there_is_left_empty(void **state)
 }
 
 /* Without its disk, a newly made folder would look as if all checkpoints were lost. */
-static void a_folder_that_is_not_there_is_not_made(void **state)
+static void test_a_folder_that_is_not_there_is_not_made(void **state)
 {
     (void)state;
     char below[sizeof(folder) + 8];
@@ -66,7 +66,7 @@ static void a_folder_that_is_not_there_is_not_made(void **state)
     assert_int_equal(entries(base), 0);
 }
 
-static void too_little_room_is_said_in_bytes(void **state)
+static void test_too_little_room_is_said_in_bytes(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -76,7 +76,7 @@ static void too_little_room_is_said_in_bytes(void **state)
     assert_int_equal(entries(base), 0);
 }
 
-static void what_cannot_be_written_is_said_with_its_cause(void **state)
+static void test_what_cannot_be_written_is_said_with_its_cause(void **state)
 {
     (void)state;
     struct error error = {0};
@@ -91,10 +91,12 @@ static void what_cannot_be_written_is_said_with_its_cause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_folder_that_is_there_is_left_empty, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_not_made, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(too_little_room_is_said_in_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_written_is_said_with_its_cause, set_up,
+        cmocka_unit_test_setup_teardown(test_a_folder_that_is_there_is_left_empty, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_folder_that_is_not_there_is_not_made, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_too_little_room_is_said_in_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_written_is_said_with_its_cause, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void assert_written(const char *folder, uint64_t step)
         fail_msg("%s", error.text);
 }
 
-static void both_backends_write_the_same_checkpoint(void **state)
+static void test_both_backends_write_the_same_checkpoint(void **state)
 {
     (void)state;
     const char *why;
@@ -61,7 +61,7 @@ static void both_backends_write_the_same_checkpoint(void **state)
     }
 }
 
-static void data_is_aligned_and_length_is_exact(void **state)
+static void test_data_is_aligned_and_length_is_exact(void **state)
 {
     (void)state;
     char folder[64], path[1024], file[2048];
@@ -88,7 +88,7 @@ static void data_is_aligned_and_length_is_exact(void **state)
 }
 
 /* Hugging Face's index covers every parameter, none of the optimizer, and the total. */
-static void index_covers_the_model_only(void **state)
+static void test_index_covers_the_model_only(void **state)
 {
     (void)state;
     char folder[64], path[1024], file[2048];
@@ -115,7 +115,7 @@ static void index_covers_the_model_only(void **state)
 }
 
 /* 40 MiB through an arena of 16; after the release the source is scribbled over. */
-static void a_share_larger_than_the_arena(void **state)
+static void test_a_share_larger_than_the_arena(void **state)
 {
     (void)state;
     enum { COUNT = 10 << 20 };
@@ -167,7 +167,7 @@ static void a_share_larger_than_the_arena(void **state)
     sample_remove(folder);
 }
 
-static void begin_is_busy_until_polled(void **state)
+static void test_begin_is_busy_until_polled(void **state)
 {
     (void)state;
     char folder[64];
@@ -206,7 +206,7 @@ static void begin_is_busy_until_polled(void **state)
     sample_remove(folder);
 }
 
-static void stopping_abandons_the_share(void **state)
+static void test_stopping_abandons_the_share(void **state)
 {
     (void)state;
     char folder[64];
@@ -229,7 +229,7 @@ static void stopping_abandons_the_share(void **state)
     sample_remove(folder);
 }
 
-static void begin_refuses_what_is_malformed(void **state)
+static void test_begin_refuses_what_is_malformed(void **state)
 {
     (void)state;
     struct sample sample;
@@ -265,7 +265,7 @@ static void begin_refuses_what_is_malformed(void **state)
 }
 
 /* A stage that owns nothing of the kind writes no file of the kind. */
-static void an_empty_share_has_no_files(void **state)
+static void test_an_empty_share_has_no_files(void **state)
 {
     (void)state;
     char folder[64];
@@ -284,7 +284,7 @@ static void an_empty_share_has_no_files(void **state)
     sample_remove(folder);
 }
 
-static void commit_looks_before_it_leaps(void **state)
+static void test_commit_looks_before_it_leaps(void **state)
 {
     (void)state;
     char folder[64], path[1024], sha256[65], file[FOLDER_FILE_SIZE];
@@ -337,7 +337,7 @@ static bool there(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
-static void retention_keeps_the_newest_that_load(void **state)
+static void test_retention_keeps_the_newest_that_load(void **state)
 {
     (void)state;
     char folder[64], path[1024], file[2048];
@@ -388,16 +388,16 @@ static void retention_keeps_the_newest_that_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_backends_write_the_same_checkpoint),
-        cmocka_unit_test(data_is_aligned_and_length_is_exact),
-        cmocka_unit_test(index_covers_the_model_only),
-        cmocka_unit_test(a_share_larger_than_the_arena),
-        cmocka_unit_test(begin_is_busy_until_polled),
-        cmocka_unit_test(stopping_abandons_the_share),
-        cmocka_unit_test(begin_refuses_what_is_malformed),
-        cmocka_unit_test(an_empty_share_has_no_files),
-        cmocka_unit_test(commit_looks_before_it_leaps),
-        cmocka_unit_test(retention_keeps_the_newest_that_load),
+        cmocka_unit_test(test_both_backends_write_the_same_checkpoint),
+        cmocka_unit_test(test_data_is_aligned_and_length_is_exact),
+        cmocka_unit_test(test_index_covers_the_model_only),
+        cmocka_unit_test(test_a_share_larger_than_the_arena),
+        cmocka_unit_test(test_begin_is_busy_until_polled),
+        cmocka_unit_test(test_stopping_abandons_the_share),
+        cmocka_unit_test(test_begin_refuses_what_is_malformed),
+        cmocka_unit_test(test_an_empty_share_has_no_files),
+        cmocka_unit_test(test_commit_looks_before_it_leaps),
+        cmocka_unit_test(test_retention_keeps_the_newest_that_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ static void *run_layouts(void *context)
     return NULL;
 }
 
-static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
+static void test_every_layout_gives_the_bits_of_the_sequential_tree(void **state)
 {
     (void)state;
     struct play ranks;
@@ -269,7 +269,7 @@ static void *run_give_up(void *context)
     return NULL;
 }
 
-static void a_member_that_gives_up_fails_the_others(void **state)
+static void test_a_member_that_gives_up_fails_the_others(void **state)
 {
     (void)state;
     struct play ranks;
@@ -293,7 +293,7 @@ static void *run_hang(void *context)
     return NULL;
 }
 
-static void a_member_that_hangs_is_named(void **state)
+static void test_a_member_that_hangs_is_named(void **state)
 {
     (void)state;
     struct play ranks;
@@ -320,7 +320,7 @@ static void *run_absent(void *context)
     return NULL;
 }
 
-static void a_join_that_never_completes_ends_in_time(void **state)
+static void test_a_join_that_never_completes_ends_in_time(void **state)
 {
     (void)state;
     struct play ranks;
@@ -349,7 +349,7 @@ static void *run_fault(void *context)
     return NULL;
 }
 
-static void an_error_of_nccl_fails_the_mesh_too(void **state)
+static void test_an_error_of_nccl_fails_the_mesh_too(void **state)
 {
     (void)state;
     struct play ranks;
@@ -368,7 +368,7 @@ static void *run_without_identity(void *context)
     return NULL;
 }
 
-static void without_an_identity_nothing_has_failed(void **state)
+static void test_without_an_identity_nothing_has_failed(void **state)
 {
     (void)state;
     struct play ranks;
@@ -385,7 +385,7 @@ static void without_an_identity_nothing_has_failed(void **state)
 
 /* ---- choice of the carrier ---- */
 
-static void what_offers_make(void **state)
+static void test_what_offers_make(void **state)
 {
     (void)state;
     const struct carrier_offer a = {22809, {1}, false}, b = {22809, {2}, false};
@@ -430,7 +430,7 @@ static void *run_agree(void *context)
     return NULL;
 }
 
-static void members_agree(void **state)
+static void test_members_agree(void **state)
 {
     (void)state;
     struct play ranks;
@@ -468,14 +468,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_layout_gives_the_bits_of_the_sequential_tree),
-        TEST(a_member_that_gives_up_fails_the_others),
-        TEST(a_member_that_hangs_is_named),
-        TEST(a_join_that_never_completes_ends_in_time),
-        TEST(an_error_of_nccl_fails_the_mesh_too),
-        TEST(without_an_identity_nothing_has_failed),
-        TEST(what_offers_make),
-        TEST(members_agree),
+        TEST(test_every_layout_gives_the_bits_of_the_sequential_tree),
+        TEST(test_a_member_that_gives_up_fails_the_others),
+        TEST(test_a_member_that_hangs_is_named),
+        TEST(test_a_join_that_never_completes_ends_in_time),
+        TEST(test_an_error_of_nccl_fails_the_mesh_too),
+        TEST(test_without_an_identity_nothing_has_failed),
+        TEST(test_what_offers_make),
+        TEST(test_members_agree),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

@@ -7,7 +7,7 @@
 
 #include "comm/lanes/lane_tree.h"
 
-static void children_split_at_the_largest_power_of_two_below(void **state)
+static void test_children_split_at_the_largest_power_of_two_below(void **state)
 {
     (void)state;
     static const struct {
@@ -71,7 +71,7 @@ static void check_range(unsigned lanes, struct lane_tree_span range,
     assert_int_equal(next, range.first + range.count);
 }
 
-static void subtrees_of_every_range_are_nodes_and_maximal(void **state)
+static void test_subtrees_of_every_range_are_nodes_and_maximal(void **state)
 {
     (void)state;
     for (unsigned lanes = 1; lanes <= 40; lanes++) {
@@ -84,7 +84,7 @@ static void subtrees_of_every_range_are_nodes_and_maximal(void **state)
     }
 }
 
-static void the_most_subtrees_of_a_range_fit(void **state)
+static void test_the_most_subtrees_of_a_range_fit(void **state)
 {
     (void)state;
     struct lane_tree_span subtrees[LANE_TREE_SUBTREES_MAX];
@@ -95,7 +95,7 @@ static void the_most_subtrees_of_a_range_fit(void **state)
 }
 
 /* Lanes of three owners in turn, and one pair: parts are in order, of one owner, and cover all. */
-static void parts_cover_the_lanes_of_any_owners(void **state)
+static void test_parts_cover_the_lanes_of_any_owners(void **state)
 {
     (void)state;
     for (unsigned lanes = 1; lanes <= 40; lanes++) {
@@ -119,7 +119,7 @@ static void parts_cover_the_lanes_of_any_owners(void **state)
     }
 }
 
-static void pairs_are_parents_exactly_when_they_are_children(void **state)
+static void test_pairs_are_parents_exactly_when_they_are_children(void **state)
 {
     (void)state;
     for (unsigned lanes = 1; lanes <= 20; lanes++) {
@@ -145,11 +145,11 @@ static void pairs_are_parents_exactly_when_they_are_children(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(children_split_at_the_largest_power_of_two_below),
-        cmocka_unit_test(subtrees_of_every_range_are_nodes_and_maximal),
-        cmocka_unit_test(the_most_subtrees_of_a_range_fit),
-        cmocka_unit_test(parts_cover_the_lanes_of_any_owners),
-        cmocka_unit_test(pairs_are_parents_exactly_when_they_are_children),
+        cmocka_unit_test(test_children_split_at_the_largest_power_of_two_below),
+        cmocka_unit_test(test_subtrees_of_every_range_are_nodes_and_maximal),
+        cmocka_unit_test(test_the_most_subtrees_of_a_range_fit),
+        cmocka_unit_test(test_parts_cover_the_lanes_of_any_owners),
+        cmocka_unit_test(test_pairs_are_parents_exactly_when_they_are_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

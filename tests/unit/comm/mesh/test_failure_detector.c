@@ -12,7 +12,7 @@
 #define TIMEOUT (1600 * NS_PER_MS)
 #define BEGIN   (1000 * NS_PER_SECOND)
 
-static void a_silent_peer_is_found_after_the_timeout(void **state)
+static void test_a_silent_peer_is_found_after_the_timeout(void **state)
 {
     (void)state;
     struct failure_detector watch;
@@ -27,7 +27,7 @@ static void a_silent_peer_is_found_after_the_timeout(void **state)
     assert_true(now - BEGIN <= TIMEOUT + failure_detector_poll_ns(&watch));
 }
 
-static void our_own_sleep_is_nobody_s_silence(void **state)
+static void test_our_own_sleep_is_nobody_s_silence(void **state)
 {
     (void)state;
     struct failure_detector watch;
@@ -42,7 +42,7 @@ static void our_own_sleep_is_nobody_s_silence(void **state)
     assert_true(failure_detector_silent(&watch, heard));
 }
 
-static void a_clock_that_stands_still_does_no_harm(void **state)
+static void test_a_clock_that_stands_still_does_no_harm(void **state)
 {
     (void)state;
     struct failure_detector watch;
@@ -51,7 +51,7 @@ static void a_clock_that_stands_still_does_no_harm(void **state)
     assert_int_equal(failure_detector_poll(&watch, BEGIN + 5), 5);
 }
 
-static void heartbeats_come_every_quarter(void **state)
+static void test_heartbeats_come_every_quarter(void **state)
 {
     (void)state;
     struct failure_detector watch;
@@ -67,10 +67,10 @@ static void heartbeats_come_every_quarter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_peer_is_found_after_the_timeout),
-        cmocka_unit_test(our_own_sleep_is_nobody_s_silence),
-        cmocka_unit_test(a_clock_that_stands_still_does_no_harm),
-        cmocka_unit_test(heartbeats_come_every_quarter),
+        cmocka_unit_test(test_a_silent_peer_is_found_after_the_timeout),
+        cmocka_unit_test(test_our_own_sleep_is_nobody_s_silence),
+        cmocka_unit_test(test_a_clock_that_stands_still_does_no_harm),
+        cmocka_unit_test(test_heartbeats_come_every_quarter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static bool frames_equal(const struct frame *a, const struct frame *b)
            a->generation == b->generation && a->tag == b->tag && a->size == b->size;
 }
 
-static void what_is_encoded_is_decoded(void **state)
+static void test_what_is_encoded_is_decoded(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
@@ -71,7 +71,7 @@ static void what_is_encoded_is_decoded(void **state)
     }
 }
 
-static void numbers_that_a_type_forbids_are_refused(void **state)
+static void test_numbers_that_a_type_forbids_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -83,7 +83,7 @@ static void numbers_that_a_type_forbids_are_refused(void **state)
     }
 }
 
-static void another_magic_version_or_type_is_refused(void **state)
+static void test_another_magic_version_or_type_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -101,7 +101,7 @@ static void another_magic_version_or_type_is_refused(void **state)
 }
 
 /* Accepted headers obey the bounds that the rest of the code relies on. */
-static void random_headers_never_pass_the_bounds(void **state)
+static void test_random_headers_never_pass_the_bounds(void **state)
 {
     (void)state;
     struct philox_key key = philox_key_make(1, 2);
@@ -129,10 +129,10 @@ static void random_headers_never_pass_the_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_encoded_is_decoded),
-        cmocka_unit_test(numbers_that_a_type_forbids_are_refused),
-        cmocka_unit_test(another_magic_version_or_type_is_refused),
-        cmocka_unit_test(random_headers_never_pass_the_bounds),
+        cmocka_unit_test(test_what_is_encoded_is_decoded),
+        cmocka_unit_test(test_numbers_that_a_type_forbids_are_refused),
+        cmocka_unit_test(test_another_magic_version_or_type_is_refused),
+        cmocka_unit_test(test_random_headers_never_pass_the_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ static void expect_log(struct fixture *fixture, const char *expected)
     assert_true(fixture->seen.contents_right);
 }
 
-static void any_cut_of_the_bytes_gives_the_same_frames(void **state)
+static void test_any_cut_of_the_bytes_gives_the_same_frames(void **state)
 {
     (void)state;
     static const size_t chunks[] = {1, 7, 41, 100, 5000};
@@ -207,7 +207,7 @@ static void any_cut_of_the_bytes_gives_the_same_frames(void **state)
     }
 }
 
-static void a_small_frame_goes_between_two_segments(void **state)
+static void test_a_small_frame_goes_between_two_segments(void **state)
 {
     (void)state;
     const size_t size = 3 * FRAME_SEGMENT_MAX;
@@ -229,7 +229,7 @@ static void a_small_frame_goes_between_two_segments(void **state)
 }
 
 /* The data of an abandoned message are dropped at once; the next frames are still understood. */
-static void a_fault_can_follow_an_abandoned_message(void **state)
+static void test_a_fault_can_follow_an_abandoned_message(void **state)
 {
     (void)state;
     static const size_t rooms[] = {0,
@@ -266,7 +266,7 @@ static void a_fault_can_follow_an_abandoned_message(void **state)
 }
 
 /* Flip any one bit of the sent bytes, and cut any piece off their end or out of their middle. */
-static void what_was_changed_on_the_way_is_no_message(void **state)
+static void test_what_was_changed_on_the_way_is_no_message(void **state)
 {
     (void)state;
     const size_t size = 300;
@@ -305,7 +305,7 @@ static void put_raw(struct fixture *fixture, struct frame frame)
     assert_int_equal(bytes_append(&fixture->pipe.held, zeros, frame.length), 0);
 }
 
-static void segments_out_of_order_are_refused(void **state)
+static void test_segments_out_of_order_are_refused(void **state)
 {
     (void)state;
     const struct frame open = {
@@ -327,7 +327,7 @@ static void segments_out_of_order_are_refused(void **state)
     }
 }
 
-static void the_end_of_the_stream_is_told(void **state)
+static void test_the_end_of_the_stream_is_told(void **state)
 {
     (void)state;
     struct fixture *fixture = fixture_new(100);
@@ -342,15 +342,15 @@ static void the_end_of_the_stream_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(any_cut_of_the_bytes_gives_the_same_frames, without_seals),
-        cmocka_unit_test_setup(any_cut_of_the_bytes_gives_the_same_frames, with_seals),
-        cmocka_unit_test_setup(a_small_frame_goes_between_two_segments, without_seals),
-        cmocka_unit_test_setup(a_small_frame_goes_between_two_segments, with_seals),
-        cmocka_unit_test_setup(a_fault_can_follow_an_abandoned_message, without_seals),
-        cmocka_unit_test_setup(a_fault_can_follow_an_abandoned_message, with_seals),
-        cmocka_unit_test_setup(what_was_changed_on_the_way_is_no_message, with_seals),
-        cmocka_unit_test_setup(segments_out_of_order_are_refused, without_seals),
-        cmocka_unit_test_setup(the_end_of_the_stream_is_told, without_seals),
+        cmocka_unit_test_setup(test_any_cut_of_the_bytes_gives_the_same_frames, without_seals),
+        cmocka_unit_test_setup(test_any_cut_of_the_bytes_gives_the_same_frames, with_seals),
+        cmocka_unit_test_setup(test_a_small_frame_goes_between_two_segments, without_seals),
+        cmocka_unit_test_setup(test_a_small_frame_goes_between_two_segments, with_seals),
+        cmocka_unit_test_setup(test_a_fault_can_follow_an_abandoned_message, without_seals),
+        cmocka_unit_test_setup(test_a_fault_can_follow_an_abandoned_message, with_seals),
+        cmocka_unit_test_setup(test_what_was_changed_on_the_way_is_no_message, with_seals),
+        cmocka_unit_test_setup(test_segments_out_of_order_are_refused, without_seals),
+        cmocka_unit_test_setup(test_the_end_of_the_stream_is_told, without_seals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void up_to_proof(struct both *both)
     assert_int_equal(feed(&both->connector, &both->challenge, &both->proof), 0);
 }
 
-static void both_prove_themselves(void **state)
+static void test_both_prove_themselves(void **state)
 {
     (void)state;
     struct both both;
@@ -84,7 +84,7 @@ static void both_prove_themselves(void **state)
     assert_false(none.present);
 }
 
-static void each_direction_has_a_key_of_this_conversation(void **state)
+static void test_each_direction_has_a_key_of_this_conversation(void **state)
 {
     (void)state;
     struct both both;
@@ -119,7 +119,7 @@ static enum frame_seal_kind seals_of(bool connector, bool acceptor)
     return handshake_seals(&both.connector);
 }
 
-static void checksums_will_do_where_both_say_so(void **state)
+static void test_checksums_will_do_where_both_say_so(void **state)
 {
     (void)state;
     assert_int_equal(seals_of(true, true), SEAL_CHECKSUMS);
@@ -131,7 +131,7 @@ static void checksums_will_do_where_both_say_so(void **state)
 /*
  * An attacker in the middle alters the connector's offer: the ends disagree, and the proof fails.
  */
-static void nobody_else_can_agree_on_checksums(void **state)
+static void test_nobody_else_can_agree_on_checksums(void **state)
 {
     (void)state;
     for (unsigned offers = 0; offers < 4; offers++) {
@@ -174,7 +174,7 @@ static void expect_refused(struct both *both, int acceptor_code)
     assert_int_equal(feed(&after, &both->proof, &none), acceptor_code); /* no oracle for the key */
 }
 
-static void generations_fence(void **state)
+static void test_generations_fence(void **state)
 {
     (void)state;
     struct both both;
@@ -185,7 +185,7 @@ static void generations_fence(void **state)
     expect_refused(&both, -ESTALE);
 }
 
-static void strangers_are_refused(void **state)
+static void test_strangers_are_refused(void **state)
 {
     (void)state;
     struct both both;
@@ -203,7 +203,7 @@ static void strangers_are_refused(void **state)
     expect_refused(&both, -ENOENT);
 }
 
-static void another_key_is_refused_like_a_stranger(void **state)
+static void test_another_key_is_refused_like_a_stranger(void **state)
 {
     (void)state;
     struct both both;
@@ -212,7 +212,7 @@ static void another_key_is_refused_like_a_stranger(void **state)
     expect_refused(&both, -EPERM);
 }
 
-static void every_bit_of_a_proof_counts(void **state)
+static void test_every_bit_of_a_proof_counts(void **state)
 {
     (void)state;
     for (unsigned bit = 0; bit < FRAME_PROOF_SIZE * 8; bit++) {
@@ -231,7 +231,7 @@ static void every_bit_of_a_proof_counts(void **state)
 }
 
 /* A proof covers every value of the conversation: another value gives another proof. */
-static void a_proof_is_for_one_conversation_only(void **state)
+static void test_a_proof_is_for_one_conversation_only(void **state)
 {
     (void)state;
     struct both first, second;
@@ -259,7 +259,7 @@ static void a_proof_is_for_one_conversation_only(void **state)
     assert_int_equal(feed(&second.connector, &reflected, &none), -EPERM);
 }
 
-static void frames_out_of_turn_are_refused(void **state)
+static void test_frames_out_of_turn_are_refused(void **state)
 {
     (void)state;
     static const uint8_t payload[FRAME_SMALL_MAX] = {0};
@@ -292,7 +292,7 @@ static void frames_out_of_turn_are_refused(void **state)
     }
 }
 
-static void a_refusal_of_an_older_build_is_understood(void **state)
+static void test_a_refusal_of_an_older_build_is_understood(void **state)
 {
     (void)state;
     struct both both;
@@ -317,17 +317,17 @@ static int start_sodium(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_prove_themselves),
-        cmocka_unit_test(each_direction_has_a_key_of_this_conversation),
-        cmocka_unit_test(checksums_will_do_where_both_say_so),
-        cmocka_unit_test(nobody_else_can_agree_on_checksums),
-        cmocka_unit_test(generations_fence),
-        cmocka_unit_test(strangers_are_refused),
-        cmocka_unit_test(another_key_is_refused_like_a_stranger),
-        cmocka_unit_test(every_bit_of_a_proof_counts),
-        cmocka_unit_test(a_proof_is_for_one_conversation_only),
-        cmocka_unit_test(frames_out_of_turn_are_refused),
-        cmocka_unit_test(a_refusal_of_an_older_build_is_understood),
+        cmocka_unit_test(test_both_prove_themselves),
+        cmocka_unit_test(test_each_direction_has_a_key_of_this_conversation),
+        cmocka_unit_test(test_checksums_will_do_where_both_say_so),
+        cmocka_unit_test(test_nobody_else_can_agree_on_checksums),
+        cmocka_unit_test(test_generations_fence),
+        cmocka_unit_test(test_strangers_are_refused),
+        cmocka_unit_test(test_another_key_is_refused_like_a_stranger),
+        cmocka_unit_test(test_every_bit_of_a_proof_counts),
+        cmocka_unit_test(test_a_proof_is_for_one_conversation_only),
+        cmocka_unit_test(test_frames_out_of_turn_are_refused),
+        cmocka_unit_test(test_a_refusal_of_an_older_build_is_understood),
     };
     return cmocka_run_group_tests(tests, start_sodium, NULL);
 }

@@ -25,7 +25,7 @@ static uint8_t *arrive(struct inbox *inbox, uint64_t tag, size_t size)
     return destination;
 }
 
-static void a_posted_receive_is_the_destination(void **state)
+static void test_a_posted_receive_is_the_destination(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -45,7 +45,7 @@ static void a_posted_receive_is_the_destination(void **state)
     assert_int_equal(inbox_waiting(&inbox), 0);
 }
 
-static void a_message_is_taken_while_it_arrives(void **state)
+static void test_a_message_is_taken_while_it_arrives(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -62,7 +62,7 @@ static void a_message_is_taken_while_it_arrives(void **state)
     message_free(a.message);
 }
 
-static void credit_is_kept_until_a_message_is_taken(void **state)
+static void test_credit_is_kept_until_a_message_is_taken(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -91,7 +91,7 @@ static void credit_is_kept_until_a_message_is_taken(void **state)
     inbox_fail(&inbox, -ECONNRESET);
 }
 
-static void offers_are_matched_like_messages(void **state)
+static void test_offers_are_matched_like_messages(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -120,7 +120,7 @@ static void offers_are_matched_like_messages(void **state)
     assert_int_equal(a.result, -ECONNRESET);
 }
 
-static void offers_have_a_limit(void **state)
+static void test_offers_have_a_limit(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -133,7 +133,7 @@ static void offers_have_a_limit(void **state)
     inbox_fail(&inbox, -ECONNRESET);
 }
 
-static void another_size_is_told(void **state)
+static void test_another_size_is_told(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -157,7 +157,7 @@ static void another_size_is_told(void **state)
     inbox_fail(&inbox, -ECONNRESET);
 }
 
-static void a_failure_completes_everything(void **state)
+static void test_a_failure_completes_everything(void **state)
 {
     (void)state;
     struct inbox inbox;
@@ -180,13 +180,13 @@ static void a_failure_completes_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_posted_receive_is_the_destination),
-        cmocka_unit_test(a_message_is_taken_while_it_arrives),
-        cmocka_unit_test(credit_is_kept_until_a_message_is_taken),
-        cmocka_unit_test(offers_are_matched_like_messages),
-        cmocka_unit_test(offers_have_a_limit),
-        cmocka_unit_test(another_size_is_told),
-        cmocka_unit_test(a_failure_completes_everything),
+        cmocka_unit_test(test_a_posted_receive_is_the_destination),
+        cmocka_unit_test(test_a_message_is_taken_while_it_arrives),
+        cmocka_unit_test(test_credit_is_kept_until_a_message_is_taken),
+        cmocka_unit_test(test_offers_are_matched_like_messages),
+        cmocka_unit_test(test_offers_have_a_limit),
+        cmocka_unit_test(test_another_size_is_told),
+        cmocka_unit_test(test_a_failure_completes_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

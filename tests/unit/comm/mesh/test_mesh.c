@@ -44,7 +44,7 @@ static void receive_equal(struct mesh *mesh, unsigned from, uint64_t tag, const 
     free(data);
 }
 
-static void sizes_around_the_segment_arrive_whole(void **state)
+static void test_sizes_around_the_segment_arrive_whole(void **state)
 {
     (void)state;
     struct world world;
@@ -83,7 +83,7 @@ static void sizes_around_the_segment_arrive_whole(void **state)
     world_done(&world);
 }
 
-static void tags_are_matched_each_in_order(void **state)
+static void test_tags_are_matched_each_in_order(void **state)
 {
     (void)state;
     struct world world;
@@ -100,7 +100,7 @@ static void tags_are_matched_each_in_order(void **state)
 
 /* With little credit, most messages are only offered; they still arrive in order, in any order of
  * receives. */
-static void messages_beyond_the_credit_wait_at_the_sender(void **state)
+static void test_messages_beyond_the_credit_wait_at_the_sender(void **state)
 {
     (void)state;
     enum { COUNT = 40, SIZE = 100000 };
@@ -130,7 +130,7 @@ static void messages_beyond_the_credit_wait_at_the_sender(void **state)
 }
 
 /* A peer's own share is neither more nor less because others have none. */
-static void a_peer_may_have_a_share_of_its_own(void **state)
+static void test_a_peer_may_have_a_share_of_its_own(void **state)
 {
     (void)state;
     enum { SIZE = 100000 };
@@ -161,7 +161,7 @@ static void a_peer_may_have_a_share_of_its_own(void **state)
 }
 
 /* More offers than the peer keeps: the rest is not even offered until some are taken. */
-static void offers_are_bounded(void **state)
+static void test_offers_are_bounded(void **state)
 {
     (void)state;
     enum { COUNT = 5000 };
@@ -177,7 +177,7 @@ static void offers_are_bounded(void **state)
     world_done(&world);
 }
 
-static void a_message_of_unknown_size_is_handed_over(void **state)
+static void test_a_message_of_unknown_size_is_handed_over(void **state)
 {
     (void)state;
     for (unsigned credit = 0; credit < 2; credit++) {
@@ -206,7 +206,7 @@ static void a_message_of_unknown_size_is_handed_over(void **state)
     }
 }
 
-static void what_was_posted_before_closing_arrives(void **state)
+static void test_what_was_posted_before_closing_arrives(void **state)
 {
     (void)state;
     enum { COUNT = 500, SIZE = 5000 };
@@ -232,7 +232,7 @@ static void what_was_posted_before_closing_arrives(void **state)
     world_done(&world);
 }
 
-static void generations_follow_each_other_on_one_listener(void **state)
+static void test_generations_follow_each_other_on_one_listener(void **state)
 {
     (void)state;
     struct world world;
@@ -251,7 +251,7 @@ static void generations_follow_each_other_on_one_listener(void **state)
 }
 
 /* Rank 1 goes ahead to the next generation while rank 0 still has a mesh of this one. */
-static void a_newer_connector_waits_in_the_backlog(void **state)
+static void test_a_newer_connector_waits_in_the_backlog(void **state)
 {
     (void)state;
     struct world world, pair;
@@ -281,7 +281,7 @@ static void a_newer_connector_waits_in_the_backlog(void **state)
 }
 
 /* Half-open entries in the backlog, as left by a connector that gave up, are harmless. */
-static void stale_connections_in_the_backlog_are_harmless(void **state)
+static void test_stale_connections_in_the_backlog_are_harmless(void **state)
 {
     (void)state;
     struct world world;
@@ -301,7 +301,7 @@ static void stale_connections_in_the_backlog_are_harmless(void **state)
     world_done(&world);
 }
 
-static void opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
+static void test_opening_ends_at_its_deadline_and_names_who_is_missing(void **state)
 {
     (void)state;
     struct world world;
@@ -349,7 +349,7 @@ static void black_hole_done(struct black_hole *hole)
 
 /* Silent hosts are named long before the deadline; a host that answers, even with a refusal, is
  * not. */
-static void a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
+static void test_a_host_that_gives_no_sign_of_life_is_named_soon(void **state)
 {
     (void)state;
     struct world world;
@@ -385,7 +385,7 @@ static void let_time_pass(uint64_t duration_ns)
 }
 
 /* Ranks 1 and 3 still compute the step of the generation before, longer than links may take. */
-static void those_who_join_later_are_waited_for(void **state)
+static void test_those_who_join_later_are_waited_for(void **state)
 {
     (void)state;
     struct world world;
@@ -409,7 +409,7 @@ static void those_who_join_later_are_waited_for(void **state)
 }
 
 /* Rank 3 does not switch with rank 1: from the first link on there is a limit. */
-static void one_that_does_not_join_with_the_others_is_missed(void **state)
+static void test_one_that_does_not_join_with_the_others_is_missed(void **state)
 {
     (void)state;
     struct world world;
@@ -428,7 +428,7 @@ static void one_that_does_not_join_with_the_others_is_missed(void **state)
     world_done(&world);
 }
 
-static void opening_can_be_cancelled(void **state)
+static void test_opening_can_be_cancelled(void **state)
 {
     (void)state;
     struct world world;
@@ -446,7 +446,7 @@ static void opening_can_be_cancelled(void **state)
     world_done(&world);
 }
 
-static void options_are_checked(void **state)
+static void test_options_are_checked(void **state)
 {
     (void)state;
     struct world world;
@@ -472,7 +472,7 @@ static void options_are_checked(void **state)
     world_done(&world);
 }
 
-static void posting_is_checked(void **state)
+static void test_posting_is_checked(void **state)
 {
     (void)state;
     struct world world;
@@ -492,7 +492,7 @@ static void posting_is_checked(void **state)
     world_done(&world);
 }
 
-static void a_mesh_of_one_opens_and_closes(void **state)
+static void test_a_mesh_of_one_opens_and_closes(void **state)
 {
     (void)state;
     struct world world;
@@ -502,7 +502,7 @@ static void a_mesh_of_one_opens_and_closes(void **state)
     world_done(&world);
 }
 
-static void bytes_and_messages_are_counted(void **state)
+static void test_bytes_and_messages_are_counted(void **state)
 {
     (void)state;
     struct world world;
@@ -527,25 +527,25 @@ static void bytes_and_messages_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_around_the_segment_arrive_whole),
-        cmocka_unit_test(tags_are_matched_each_in_order),
-        cmocka_unit_test(messages_beyond_the_credit_wait_at_the_sender),
-        cmocka_unit_test(a_peer_may_have_a_share_of_its_own),
-        cmocka_unit_test(offers_are_bounded),
-        cmocka_unit_test(a_message_of_unknown_size_is_handed_over),
-        cmocka_unit_test(what_was_posted_before_closing_arrives),
-        cmocka_unit_test(generations_follow_each_other_on_one_listener),
-        cmocka_unit_test(a_newer_connector_waits_in_the_backlog),
-        cmocka_unit_test(stale_connections_in_the_backlog_are_harmless),
-        cmocka_unit_test(opening_ends_at_its_deadline_and_names_who_is_missing),
-        cmocka_unit_test(a_host_that_gives_no_sign_of_life_is_named_soon),
-        cmocka_unit_test(those_who_join_later_are_waited_for),
-        cmocka_unit_test(one_that_does_not_join_with_the_others_is_missed),
-        cmocka_unit_test(opening_can_be_cancelled),
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(posting_is_checked),
-        cmocka_unit_test(a_mesh_of_one_opens_and_closes),
-        cmocka_unit_test(bytes_and_messages_are_counted),
+        cmocka_unit_test(test_sizes_around_the_segment_arrive_whole),
+        cmocka_unit_test(test_tags_are_matched_each_in_order),
+        cmocka_unit_test(test_messages_beyond_the_credit_wait_at_the_sender),
+        cmocka_unit_test(test_a_peer_may_have_a_share_of_its_own),
+        cmocka_unit_test(test_offers_are_bounded),
+        cmocka_unit_test(test_a_message_of_unknown_size_is_handed_over),
+        cmocka_unit_test(test_what_was_posted_before_closing_arrives),
+        cmocka_unit_test(test_generations_follow_each_other_on_one_listener),
+        cmocka_unit_test(test_a_newer_connector_waits_in_the_backlog),
+        cmocka_unit_test(test_stale_connections_in_the_backlog_are_harmless),
+        cmocka_unit_test(test_opening_ends_at_its_deadline_and_names_who_is_missing),
+        cmocka_unit_test(test_a_host_that_gives_no_sign_of_life_is_named_soon),
+        cmocka_unit_test(test_those_who_join_later_are_waited_for),
+        cmocka_unit_test(test_one_that_does_not_join_with_the_others_is_missed),
+        cmocka_unit_test(test_opening_can_be_cancelled),
+        cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_posting_is_checked),
+        cmocka_unit_test(test_a_mesh_of_one_opens_and_closes),
+        cmocka_unit_test(test_bytes_and_messages_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void finish(struct world *world, struct mesh *mesh, int raw)
 
 /* A stranger's address is refused even with the right key; refusals are counted, and the log has
  * two lines about all of them. */
-static void an_address_that_no_peer_has_is_turned_away(void **state)
+static void test_an_address_that_no_peer_has_is_turned_away(void **state)
 {
     (void)state;
     struct world world;
@@ -76,7 +76,7 @@ static void an_address_that_no_peer_has_is_turned_away(void **state)
     assert_non_null(strstr(warnings.first, "the newest from 127.0.0.9: "));
 }
 
-static void a_translated_address_gets_in_where_that_is_set(void **state)
+static void test_a_translated_address_gets_in_where_that_is_set(void **state)
 {
     (void)state;
     struct world world, wrong;
@@ -103,7 +103,7 @@ static void listen_at(struct world *world, unsigned rank, const char *address)
 }
 
 /* On this machine the kernel would let rank 1 connect from 127.0.0.1, which is rank 0's alone. */
-static void a_node_with_several_addresses_connects_from_the_one_in_the_plan(void **state)
+static void test_a_node_with_several_addresses_connects_from_the_one_in_the_plan(void **state)
 {
     (void)state;
     static const char *const listens[][2] = {
@@ -126,7 +126,7 @@ static void a_node_with_several_addresses_connects_from_the_one_in_the_plan(void
     }
 }
 
-static void an_address_is_one_however_it_is_written(void **state)
+static void test_an_address_is_one_however_it_is_written(void **state)
 {
     (void)state;
     static const struct {
@@ -152,10 +152,10 @@ static void an_address_is_one_however_it_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_that_no_peer_has_is_turned_away),
-        cmocka_unit_test(a_translated_address_gets_in_where_that_is_set),
-        cmocka_unit_test(a_node_with_several_addresses_connects_from_the_one_in_the_plan),
-        cmocka_unit_test(an_address_is_one_however_it_is_written),
+        cmocka_unit_test(test_an_address_that_no_peer_has_is_turned_away),
+        cmocka_unit_test(test_a_translated_address_gets_in_where_that_is_set),
+        cmocka_unit_test(test_a_node_with_several_addresses_connects_from_the_one_in_the_plan),
+        cmocka_unit_test(test_an_address_is_one_however_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

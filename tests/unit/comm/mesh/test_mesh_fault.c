@@ -80,7 +80,7 @@ static struct frame frame_of(const struct pair *pair, enum frame_type type)
     return (struct frame){.type = type, .source = 1, .generation = pair->world.generation};
 }
 
-static void a_peer_that_closes_is_lost(void **state)
+static void test_a_peer_that_closes_is_lost(void **state)
 {
     (void)state;
     struct pair pair;
@@ -90,7 +90,7 @@ static void a_peer_that_closes_is_lost(void **state)
     pair_done(&pair);
 }
 
-static void a_peer_that_resets_in_the_middle_of_a_message_is_lost(void **state)
+static void test_a_peer_that_resets_in_the_middle_of_a_message_is_lost(void **state)
 {
     (void)state;
     struct pair pair;
@@ -115,7 +115,7 @@ static void a_peer_that_resets_in_the_middle_of_a_message_is_lost(void **state)
     pair_done(&pair);
 }
 
-static void a_silent_peer_is_lost(void **state)
+static void test_a_silent_peer_is_lost(void **state)
 {
     (void)state;
     struct pair pair;
@@ -125,7 +125,7 @@ static void a_silent_peer_is_lost(void **state)
 }
 
 /* It is alive by its heartbeats, and by nothing else, for several time-outs. */
-static void a_peer_with_heartbeats_is_not_lost(void **state)
+static void test_a_peer_with_heartbeats_is_not_lost(void **state)
 {
     (void)state;
     struct pair pair;
@@ -161,7 +161,7 @@ static void *beat(void *context)
 
 /* The peer sends heartbeats but reads nothing: the kernel's time-out for unacknowledged data ends
  * it. */
-static void a_peer_that_stops_reading_is_lost(void **state)
+static void test_a_peer_that_stops_reading_is_lost(void **state)
 {
     (void)state;
     enum { SIZE = 32 << 20 };
@@ -184,7 +184,7 @@ static void a_peer_that_stops_reading_is_lost(void **state)
     pair_done(&pair);
 }
 
-static void a_fault_is_passed_on_along_a_chain(void **state)
+static void test_a_fault_is_passed_on_along_a_chain(void **state)
 {
     (void)state;
     struct world world;
@@ -216,7 +216,7 @@ static void a_fault_is_passed_on_along_a_chain(void **state)
 
 /* In the middle of a large message in both directions a FAULT still gets through, and names no
  * lost rank. */
-static void a_fault_overtakes_large_messages(void **state)
+static void test_a_fault_overtakes_large_messages(void **state)
 {
     (void)state;
     enum { SIZE = 64 << 20 };
@@ -249,7 +249,7 @@ static void a_fault_overtakes_large_messages(void **state)
     world_done(&world);
 }
 
-static void a_wait_that_is_too_long_fails_the_mesh(void **state)
+static void test_a_wait_that_is_too_long_fails_the_mesh(void **state)
 {
     (void)state;
     struct world world;
@@ -267,7 +267,7 @@ static void a_wait_that_is_too_long_fails_the_mesh(void **state)
     world_done(&world);
 }
 
-static void another_size_than_expected_fails_the_mesh(void **state)
+static void test_another_size_than_expected_fails_the_mesh(void **state)
 {
     (void)state;
     for (unsigned late = 0; late < 2; late++) {
@@ -300,7 +300,7 @@ static void another_size_than_expected_fails_the_mesh(void **state)
     }
 }
 
-static void a_peer_that_leaves_too_early_is_a_fault(void **state)
+static void test_a_peer_that_leaves_too_early_is_a_fault(void **state)
 {
     (void)state;
     for (unsigned late = 0; late < 2; late++) {
@@ -358,7 +358,7 @@ static void *give_word(void *context)
     return NULL;
 }
 
-static void a_word_or_a_fault_ends_a_wait_for_it(void **state)
+static void test_a_word_or_a_fault_ends_a_wait_for_it(void **state)
 {
     (void)state;
     for (unsigned breaks = 0; breaks < 2; breaks++) {
@@ -387,7 +387,7 @@ static void expect_protocol_fault(struct frame frame, const uint8_t *payload)
     pair_done(&pair);
 }
 
-static void frames_that_are_not_allowed_end_the_link(void **state)
+static void test_frames_that_are_not_allowed_end_the_link(void **state)
 {
     (void)state;
     const uint8_t payload[FRAME_CHALLENGE_SIZE] = {0};
@@ -472,7 +472,7 @@ static void expect_damage_breaks(struct frame frame, const uint8_t *payload, enu
     pair_done(&pair);
 }
 
-static void no_changed_dropped_or_repeated_byte_arrives(void **state)
+static void test_no_changed_dropped_or_repeated_byte_arrives(void **state)
 {
     (void)state;
     uint8_t payload[64];
@@ -504,14 +504,14 @@ static void no_changed_dropped_or_repeated_byte_arrives(void **state)
         }
 }
 
-static void nor_does_any_with_checksums(void **state)
+static void test_nor_does_any_with_checksums(void **state)
 {
     world_checksums = true;
-    no_changed_dropped_or_repeated_byte_arrives(state);
+    test_no_changed_dropped_or_repeated_byte_arrives(state);
     world_checksums = false;
 }
 
-static void a_peer_that_overdraws_its_credit_ends_the_link(void **state)
+static void test_a_peer_that_overdraws_its_credit_ends_the_link(void **state)
 {
     (void)state;
     struct pair pair;
@@ -532,7 +532,7 @@ static void a_peer_that_overdraws_its_credit_ends_the_link(void **state)
     pair_done(&pair);
 }
 
-static void a_peer_that_offers_without_end_ends_the_link(void **state)
+static void test_a_peer_that_offers_without_end_ends_the_link(void **state)
 {
     (void)state;
     struct pair pair;
@@ -546,7 +546,7 @@ static void a_peer_that_offers_without_end_ends_the_link(void **state)
     pair_done(&pair);
 }
 
-static void the_text_of_a_fault_is_made_printable(void **state)
+static void test_the_text_of_a_fault_is_made_printable(void **state)
 {
     (void)state;
     struct pair pair;
@@ -560,7 +560,7 @@ static void the_text_of_a_fault_is_made_printable(void **state)
 
 /* ---- at the door ---- */
 
-static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
+static void test_strangers_are_refused_and_the_right_peer_gets_in(void **state)
 {
     (void)state;
     struct pair pair;
@@ -623,7 +623,7 @@ static void strangers_are_refused_and_the_right_peer_gets_in(void **state)
     pair_done(&pair);
 }
 
-static void a_wrong_key_is_a_missing_permission_at_the_deadline(void **state)
+static void test_a_wrong_key_is_a_missing_permission_at_the_deadline(void **state)
 {
     (void)state;
     struct world world, other;
@@ -641,7 +641,7 @@ static void a_wrong_key_is_a_missing_permission_at_the_deadline(void **state)
     world_done(&world);
 }
 
-static void a_connector_of_an_older_generation_is_refused(void **state)
+static void test_a_connector_of_an_older_generation_is_refused(void **state)
 {
     (void)state;
     struct world world, older;
@@ -666,7 +666,7 @@ static void a_connector_of_an_older_generation_is_refused(void **state)
 /*
  * While links are up the mesh does not accept: clients that only connect must not fill the queue.
  */
-static void a_flood_leaves_room_in_the_backlog(void **state)
+static void test_a_flood_leaves_room_in_the_backlog(void **state)
 {
     (void)state;
     struct pair pair;
@@ -686,7 +686,7 @@ static void a_flood_leaves_room_in_the_backlog(void **state)
 }
 
 /* Rank 1 is proven, and gone again, before the others are there: its next attempt counts. */
-static void a_link_that_breaks_while_opening_is_made_again(void **state)
+static void test_a_link_that_breaks_while_opening_is_made_again(void **state)
 {
     (void)state;
     struct world world;
@@ -716,28 +716,28 @@ static void a_link_that_breaks_while_opening_is_made_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peer_that_closes_is_lost),
-        cmocka_unit_test(a_peer_that_resets_in_the_middle_of_a_message_is_lost),
-        cmocka_unit_test(a_silent_peer_is_lost),
-        cmocka_unit_test(a_peer_with_heartbeats_is_not_lost),
-        cmocka_unit_test(a_peer_that_stops_reading_is_lost),
-        cmocka_unit_test(a_fault_is_passed_on_along_a_chain),
-        cmocka_unit_test(a_fault_overtakes_large_messages),
-        cmocka_unit_test(a_wait_that_is_too_long_fails_the_mesh),
-        cmocka_unit_test(another_size_than_expected_fails_the_mesh),
-        cmocka_unit_test(a_peer_that_leaves_too_early_is_a_fault),
-        cmocka_unit_test(a_word_or_a_fault_ends_a_wait_for_it),
-        cmocka_unit_test(frames_that_are_not_allowed_end_the_link),
-        cmocka_unit_test(no_changed_dropped_or_repeated_byte_arrives),
-        cmocka_unit_test(nor_does_any_with_checksums),
-        cmocka_unit_test(a_peer_that_overdraws_its_credit_ends_the_link),
-        cmocka_unit_test(a_peer_that_offers_without_end_ends_the_link),
-        cmocka_unit_test(the_text_of_a_fault_is_made_printable),
-        cmocka_unit_test(strangers_are_refused_and_the_right_peer_gets_in),
-        cmocka_unit_test(a_wrong_key_is_a_missing_permission_at_the_deadline),
-        cmocka_unit_test(a_connector_of_an_older_generation_is_refused),
-        cmocka_unit_test(a_flood_leaves_room_in_the_backlog),
-        cmocka_unit_test(a_link_that_breaks_while_opening_is_made_again),
+        cmocka_unit_test(test_a_peer_that_closes_is_lost),
+        cmocka_unit_test(test_a_peer_that_resets_in_the_middle_of_a_message_is_lost),
+        cmocka_unit_test(test_a_silent_peer_is_lost),
+        cmocka_unit_test(test_a_peer_with_heartbeats_is_not_lost),
+        cmocka_unit_test(test_a_peer_that_stops_reading_is_lost),
+        cmocka_unit_test(test_a_fault_is_passed_on_along_a_chain),
+        cmocka_unit_test(test_a_fault_overtakes_large_messages),
+        cmocka_unit_test(test_a_wait_that_is_too_long_fails_the_mesh),
+        cmocka_unit_test(test_another_size_than_expected_fails_the_mesh),
+        cmocka_unit_test(test_a_peer_that_leaves_too_early_is_a_fault),
+        cmocka_unit_test(test_a_word_or_a_fault_ends_a_wait_for_it),
+        cmocka_unit_test(test_frames_that_are_not_allowed_end_the_link),
+        cmocka_unit_test(test_no_changed_dropped_or_repeated_byte_arrives),
+        cmocka_unit_test(test_nor_does_any_with_checksums),
+        cmocka_unit_test(test_a_peer_that_overdraws_its_credit_ends_the_link),
+        cmocka_unit_test(test_a_peer_that_offers_without_end_ends_the_link),
+        cmocka_unit_test(test_the_text_of_a_fault_is_made_printable),
+        cmocka_unit_test(test_strangers_are_refused_and_the_right_peer_gets_in),
+        cmocka_unit_test(test_a_wrong_key_is_a_missing_permission_at_the_deadline),
+        cmocka_unit_test(test_a_connector_of_an_older_generation_is_refused),
+        cmocka_unit_test(test_a_flood_leaves_room_in_the_backlog),
+        cmocka_unit_test(test_a_link_that_breaks_while_opening_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

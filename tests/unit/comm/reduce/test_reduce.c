@@ -54,7 +54,7 @@ static void members_join(struct member *members, unsigned count)
     }
 }
 
-static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
+static void test_every_layout_gives_the_bits_of_the_sequential_tree(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 2; round++) {
@@ -75,7 +75,7 @@ static void every_layout_gives_the_bits_of_the_sequential_tree(void **state)
 }
 
 /* The check above would be worth nothing if any order gave these bits. */
-static void another_order_gives_other_bits(void **state)
+static void test_another_order_gives_other_bits(void **state)
 {
     (void)state;
     float tree[COUNT_MAX], naive[COUNT_MAX] = {0}, lane_values[COUNT_MAX];
@@ -93,7 +93,7 @@ static void another_order_gives_other_bits(void **state)
     }
 }
 
-static void groups_with_lanes_or_members_left_out_are_refused(void **state)
+static void test_groups_with_lanes_or_members_left_out_are_refused(void **state)
 {
     (void)state;
     const unsigned ranks[] = {0, 1};
@@ -121,7 +121,7 @@ static void groups_with_lanes_or_members_left_out_are_refused(void **state)
 }
 
 /* Every second lane: no two of a member make a subtree. */
-static void too_many_subtrees_of_one_member_are_refused(void **state)
+static void test_too_many_subtrees_of_one_member_are_refused(void **state)
 {
     (void)state;
     const unsigned ranks[] = {0, 1};
@@ -140,7 +140,7 @@ static void too_many_subtrees_of_one_member_are_refused(void **state)
     }
 }
 
-static void one_replica_needs_no_mesh(void **state)
+static void test_one_replica_needs_no_mesh(void **state)
 {
     (void)state;
     const unsigned rank = 0;
@@ -210,7 +210,7 @@ static struct reduce_bucket *counted_bucket(struct counting *counting)
     return bucket;
 }
 
-static void receives_are_posted_before_what_they_receive_can_come(void **state)
+static void test_receives_are_posted_before_what_they_receive_can_come(void **state)
 {
     (void)state;
     const struct carrier_operations operations = {
@@ -240,7 +240,7 @@ static void receives_are_posted_before_what_they_receive_can_come(void **state)
 }
 
 /* Two ranks post their exchange in one order, sums with sums and results with results. */
-static void a_carrier_without_tags_sees_the_order_of_always(void **state)
+static void test_a_carrier_without_tags_sees_the_order_of_always(void **state)
 {
     (void)state;
     const struct carrier_operations operations = {
@@ -295,7 +295,7 @@ static void *member_give_up(void *context)
     return NULL;
 }
 
-static void a_member_that_gives_up_fails_the_others(void **state)
+static void test_a_member_that_gives_up_fails_the_others(void **state)
 {
     (void)state;
     struct world world;
@@ -317,14 +317,14 @@ static void a_member_that_gives_up_fails_the_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_order_gives_other_bits),
-        cmocka_unit_test(every_layout_gives_the_bits_of_the_sequential_tree),
-        cmocka_unit_test(groups_with_lanes_or_members_left_out_are_refused),
-        cmocka_unit_test(too_many_subtrees_of_one_member_are_refused),
-        cmocka_unit_test(one_replica_needs_no_mesh),
-        cmocka_unit_test(receives_are_posted_before_what_they_receive_can_come),
-        cmocka_unit_test(a_carrier_without_tags_sees_the_order_of_always),
-        cmocka_unit_test(a_member_that_gives_up_fails_the_others),
+        cmocka_unit_test(test_another_order_gives_other_bits),
+        cmocka_unit_test(test_every_layout_gives_the_bits_of_the_sequential_tree),
+        cmocka_unit_test(test_groups_with_lanes_or_members_left_out_are_refused),
+        cmocka_unit_test(test_too_many_subtrees_of_one_member_are_refused),
+        cmocka_unit_test(test_one_replica_needs_no_mesh),
+        cmocka_unit_test(test_receives_are_posted_before_what_they_receive_can_come),
+        cmocka_unit_test(test_a_carrier_without_tags_sees_the_order_of_always),
+        cmocka_unit_test(test_a_member_that_gives_up_fails_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 #include "ctl/checkpoint/copies_words.h"
 
-static void words_fit_the_number(void **state)
+static void test_words_fit_the_number(void **state)
 {
     static const struct {
         struct copies_check check;
@@ -46,6 +46,6 @@ static void words_fit_the_number(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words_fit_the_number)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_fit_the_number)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void expect(struct desired_record desired, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", error.text, words);
 }
 
-static void what_fits_is_allowed(void **state)
+static void test_what_fits_is_allowed(void **state)
 {
     (void)state;
     expect((struct desired_record){.devices = 3}, NULL);
@@ -61,7 +61,7 @@ static void what_fits_is_allowed(void **state)
     expect((struct desired_record){.stages = 2, .replicas = 3}, NULL);
 }
 
-static void what_needs_more_slots_is_refused(void **state)
+static void test_what_needs_more_slots_is_refused(void **state)
 {
     (void)state;
     expect(
@@ -73,7 +73,7 @@ static void what_needs_more_slots_is_refused(void **state)
     expect((struct desired_record){.stages = 2, .replicas = 2}, "3 slots may be used");
 }
 
-static void slots_that_another_job_uses_count(void **state)
+static void test_slots_that_another_job_uses_count(void **state)
 {
     (void)state;
     struct plan plan = {.layout.worker_count = 6};
@@ -83,7 +83,7 @@ static void slots_that_another_job_uses_count(void **state)
     expect((struct desired_record){.stages = 6}, NULL);
 }
 
-static void what_memory_does_not_allow_is_refused(void **state)
+static void test_what_memory_does_not_allow_is_refused(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
@@ -91,7 +91,7 @@ static void what_memory_does_not_allow_is_refused(void **state)
     expect((struct desired_record){.devices = 1}, "no layout fits");
 }
 
-static void without_slots_nothing_is_known(void **state)
+static void test_without_slots_nothing_is_known(void **state)
 {
     (void)state;
     cluster.node_count = 0;
@@ -101,11 +101,11 @@ static void without_slots_nothing_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_fits_is_allowed, begin),
-        cmocka_unit_test_setup(what_needs_more_slots_is_refused, begin),
-        cmocka_unit_test_setup(slots_that_another_job_uses_count, begin),
-        cmocka_unit_test_setup(what_memory_does_not_allow_is_refused, begin),
-        cmocka_unit_test_setup(without_slots_nothing_is_known, begin),
+        cmocka_unit_test_setup(test_what_fits_is_allowed, begin),
+        cmocka_unit_test_setup(test_what_needs_more_slots_is_refused, begin),
+        cmocka_unit_test_setup(test_slots_that_another_job_uses_count, begin),
+        cmocka_unit_test_setup(test_what_memory_does_not_allow_is_refused, begin),
+        cmocka_unit_test_setup(test_without_slots_nothing_is_known, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

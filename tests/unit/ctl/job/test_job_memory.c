@@ -52,7 +52,7 @@ static int begin(void **state)
     return 0;
 }
 
-static void each_worker_has_both_numbers(void **state)
+static void test_each_worker_has_both_numbers(void **state)
 {
     (void)state;
     struct worker_info infos[] = {
@@ -81,7 +81,7 @@ static void each_worker_has_both_numbers(void **state)
     free(memory);
 }
 
-static void a_long_table_is_cut_and_says_so(void **state)
+static void test_a_long_table_is_cut_and_says_so(void **state)
 {
     (void)state;
     const struct worker_list list = {0};
@@ -104,8 +104,8 @@ static void a_long_table_is_cut_and_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_worker_has_both_numbers, begin),
-        cmocka_unit_test_setup(a_long_table_is_cut_and_says_so, begin),
+        cmocka_unit_test_setup(test_each_worker_has_both_numbers, begin),
+        cmocka_unit_test_setup(test_a_long_table_is_cut_and_says_so, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

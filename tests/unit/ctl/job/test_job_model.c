@@ -80,7 +80,7 @@ static void expect_mistakes(unsigned count, const char *const words[])
             fail_msg("\"%s\" does not say \"%s\"", error.text, words[i]);
 }
 
-static void a_folder_of_this_model_has_none(void **state)
+static void test_a_folder_of_this_model_has_none(void **state)
 {
     (void)state;
     write_tensors("model.safetensors", "");
@@ -89,7 +89,7 @@ static void a_folder_of_this_model_has_none(void **state)
     expect_mistakes(0, NULL);
 }
 
-static void every_size_that_differs_is_said(void **state)
+static void test_every_size_that_differs_is_said(void **state)
 {
     (void)state;
     write_tensors("model.safetensors", "");
@@ -103,7 +103,7 @@ static void every_size_that_differs_is_said(void **state)
     expect_mistakes(2, (const char *[]){"h.2.attn.c_attn.weight", "h.2.mlp.c_fc.weight"});
 }
 
-static void a_file_that_is_cut_off_or_missing_is_named(void **state)
+static void test_a_file_that_is_cut_off_or_missing_is_named(void **state)
 {
     (void)state;
     char path[2048];
@@ -114,7 +114,7 @@ static void a_file_that_is_cut_off_or_missing_is_named(void **state)
     expect_mistakes(1, (const char *[]){path});
 }
 
-static void every_file_that_an_index_names_is_looked_at(void **state)
+static void test_every_file_that_an_index_names_is_looked_at(void **state)
 {
     (void)state;
     foreign_text(spec.model.from, "model.safetensors.index.json",
@@ -123,7 +123,7 @@ static void every_file_that_an_index_names_is_looked_at(void **state)
     expect_mistakes(2, (const char *[]){"a.safetensors: No such file", "b.safetensors"});
 }
 
-static void a_folder_that_is_not_here_says_nothing(void **state)
+static void test_a_folder_that_is_not_here_says_nothing(void **state)
 {
     (void)state;
     char unread[ERROR_TEXT_SIZE], folder[JOB_PATH_SIZE];
@@ -143,11 +143,11 @@ static void a_folder_that_is_not_here_says_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_folder_of_this_model_has_none),
-        TEST(every_size_that_differs_is_said),
-        TEST(a_file_that_is_cut_off_or_missing_is_named),
-        TEST(every_file_that_an_index_names_is_looked_at),
-        TEST(a_folder_that_is_not_here_says_nothing),
+        TEST(test_a_folder_of_this_model_has_none),
+        TEST(test_every_size_that_differs_is_said),
+        TEST(test_a_file_that_is_cut_off_or_missing_is_named),
+        TEST(test_every_file_that_an_index_names_is_looked_at),
+        TEST(test_a_folder_that_is_not_here_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

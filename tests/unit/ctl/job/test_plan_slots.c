@@ -10,7 +10,7 @@
 
 #include "ctl/job/plan_slots.h"
 
-static void slots_are_parsed(void **state)
+static void test_slots_are_parsed(void **state)
 {
     unsigned count = 0;
     uint64_t memory_bytes = 1;
@@ -25,7 +25,7 @@ static void slots_are_parsed(void **state)
     assert_int_equal(plan_slots_parse("2@", &count, &memory_bytes), -EINVAL);
 }
 
-static void times_of_slots_that_nobody_measured_are_called_so(void **state)
+static void test_times_of_slots_that_nobody_measured_are_called_so(void **state)
 {
     struct planner_slot slots[2] = {{.node = "a"}, {.node = "a", .slot = 1}};
     char words[PLAN_SLOTS_WORDS_SIZE];
@@ -46,8 +46,8 @@ static void times_of_slots_that_nobody_measured_are_called_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_parsed),
-        cmocka_unit_test(times_of_slots_that_nobody_measured_are_called_so),
+        cmocka_unit_test(test_slots_are_parsed),
+        cmocka_unit_test(test_times_of_slots_that_nobody_measured_are_called_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void has_failed(const char *job, uint64_t retry_at_ns)
     memory.retry_at_ns = retry_at_ns;
 }
 
-static void nothing_there_is_nothing_to_wait_for(void **state)
+static void test_nothing_there_is_nothing_to_wait_for(void **state)
 {
     (void)state;
     assert_int_equal(choose(0, ""), DOWNLOAD_GO_ON);
@@ -66,7 +66,7 @@ static void nothing_there_is_nothing_to_wait_for(void **state)
     assert_int_equal(choose(0, "other"), DOWNLOAD_GO_ON);
 }
 
-static void the_newest_complete_one_is_taken(void **state)
+static void test_the_newest_complete_one_is_taken(void **state)
 {
     (void)state;
     keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
@@ -79,7 +79,7 @@ static void the_newest_complete_one_is_taken(void **state)
     assert_int_equal(choose(0, "other"), DOWNLOAD_QUEUED);
 }
 
-static void what_the_nodes_have_must_be_older(void **state)
+static void test_what_the_nodes_have_must_be_older(void **state)
 {
     (void)state;
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
@@ -88,7 +88,7 @@ static void what_the_nodes_have_must_be_older(void **state)
     assert_int_equal(choose(79, ""), DOWNLOAD_BEGIN);
 }
 
-static void a_bad_one_is_passed_over(void **state)
+static void test_a_bad_one_is_passed_over(void **state)
 {
     (void)state;
     keys_put_object(&mirror, JOB, 40, RECORD_COMPLETE, "a", 40);
@@ -105,7 +105,7 @@ static void a_bad_one_is_passed_over(void **state)
 }
 
 /* A store that is away is as unreadable as a disk that is lost. */
-static void an_older_one_of_its_own_is_better_than_waiting(void **state)
+static void test_an_older_one_of_its_own_is_better_than_waiting(void **state)
 {
     (void)state;
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
@@ -120,7 +120,7 @@ static void an_older_one_of_its_own_is_better_than_waiting(void **state)
     assert_int_equal(choose(40, ""), DOWNLOAD_BEGIN);
 }
 
-static void what_is_held_against_a_checkpoint(void **state)
+static void test_what_is_held_against_a_checkpoint(void **state)
 {
     (void)state;
     assert_true(download_is_lost(-EBADMSG));
@@ -133,13 +133,14 @@ static void what_is_held_against_a_checkpoint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_there_is_nothing_to_wait_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_newest_complete_one_is_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_nodes_have_must_be_older, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_bad_one_is_passed_over, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_older_one_of_its_own_is_better_than_waiting, set_up,
+        cmocka_unit_test_setup_teardown(test_nothing_there_is_nothing_to_wait_for, set_up,
                                         tear_down),
-        cmocka_unit_test(what_is_held_against_a_checkpoint),
+        cmocka_unit_test_setup_teardown(test_the_newest_complete_one_is_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_the_nodes_have_must_be_older, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bad_one_is_passed_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_older_one_of_its_own_is_better_than_waiting, set_up,
+                                        tear_down),
+        cmocka_unit_test(test_what_is_held_against_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

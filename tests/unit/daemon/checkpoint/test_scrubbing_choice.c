@@ -73,7 +73,7 @@ static void learn(uint64_t step, uint64_t verified_ns, uint64_t retry_at_ns)
     scrubbing_learned(&memory, digest, verified_ns, retry_at_ns);
 }
 
-static void the_newest_comes_first(void **state)
+static void test_the_newest_comes_first(void **state)
 {
     (void)state;
     expect(SCRUBBING_NOTHING, 0);
@@ -89,7 +89,7 @@ static void the_newest_comes_first(void **state)
 /*
  * New checkpoints may arrive faster than they are scrubbed: the oldest and the newest take turns.
  */
-static void in_turns_the_oldest(void **state)
+static void test_in_turns_the_oldest(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "a", "");
@@ -100,7 +100,7 @@ static void in_turns_the_oldest(void **state)
     expect(SCRUBBING_NEW, 80);
 }
 
-static void every_week_again_and_new_ones_before(void **state)
+static void test_every_week_again_and_new_ones_before(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "a", "");
@@ -113,7 +113,7 @@ static void every_week_again_and_new_ones_before(void **state)
     expect(SCRUBBING_NEW, 20);
 }
 
-static void one_that_could_not_be_read_rests(void **state)
+static void test_one_that_could_not_be_read_rests(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "a", "");
@@ -124,7 +124,7 @@ static void one_that_could_not_be_read_rests(void **state)
     expect(SCRUBBING_NEW, 80);
 }
 
-static void each_node_reads_what_is_its_own(void **state)
+static void test_each_node_reads_what_is_its_own(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "b", "");
@@ -136,7 +136,7 @@ static void each_node_reads_what_is_its_own(void **state)
     assert_int_equal(task.record.step, 80);
 }
 
-static void with_copies_every_node_reads_its_part(void **state)
+static void test_with_copies_every_node_reads_its_part(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "b", "a+b b+a");
@@ -147,7 +147,7 @@ static void with_copies_every_node_reads_its_part(void **state)
 }
 
 /* Other checkpoints may share the damaged file. */
-static void damage_makes_the_others_doubtful(void **state)
+static void test_damage_makes_the_others_doubtful(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 40, "a", "");
@@ -162,7 +162,7 @@ static void damage_makes_the_others_doubtful(void **state)
 }
 
 /* A leader or an operator has found the damage. */
-static void damage_in_a_record_is_noticed_once(void **state)
+static void test_damage_in_a_record_is_noticed_once(void **state)
 {
     (void)state;
     struct checkpoint_record record = {.step = 80, .path = "/ck"};
@@ -183,7 +183,7 @@ static void damage_in_a_record_is_noticed_once(void **state)
     expect(SCRUBBING_NOTHING, 0);
 }
 
-static void more_than_it_remembers_are_looked_at_again(void **state)
+static void test_more_than_it_remembers_are_looked_at_again(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 1, "a", "");
@@ -194,7 +194,7 @@ static void more_than_it_remembers_are_looked_at_again(void **state)
     expect(SCRUBBING_NEW, 1);
 }
 
-static void reading_takes_half_of_the_time_between_two(void **state)
+static void test_reading_takes_half_of_the_time_between_two(void **state)
 {
     (void)state;
     struct checkpoint_record record = {
@@ -219,7 +219,7 @@ static void reading_takes_half_of_the_time_between_two(void **state)
 }
 
 /* The choice goes through the records of all jobs every few seconds. */
-static void a_record_is_decoded_once_until_it_changes(void **state)
+static void test_a_record_is_decoded_once_until_it_changes(void **state)
 {
     (void)state;
     char key[KV_KEY_MAX];
@@ -239,17 +239,17 @@ static void a_record_is_decoded_once_until_it_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_newest_comes_first),
-        TEST(in_turns_the_oldest),
-        TEST(every_week_again_and_new_ones_before),
-        TEST(one_that_could_not_be_read_rests),
-        TEST(each_node_reads_what_is_its_own),
-        TEST(with_copies_every_node_reads_its_part),
-        TEST(damage_makes_the_others_doubtful),
-        TEST(damage_in_a_record_is_noticed_once),
-        TEST(more_than_it_remembers_are_looked_at_again),
-        TEST(a_record_is_decoded_once_until_it_changes),
-        TEST(reading_takes_half_of_the_time_between_two),
+        TEST(test_the_newest_comes_first),
+        TEST(test_in_turns_the_oldest),
+        TEST(test_every_week_again_and_new_ones_before),
+        TEST(test_one_that_could_not_be_read_rests),
+        TEST(test_each_node_reads_what_is_its_own),
+        TEST(test_with_copies_every_node_reads_its_part),
+        TEST(test_damage_makes_the_others_doubtful),
+        TEST(test_damage_in_a_record_is_noticed_once),
+        TEST(test_more_than_it_remembers_are_looked_at_again),
+        TEST(test_a_record_is_decoded_once_until_it_changes),
+        TEST(test_reading_takes_half_of_the_time_between_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

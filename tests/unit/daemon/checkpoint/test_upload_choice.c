@@ -58,7 +58,7 @@ static void assert_sends(const char *node, bool leads, uint64_t step)
     assert_int_equal(chosen.step, step);
 }
 
-static void the_one_who_recorded_the_newest_sends_it(void **state)
+static void test_the_one_who_recorded_the_newest_sends_it(void **state)
 {
     (void)state;
     assert_int_equal(choose("a", true), UPLOAD_NOTHING);
@@ -69,7 +69,7 @@ static void the_one_who_recorded_the_newest_sends_it(void **state)
     assert_int_equal(choose("b", true), UPLOAD_NOTHING);  /* leading or not */
 }
 
-static void the_leader_sends_for_one_who_is_gone(void **state)
+static void test_the_leader_sends_for_one_who_is_gone(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "gone", "");
@@ -77,7 +77,7 @@ static void the_leader_sends_for_one_who_is_gone(void **state)
     assert_sends("a", true, 80);
 }
 
-static void what_is_there_is_not_sent_again(void **state)
+static void test_what_is_there_is_not_sent_again(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
@@ -90,7 +90,7 @@ static void what_is_there_is_not_sent_again(void **state)
 }
 
 /* The node does not upload again before the mirror shows the record. */
-static void what_has_just_been_sent_is_not_sent_again(void **state)
+static void test_what_has_just_been_sent_is_not_sent_again(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
@@ -102,7 +102,7 @@ static void what_has_just_been_sent_is_not_sent_again(void **state)
     assert_sends("a", false, 120);
 }
 
-static void a_removed_job_is_left_alone(void **state)
+static void test_a_removed_job_is_left_alone(void **state)
 {
     char key[KV_KEY_MAX];
     (void)state;
@@ -111,7 +111,7 @@ static void a_removed_job_is_left_alone(void **state)
     assert_int_equal(choose("a", true), UPLOAD_NOTHING);
 }
 
-static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
+static void test_a_failed_one_rests_and_a_newer_one_does_not(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
@@ -127,7 +127,7 @@ static void a_failed_one_rests_and_a_newer_one_does_not(void **state)
     assert_false(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
 }
 
-static void others_help_when_it_is_on_its_way(void **state)
+static void test_others_help_when_it_is_on_its_way(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
@@ -150,7 +150,7 @@ static void others_help_when_it_is_on_its_way(void **state)
     assert_int_equal(choose("b", false), UPLOAD_NOTHING);
 }
 
-static void without_copies_nobody_helps(void **state)
+static void test_without_copies_nobody_helps(void **state)
 {
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
@@ -158,7 +158,7 @@ static void without_copies_nobody_helps(void **state)
     assert_int_equal(choose("b", false), UPLOAD_NOTHING);
 }
 
-static void whoever_will_send_tries_first(void **state)
+static void test_whoever_will_send_tries_first(void **state)
 {
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "b"}, {.node = "b"}};
@@ -178,18 +178,19 @@ static void whoever_will_send_tries_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_one_who_recorded_the_newest_sends_it, set_up,
+        cmocka_unit_test_setup_teardown(test_the_one_who_recorded_the_newest_sends_it, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(the_leader_sends_for_one_who_is_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_there_is_not_sent_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_has_just_been_sent_is_not_sent_again, set_up,
+        cmocka_unit_test_setup_teardown(test_the_leader_sends_for_one_who_is_gone, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_removed_job_is_left_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_failed_one_rests_and_a_newer_one_does_not, set_up,
+        cmocka_unit_test_setup_teardown(test_what_is_there_is_not_sent_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_has_just_been_sent_is_not_sent_again, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(others_help_when_it_is_on_its_way, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_copies_nobody_helps, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whoever_will_send_tries_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_removed_job_is_left_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_failed_one_rests_and_a_newer_one_does_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_others_help_when_it_is_on_its_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_without_copies_nobody_helps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whoever_will_send_tries_first, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void assert_copies(const char *node, uint64_t step, const char *writer)
     assert_string_equal(task.writers[0], writer);
 }
 
-static void the_newest_comes_first(void **state)
+static void test_the_newest_comes_first(void **state)
 {
     (void)state;
     assert_false(choose("a", 2));
@@ -70,7 +70,7 @@ static void the_newest_comes_first(void **state)
     assert_false(choose("c", 2)); /* c has no worker */
 }
 
-static void of_older_ones_the_pinned(void **state)
+static void test_of_older_ones_the_pinned(void **state)
 {
     (void)state;
     put_pinned(20, "a+lost");
@@ -87,8 +87,8 @@ static void of_older_ones_the_pinned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_newest_comes_first, tear_down),
-        cmocka_unit_test_teardown(of_older_ones_the_pinned, tear_down),
+        cmocka_unit_test_teardown(test_the_newest_comes_first, tear_down),
+        cmocka_unit_test_teardown(test_of_older_ones_the_pinned, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static int teardown(void **state)
     return unlink(path) || rmdir(config.run_dir);
 }
 
-static void what_is_saved_is_loaded(void **state)
+static void test_what_is_saved_is_loaded(void **state)
 {
     static const struct neighbour list[] = {{"b", "10.0.0.2:7400"}, {"c", "10.0.0.3:7400"}};
     static struct neighbour back[NEIGHBOURS_MAX];
@@ -59,7 +59,7 @@ static void what_is_saved_is_loaded(void **state)
     assert_int_equal(neighbours_load(&config, back), 1);
 }
 
-static void what_is_damaged_is_nothing(void **state)
+static void test_what_is_damaged_is_nothing(void **state)
 {
     static struct neighbour back[NEIGHBOURS_MAX];
 
@@ -74,8 +74,8 @@ static void what_is_damaged_is_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_saved_is_loaded),
-        cmocka_unit_test(what_is_damaged_is_nothing),
+        cmocka_unit_test(test_what_is_saved_is_loaded),
+        cmocka_unit_test(test_what_is_damaged_is_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -93,7 +93,7 @@ static void fire_at(uint64_t at_ns)
     store.timer.fired(store.timer.user);
 }
 
-static void a_slot_is_tried_again(void **state)
+static void test_a_slot_is_tried_again(void **state)
 {
     (void)state;
     assert_false(slot_service_watches(firnd->node.slot_service, 1));
@@ -113,7 +113,7 @@ static void a_slot_is_tried_again(void **state)
 }
 
 /* Each slot is tried at its own time. */
-static void of_two_slots_the_first_is_tried_first(void **state)
+static void test_of_two_slots_the_first_is_tried_first(void **state)
 {
     (void)state;
     assert_true(slot_service_take_out(firnd->node.slot_service, 2, "", true) == PAUSE_NS);
@@ -126,7 +126,7 @@ static void of_two_slots_the_first_is_tried_first(void **state)
     assert_int_equal(mended, 1u << 2 | 1u << 0);
 }
 
-static void what_is_wrong_waits_for_an_operator(void **state)
+static void test_what_is_wrong_waits_for_an_operator(void **state)
 {
     (void)state;
     assert_true(slot_service_take_out(firnd->node.slot_service, 1, "wrong sums", false) == 0);
@@ -147,7 +147,7 @@ static void excuse(int64_t revision)
 }
 
 /* An operator's request counts once for each time that it is made, and not for earlier failures. */
-static void an_operator_takes_all_back(void **state)
+static void test_an_operator_takes_all_back(void **state)
 {
     (void)state;
     excuse(5);
@@ -170,10 +170,10 @@ static void an_operator_takes_all_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_slot_is_tried_again),
-        TEST(of_two_slots_the_first_is_tried_first),
-        TEST(what_is_wrong_waits_for_an_operator),
-        TEST(an_operator_takes_all_back),
+        TEST(test_a_slot_is_tried_again),
+        TEST(test_of_two_slots_the_first_is_tried_first),
+        TEST(test_what_is_wrong_waits_for_an_operator),
+        TEST(test_an_operator_takes_all_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void expect_job(const struct queueing *queueing, unsigned index, const ch
     assert_int_equal(queueing->jobs[index].waits, waits);
 }
 
-static void jobs_and_slots_are_counted(void **state)
+static void test_jobs_and_slots_are_counted(void **state)
 {
     (void)state;
     put_slots("node0", 2);
@@ -137,7 +137,7 @@ static void jobs_and_slots_are_counted(void **state)
     queueing_done(&queueing);
 }
 
-static void who_did_not_begin_with_enough_needs_more(void **state)
+static void test_who_did_not_begin_with_enough_needs_more(void **state)
 {
     (void)state;
     put_slots("node0", 2);
@@ -164,7 +164,7 @@ static void who_did_not_begin_with_enough_needs_more(void **state)
     queueing_done(&queueing);
 }
 
-static void who_waits_for_slots_has_nothing_to_learn(void **state)
+static void test_who_waits_for_slots_has_nothing_to_learn(void **state)
 {
     (void)state;
     put_slots("node0", 2);
@@ -182,9 +182,9 @@ static void who_waits_for_slots_has_nothing_to_learn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(jobs_and_slots_are_counted),
-        TEST(who_did_not_begin_with_enough_needs_more),
-        TEST(who_waits_for_slots_has_nothing_to_learn),
+        TEST(test_jobs_and_slots_are_counted),
+        TEST(test_who_did_not_begin_with_enough_needs_more),
+        TEST(test_who_waits_for_slots_has_nothing_to_learn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void answer(bool succeeded)
     store.done(store.user, &result);
 }
 
-static void a_leader_believes_its_clock_after_a_while(void **state)
+static void test_a_leader_believes_its_clock_after_a_while(void **state)
 {
     (void)state;
     look_often(10);
@@ -141,7 +141,7 @@ static void a_leader_believes_its_clock_after_a_while(void **state)
 }
 
 /* A leader that has not seen all keys yet, or does not reach etcd, removes no job, either. */
-static void who_does_not_lead_removes_nothing(void **state)
+static void test_who_does_not_lead_removes_nothing(void **state)
 {
     (void)state;
     leading = false;
@@ -164,8 +164,8 @@ static void who_does_not_lead_removes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_leader_believes_its_clock_after_a_while),
-        TEST(who_does_not_lead_removes_nothing),
+        TEST(test_a_leader_believes_its_clock_after_a_while),
+        TEST(test_who_does_not_lead_removes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static bool choose(uint64_t unix_ns)
     return retiring_choose(&mirror, CLUSTER, KEEP_NS, unix_ns, &chosen);
 }
 
-static void jobs_go_when_their_time_is_over(void **state)
+static void test_jobs_go_when_their_time_is_over(void **state)
 {
     (void)state;
     put_job("a", "completed", ENDED_NS, ENDED_NS + 3 * DAY_NS);
@@ -72,7 +72,7 @@ static void jobs_go_when_their_time_is_over(void **state)
     assert_false(choose(UINT64_MAX / 2));
 }
 
-static void it_is_removed_as_it_was_chosen(void **state)
+static void test_it_is_removed_as_it_was_chosen(void **state)
 {
     char key[KV_KEY_MAX];
     (void)state;
@@ -85,14 +85,14 @@ static void it_is_removed_as_it_was_chosen(void **state)
     assert_true(chosen.spec_revision != chosen.state_revision);
 }
 
-static void where_all_stay_none_goes(void **state)
+static void test_where_all_stay_none_goes(void **state)
 {
     (void)state;
     put_job("a", "completed", ENDED_NS, ENDED_NS + DAY_NS);
     assert_false(retiring_choose(&mirror, CLUSTER, 0, ENDED_NS + 9 * DAY_NS, &chosen));
 }
 
-static void of_too_many_the_oldest_go_but_none_in_its_first_hour(void **state)
+static void test_of_too_many_the_oldest_go_but_none_in_its_first_hour(void **state)
 {
     char name[NAME_SIZE];
     (void)state;
@@ -109,7 +109,7 @@ static void of_too_many_the_oldest_go_but_none_in_its_first_hour(void **state)
 }
 
 /* No node would upload a checkpoint that the object store still lacks. */
-static void the_last_checkpoint_is_sent_first(void **state)
+static void test_the_last_checkpoint_is_sent_first(void **state)
 {
     (void)state;
     put_job("a", "completed", ENDED_NS, ENDED_NS + DAY_NS);
@@ -127,11 +127,12 @@ static void the_last_checkpoint_is_sent_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(jobs_go_when_their_time_is_over, tear_down),
-        cmocka_unit_test_teardown(it_is_removed_as_it_was_chosen, tear_down),
-        cmocka_unit_test_teardown(where_all_stay_none_goes, tear_down),
-        cmocka_unit_test_teardown(of_too_many_the_oldest_go_but_none_in_its_first_hour, tear_down),
-        cmocka_unit_test_teardown(the_last_checkpoint_is_sent_first, tear_down),
+        cmocka_unit_test_teardown(test_jobs_go_when_their_time_is_over, tear_down),
+        cmocka_unit_test_teardown(test_it_is_removed_as_it_was_chosen, tear_down),
+        cmocka_unit_test_teardown(test_where_all_stay_none_goes, tear_down),
+        cmocka_unit_test_teardown(test_of_too_many_the_oldest_go_but_none_in_its_first_hour,
+                                  tear_down),
+        cmocka_unit_test_teardown(test_the_last_checkpoint_is_sent_first, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

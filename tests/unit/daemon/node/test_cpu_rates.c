@@ -91,7 +91,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void a_line(void **state)
+static void test_a_line(void **state)
 {
     static const char *const wrong[] = {"",
                                         "f32 1e11",
@@ -111,7 +111,7 @@ static void a_line(void **state)
     assert_true(rates.bf16_flops == 0.0 && rates.link_bytes == 0.0);
 }
 
-static void what_was_measured_is_kept(void **state)
+static void test_what_was_measured_is_kept(void **state)
 {
     struct record_rates rates = {0};
 
@@ -129,7 +129,7 @@ static void what_was_measured_is_kept(void **state)
         -ENOENT);
 }
 
-static void a_worker_that_says_nothing_sound_is_not_believed(void **state)
+static void test_a_worker_that_says_nothing_sound_is_not_believed(void **state)
 {
     static const char *const commands[] = {"exit 1", "echo 'f32 1e11'",
                                            "printf 'f32 1e11 memory 2e1'"};
@@ -153,7 +153,7 @@ static void a_worker_that_says_nothing_sound_is_not_believed(void **state)
     assert_null(none);
 }
 
-static void a_measurement_under_way_can_be_ended(void **state)
+static void test_a_measurement_under_way_can_be_ended(void **state)
 {
     (void)state;
     make_worker("exec sleep 600");
@@ -175,11 +175,11 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_measured_is_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_worker_that_says_nothing_sound_is_not_believed, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_measurement_under_way_can_be_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_was_measured_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_worker_that_says_nothing_sound_is_not_believed,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_measurement_under_way_can_be_ended, setup, teardown),
     };
     log_set_level(LOG_LEVEL_ERROR);
     return mkdtemp(folder) ? cmocka_run_group_tests(tests, NULL, end) : 1;

@@ -50,7 +50,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void a_line(void **state)
+static void test_a_line(void **state)
 {
     static const char *const wrong[] = {"", "bf16 1 tf32 1 f32 1 memory 1 host 1", LINE "1 x",
                                         "bf16 0 tf32 1 f32 1 memory 1 host 1 nccl 1",
@@ -68,7 +68,7 @@ static void a_line(void **state)
     assert_true(rates.link_bytes == 5.3e10 && nccl);
 }
 
-static void what_was_measured_is_kept(void **state)
+static void test_what_was_measured_is_kept(void **state)
 {
     (void)state;
     make_worker(LINE "0");
@@ -85,7 +85,7 @@ static void what_was_measured_is_kept(void **state)
     assert_true(self.rates.bf16_flops == 7e14);
 }
 
-static void nvlink_counts_where_it_is_used(void **state)
+static void test_nvlink_counts_where_it_is_used(void **state)
 {
     (void)state;
     make_worker(LINE "1");
@@ -118,9 +118,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_line, setup),
-        cmocka_unit_test_setup(what_was_measured_is_kept, setup),
-        cmocka_unit_test_setup(nvlink_counts_where_it_is_used, setup),
+        cmocka_unit_test_setup(test_a_line, setup),
+        cmocka_unit_test_setup(test_what_was_measured_is_kept, setup),
+        cmocka_unit_test_setup(test_nvlink_counts_where_it_is_used, setup),
     };
     log_set_level(LOG_LEVEL_ERROR);
     return mkdtemp(folder) ? cmocka_run_group_tests(tests, NULL, end) : 1;

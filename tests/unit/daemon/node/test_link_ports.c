@@ -45,7 +45,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void a_taken_port_is_named(void **state)
+static void test_a_taken_port_is_named(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "[::1]"};
     struct error error = {0};
@@ -67,7 +67,7 @@ static void a_taken_port_is_named(void **state)
 }
 
 /* A worker of the earlier firnd trains on and is adopted. */
-static void a_port_with_a_worker_is_left_alone(void **state)
+static void test_a_port_with_a_worker_is_left_alone(void **state)
 {
     struct error error = {0};
     char path[64];
@@ -82,7 +82,7 @@ static void a_port_with_a_worker_is_left_alone(void **state)
     close(other);
 }
 
-static void an_address_of_another_machine(void **state)
+static void test_an_address_of_another_machine(void **state)
 {
     struct error error = {0};
 
@@ -97,9 +97,9 @@ static void an_address_of_another_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_taken_port_is_named, setup),
-        cmocka_unit_test_setup(a_port_with_a_worker_is_left_alone, setup),
-        cmocka_unit_test_setup(an_address_of_another_machine, setup),
+        cmocka_unit_test_setup(test_a_taken_port_is_named, setup),
+        cmocka_unit_test_setup(test_a_port_with_a_worker_is_left_alone, setup),
+        cmocka_unit_test_setup(test_an_address_of_another_machine, setup),
     };
     char workers[64];
 

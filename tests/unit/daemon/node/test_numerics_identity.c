@@ -43,7 +43,7 @@ static void make_worker(const char *script)
     self.slot_count = 1;
 }
 
-static void the_workers_word_and_the_threads(void **state)
+static void test_the_workers_word_and_the_threads(void **state)
 {
     (void)state;
     make_worker("test \"$1\" = identity && echo 'OpenBLAS 9 Zen, kernels 1'");
@@ -55,7 +55,7 @@ static void the_workers_word_and_the_threads(void **state)
     unlink(program);
 }
 
-static void a_gpu_needs_no_more_than_the_workers_word(void **state)
+static void test_a_gpu_needs_no_more_than_the_workers_word(void **state)
 {
     const struct gpu_list list = {.count = 1, .gpus = {{.uuid = "GPU-1", .name = "RTX"}}};
 
@@ -73,7 +73,7 @@ static void a_gpu_needs_no_more_than_the_workers_word(void **state)
 /*
  * One GPU of each kind is queried; GPUs without an answer, and the fifth kind, are out of service.
  */
-static void each_kind_of_gpu_is_asked_for(void **state)
+static void test_each_kind_of_gpu_is_asked_for(void **state)
 {
     static const char *const names[] = {"B", "A", "old", "B", "A", "C", "D", "E"};
     struct gpu_list list = {.count = ARRAY_COUNT(names)};
@@ -106,7 +106,7 @@ static void each_kind_of_gpu_is_asked_for(void **state)
 }
 
 /* An operator's mend does not reveal the arithmetic of a slot. */
-static void the_unknown_is_not_excused(void **state)
+static void test_the_unknown_is_not_excused(void **state)
 {
     struct daemon *daemon = calloc(1, sizeof(*daemon));
     struct inventory *inventory;
@@ -132,7 +132,7 @@ static void the_unknown_is_not_excused(void **state)
     unlink(program);
 }
 
-static void no_whole_line_is_no_word(void **state)
+static void test_no_whole_line_is_no_word(void **state)
 {
     static const char *const scripts[] = {"true", "printf 'no end'", "exit 3",
                                           "printf '%0200d\\n' 1"};
@@ -149,7 +149,7 @@ static void no_whole_line_is_no_word(void **state)
     assert_string_equal(self.numerics_identity, "");
 }
 
-static void versions_are_the_workers_and_our_own(void **state)
+static void test_versions_are_the_workers_and_our_own(void **state)
 {
     static const char *const wrong[] = {"exit 2", "echo 2.1", "echo 256", "echo"};
     (void)state;
@@ -168,7 +168,7 @@ static void versions_are_the_workers_and_our_own(void **state)
     }
 }
 
-static void a_record_carries_versions(void **state)
+static void test_a_record_carries_versions(void **state)
 {
     struct node_record back;
     struct error error = {0};
@@ -197,13 +197,13 @@ static void a_record_carries_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_workers_word_and_the_threads),
-        cmocka_unit_test(a_gpu_needs_no_more_than_the_workers_word),
-        cmocka_unit_test(each_kind_of_gpu_is_asked_for),
-        cmocka_unit_test(the_unknown_is_not_excused),
-        cmocka_unit_test(no_whole_line_is_no_word),
-        cmocka_unit_test(versions_are_the_workers_and_our_own),
-        cmocka_unit_test(a_record_carries_versions),
+        cmocka_unit_test(test_the_workers_word_and_the_threads),
+        cmocka_unit_test(test_a_gpu_needs_no_more_than_the_workers_word),
+        cmocka_unit_test(test_each_kind_of_gpu_is_asked_for),
+        cmocka_unit_test(test_the_unknown_is_not_excused),
+        cmocka_unit_test(test_no_whole_line_is_no_word),
+        cmocka_unit_test(test_versions_are_the_workers_and_our_own),
+        cmocka_unit_test(test_a_record_carries_versions),
     };
     log_set_level(LOG_LEVEL_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);

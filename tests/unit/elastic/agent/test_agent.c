@@ -11,7 +11,7 @@
 
 #include "lib/elastic/agent_rig.h"
 
-static void a_fresh_worker_is_prepared_and_then_switched(void **state)
+static void test_a_fresh_worker_is_prepared_and_then_switched(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){3}, NULL));
@@ -37,7 +37,7 @@ static void a_fresh_worker_is_prepared_and_then_switched(void **state)
     assert_false(agent_idle(rig_agent));
 }
 
-static void a_start_that_hangs_is_killed(void **state)
+static void test_a_start_that_hangs_is_killed(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -48,7 +48,7 @@ static void a_start_that_hangs_is_killed(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
-static void a_dead_worker_is_reported_without_state_and_not_replaced(void **state)
+static void test_a_dead_worker_is_reported_without_state_and_not_replaced(void **state)
 {
     (void)state;
     rig_run_two();
@@ -66,7 +66,7 @@ static void a_dead_worker_is_reported_without_state_and_not_replaced(void **stat
     assert_int_equal(rig_count(AGENT_SEND_SWITCH, 0), 1);
 }
 
-static void one_that_died_between_plans_is_still_missed(void **state)
+static void test_one_that_died_between_plans_is_still_missed(void **state)
 {
     (void)state;
     rig_run_two();
@@ -77,7 +77,7 @@ static void one_that_died_between_plans_is_still_missed(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 1), 0);
 }
 
-static void preparing_starts_what_is_missing_and_touches_nobody_else(void **state)
+static void test_preparing_starts_what_is_missing_and_touches_nobody_else(void **state)
 {
     (void)state;
     rig_run_two();
@@ -109,7 +109,7 @@ static void prepare_a_third(void)
     rig_feed_status(2, 12, WORKER_PREPARED, 2);
 }
 
-static void a_dropped_plan_takes_its_workers_along(void **state)
+static void test_a_dropped_plan_takes_its_workers_along(void **state)
 {
     (void)state;
     prepare_a_third();
@@ -120,7 +120,7 @@ static void a_dropped_plan_takes_its_workers_along(void **state)
     assert_null(rig_entry(2));
 }
 
-static void a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one(void **state)
+static void test_a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one(void **state)
 {
     (void)state;
     rig_run_two();
@@ -136,7 +136,7 @@ static void a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one(void 
 }
 
 /* The agent reports a worker as left before its process has exited. */
-static void a_leaver_makes_room_for_the_next_plan(void **state)
+static void test_a_leaver_makes_room_for_the_next_plan(void **state)
 {
     (void)state;
     rig_run_two();
@@ -148,7 +148,7 @@ static void a_leaver_makes_room_for_the_next_plan(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 1), 1);
 }
 
-static void one_sent_away_makes_room_for_the_next_plan(void **state)
+static void test_one_sent_away_makes_room_for_the_next_plan(void **state)
 {
     (void)state;
     prepare_a_third();
@@ -160,7 +160,7 @@ static void one_sent_away_makes_room_for_the_next_plan(void **state)
 }
 
 /* The agent reports a prepared worker that died, so that the leader drops the plan. */
-static void one_prepared_and_dead_is_not_replaced(void **state)
+static void test_one_prepared_and_dead_is_not_replaced(void **state)
 {
     (void)state;
     prepare_a_third();
@@ -173,7 +173,7 @@ static void one_prepared_and_dead_is_not_replaced(void **state)
  * The worker has read a checkpoint for a plan that never began, and reports it when the next plan
  * calls.
  */
-static void one_that_got_state_on_the_way_is_switched(void **state)
+static void test_one_that_got_state_on_the_way_is_switched(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -193,7 +193,7 @@ static void one_that_got_state_on_the_way_is_switched(void **state)
 /*
  * Two plans have the same number: a worker prepared for the first plan is not ready for the second.
  */
-static void prepared_means_for_this_very_plan(void **state)
+static void test_prepared_means_for_this_very_plan(void **state)
 {
     (void)state;
     prepare_a_third();
@@ -203,7 +203,7 @@ static void prepared_means_for_this_very_plan(void **state)
     assert_int_equal(rig_count(AGENT_SEND_PREPARE, 2), 1);
 }
 
-static void a_planned_plan_lets_workers_leave_by_themselves(void **state)
+static void test_a_planned_plan_lets_workers_leave_by_themselves(void **state)
 {
     (void)state;
     rig_run_two();
@@ -223,7 +223,7 @@ static void go_on_with(uint64_t generation, enum plan_source source, unsigned sl
     rig_feed_plan(AGENT_PLAN, plan);
 }
 
-static void going_back_stops_whom_it_leaves_out(void **state)
+static void test_going_back_stops_whom_it_leaves_out(void **state)
 {
     (void)state;
     rig_run_two();
@@ -249,7 +249,7 @@ static void leave_out_one(void)
     assert_int_equal(rig_count(AGENT_SEND_STOP, 1), 0);
 }
 
-static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
+static void test_one_that_is_left_out_after_a_failure_steps_aside(void **state)
 {
     (void)state;
     leave_out_one();
@@ -265,7 +265,7 @@ static void one_that_is_left_out_after_a_failure_steps_aside(void **state)
 }
 
 /* The worker may hang, and its next commit needs no rank of another node. */
-static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void **state)
+static void test_the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void **state)
 {
     (void)state;
     for (unsigned source = 0; source < 2; source++) {
@@ -283,7 +283,7 @@ static void the_root_of_a_generation_of_this_node_alone_is_killed_at_once(void *
 }
 
 /* The worker may be training in parallel to the others. */
-static void one_that_does_not_step_aside_is_stopped(void **state)
+static void test_one_that_does_not_step_aside_is_stopped(void **state)
 {
     (void)state;
     leave_out_one();
@@ -293,7 +293,7 @@ static void one_that_does_not_step_aside_is_stopped(void **state)
     assert_int_equal(rig_count(AGENT_SEND_STOP, 1), 1);
 }
 
-static void one_aside_goes_after_a_while(void **state)
+static void test_one_aside_goes_after_a_while(void **state)
 {
     (void)state;
     leave_out_one();
@@ -308,7 +308,7 @@ static void one_aside_goes_after_a_while(void **state)
  * A plan is prepared only while the plan in force trains: the state that this worker kept is
  * useless.
  */
-static void one_aside_makes_room_for_a_new_worker(void **state)
+static void test_one_aside_makes_room_for_a_new_worker(void **state)
 {
     (void)state;
     leave_out_one();
@@ -319,7 +319,7 @@ static void one_aside_makes_room_for_a_new_worker(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 1), 1);
 }
 
-static void one_aside_makes_room_for_another_job(void **state)
+static void test_one_aside_makes_room_for_another_job(void **state)
 {
     (void)state;
     leave_out_one();
@@ -329,7 +329,7 @@ static void one_aside_makes_room_for_another_job(void **state)
     assert_int_equal(rig_count(AGENT_SEND_STOP, 0), 0);
 }
 
-static void one_aside_goes_when_a_planned_plan_follows(void **state)
+static void test_one_aside_goes_when_a_planned_plan_follows(void **state)
 {
     (void)state;
     leave_out_one();
@@ -341,7 +341,7 @@ static void one_aside_goes_when_a_planned_plan_follows(void **state)
 }
 
 /* The worker's state may be the last replica, until an unplanned plan leaves it out. */
-static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
+static void test_a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
 {
     (void)state;
     rig_run_two();
@@ -355,7 +355,7 @@ static void a_stuck_worker_outlives_a_planned_plan_without_it(void **state)
 }
 
 /* The node was cut off while generation 2 ran without it, and reads generation 3 first. */
-static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
+static void test_one_that_slept_through_a_generation_is_stopped_at_once(void **state)
 {
     (void)state;
     rig_run_two();
@@ -370,7 +370,7 @@ static void one_that_slept_through_a_generation_is_stopped_at_once(void **state)
  * The worker trained on in a generation that was cut off as a whole: no boundary of its own is
  * generation 3's.
  */
-static void one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
+static void test_one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
 {
     (void)state;
     rig_run_two();
@@ -384,7 +384,7 @@ static void one_that_ran_on_beside_a_generation_is_stopped_at_once(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
-static void the_end_of_the_job_ends_everybody(void **state)
+static void test_the_end_of_the_job_ends_everybody(void **state)
 {
     (void)state;
     rig_run_two();
@@ -396,7 +396,7 @@ static void the_end_of_the_job_ends_everybody(void **state)
     assert_true(agent_idle(rig_agent));
 }
 
-static void an_empty_plan_reports_who_has_left(void **state)
+static void test_an_empty_plan_reports_who_has_left(void **state)
 {
     (void)state;
     rig_run_two();
@@ -418,7 +418,7 @@ static void an_empty_plan_reports_who_has_left(void **state)
     assert_reported(1, WORKER_LEFT);
 }
 
-static void a_new_daemon_picks_up_running_workers(void **state)
+static void test_a_new_daemon_picks_up_running_workers(void **state)
 {
     (void)state;
     rig_feed_up(0);
@@ -430,7 +430,7 @@ static void a_new_daemon_picks_up_running_workers(void **state)
     assert_int_equal(rig_count(AGENT_SEND_SWITCH, 0), 0);
 }
 
-static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
+static void test_a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -447,7 +447,7 @@ static void a_new_daemon_misses_who_was_reported_and_is_not_found(void **state)
 }
 
 /* firnd found the worker running, and it died before its hello: it may have committed steps. */
-static void one_that_is_found_and_dies_unheard_is_missed(void **state)
+static void test_one_that_is_found_and_dies_unheard_is_missed(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -468,7 +468,7 @@ static void one_that_is_found_and_dies_unheard_is_missed(void **state)
 }
 
 /* Each worker has its own slot. A worker that never entered a generation is simply restarted. */
-static void whoever_was_in_a_generation_is_missed(void **state)
+static void test_whoever_was_in_a_generation_is_missed(void **state)
 {
     (void)state;
     static const enum worker_phase phases[] = {WORKER_RUNNING, WORKER_STUCK,    WORKER_FINISHED,
@@ -492,7 +492,7 @@ static void whoever_was_in_a_generation_is_missed(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 5), 1);
 }
 
-static void a_stranger_on_the_slot_is_stopped(void **state)
+static void test_a_stranger_on_the_slot_is_stopped(void **state)
 {
     (void)state;
     rig_feed_up(0);
@@ -503,7 +503,7 @@ static void a_stranger_on_the_slot_is_stopped(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 0);
 }
 
-static void a_refusal_is_final_and_told(void **state)
+static void test_a_refusal_is_final_and_told(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -530,7 +530,7 @@ static void a_refusal_is_final_and_told(void **state)
  * The plan is older than the node's upgrade: the agent starts nothing for it and reports the
  * reason.
  */
-static void a_plan_for_another_version_starts_nothing(void **state)
+static void test_a_plan_for_another_version_starts_nothing(void **state)
 {
     (void)state;
     struct plan *older = rig_make_plan(1, false, 1, (unsigned[]){0}, NULL);
@@ -550,7 +550,7 @@ static void a_plan_for_another_version_starts_nothing(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
-static void it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
+static void test_it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
 {
     (void)state;
     assert_true(agent_rests(rig_agent)); /* a job that waits for slots */
@@ -573,7 +573,7 @@ static void it_rests_when_the_job_is_over_and_everybody_has_left(void **state)
  * The agent starts only fresh workers: a worker with state to keep or to send is present, or
  * reported missing.
  */
-static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
+static void test_nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){3}, (uint64_t[]){99}));
@@ -589,7 +589,7 @@ static void nothing_is_started_in_place_of_a_process_that_is_meant(void **state)
 }
 
 /* Another version wrote the plan, or the plan is damaged. */
-static void slots_that_no_node_has_are_passed_over(void **state)
+static void test_slots_that_no_node_has_are_passed_over(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 3,
@@ -599,7 +599,7 @@ static void slots_that_no_node_has_are_passed_over(void **state)
 }
 
 /* Both workers have exited after a long run, without a failure. */
-static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
+static void test_it_does_not_rest_while_a_plan_wants_a_slot(void **state)
 {
     (void)state;
     rig_run_two();
@@ -621,7 +621,7 @@ static void it_does_not_rest_while_a_plan_wants_a_slot(void **state)
  * The worker's state may be the last replica; but a repeated status does not keep the worker
  * longer.
  */
-static void one_that_is_stuck_and_left_out_is_kept_for_a_while(void **state)
+static void test_one_that_is_stuck_and_left_out_is_kept_for_a_while(void **state)
 {
     (void)state;
     rig_run_two();
@@ -638,7 +638,7 @@ static void one_that_is_stuck_and_left_out_is_kept_for_a_while(void **state)
     assert_int_equal(rig_count(AGENT_SEND_STOP, 1), 1);
 }
 
-static void old_news_is_ignored(void **state)
+static void test_old_news_is_ignored(void **state)
 {
     (void)state;
     rig_run_two();
@@ -656,45 +656,45 @@ static void old_news_is_ignored(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_fresh_worker_is_prepared_and_then_switched),
-        TEST(a_start_that_hangs_is_killed),
-        TEST(a_dead_worker_is_reported_without_state_and_not_replaced),
-        TEST(one_that_died_between_plans_is_still_missed),
-        TEST(preparing_starts_what_is_missing_and_touches_nobody_else),
-        TEST(a_dropped_plan_takes_its_workers_along),
-        TEST(a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one),
-        TEST(a_leaver_makes_room_for_the_next_plan),
-        TEST(one_sent_away_makes_room_for_the_next_plan),
-        TEST(one_prepared_and_dead_is_not_replaced),
-        TEST(one_that_got_state_on_the_way_is_switched),
-        TEST(prepared_means_for_this_very_plan),
-        TEST(a_planned_plan_lets_workers_leave_by_themselves),
-        TEST(going_back_stops_whom_it_leaves_out),
-        TEST(one_that_is_left_out_after_a_failure_steps_aside),
-        TEST(the_root_of_a_generation_of_this_node_alone_is_killed_at_once),
-        TEST(one_that_does_not_step_aside_is_stopped),
-        TEST(one_aside_goes_after_a_while),
-        TEST(one_aside_makes_room_for_a_new_worker),
-        TEST(one_aside_makes_room_for_another_job),
-        TEST(one_aside_goes_when_a_planned_plan_follows),
-        TEST(a_stuck_worker_outlives_a_planned_plan_without_it),
-        TEST(one_that_slept_through_a_generation_is_stopped_at_once),
-        TEST(one_that_ran_on_beside_a_generation_is_stopped_at_once),
-        TEST(the_end_of_the_job_ends_everybody),
-        TEST(an_empty_plan_reports_who_has_left),
-        TEST(a_new_daemon_picks_up_running_workers),
-        TEST(a_new_daemon_misses_who_was_reported_and_is_not_found),
-        TEST(one_that_is_found_and_dies_unheard_is_missed),
-        TEST(whoever_was_in_a_generation_is_missed),
-        TEST(a_stranger_on_the_slot_is_stopped),
-        TEST(a_refusal_is_final_and_told),
-        TEST(a_plan_for_another_version_starts_nothing),
-        TEST(it_rests_when_the_job_is_over_and_everybody_has_left),
-        TEST(nothing_is_started_in_place_of_a_process_that_is_meant),
-        TEST(slots_that_no_node_has_are_passed_over),
-        TEST(it_does_not_rest_while_a_plan_wants_a_slot),
-        TEST(one_that_is_stuck_and_left_out_is_kept_for_a_while),
-        TEST(old_news_is_ignored),
+        TEST(test_a_fresh_worker_is_prepared_and_then_switched),
+        TEST(test_a_start_that_hangs_is_killed),
+        TEST(test_a_dead_worker_is_reported_without_state_and_not_replaced),
+        TEST(test_one_that_died_between_plans_is_still_missed),
+        TEST(test_preparing_starts_what_is_missing_and_touches_nobody_else),
+        TEST(test_a_dropped_plan_takes_its_workers_along),
+        TEST(test_a_plan_ends_the_preparation_that_it_overtakes_and_no_later_one),
+        TEST(test_a_leaver_makes_room_for_the_next_plan),
+        TEST(test_one_sent_away_makes_room_for_the_next_plan),
+        TEST(test_one_prepared_and_dead_is_not_replaced),
+        TEST(test_one_that_got_state_on_the_way_is_switched),
+        TEST(test_prepared_means_for_this_very_plan),
+        TEST(test_a_planned_plan_lets_workers_leave_by_themselves),
+        TEST(test_going_back_stops_whom_it_leaves_out),
+        TEST(test_one_that_is_left_out_after_a_failure_steps_aside),
+        TEST(test_the_root_of_a_generation_of_this_node_alone_is_killed_at_once),
+        TEST(test_one_that_does_not_step_aside_is_stopped),
+        TEST(test_one_aside_goes_after_a_while),
+        TEST(test_one_aside_makes_room_for_a_new_worker),
+        TEST(test_one_aside_makes_room_for_another_job),
+        TEST(test_one_aside_goes_when_a_planned_plan_follows),
+        TEST(test_a_stuck_worker_outlives_a_planned_plan_without_it),
+        TEST(test_one_that_slept_through_a_generation_is_stopped_at_once),
+        TEST(test_one_that_ran_on_beside_a_generation_is_stopped_at_once),
+        TEST(test_the_end_of_the_job_ends_everybody),
+        TEST(test_an_empty_plan_reports_who_has_left),
+        TEST(test_a_new_daemon_picks_up_running_workers),
+        TEST(test_a_new_daemon_misses_who_was_reported_and_is_not_found),
+        TEST(test_one_that_is_found_and_dies_unheard_is_missed),
+        TEST(test_whoever_was_in_a_generation_is_missed),
+        TEST(test_a_stranger_on_the_slot_is_stopped),
+        TEST(test_a_refusal_is_final_and_told),
+        TEST(test_a_plan_for_another_version_starts_nothing),
+        TEST(test_it_rests_when_the_job_is_over_and_everybody_has_left),
+        TEST(test_nothing_is_started_in_place_of_a_process_that_is_meant),
+        TEST(test_slots_that_no_node_has_are_passed_over),
+        TEST(test_it_does_not_rest_while_a_plan_wants_a_slot),
+        TEST(test_one_that_is_stuck_and_left_out_is_kept_for_a_while),
+        TEST(test_old_news_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

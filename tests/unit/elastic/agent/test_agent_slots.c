@@ -15,7 +15,7 @@
 #include "base/timeouts.h"
 #include "lib/elastic/agent_rig.h"
 
-static void deaths_at_start_back_off_and_end_the_slot(void **state)
+static void test_deaths_at_start_back_off_and_end_the_slot(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -52,7 +52,7 @@ static void live(unsigned generation, uint64_t runs_ns)
     rig_feed_exit(0, -11);
 }
 
-static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
+static void test_crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
 {
     (void)state;
     for (unsigned life = 1; life < AGENT_CRASHES_MAX; life++) {
@@ -78,7 +78,7 @@ static void crashes_soon_after_joining_back_off_and_end_the_slot(void **state)
 }
 
 /* The first death after the pause counts if it comes soon or at start; a later death does not. */
-static void on_probation_one_death_is_enough(void **state)
+static void test_on_probation_one_death_is_enough(void **state)
 {
     (void)state;
     rig_on_probation = true;
@@ -95,7 +95,7 @@ static void on_probation_one_death_is_enough(void **state)
     assert_string_equal(rig_entry(0)->text, "died again at start: the last words");
 }
 
-static void only_deaths_are_said_to_pass(void **state)
+static void test_only_deaths_are_said_to_pass(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -114,7 +114,7 @@ static void only_deaths_are_said_to_pass(void **state)
     assert_int_equal(rig_entry(0)->cause, CAUSE_NONE);
 }
 
-static void a_worker_that_ran_for_long_is_forgiven(void **state)
+static void test_a_worker_that_ran_for_long_is_forgiven(void **state)
 {
     (void)state;
     for (unsigned life = 1; life <= 3 * AGENT_CRASHES_MAX; life++) {
@@ -127,7 +127,7 @@ static void a_worker_that_ran_for_long_is_forgiven(void **state)
  * An earlier firnd received the accusation, and the process has exited: the slot is still bad. A
  * worker that never trained may recover by a restart.
  */
-static void a_new_daemon_knows_who_accused_itself(void **state)
+static void test_a_new_daemon_knows_who_accused_itself(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -154,7 +154,7 @@ static void a_new_daemon_knows_who_accused_itself(void **state)
 }
 
 /* The operator may have excused the slot while no firnd was running. */
-static void an_operator_has_excused_since_who_accused_itself(void **state)
+static void test_an_operator_has_excused_since_who_accused_itself(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -169,7 +169,7 @@ static void an_operator_has_excused_since_who_accused_itself(void **state)
 }
 
 /* Without the withdrawal the leader would use the old report as long as the plan is in force. */
-static void what_a_daemon_before_said_is_taken_back(void **state)
+static void test_what_a_daemon_before_said_is_taken_back(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -188,7 +188,7 @@ static void what_a_daemon_before_said_is_taken_back(void **state)
     assert_int_equal(rig_count(AGENT_REPORT, 0), 0);
 }
 
-static void a_worker_takes_its_slot_out_of_service(void **state)
+static void test_a_worker_takes_its_slot_out_of_service(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -221,7 +221,7 @@ static void a_worker_takes_its_slot_out_of_service(void **state)
  * A worker that accused itself was in generation 1, so no other process may enter that generation:
  * the plan has failed, and the leader makes another plan from the newest state.
  */
-static void a_mended_slot_waits_for_another_plan(void **state)
+static void test_a_mended_slot_waits_for_another_plan(void **state)
 {
     (void)state;
     rig_run_two();
@@ -235,7 +235,7 @@ static void a_mended_slot_waits_for_another_plan(void **state)
     assert_int_equal(rig_count(AGENT_SPAWN, 0), 1);
 }
 
-static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
+static void test_it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
 {
     (void)state;
     rig_run_two();
@@ -257,7 +257,7 @@ static void it_does_not_rest_while_it_knows_ill_of_a_slot(void **state)
  * A death after the hello but before PREPARED is a death at start. PREPARED resets the count: the
  * worker has shown that it can start.
  */
-static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
+static void test_only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -286,7 +286,7 @@ static void only_deaths_before_it_was_prepared_are_deaths_at_start(void **state)
 }
 
 /* The worker waits for a plan to come into force without a limit. */
-static void one_that_never_joined_did_not_run_for_long(void **state)
+static void test_one_that_never_joined_did_not_run_for_long(void **state)
 {
     (void)state;
     rig_on_probation = true;
@@ -300,7 +300,7 @@ static void one_that_never_joined_did_not_run_for_long(void **state)
 }
 
 /* A repeated RUNNING does not begin the run again. */
-static void a_good_life_begins_when_it_joins(void **state)
+static void test_a_good_life_begins_when_it_joins(void **state)
 {
     (void)state;
     rig_on_probation = true;
@@ -315,7 +315,7 @@ static void a_good_life_begins_when_it_joins(void **state)
     assert_int_equal(rig_count(AGENT_SLOT_BAD, 0), 0);
 }
 
-static void a_mended_slot_has_all_its_lives_again(void **state)
+static void test_a_mended_slot_has_all_its_lives_again(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -332,7 +332,7 @@ static void a_mended_slot_has_all_its_lives_again(void **state)
     assert_true(rig_actions.wake_at_ns == rig_now_ns + TIMEOUT_NS / 4); /* the first pause */
 }
 
-static void a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **state)
+static void test_a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **state)
 {
     (void)state;
     rig_feed_plan(AGENT_PLAN, rig_make_plan(1, false, 1, (unsigned[]){0}, NULL));
@@ -347,7 +347,7 @@ static void a_slot_that_refused_is_asked_again_when_an_operator_says_so(void **s
     assert_reported(0, WORKER_STARTING);
 }
 
-static void what_a_daemon_before_said_is_not_said_again(void **state)
+static void test_what_a_daemon_before_said_is_not_said_again(void **state)
 {
     (void)state;
     static struct node_report before;
@@ -366,23 +366,23 @@ static void what_a_daemon_before_said_is_not_said_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(deaths_at_start_back_off_and_end_the_slot),
-        TEST(crashes_soon_after_joining_back_off_and_end_the_slot),
-        TEST(on_probation_one_death_is_enough),
-        TEST(only_deaths_are_said_to_pass),
-        TEST(a_worker_that_ran_for_long_is_forgiven),
-        TEST(a_new_daemon_knows_who_accused_itself),
-        TEST(an_operator_has_excused_since_who_accused_itself),
-        TEST(what_a_daemon_before_said_is_taken_back),
-        TEST(a_worker_takes_its_slot_out_of_service),
-        TEST(a_mended_slot_waits_for_another_plan),
-        TEST(it_does_not_rest_while_it_knows_ill_of_a_slot),
-        TEST(only_deaths_before_it_was_prepared_are_deaths_at_start),
-        TEST(one_that_never_joined_did_not_run_for_long),
-        TEST(a_good_life_begins_when_it_joins),
-        TEST(a_mended_slot_has_all_its_lives_again),
-        TEST(a_slot_that_refused_is_asked_again_when_an_operator_says_so),
-        TEST(what_a_daemon_before_said_is_not_said_again),
+        TEST(test_deaths_at_start_back_off_and_end_the_slot),
+        TEST(test_crashes_soon_after_joining_back_off_and_end_the_slot),
+        TEST(test_on_probation_one_death_is_enough),
+        TEST(test_only_deaths_are_said_to_pass),
+        TEST(test_a_worker_that_ran_for_long_is_forgiven),
+        TEST(test_a_new_daemon_knows_who_accused_itself),
+        TEST(test_an_operator_has_excused_since_who_accused_itself),
+        TEST(test_what_a_daemon_before_said_is_taken_back),
+        TEST(test_a_worker_takes_its_slot_out_of_service),
+        TEST(test_a_mended_slot_waits_for_another_plan),
+        TEST(test_it_does_not_rest_while_it_knows_ill_of_a_slot),
+        TEST(test_only_deaths_before_it_was_prepared_are_deaths_at_start),
+        TEST(test_one_that_never_joined_did_not_run_for_long),
+        TEST(test_a_good_life_begins_when_it_joins),
+        TEST(test_a_mended_slot_has_all_its_lives_again),
+        TEST(test_a_slot_that_refused_is_asked_again_when_an_operator_says_so),
+        TEST(test_what_a_daemon_before_said_is_not_said_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void a_lease_that_was_renewed_is_no_reason_to_ask(void **state)
+static void test_a_lease_that_was_renewed_is_no_reason_to_ask(void **state)
 {
     (void)state;
     view.left_ns = TTL_NS * 2 / 3; /* the next renewal is due */
@@ -30,7 +30,7 @@ static void a_lease_that_was_renewed_is_no_reason_to_ask(void **state)
     assert_false(isolation_doubts(view.left_ns, TTL_NS));
 }
 
-static void while_there_is_time_others_are_asked(void **state)
+static void test_while_there_is_time_others_are_asked(void **state)
 {
     (void)state;
     view.left_ns = TTL_NS / 2;
@@ -41,7 +41,7 @@ static void while_there_is_time_others_are_asked(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_DOUBT);
 }
 
-static void before_the_lease_can_end_it_holds_unless_others_are_no_better_off(void **state)
+static void test_before_the_lease_can_end_it_holds_unless_others_are_no_better_off(void **state)
 {
     (void)state;
     for (unsigned left = 0; left < 2; left++) {
@@ -57,7 +57,7 @@ static void before_the_lease_can_end_it_holds_unless_others_are_no_better_off(vo
     }
 }
 
-static void without_neighbours_nobody_can_take_the_job_over(void **state)
+static void test_without_neighbours_nobody_can_take_the_job_over(void **state)
 {
     (void)state;
     view.left_ns = 0;
@@ -66,7 +66,7 @@ static void without_neighbours_nobody_can_take_the_job_over(void **state)
 }
 
 /* A neighbour that was registered earlier is back, and reaches etcd. */
-static void without_neighbours_the_word_of_earlier_ones_counts(void **state)
+static void test_without_neighbours_the_word_of_earlier_ones_counts(void **state)
 {
     (void)state;
     view.neighbour_count = 0;
@@ -80,7 +80,7 @@ static void without_neighbours_the_word_of_earlier_ones_counts(void **state)
     assert_int_equal(isolation_judge(&view), ISOLATION_SHARED);
 }
 
-static void that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state)
+static void test_that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state)
 {
     (void)state;
     view.left_ns = 0;
@@ -90,7 +90,7 @@ static void that_nobody_is_known_does_not_mean_that_there_is_nobody(void **state
 }
 
 /* A step that commits when the order arrives is over before another node may begin. */
-static void there_is_time_left_when_it_holds(void **state)
+static void test_there_is_time_left_when_it_holds(void **state)
 {
     (void)state;
     view.left_ns = NS_PER_SECOND;
@@ -100,7 +100,7 @@ static void there_is_time_left_when_it_holds(void **state)
 }
 
 /* The node asks only if it could continue by itself. */
-static void only_a_node_with_all_workers_is_alone(void **state)
+static void test_only_a_node_with_all_workers_is_alone(void **state)
 {
     (void)state;
     struct plan_worker workers[] = {{.node = "a"}, {.node = "a"}, {.node = "b"}};
@@ -117,15 +117,15 @@ static void only_a_node_with_all_workers_is_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_lease_that_was_renewed_is_no_reason_to_ask, setup),
-        cmocka_unit_test_setup(while_there_is_time_others_are_asked, setup),
-        cmocka_unit_test_setup(before_the_lease_can_end_it_holds_unless_others_are_no_better_off,
-                               setup),
-        cmocka_unit_test_setup(without_neighbours_nobody_can_take_the_job_over, setup),
-        cmocka_unit_test_setup(without_neighbours_the_word_of_earlier_ones_counts, setup),
-        cmocka_unit_test_setup(that_nobody_is_known_does_not_mean_that_there_is_nobody, setup),
-        cmocka_unit_test_setup(there_is_time_left_when_it_holds, setup),
-        cmocka_unit_test(only_a_node_with_all_workers_is_alone),
+        cmocka_unit_test_setup(test_a_lease_that_was_renewed_is_no_reason_to_ask, setup),
+        cmocka_unit_test_setup(test_while_there_is_time_others_are_asked, setup),
+        cmocka_unit_test_setup(
+            test_before_the_lease_can_end_it_holds_unless_others_are_no_better_off, setup),
+        cmocka_unit_test_setup(test_without_neighbours_nobody_can_take_the_job_over, setup),
+        cmocka_unit_test_setup(test_without_neighbours_the_word_of_earlier_ones_counts, setup),
+        cmocka_unit_test_setup(test_that_nobody_is_known_does_not_mean_that_there_is_nobody, setup),
+        cmocka_unit_test_setup(test_there_is_time_left_when_it_holds, setup),
+        cmocka_unit_test(test_only_a_node_with_all_workers_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

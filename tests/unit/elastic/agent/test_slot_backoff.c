@@ -15,7 +15,7 @@
 #define TIMEOUT_NS 1500000000ull
 #define MINUTE_NS  60000000000ull
 
-static void pauses_double_up_to_four_hours(void **state)
+static void test_pauses_double_up_to_four_hours(void **state)
 {
     static const unsigned minutes[] = {5, 10, 20, 40, 80, 160, 240, 240};
     struct slot_backoff slot = {0};
@@ -33,7 +33,7 @@ static void pauses_double_up_to_four_hours(void **state)
     }
 }
 
-static void an_hour_forgets(void **state)
+static void test_an_hour_forgets(void **state)
 {
     struct slot_backoff slot = {0};
     (void)state;
@@ -47,7 +47,7 @@ static void an_hour_forgets(void **state)
 }
 
 /* Two jobs may find the same slot bad: the pause is not extended. */
-static void who_is_out_stays_out_no_longer(void **state)
+static void test_who_is_out_stays_out_no_longer(void **state)
 {
     struct slot_backoff slot = {0};
     (void)state;
@@ -58,9 +58,9 @@ static void who_is_out_stays_out_no_longer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pauses_double_up_to_four_hours),
-        cmocka_unit_test(an_hour_forgets),
-        cmocka_unit_test(who_is_out_stays_out_no_longer),
+        cmocka_unit_test(test_pauses_double_up_to_four_hours),
+        cmocka_unit_test(test_an_hour_forgets),
+        cmocka_unit_test(test_who_is_out_stays_out_no_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void succeeds(void)
                             step); /* one checkpoint failed, not this one */
 }
 
-static void nobody_sits_out_at_first(void **state)
+static void test_nobody_sits_out_at_first(void **state)
 {
     (void)state;
     assert_string_equal(begin(), "");
@@ -69,7 +69,7 @@ static void nobody_sits_out_at_first(void **state)
     assert_string_equal(begin(), "");
 }
 
-static void who_fails_sits_out_for_ever_longer(void **state)
+static void test_who_fails_sits_out_for_ever_longer(void **state)
 {
     (void)state;
     begin();
@@ -87,7 +87,7 @@ static void who_fails_sits_out_for_ever_longer(void **state)
     assert_string_equal(begin(), "");
 }
 
-static void who_has_recovered_is_as_new(void **state)
+static void test_who_has_recovered_is_as_new(void **state)
 {
     (void)state;
     begin();
@@ -106,7 +106,7 @@ static void who_has_recovered_is_as_new(void **state)
 }
 
 /* With copies the shares are durable first; the marks of the other ranks may fail afterwards. */
-static void who_fails_after_all_have_written(void **state)
+static void test_who_fails_after_all_have_written(void **state)
 {
     const struct checkpoint_writers_unable unable = {.count = 1, .ranks = {3}};
     (void)state;
@@ -121,7 +121,7 @@ static void who_fails_after_all_have_written(void **state)
 }
 
 /* Each rank is retried while the other skips: the result of one says nothing about the other. */
-static void two_of_different_stages(void **state)
+static void test_two_of_different_stages(void **state)
 {
     (void)state;
     begin();
@@ -135,7 +135,7 @@ static void two_of_different_stages(void **state)
     assert_string_equal(begin(), "23");
 }
 
-static void a_stage_keeps_a_writer(void **state)
+static void test_a_stage_keeps_a_writer(void **state)
 {
     (void)state;
     begin();
@@ -150,7 +150,7 @@ static void a_stage_keeps_a_writer(void **state)
     assert_int_equal(writers.count, 0);
 }
 
-static void the_root_writes(void **state)
+static void test_the_root_writes(void **state)
 {
     (void)state;
     begin();
@@ -159,7 +159,7 @@ static void the_root_writes(void **state)
 }
 
 /* All ranks of the node write to its disk, and the node keeps its copies there. */
-static void with_copies_the_node_sits_out(void **state)
+static void test_with_copies_the_node_sits_out(void **state)
 {
     (void)state;
     plan.checkpoints.copies = 2;
@@ -176,7 +176,7 @@ static void with_copies_the_node_sits_out(void **state)
  * The same boundary is written again, as at the end of a job: each attempt counts, each report
  * counts once.
  */
-static void a_step_that_is_written_again(void **state)
+static void test_a_step_that_is_written_again(void **state)
 {
     (void)state;
     begin();
@@ -194,7 +194,7 @@ static void a_step_that_is_written_again(void **state)
     assert_string_equal(begin(), "23");
 }
 
-static void too_many_are_no_matter_of_their_disks(void **state)
+static void test_too_many_are_no_matter_of_their_disks(void **state)
 {
     struct checkpoint_writers_unable sum = {0};
     const struct checkpoint_writers_unable some = {.count = 5, .ranks = {1, 1, 1, 1, 3}};
@@ -212,16 +212,16 @@ static void too_many_are_no_matter_of_their_disks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nobody_sits_out_at_first, set_up),
-        cmocka_unit_test_setup(who_fails_sits_out_for_ever_longer, set_up),
-        cmocka_unit_test_setup(who_has_recovered_is_as_new, set_up),
-        cmocka_unit_test_setup(who_fails_after_all_have_written, set_up),
-        cmocka_unit_test_setup(two_of_different_stages, set_up),
-        cmocka_unit_test_setup(a_stage_keeps_a_writer, set_up),
-        cmocka_unit_test_setup(the_root_writes, set_up),
-        cmocka_unit_test_setup(with_copies_the_node_sits_out, set_up),
-        cmocka_unit_test_setup(a_step_that_is_written_again, set_up),
-        cmocka_unit_test_setup(too_many_are_no_matter_of_their_disks, set_up),
+        cmocka_unit_test_setup(test_nobody_sits_out_at_first, set_up),
+        cmocka_unit_test_setup(test_who_fails_sits_out_for_ever_longer, set_up),
+        cmocka_unit_test_setup(test_who_has_recovered_is_as_new, set_up),
+        cmocka_unit_test_setup(test_who_fails_after_all_have_written, set_up),
+        cmocka_unit_test_setup(test_two_of_different_stages, set_up),
+        cmocka_unit_test_setup(test_a_stage_keeps_a_writer, set_up),
+        cmocka_unit_test_setup(test_the_root_writes, set_up),
+        cmocka_unit_test_setup(test_with_copies_the_node_sits_out, set_up),
+        cmocka_unit_test_setup(test_a_step_that_is_written_again, set_up),
+        cmocka_unit_test_setup(test_too_many_are_no_matter_of_their_disks, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static struct cluster *start_pinned(unsigned nodes, unsigned slots, unsigned sta
     return cluster;
 }
 
-static void a_job_starts_when_there_are_slots(void **state)
+static void test_a_job_starts_when_there_are_slots(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -55,7 +55,7 @@ static void a_job_starts_when_there_are_slots(void **state)
     cluster_free(cluster);
 }
 
-static void unlike_nodes_do_not_share_a_job(void **state)
+static void test_unlike_nodes_do_not_share_a_job(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -86,7 +86,7 @@ static void unlike_nodes_do_not_share_a_job(void **state)
 }
 
 /* Each of two nodes has two slots of H100 and one of A100: the job gets the four like slots. */
-static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
+static void test_unlike_slots_of_a_node_do_not_share_a_job(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 3);
@@ -113,7 +113,7 @@ static void unlike_slots_of_a_node_do_not_share_a_job(void **state)
 }
 
 /* The job was submitted with a checkpoint that an earlier run of the job has written. */
-static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
+static void test_a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -129,7 +129,7 @@ static void a_job_begins_from_a_checkpoint_behind_its_generation(void **state)
 /*
  * The job does not begin at step 0: the nodes may come back, or their files are in an object store.
  */
-static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
+static void test_a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 {
     (void)state;
     static struct member nodes[CLUSTER_NODES];
@@ -156,7 +156,7 @@ static void a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
 }
 
 /* The nodes that leave have the newest checkpoint, which may be on its way into an object store. */
-static void an_empty_plan_says_where_files_lie(void **state)
+static void test_an_empty_plan_says_where_files_lie(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -168,7 +168,7 @@ static void an_empty_plan_says_where_files_lie(void **state)
     cluster_free(cluster);
 }
 
-static void draining_hands_over_and_leaves(void **state)
+static void test_draining_hands_over_and_leaves(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -199,7 +199,7 @@ static struct cluster *start_preempted(uint64_t left_ns)
     return cluster;
 }
 
-static void with_time_enough_a_node_that_goes_hands_over(void **state)
+static void test_with_time_enough_a_node_that_goes_hands_over(void **state)
 {
     (void)state;
     struct cluster *cluster = start_preempted(30 * NS_PER_SECOND);
@@ -210,7 +210,7 @@ static void with_time_enough_a_node_that_goes_hands_over(void **state)
     cluster_free(cluster);
 }
 
-static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
+static void test_without_time_enough_there_is_an_emergency_checkpoint(void **state)
 {
     (void)state;
     struct cluster *cluster = start_preempted(1);
@@ -225,7 +225,7 @@ static void without_time_enough_there_is_an_emergency_checkpoint(void **state)
     cluster_free(cluster);
 }
 
-static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(void **state)
+static void test_a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
@@ -248,7 +248,7 @@ static void a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits(v
     cluster_free(cluster);
 }
 
-static void scaling_goes_down_and_up(void **state)
+static void test_scaling_goes_down_and_up(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -267,7 +267,7 @@ static void scaling_goes_down_and_up(void **state)
     cluster_free(cluster);
 }
 
-static void pinned_layouts_are_followed(void **state)
+static void test_pinned_layouts_are_followed(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
@@ -284,7 +284,7 @@ static void pinned_layouts_are_followed(void **state)
     cluster_free(cluster);
 }
 
-static void freezing_shrinks_and_forks(void **state)
+static void test_freezing_shrinks_and_forks(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -305,7 +305,7 @@ static void freezing_shrinks_and_forks(void **state)
     cluster_free(cluster);
 }
 
-static void a_loss_at_the_start_is_no_lost_work(void **state)
+static void test_a_loss_at_the_start_is_no_lost_work(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 1);
@@ -321,7 +321,7 @@ static void a_loss_at_the_start_is_no_lost_work(void **state)
 }
 
 /* The new worker takes the place of the one that leaves, in any order of their names. */
-static void who_stays_keeps_its_stage(void **state)
+static void test_who_stays_keeps_its_stage(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 1, 2, 1);
@@ -339,7 +339,7 @@ static void who_stays_keeps_its_stage(void **state)
 /*
  * The leader leaves a layout in which one node has the only replicas even without a gain in speed.
  */
-static void stages_are_spread_when_another_node_can_have_copies(void **state)
+static void test_stages_are_spread_when_another_node_can_have_copies(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
@@ -360,7 +360,7 @@ static void stages_are_spread_when_another_node_can_have_copies(void **state)
     cluster_free(cluster);
 }
 
-static void pausing_saves_and_resuming_continues(void **state)
+static void test_pausing_saves_and_resuming_continues(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -378,7 +378,7 @@ static void pausing_saves_and_resuming_continues(void **state)
     cluster_free(cluster);
 }
 
-static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
+static void test_a_worker_that_dies_while_pausing_loses_nothing(void **state)
 {
     (void)state;
     struct cluster *cluster = start_pinned(3, 2, 3, 2);
@@ -398,7 +398,7 @@ static void a_worker_that_dies_while_pausing_loses_nothing(void **state)
     cluster_free(cluster);
 }
 
-static void cancelling_ends_it_at_once(void **state)
+static void test_cancelling_ends_it_at_once(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -413,7 +413,7 @@ static void cancelling_ends_it_at_once(void **state)
     cluster_free(cluster);
 }
 
-static void a_new_leader_carries_on_with_what_is_prepared(void **state)
+static void test_a_new_leader_carries_on_with_what_is_prepared(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -431,7 +431,7 @@ static void a_new_leader_carries_on_with_what_is_prepared(void **state)
     cluster_free(cluster);
 }
 
-static void the_same_view_gives_the_same_decision(void **state)
+static void test_the_same_view_gives_the_same_decision(void **state)
 {
     (void)state;
     static struct member nodes[CLUSTER_NODES];
@@ -458,7 +458,7 @@ static void the_same_view_gives_the_same_decision(void **state)
     cluster_free(cluster);
 }
 
-static void nodes_that_join_together_make_one_generation(void **state)
+static void test_nodes_that_join_together_make_one_generation(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 4, 2);
@@ -477,7 +477,7 @@ static void nodes_that_join_together_make_one_generation(void **state)
     cluster_free(cluster);
 }
 
-static void a_slot_that_cannot_start_is_given_up(void **state)
+static void test_a_slot_that_cannot_start_is_given_up(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 2, 2);
@@ -495,7 +495,7 @@ static void a_slot_that_cannot_start_is_given_up(void **state)
     cluster_free(cluster);
 }
 
-static void a_restarted_daemon_disturbs_nobody(void **state)
+static void test_a_restarted_daemon_disturbs_nobody(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -513,7 +513,7 @@ static void a_restarted_daemon_disturbs_nobody(void **state)
 /*
  * The workers of the node train on, but receive no plans: the leader replaces them at a boundary.
  */
-static void a_node_without_lease_is_left_without_a_failure(void **state)
+static void test_a_node_without_lease_is_left_without_a_failure(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_training(3, 2);
@@ -530,31 +530,31 @@ static void a_node_without_lease_is_left_without_a_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_starts_when_there_are_slots),
-        cmocka_unit_test(a_job_begins_from_a_checkpoint_behind_its_generation),
-        cmocka_unit_test(unlike_nodes_do_not_share_a_job),
-        cmocka_unit_test(unlike_slots_of_a_node_do_not_share_a_job),
-        cmocka_unit_test(a_job_whose_checkpoints_are_away_waits_for_their_nodes),
-        cmocka_unit_test(an_empty_plan_says_where_files_lie),
-        cmocka_unit_test(draining_hands_over_and_leaves),
-        cmocka_unit_test(with_time_enough_a_node_that_goes_hands_over),
-        cmocka_unit_test(without_time_enough_there_is_an_emergency_checkpoint),
-        cmocka_unit_test(a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits),
-        cmocka_unit_test(scaling_goes_down_and_up),
-        cmocka_unit_test(pinned_layouts_are_followed),
-        cmocka_unit_test(freezing_shrinks_and_forks),
-        cmocka_unit_test(a_loss_at_the_start_is_no_lost_work),
-        cmocka_unit_test(who_stays_keeps_its_stage),
-        cmocka_unit_test(stages_are_spread_when_another_node_can_have_copies),
-        cmocka_unit_test(pausing_saves_and_resuming_continues),
-        cmocka_unit_test(a_worker_that_dies_while_pausing_loses_nothing),
-        cmocka_unit_test(cancelling_ends_it_at_once),
-        cmocka_unit_test(a_new_leader_carries_on_with_what_is_prepared),
-        cmocka_unit_test(the_same_view_gives_the_same_decision),
-        cmocka_unit_test(nodes_that_join_together_make_one_generation),
-        cmocka_unit_test(a_slot_that_cannot_start_is_given_up),
-        cmocka_unit_test(a_restarted_daemon_disturbs_nobody),
-        cmocka_unit_test(a_node_without_lease_is_left_without_a_failure),
+        cmocka_unit_test(test_a_job_starts_when_there_are_slots),
+        cmocka_unit_test(test_a_job_begins_from_a_checkpoint_behind_its_generation),
+        cmocka_unit_test(test_unlike_nodes_do_not_share_a_job),
+        cmocka_unit_test(test_unlike_slots_of_a_node_do_not_share_a_job),
+        cmocka_unit_test(test_a_job_whose_checkpoints_are_away_waits_for_their_nodes),
+        cmocka_unit_test(test_an_empty_plan_says_where_files_lie),
+        cmocka_unit_test(test_draining_hands_over_and_leaves),
+        cmocka_unit_test(test_with_time_enough_a_node_that_goes_hands_over),
+        cmocka_unit_test(test_without_time_enough_there_is_an_emergency_checkpoint),
+        cmocka_unit_test(test_a_job_that_cannot_do_without_a_draining_node_checkpoints_and_waits),
+        cmocka_unit_test(test_scaling_goes_down_and_up),
+        cmocka_unit_test(test_pinned_layouts_are_followed),
+        cmocka_unit_test(test_freezing_shrinks_and_forks),
+        cmocka_unit_test(test_a_loss_at_the_start_is_no_lost_work),
+        cmocka_unit_test(test_who_stays_keeps_its_stage),
+        cmocka_unit_test(test_stages_are_spread_when_another_node_can_have_copies),
+        cmocka_unit_test(test_pausing_saves_and_resuming_continues),
+        cmocka_unit_test(test_a_worker_that_dies_while_pausing_loses_nothing),
+        cmocka_unit_test(test_cancelling_ends_it_at_once),
+        cmocka_unit_test(test_a_new_leader_carries_on_with_what_is_prepared),
+        cmocka_unit_test(test_the_same_view_gives_the_same_decision),
+        cmocka_unit_test(test_nodes_that_join_together_make_one_generation),
+        cmocka_unit_test(test_a_slot_that_cannot_start_is_given_up),
+        cmocka_unit_test(test_a_restarted_daemon_disturbs_nobody),
+        cmocka_unit_test(test_a_node_without_lease_is_left_without_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
  * The slot belongs to a donor of the plan in force; its next process was prepared in vain and has
  * left.
  */
-static void one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next(void **state)
+static void test_one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next(void **state)
 {
     (void)state;
     struct plan *next = plan_copy(three_plan);
@@ -47,7 +47,7 @@ static void let_another_wait(unsigned gives)
     three_view.queue = (struct slot_queue_place){.kept = gives, .gives = gives, .first = "late"};
 }
 
-static void it_gives_way_to_a_job_that_waits(void **state)
+static void test_it_gives_way_to_a_job_that_waits(void **state)
 {
     (void)state;
     let_another_wait(2);
@@ -57,7 +57,7 @@ static void it_gives_way_to_a_job_that_waits(void **state)
     assert_non_null(strstr(three_decision.plan->change.text, "job late waits for slots"));
 }
 
-static void it_keeps_what_it_cannot_do_without(void **state)
+static void test_it_keeps_what_it_cannot_do_without(void **state)
 {
     (void)state;
     let_another_wait(2);
@@ -73,7 +73,7 @@ static void it_keeps_what_it_cannot_do_without(void **state)
     assert_null(strstr(three_decision.text, "keeps"));
 }
 
-static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
+static void test_it_leaves_a_node_that_drains_before_it_gives_way(void **state)
 {
     (void)state;
     let_another_wait(2);
@@ -85,7 +85,7 @@ static void it_leaves_a_node_that_drains_before_it_gives_way(void **state)
 }
 
 /* A job without slots reports the jobs for which the free slots are reserved. */
-static void it_names_those_before_it(void **state)
+static void test_it_names_those_before_it(void **state)
 {
     (void)state;
     three_view.plan = NULL;
@@ -106,14 +106,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next, three_setup,
+            test_one_that_ended_with_an_earlier_preparation_is_not_missed_in_the_next, three_setup,
             three_teardown),
-        cmocka_unit_test_setup_teardown(it_names_those_before_it, three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(it_gives_way_to_a_job_that_waits, three_setup,
+        cmocka_unit_test_setup_teardown(test_it_names_those_before_it, three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_it_gives_way_to_a_job_that_waits, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(it_keeps_what_it_cannot_do_without, three_setup,
+        cmocka_unit_test_setup_teardown(test_it_keeps_what_it_cannot_do_without, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(it_leaves_a_node_that_drains_before_it_gives_way,
+        cmocka_unit_test_setup_teardown(test_it_leaves_a_node_that_drains_before_it_gives_way,
                                         three_setup, three_teardown),
     };
 

@@ -39,7 +39,7 @@ static void expect_words(const struct cluster *cluster, const char *words)
 }
 
 /* The old workers train on until the last node is upgraded, then they make room. */
-static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
+static void test_a_job_moves_over_when_all_nodes_are_upgraded(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
@@ -66,7 +66,7 @@ static void a_job_moves_over_when_all_nodes_are_upgraded(void **state)
 }
 
 /* The slot joins the job only when the job moves over; the other workers continue without it. */
-static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
+static void test_a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 1);
@@ -87,7 +87,7 @@ static void a_worker_lost_on_an_upgraded_node_has_no_successor(void **state)
 }
 
 /* No node can use the surviving state: the leader does not wait for workers that no node starts. */
-static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
+static void test_after_a_failure_that_old_workers_cannot_make_up_for(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 1);
@@ -111,7 +111,7 @@ static void after_a_failure_that_old_workers_cannot_make_up_for(void **state)
  * An operator drained the last old node for good, or its slot is out of service: the node starts
  * nothing.
  */
-static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
+static void test_old_slots_that_do_not_serve_are_not_waited_for(void **state)
 {
     (void)state;
     for (unsigned drains = 0; drains < 2; drains++) {
@@ -132,7 +132,7 @@ static void old_slots_that_do_not_serve_are_not_waited_for(void **state)
 }
 
 /* A node whose firnd is away for longer than its lease is first left out of the plan, as always. */
-static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
+static void test_a_node_that_is_gone_does_not_hold_up_the_others(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 1);
@@ -153,7 +153,7 @@ static void a_node_that_is_gone_does_not_hold_up_the_others(void **state)
 }
 
 /* A job does not move to a kind with too few slots. */
-static void too_few_new_slots_are_not_moved_to(void **state)
+static void test_too_few_new_slots_are_not_moved_to(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 1);
@@ -180,7 +180,7 @@ static void expect_wait_for_slot(bool tried_again, const char *text)
     cluster_free(cluster);
 }
 
-static void slots_out_of_service_are_named(void **state)
+static void test_slots_out_of_service_are_named(void **state)
 {
     (void)state;
     expect_wait_for_slot(false,
@@ -191,7 +191,7 @@ static void slots_out_of_service_are_named(void **state)
 }
 
 /* The node leads, and keeps copies of checkpoints. */
-static void a_node_without_slots_is_not_to_be_upgraded(void **state)
+static void test_a_node_without_slots_is_not_to_be_upgraded(void **state)
 {
     (void)state;
     struct member node = {.name = "d"};
@@ -202,7 +202,7 @@ static void a_node_without_slots_is_not_to_be_upgraded(void **state)
 }
 
 /* Version zero is no version to upgrade to. */
-static void what_is_not_said_is_said_to_be_so(void **state)
+static void test_what_is_not_said_is_said_to_be_so(void **state)
 {
     (void)state;
     struct member node = {.name = "d", .numerics_identity = "one", .slot_count = 1};
@@ -219,7 +219,7 @@ static void what_is_not_said_is_said_to_be_so(void **state)
 }
 
 /* A downgrade is an upgrade to another version number. */
-static void a_job_begins_on_the_kind_of_most_slots(void **state)
+static void test_a_job_begins_on_the_kind_of_most_slots(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -231,7 +231,7 @@ static void a_job_begins_on_the_kind_of_most_slots(void **state)
     cluster_free(cluster);
 }
 
-static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
+static void test_a_node_whose_firnd_is_not_understood_is_left_out(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 2);
@@ -250,7 +250,7 @@ static void a_node_whose_firnd_is_not_understood_is_left_out(void **state)
     cluster_free(cluster);
 }
 
-static void versions_meet_where_their_ranges_do(void **state)
+static void test_versions_meet_where_their_ranges_do(void **state)
 {
     (void)state;
     assert_true(versions_meet(0, 0)); /* no version reported: the first */
@@ -263,7 +263,7 @@ static void versions_meet_where_their_ranges_do(void **state)
  * OpenBLAS takes its core type from the environment: if that is the only difference, the leader
  * names the remedy.
  */
-static void a_core_that_firnd_could_ask_for_is_named(void **state)
+static void test_a_core_that_firnd_could_ask_for_is_named(void **state)
 {
     (void)state;
     static const struct {
@@ -303,19 +303,19 @@ static void a_core_that_firnd_could_ask_for_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_core_that_firnd_could_ask_for_is_named),
-        cmocka_unit_test(a_job_moves_over_when_all_nodes_are_upgraded),
-        cmocka_unit_test(a_worker_lost_on_an_upgraded_node_has_no_successor),
-        cmocka_unit_test(after_a_failure_that_old_workers_cannot_make_up_for),
-        cmocka_unit_test(old_slots_that_do_not_serve_are_not_waited_for),
-        cmocka_unit_test(a_node_that_is_gone_does_not_hold_up_the_others),
-        cmocka_unit_test(too_few_new_slots_are_not_moved_to),
-        cmocka_unit_test(slots_out_of_service_are_named),
-        cmocka_unit_test(a_node_without_slots_is_not_to_be_upgraded),
-        cmocka_unit_test(what_is_not_said_is_said_to_be_so),
-        cmocka_unit_test(a_job_begins_on_the_kind_of_most_slots),
-        cmocka_unit_test(a_node_whose_firnd_is_not_understood_is_left_out),
-        cmocka_unit_test(versions_meet_where_their_ranges_do),
+        cmocka_unit_test(test_a_core_that_firnd_could_ask_for_is_named),
+        cmocka_unit_test(test_a_job_moves_over_when_all_nodes_are_upgraded),
+        cmocka_unit_test(test_a_worker_lost_on_an_upgraded_node_has_no_successor),
+        cmocka_unit_test(test_after_a_failure_that_old_workers_cannot_make_up_for),
+        cmocka_unit_test(test_old_slots_that_do_not_serve_are_not_waited_for),
+        cmocka_unit_test(test_a_node_that_is_gone_does_not_hold_up_the_others),
+        cmocka_unit_test(test_too_few_new_slots_are_not_moved_to),
+        cmocka_unit_test(test_slots_out_of_service_are_named),
+        cmocka_unit_test(test_a_node_without_slots_is_not_to_be_upgraded),
+        cmocka_unit_test(test_what_is_not_said_is_said_to_be_so),
+        cmocka_unit_test(test_a_job_begins_on_the_kind_of_most_slots),
+        cmocka_unit_test(test_a_node_whose_firnd_is_not_understood_is_left_out),
+        cmocka_unit_test(test_versions_meet_where_their_ranges_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void break_links_again(unsigned node, unsigned missed)
     break_links(node, missed);
 }
 
-static void once_the_same_nodes_are_tried_again(void **state)
+static void test_once_the_same_nodes_are_tried_again(void **state)
 {
     (void)state;
     break_links(2, 0);
@@ -73,7 +73,7 @@ static void once_the_same_nodes_are_tried_again(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, 3);
 }
 
-static void missed_twice_one_end_is_left_out(void **state)
+static void test_missed_twice_one_end_is_left_out(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -85,7 +85,7 @@ static void missed_twice_one_end_is_left_out(void **state)
                            "a and c do not reach each other: without c: 3 slots -> 2"));
 }
 
-static void a_host_that_says_nothing_itself_is_no_cut(void **state)
+static void test_a_host_that_says_nothing_itself_is_no_cut(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -97,7 +97,7 @@ static void a_host_that_says_nothing_itself_is_no_cut(void **state)
     assert_true(uses("c"));
 }
 
-static void whoever_alone_has_state_stays(void **state)
+static void test_whoever_alone_has_state_stays(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -131,7 +131,7 @@ static void wait_for_both(double step_seconds)
     assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
-static void where_both_ends_are_needed_they_are_waited_for(void **state)
+static void test_where_both_ends_are_needed_they_are_waited_for(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -151,7 +151,7 @@ static void where_both_ends_are_needed_they_are_waited_for(void **state)
 }
 
 /* The checkpoint is five steps of one second back: less than the minimal wait. */
-static void after_a_while_the_job_goes_back_without_one(void **state)
+static void test_after_a_while_the_job_goes_back_without_one(void **state)
 {
     (void)state;
     wait_for_both(1.0);
@@ -173,7 +173,7 @@ static void after_a_while_the_job_goes_back_without_one(void **state)
     assert_non_null(strstr(three_decision.plan->change.text, "a and c do not reach each other"));
 }
 
-static void no_sooner_than_its_steps_would_be_made_again(void **state)
+static void test_no_sooner_than_its_steps_would_be_made_again(void **state)
 {
     (void)state;
     three_memory.netsplits[0].generation = 0;
@@ -193,7 +193,7 @@ static void no_sooner_than_its_steps_would_be_made_again(void **state)
     three_expect_published(9, 0);
 }
 
-static void a_drain_of_one_end_gives_it_up(void **state)
+static void test_a_drain_of_one_end_gives_it_up(void **state)
 {
     (void)state;
     wait_for_both(1.0);
@@ -206,7 +206,7 @@ static void a_drain_of_one_end_gives_it_up(void **state)
     assert_false(uses("c"));
 }
 
-static void without_slots_enough_they_are_waited_for(void **state)
+static void test_without_slots_enough_they_are_waited_for(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 3;
@@ -227,7 +227,7 @@ static void without_slots_enough_they_are_waited_for(void **state)
  * The job would fall back if b and one of a and c had enough slots (the minimum is 3); the leader
  * does not consider it again before TERM_NS is over.
  */
-static void where_going_back_takes_both_they_are_waited_for_again(void **state)
+static void test_where_going_back_takes_both_they_are_waited_for_again(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 3;
@@ -252,7 +252,7 @@ static void where_going_back_takes_both_they_are_waited_for_again(void **state)
 }
 
 /* No worker has state, and the job begins anew on all slots: two slots are not enough. */
-static void a_fall_back_that_takes_both_has_both(void **state)
+static void test_a_fall_back_that_takes_both_has_both(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -269,7 +269,7 @@ static void a_fall_back_that_takes_both_has_both(void **state)
     assert_true(uses("a") != uses("c"));
 }
 
-static void those_who_only_leave_are_not_waited_for(void **state)
+static void test_those_who_only_leave_are_not_waited_for(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -284,7 +284,7 @@ static void those_who_only_leave_are_not_waited_for(void **state)
     assert_false(three_memory.pair_loss.seen.is_set);
 }
 
-static void a_new_leader_takes_the_word_of_a_patient_plan(void **state)
+static void test_a_new_leader_takes_the_word_of_a_patient_plan(void **state)
 {
     (void)state;
     wait_for_both(1.0);
@@ -329,7 +329,7 @@ static void begin_with_copies(void)
 }
 
 /* The workers that cannot read join once the others train, and get their state from them. */
-static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
+static void test_whoever_cannot_read_a_checkpoint_is_left_out(void **state)
 {
     (void)state;
     begin_with_copies();
@@ -343,7 +343,7 @@ static void whoever_cannot_read_a_checkpoint_is_left_out(void **state)
  * Nodes that cannot read the checkpoint are left out one after the other until the remaining nodes
  * can: a and c do not reach each other, but b reads from both.
  */
-static void one_after_the_other_until_it_can_be_read(void **state)
+static void test_one_after_the_other_until_it_can_be_read(void **state)
 {
     (void)state;
     begin_with_copies();
@@ -353,7 +353,7 @@ static void one_after_the_other_until_it_can_be_read(void **state)
     assert_true(!uses("a") && uses("b") && !uses("c"));
 }
 
-static void where_nobody_can_read_it_all_try_again(void **state)
+static void test_where_nobody_can_read_it_all_try_again(void **state)
 {
     (void)state;
     begin_with_copies();
@@ -362,7 +362,7 @@ static void where_nobody_can_read_it_all_try_again(void **state)
 }
 
 /* Nobody trains, so nothing would show that a reads the checkpoint by now. */
-static void a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state)
+static void test_a_job_that_starts_uses_the_left_out_where_it_needs_them(void **state)
 {
     (void)state;
     begin_with_copies();
@@ -401,21 +401,21 @@ static void part_twice(const char *shares, enum worker_cause cause)
     }
 }
 
-static void whoever_has_no_part_of_a_checkpoint_goes(void **state)
+static void test_whoever_has_no_part_of_a_checkpoint_goes(void **state)
 {
     (void)state;
     part_twice("a+b b+a", CAUSE_NONE);
     assert_true(uses("a") && uses("b") && !uses("c"));
 }
 
-static void whoever_alone_has_a_part_of_it_stays(void **state)
+static void test_whoever_alone_has_a_part_of_it_stays(void **state)
 {
     (void)state;
     part_twice("a+b c+x", CAUSE_NONE);
     assert_true(uses("b") && uses("c") && !uses("a"));
 }
 
-static void where_both_have_one_either_goes(void **state)
+static void test_where_both_have_one_either_goes(void **state)
 {
     (void)state;
     part_twice("a+x c+x", CAUSE_NONE);
@@ -423,7 +423,7 @@ static void where_both_have_one_either_goes(void **state)
 }
 
 /* The node that cannot read is left out, and its end of the netsplit no longer matters. */
-static void nobody_else_is_left_out_for_its_cut(void **state)
+static void test_nobody_else_is_left_out_for_its_cut(void **state)
 {
     (void)state;
     part_twice("a+b b+a", CAUSE_CHECKPOINT_AWAY);
@@ -432,7 +432,7 @@ static void nobody_else_is_left_out_for_its_cut(void **state)
 
 /* a has all of it, and says that it cannot read it, for c, which has nothing, does not answer. Then
  * c says so of a: that all cannot read is no reason to put both ends into one plan again. */
-static void ends_that_cannot_read_are_not_tried_together(void **state)
+static void test_ends_that_cannot_read_are_not_tried_together(void **state)
 {
     (void)state;
     part_twice("a", CAUSE_NONE);
@@ -465,7 +465,7 @@ static void settle(void)
     three_decide();
 }
 
-static void the_left_out_is_tried_again_after_a_while(void **state)
+static void test_the_left_out_is_tried_again_after_a_while(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -481,7 +481,7 @@ static void the_left_out_is_tried_again_after_a_while(void **state)
     assert_true(uses("c"));
 }
 
-static void a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
+static void test_a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
 {
     (void)state;
     break_links_again(2, 0);
@@ -493,7 +493,7 @@ static void a_firnd_that_is_started_anew_has_a_clean_slate(void **state)
     assert_true(uses("c"));
 }
 
-static void a_pair_that_runs_together_is_mended(void **state)
+static void test_a_pair_that_runs_together_is_mended(void **state)
 {
     (void)state;
     wait_for_both(1.0);
@@ -510,55 +510,57 @@ static void a_pair_that_runs_together_is_mended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(once_the_same_nodes_are_tried_again, three_setup,
+        cmocka_unit_test_setup_teardown(test_once_the_same_nodes_are_tried_again, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(missed_twice_one_end_is_left_out, three_setup,
+        cmocka_unit_test_setup_teardown(test_missed_twice_one_end_is_left_out, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(a_host_that_says_nothing_itself_is_no_cut, three_setup,
+        cmocka_unit_test_setup_teardown(test_a_host_that_says_nothing_itself_is_no_cut, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(whoever_alone_has_state_stays, three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(where_both_ends_are_needed_they_are_waited_for, three_setup,
+        cmocka_unit_test_setup_teardown(test_whoever_alone_has_state_stays, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(after_a_while_the_job_goes_back_without_one, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(no_sooner_than_its_steps_would_be_made_again, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(a_drain_of_one_end_gives_it_up, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(a_new_leader_takes_the_word_of_a_patient_plan, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(a_pair_that_runs_together_is_mended, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(without_slots_enough_they_are_waited_for, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(where_going_back_takes_both_they_are_waited_for_again,
+        cmocka_unit_test_setup_teardown(test_where_both_ends_are_needed_they_are_waited_for,
                                         three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(a_fall_back_that_takes_both_has_both, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(those_who_only_leave_are_not_waited_for, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(the_left_out_is_tried_again_after_a_while, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(whoever_cannot_read_a_checkpoint_is_left_out, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(one_after_the_other_until_it_can_be_read, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(where_nobody_can_read_it_all_try_again, three_setup,
-                                        three_teardown),
-        cmocka_unit_test_setup_teardown(a_job_that_starts_uses_the_left_out_where_it_needs_them,
+        cmocka_unit_test_setup_teardown(test_after_a_while_the_job_goes_back_without_one,
                                         three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(nobody_else_is_left_out_for_its_cut, three_setup,
+        cmocka_unit_test_setup_teardown(test_no_sooner_than_its_steps_would_be_made_again,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_drain_of_one_end_gives_it_up, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(ends_that_cannot_read_are_not_tried_together, three_setup,
+        cmocka_unit_test_setup_teardown(test_a_new_leader_takes_the_word_of_a_patient_plan,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_that_runs_together_is_mended, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(whoever_has_no_part_of_a_checkpoint_goes, three_setup,
+        cmocka_unit_test_setup_teardown(test_without_slots_enough_they_are_waited_for, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(whoever_alone_has_a_part_of_it_stays, three_setup,
+        cmocka_unit_test_setup_teardown(test_where_going_back_takes_both_they_are_waited_for_again,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_fall_back_that_takes_both_has_both, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(where_both_have_one_either_goes, three_setup,
+        cmocka_unit_test_setup_teardown(test_those_who_only_leave_are_not_waited_for, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(a_firnd_that_is_started_anew_has_a_clean_slate, three_setup,
+        cmocka_unit_test_setup_teardown(test_the_left_out_is_tried_again_after_a_while, three_setup,
                                         three_teardown),
+        cmocka_unit_test_setup_teardown(test_whoever_cannot_read_a_checkpoint_is_left_out,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_one_after_the_other_until_it_can_be_read, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_where_nobody_can_read_it_all_try_again, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_job_that_starts_uses_the_left_out_where_it_needs_them, three_setup,
+            three_teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_else_is_left_out_for_its_cut, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_ends_that_cannot_read_are_not_tried_together,
+                                        three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_whoever_has_no_part_of_a_checkpoint_goes, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_whoever_alone_has_a_part_of_it_stays, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_where_both_have_one_either_goes, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_firnd_that_is_started_anew_has_a_clean_slate,
+                                        three_setup, three_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static bool is_over(void)
     return leader_pair_loss_is_over(&context);
 }
 
-static void it_is_over_when_its_time_is(void **state)
+static void test_it_is_over_when_its_time_is(void **state)
 {
     (void)state;
     assert_true(is_over());
@@ -61,7 +61,7 @@ static void it_is_over_when_its_time_is(void **state)
     assert_false(is_over());
 }
 
-static void it_is_not_asked_again_at_once(void **state)
+static void test_it_is_not_asked_again_at_once(void **state)
 {
     (void)state;
     leader_pair_loss_goes_on(&context);
@@ -73,7 +73,7 @@ static void it_is_not_asked_again_at_once(void **state)
     assert_true(is_over());
 }
 
-static void what_runs_or_waits_for_nobody_is_no_pair_loss(void **state)
+static void test_what_runs_or_waits_for_nobody_is_no_pair_loss(void **state)
 {
     (void)state;
     three_plan->links.patient = false;
@@ -90,7 +90,7 @@ static void what_runs_or_waits_for_nobody_is_no_pair_loss(void **state)
     assert_false(is_over());
 }
 
-static void a_drain_of_either_end_ends_it(void **state)
+static void test_a_drain_of_either_end_ends_it(void **state)
 {
     (void)state;
     three_memory.pair_loss.until_ns++;
@@ -105,7 +105,7 @@ static void a_drain_of_either_end_ends_it(void **state)
 }
 
 /* The wait begins with the first plan that has both nodes; a plan without one of them ends it. */
-static void it_begins_with_the_first_patient_plan(void **state)
+static void test_it_begins_with_the_first_patient_plan(void **state)
 {
     (void)state;
     struct plan *next = plan_copy(three_plan);
@@ -132,7 +132,7 @@ static void it_begins_with_the_first_patient_plan(void **state)
     plan_free(next);
 }
 
-static void words_say_for_how_long(void **state)
+static void test_words_say_for_how_long(void **state)
 {
     (void)state;
     three_memory.pair_loss.refused_ns = three_view.now_ns + TERM_NS;
@@ -148,7 +148,7 @@ static void words_say_for_how_long(void **state)
     assert_int_equal(three_decision.wake_at_ns, three_memory.pair_loss.until_ns);
 }
 
-static void words_of_a_leader_that_has_not_seen_it_begin(void **state)
+static void test_words_of_a_leader_that_has_not_seen_it_begin(void **state)
 {
     (void)state;
     instant_clear(&three_memory.pair_loss.seen);
@@ -166,13 +166,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(it_is_over_when_its_time_is),
-        TEST(it_is_not_asked_again_at_once),
-        TEST(what_runs_or_waits_for_nobody_is_no_pair_loss),
-        TEST(a_drain_of_either_end_ends_it),
-        TEST(it_begins_with_the_first_patient_plan),
-        TEST(words_say_for_how_long),
-        TEST(words_of_a_leader_that_has_not_seen_it_begin),
+        TEST(test_it_is_over_when_its_time_is),
+        TEST(test_it_is_not_asked_again_at_once),
+        TEST(test_what_runs_or_waits_for_nobody_is_no_pair_loss),
+        TEST(test_a_drain_of_either_end_ends_it),
+        TEST(test_it_begins_with_the_first_patient_plan),
+        TEST(test_words_say_for_how_long),
+        TEST(test_words_of_a_leader_that_has_not_seen_it_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

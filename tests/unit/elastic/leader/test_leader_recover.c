@@ -17,7 +17,7 @@
 #include "elastic/planner/start_time.h"
 #include "lib/elastic/three_nodes.h"
 
-static void gradients_that_were_thrown_away_do_not_count(void **state)
+static void test_gradients_that_were_thrown_away_do_not_count(void **state)
 {
     (void)state;
     /*
@@ -45,7 +45,7 @@ static void expect_checkpoint(void)
  * older state when it receives plan 6. Now b and c are dead, and a's only report is from before it
  * received the plan.
  */
-static void state_that_the_plan_lets_go_does_not_count(void **state)
+static void test_state_that_the_plan_lets_go_does_not_count(void **state)
 {
     (void)state;
     three_plan->start.resume_step = 10;
@@ -68,7 +68,7 @@ static void state_that_the_plan_lets_go_does_not_count(void **state)
  * The worker has no rank in generation 6, which continues from another step, or is the second
  * generation without it: the worker exits.
  */
-static void state_of_one_that_is_sent_away_does_not_count(void **state)
+static void test_state_of_one_that_is_sent_away_does_not_count(void **state)
 {
     (void)state;
     memcpy(three_plan->layout.workers[0].node, "z", 2);
@@ -91,7 +91,7 @@ static void state_of_one_that_is_sent_away_does_not_count(void **state)
  * The worker steps aside at the resume step of generation 6, and all others die before that
  * generation has begun.
  */
-static void state_of_one_that_steps_aside_counts(void **state)
+static void test_state_of_one_that_steps_aside_counts(void **state)
 {
     (void)state;
     memcpy(three_plan->layout.workers[0].node, "z", 2);
@@ -116,7 +116,7 @@ static void state_of_one_that_steps_aside_counts(void **state)
  * a runs in 6. b waits for its link to c, the donor, which is dead. a detects the failure only when
  * b gives up.
  */
-static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
+static void test_one_that_waits_for_links_gives_others_time_to_hear(void **state)
 {
     (void)state;
     three_plan->follows = 5;
@@ -136,7 +136,7 @@ static void one_that_waits_for_links_gives_others_time_to_hear(void **state)
 }
 
 /* No rank of generation 6 is missing, and none has failed. */
-static void one_that_stands_aside_is_no_failure(void **state)
+static void test_one_that_stands_aside_is_no_failure(void **state)
 {
     (void)state;
     snprintf(three_plan->layout.workers[0].node, NAME_SIZE, "b");
@@ -157,7 +157,7 @@ static void one_that_stands_aside_is_no_failure(void **state)
 }
 
 /* The user asks for fewer devices just when c dies: b's state may be needed if a dies, too. */
-static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
+static void test_whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
 {
     (void)state;
     three_view.wish.devices = 1;
@@ -174,7 +174,7 @@ static void whoever_has_state_is_not_scaled_away_in_a_recovery(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, 1);
 }
 
-static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
+static void test_a_donor_that_stayed_behind_contradicts_nobody(void **state)
 {
     (void)state;
     three_train_on_two(true);
@@ -186,7 +186,7 @@ static void a_donor_that_stayed_behind_contradicts_nobody(void **state)
 }
 
 /* c was a donor of 5 when 6 was planned; 6 has no rank for it. Then 5 broke. */
-static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
+static void test_a_donor_of_the_generation_before_contradicts_nobody(void **state)
 {
     (void)state;
     three_train_on_two(false);
@@ -202,7 +202,7 @@ static void a_donor_of_the_generation_before_contradicts_nobody(void **state)
 }
 
 /* c died just before it began; its node is back, and still has c's last report. */
-static void one_that_never_came_in_contradicts_nobody(void **state)
+static void test_one_that_never_came_in_contradicts_nobody(void **state)
 {
     (void)state;
     three_plan->change.planned = true;
@@ -216,7 +216,7 @@ static void one_that_never_came_in_contradicts_nobody(void **state)
     three_expect_published(12, 0);
 }
 
-static void one_that_runs_on_is_waited_for(void **state)
+static void test_one_that_runs_on_is_waited_for(void **state)
 {
     (void)state;
     three_say(0, WORKER_STUCK, 6, 9);
@@ -236,7 +236,7 @@ static void one_that_runs_on_is_waited_for(void **state)
     assert_int_equal(plan_layout_find(&three_decision.plan->layout, "b", 0), -1);
 }
 
-static void one_that_is_accused_gets_a_short_grace(void **state)
+static void test_one_that_is_accused_gets_a_short_grace(void **state)
 {
     (void)state;
     three_say(0, WORKER_STUCK, 6, 9);
@@ -255,7 +255,7 @@ static void one_that_is_accused_gets_a_short_grace(void **state)
 }
 
 /* Peers lost a worker of b, but b's daemon reports: the other worker of b is only late. */
-static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
+static void test_a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 {
     (void)state;
     memcpy(three_plan->layout.workers[2].node, "b", 2);
@@ -288,7 +288,7 @@ static void a_late_worker_beside_one_that_spoke_is_waited_for(void **state)
 /*
  * Without b only the checkpoint is left: b gets the whole deadline, and more if no peer accuses it.
  */
-static void patience_grows_with_what_would_be_lost(void **state)
+static void test_patience_grows_with_what_would_be_lost(void **state)
 {
     (void)state;
     three_say(0, WORKER_DEAD, 6, 0);
@@ -340,7 +340,7 @@ static void share_copies(void)
 }
 
 /* a is dead, and b, which has a copy of a's stage, has not reported yet. */
-static void a_copy_is_waited_for_as_a_replica_is(void **state)
+static void test_a_copy_is_waited_for_as_a_replica_is(void **state)
 {
     (void)state;
     share_copies();
@@ -393,7 +393,7 @@ static void split_in_two(void)
     three_reports[2].workers[0].held_unit_count = units - units / 2;
 }
 
-static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **state)
+static void test_those_who_wait_for_links_are_waited_for_until_they_give_up(void **state)
 {
     (void)state;
     split_in_two();
@@ -411,7 +411,7 @@ static void those_who_wait_for_links_are_waited_for_until_they_give_up(void **st
     three_expect_published(9, 0);
 }
 
-static void so_they_are_in_a_planned_switch(void **state)
+static void test_so_they_are_in_a_planned_switch(void **state)
 {
     (void)state;
     split_in_two();
@@ -441,7 +441,7 @@ static void so_they_are_in_a_planned_switch(void **state)
 /*
  * The etcd watch of b's firnd hangs: b has not received the planned change that broke without it.
  */
-static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **state)
+static void test_one_that_has_not_heard_of_a_planned_change_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
@@ -463,7 +463,7 @@ static void one_that_has_not_heard_of_a_planned_change_is_waited_for(void **stat
 }
 
 /* b has not received the plan after a failure, either, and that plan broke without it. */
-static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
+static void test_one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
@@ -483,7 +483,7 @@ static void one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
 }
 
 /* b is also the donor of a unit in that change: no other worker has the unit. */
-static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
+static void test_one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
     (void)state;
     split_in_two();
@@ -509,7 +509,7 @@ static void one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 }
 
 /* No worker ever had the missing units: the leader does not wait for them. */
-static void waiting_in_vain_is_short(void **state)
+static void test_waiting_in_vain_is_short(void **state)
 {
     (void)state;
     split_in_two();
@@ -525,7 +525,7 @@ static void waiting_in_vain_is_short(void **state)
 }
 
 /* a is left from the generation before the last: the paused job does not need it. */
-static void one_that_was_left_behind_breaks_nothing(void **state)
+static void test_one_that_was_left_behind_breaks_nothing(void **state)
 {
     (void)state;
     three_plan->change.planned = true;
@@ -550,7 +550,7 @@ static void one_that_was_left_behind_breaks_nothing(void **state)
 }
 
 /* The leader uses avoided slots again when their time is over. */
-static void avoided_slots_are_looked_at_again(void **state)
+static void test_avoided_slots_are_looked_at_again(void **state)
 {
     (void)state;
     plan_free(three_plan);
@@ -573,7 +573,7 @@ static void avoided_slots_are_looked_at_again(void **state)
 }
 
 /* Every node of the plan has lost its registration, perhaps only for a moment. */
-static void an_absence_is_given_time_before_all_is_lost(void **state)
+static void test_an_absence_is_given_time_before_all_is_lost(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
@@ -599,7 +599,7 @@ static void an_absence_is_given_time_before_all_is_lost(void **state)
 }
 
 /* A start that hangs is given up; 1.5 GB of state get more time than links alone. */
-static void a_large_state_is_given_the_time_to_come(void **state)
+static void test_a_large_state_is_given_the_time_to_come(void **state)
 {
     (void)state;
     three_spec.model.width = 1024;
@@ -624,7 +624,7 @@ static void a_large_state_is_given_the_time_to_come(void **state)
 }
 
 /* b and c do not reach etcd when the leader publishes a plan that needs only them; a trains on. */
-static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
+static void test_a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
 {
     (void)state;
     three_train_on_two(true);
@@ -652,7 +652,7 @@ static void a_switch_that_nobody_can_hear_of_is_no_failure(void **state)
  * An earlier leader gave up the checkpoint of step 20, and the job has reached step 10 since: the
  * leader does not discard surviving state for an unreadable checkpoint.
  */
-static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
+static void test_a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
 {
     (void)state;
     three_view.checkpoint.step = 20;
@@ -670,7 +670,7 @@ static void a_checkpoint_that_was_passed_is_not_gone_back_to(void **state)
  * The same case, but the generation that saved the checkpoint is the newest that has reported:
  * these survivors are stale.
  */
-static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
+static void test_a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
 {
     (void)state;
     three_view.checkpoint.step = 20;
@@ -685,7 +685,7 @@ static void a_newer_checkpoint_counts_more_than_those_left_behind(void **state)
     assert_int_equal(three_decision.plan->start.resume_step, 20);
 }
 
-static void contradictions_go_back_to_the_checkpoint(void **state)
+static void test_contradictions_go_back_to_the_checkpoint(void **state)
 {
     (void)state;
     three_say(0, WORKER_STUCK, 6, 12);
@@ -704,7 +704,7 @@ static void all_are_lost(void)
         three_say(i, WORKER_DEAD, 6, 0);
 }
 
-static void nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
+static void test_nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
 {
     (void)state;
     all_are_lost();
@@ -720,7 +720,7 @@ static void nodes_with_a_newer_checkpoint_are_given_a_while(void **state)
     assert_int_equal(three_decision.plan->start.resume_step, 4);
 }
 
-static void numbers_are_not_used_twice(void **state)
+static void test_numbers_are_not_used_twice(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
@@ -744,37 +744,37 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_large_state_is_given_the_time_to_come),
-        TEST(gradients_that_were_thrown_away_do_not_count),
-        TEST(state_that_the_plan_lets_go_does_not_count),
-        TEST(state_of_one_that_is_sent_away_does_not_count),
-        TEST(state_of_one_that_steps_aside_counts),
-        TEST(one_that_stands_aside_is_no_failure),
-        TEST(one_that_waits_for_links_gives_others_time_to_hear),
-        TEST(whoever_has_state_is_not_scaled_away_in_a_recovery),
-        TEST(a_checkpoint_that_was_passed_is_not_gone_back_to),
-        TEST(a_newer_checkpoint_counts_more_than_those_left_behind),
-        TEST(a_donor_that_stayed_behind_contradicts_nobody),
-        TEST(a_donor_of_the_generation_before_contradicts_nobody),
-        TEST(one_that_never_came_in_contradicts_nobody),
-        TEST(one_that_runs_on_is_waited_for),
-        TEST(one_that_is_accused_gets_a_short_grace),
-        TEST(a_late_worker_beside_one_that_spoke_is_waited_for),
-        TEST(patience_grows_with_what_would_be_lost),
-        TEST(a_copy_is_waited_for_as_a_replica_is),
-        TEST(those_who_wait_for_links_are_waited_for_until_they_give_up),
-        TEST(so_they_are_in_a_planned_switch),
-        TEST(one_that_has_not_heard_of_a_planned_change_is_waited_for),
-        TEST(one_that_has_not_heard_of_a_recovery_is_waited_for),
-        TEST(one_that_has_not_heard_what_to_hand_over_is_waited_for),
-        TEST(waiting_in_vain_is_short),
-        TEST(one_that_was_left_behind_breaks_nothing),
-        TEST(avoided_slots_are_looked_at_again),
-        TEST(an_absence_is_given_time_before_all_is_lost),
-        TEST(a_switch_that_nobody_can_hear_of_is_no_failure),
-        TEST(contradictions_go_back_to_the_checkpoint),
-        TEST(nodes_with_a_newer_checkpoint_are_given_a_while),
-        TEST(numbers_are_not_used_twice),
+        TEST(test_a_large_state_is_given_the_time_to_come),
+        TEST(test_gradients_that_were_thrown_away_do_not_count),
+        TEST(test_state_that_the_plan_lets_go_does_not_count),
+        TEST(test_state_of_one_that_is_sent_away_does_not_count),
+        TEST(test_state_of_one_that_steps_aside_counts),
+        TEST(test_one_that_stands_aside_is_no_failure),
+        TEST(test_one_that_waits_for_links_gives_others_time_to_hear),
+        TEST(test_whoever_has_state_is_not_scaled_away_in_a_recovery),
+        TEST(test_a_checkpoint_that_was_passed_is_not_gone_back_to),
+        TEST(test_a_newer_checkpoint_counts_more_than_those_left_behind),
+        TEST(test_a_donor_that_stayed_behind_contradicts_nobody),
+        TEST(test_a_donor_of_the_generation_before_contradicts_nobody),
+        TEST(test_one_that_never_came_in_contradicts_nobody),
+        TEST(test_one_that_runs_on_is_waited_for),
+        TEST(test_one_that_is_accused_gets_a_short_grace),
+        TEST(test_a_late_worker_beside_one_that_spoke_is_waited_for),
+        TEST(test_patience_grows_with_what_would_be_lost),
+        TEST(test_a_copy_is_waited_for_as_a_replica_is),
+        TEST(test_those_who_wait_for_links_are_waited_for_until_they_give_up),
+        TEST(test_so_they_are_in_a_planned_switch),
+        TEST(test_one_that_has_not_heard_of_a_planned_change_is_waited_for),
+        TEST(test_one_that_has_not_heard_of_a_recovery_is_waited_for),
+        TEST(test_one_that_has_not_heard_what_to_hand_over_is_waited_for),
+        TEST(test_waiting_in_vain_is_short),
+        TEST(test_one_that_was_left_behind_breaks_nothing),
+        TEST(test_avoided_slots_are_looked_at_again),
+        TEST(test_an_absence_is_given_time_before_all_is_lost),
+        TEST(test_a_switch_that_nobody_can_hear_of_is_no_failure),
+        TEST(test_contradictions_go_back_to_the_checkpoint),
+        TEST(test_nodes_with_a_newer_checkpoint_are_given_a_while),
+        TEST(test_numbers_are_not_used_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
  * c died before it joined, so generation 6 never began: a and b have not reported since they
  * received its plan.
  */
-static void a_commit_that_was_ordered_is_never_taken_back(void **state)
+static void test_a_commit_that_was_ordered_is_never_taken_back(void **state)
 {
     (void)state;
     three_plan->start.resume_step = 10;
@@ -42,7 +42,7 @@ static void order_commit(void)
 }
 
 /* All remaining workers have applied the step: the next plan does not repeat the order. */
-static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
+static void test_a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
 {
     (void)state;
     order_commit();
@@ -57,7 +57,7 @@ static void a_commit_that_all_have_obeyed_is_not_ordered_again(void **state)
  * a may still have to apply step 10, but b has continued to 12 with c, and a's state at 10 is
  * useless.
  */
-static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void **state)
+static void test_a_commit_that_the_others_have_left_behind_is_not_ordered_again(void **state)
 {
     (void)state;
     order_commit();
@@ -76,7 +76,7 @@ static void a_commit_that_the_others_have_left_behind_is_not_ordered_again(void 
  * Node b is cut off from etcd, so its report is of the generation before. Node c has a new firnd,
  * which found no process of the donor there. The plan trains all the same: it has committed.
  */
-static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
+static void test_a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 {
     (void)state;
     three_train_on_two(true);
@@ -98,7 +98,7 @@ static void a_plan_that_has_committed_does_not_fail_for_a_donor(void **state)
 }
 
 /* All reports of the generation that broke are valid: the step stands. */
-static void gradients_of_the_generation_that_broke_do_count(void **state)
+static void test_gradients_of_the_generation_that_broke_do_count(void **state)
 {
     (void)state;
     three_say(0, WORKER_STUCK, 6, 9);
@@ -115,11 +115,11 @@ static void gradients_of_the_generation_that_broke_do_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_commit_that_was_ordered_is_never_taken_back),
-        TEST(a_commit_that_all_have_obeyed_is_not_ordered_again),
-        TEST(a_commit_that_the_others_have_left_behind_is_not_ordered_again),
-        TEST(a_plan_that_has_committed_does_not_fail_for_a_donor),
-        TEST(gradients_of_the_generation_that_broke_do_count),
+        TEST(test_a_commit_that_was_ordered_is_never_taken_back),
+        TEST(test_a_commit_that_all_have_obeyed_is_not_ordered_again),
+        TEST(test_a_commit_that_the_others_have_left_behind_is_not_ordered_again),
+        TEST(test_a_plan_that_has_committed_does_not_fail_for_a_donor),
+        TEST(test_gradients_of_the_generation_that_broke_do_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

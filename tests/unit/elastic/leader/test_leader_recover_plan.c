@@ -66,7 +66,7 @@ static void widen(unsigned count)
     }
 }
 
-static void words_name_who_is_lost_and_what_becomes_of_the_step(void **state)
+static void test_words_name_who_is_lost_and_what_becomes_of_the_step(void **state)
 {
     (void)state;
     break_links(true);
@@ -81,7 +81,7 @@ static void words_name_who_is_lost_and_what_becomes_of_the_step(void **state)
     expect_words("lost c/0: 3 slots -> 2, step 10 is replayed");
 }
 
-static void words_name_three_and_count_the_rest(void **state)
+static void test_words_name_three_and_count_the_rest(void **state)
 {
     (void)state;
     break_links(false);
@@ -93,7 +93,7 @@ static void words_name_three_and_count_the_rest(void **state)
 }
 
 /* The node is gone, and its report with it. */
-static void words_name_whose_node_is_gone(void **state)
+static void test_words_name_whose_node_is_gone(void **state)
 {
     (void)state;
     break_links(false);
@@ -102,7 +102,7 @@ static void words_name_whose_node_is_gone(void **state)
 }
 
 /* c is still starting, and is not lost while its node is registered. */
-static void words_do_not_name_who_is_on_the_way(void **state)
+static void test_words_do_not_name_who_is_on_the_way(void **state)
 {
     (void)state;
     break_links(false);
@@ -117,7 +117,7 @@ static void words_do_not_name_who_is_on_the_way(void **state)
  * The message leaves out workers without a part in the step: c handed over and left, and a/1 has no
  * rank.
  */
-static void words_name_ranks_that_had_not_left(void **state)
+static void test_words_name_ranks_that_had_not_left(void **state)
 {
     (void)state;
     three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
@@ -133,7 +133,7 @@ static void words_name_ranks_that_had_not_left(void **state)
 }
 
 /* A pause broke: every worker was to leave, so the plan in force has only donors. */
-static void words_count_those_who_were_leaving(void **state)
+static void test_words_count_those_who_were_leaving(void **state)
 {
     (void)state;
     three_plan->change.planned = true;
@@ -147,7 +147,8 @@ static void words_count_those_who_were_leaving(void **state)
 }
 
 /* The slot of c is free, and would be the third slot; starting a process there costs seconds. */
-static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least(void **state)
+static void test_the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least(
+    void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 2;
@@ -158,7 +159,7 @@ static void the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_lea
     assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
-static void free_slots_are_taken_where_the_living_are_too_few(void **state)
+static void test_free_slots_are_taken_where_the_living_are_too_few(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 3;
@@ -179,7 +180,7 @@ static void free_slots_are_taken_where_the_living_are_too_few(void **state)
 }
 
 /* Neither the living workers nor all slots together have memory for a layout. */
-static void where_no_layout_fits_it_says_why(void **state)
+static void test_where_no_layout_fits_it_says_why(void **state)
 {
     (void)state;
     break_links(false);
@@ -199,7 +200,7 @@ static void say_units(unsigned node, unsigned first)
 }
 
 /* Two stages on two nodes: each node gets the half that it has, and no unit moves. */
-static void whoever_has_units_keeps_them(void **state)
+static void test_whoever_has_units_keeps_them(void **state)
 {
     (void)state;
     three_view.wish.stages = 2;
@@ -218,7 +219,7 @@ static void whoever_has_units_keeps_them(void **state)
 }
 
 /* b was left behind at a step from which no rank continues: any process can take its rank. */
-static void a_process_with_worthless_state_may_be_another_one(void **state)
+static void test_a_process_with_worthless_state_may_be_another_one(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 2;
@@ -240,7 +241,7 @@ static void a_process_with_worthless_state_may_be_another_one(void **state)
 /*
  * Frozen layers are part of the state; the largest reported boundary only serves to estimate costs.
  */
-static void layers_that_were_frozen_stay_so(void **state)
+static void test_layers_that_were_frozen_stay_so(void **state)
 {
     (void)state;
     break_links(false);
@@ -255,7 +256,7 @@ static void layers_that_were_frozen_stay_so(void **state)
 }
 
 /* The process on c is dead, but its metrics file stays, unless it never came to this generation. */
-static void a_node_keeps_the_history_of_its_dead_worker(void **state)
+static void test_a_node_keeps_the_history_of_its_dead_worker(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 3;
@@ -282,7 +283,7 @@ static void expect_avoided(const char *node)
     assert_int_equal(three_memory.avoided.slots[1].timeouts, 0);
 }
 
-static void whoever_was_heard_of_is_not_avoided(void **state)
+static void test_whoever_was_heard_of_is_not_avoided(void **state)
 {
     (void)state;
     break_links(false);
@@ -292,7 +293,7 @@ static void whoever_was_heard_of_is_not_avoided(void **state)
     expect_avoided("");
 }
 
-static void whoever_does_not_answer_is_avoided(void **state)
+static void test_whoever_does_not_answer_is_avoided(void **state)
 {
     (void)state;
     break_links(false);
@@ -305,7 +306,7 @@ static void whoever_does_not_answer_is_avoided(void **state)
 }
 
 /* The worker has state to send, and reports nothing new because nothing has changed. */
-static void whoever_has_state_is_not_avoided(void **state)
+static void test_whoever_has_state_is_not_avoided(void **state)
 {
     (void)state;
     break_links(false);
@@ -319,7 +320,7 @@ static void whoever_has_state_is_not_avoided(void **state)
 }
 
 /* c is still starting when the deadline of generation 6 passes. */
-static void whoever_never_comes_up_is_avoided(void **state)
+static void test_whoever_never_comes_up_is_avoided(void **state)
 {
     (void)state;
     break_links(false);
@@ -346,7 +347,7 @@ static void lose_all_but(unsigned survivors)
         three_say(i, i < survivors ? WORKER_STUCK : WORKER_DEAD, 6, 9);
 }
 
-static void words_say_why_it_goes_back(void **state)
+static void test_words_say_why_it_goes_back(void **state)
 {
     (void)state;
     lose_all_but(0);
@@ -364,7 +365,7 @@ static void words_say_why_it_goes_back(void **state)
 }
 
 /* a has all units: it had not received the dispute that b reports. */
-static void nobodys_state_counts_once_it_was_disputed(void **state)
+static void test_nobodys_state_counts_once_it_was_disputed(void **state)
 {
     (void)state;
     struct worker_report *told = &three_reports[1].workers[0];
@@ -392,7 +393,7 @@ static void nobodys_state_counts_once_it_was_disputed(void **state)
  * If some workers may not have received the first plan that fell back, the next plan repeats the
  * dispute, until a plan falls back to a newer checkpoint.
  */
-static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
+static void test_a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
 {
     (void)state;
     lose_all_but(0);
@@ -407,7 +408,7 @@ static void a_dispute_is_told_until_there_is_a_newer_checkpoint(void **state)
     assert_false(three_decision.plan->start.disputed);
 }
 
-static void words_of_a_job_without_a_checkpoint(void **state)
+static void test_words_of_a_job_without_a_checkpoint(void **state)
 {
     (void)state;
     lose_all_but(0);
@@ -429,7 +430,7 @@ static void expect_pause(void)
                         "state is incomplete: going back to the newest checkpoint");
 }
 
-static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
+static void test_a_job_that_is_to_pause_does_not_go_back_first(void **state)
 {
     (void)state;
     lose_all_but(0);
@@ -437,7 +438,7 @@ static void a_job_that_is_to_pause_does_not_go_back_first(void **state)
     expect_pause();
 }
 
-static void a_pause_that_broke_ends_all_the_same(void **state)
+static void test_a_pause_that_broke_ends_all_the_same(void **state)
 {
     (void)state;
     three_plan->change.planned = true;
@@ -453,7 +454,7 @@ static void a_pause_that_broke_ends_all_the_same(void **state)
 
 /* c alone has state, and it joined the plan in force after a had lost it in the generation before.
  */
-static void one_that_has_joined_since_it_was_accused_gets_all_the_time(void **state)
+static void test_one_that_has_joined_since_it_was_accused_gets_all_the_time(void **state)
 {
     (void)state;
     three_say(0, WORKER_STUCK, 5, 9);
@@ -477,30 +478,30 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(words_name_who_is_lost_and_what_becomes_of_the_step),
-        TEST(words_name_three_and_count_the_rest),
-        TEST(words_name_whose_node_is_gone),
-        TEST(words_do_not_name_who_is_on_the_way),
-        TEST(words_name_ranks_that_had_not_left),
-        TEST(words_count_those_who_were_leaving),
-        TEST(the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
-        TEST(free_slots_are_taken_where_the_living_are_too_few),
-        TEST(where_no_layout_fits_it_says_why),
-        TEST(whoever_has_units_keeps_them),
-        TEST(a_process_with_worthless_state_may_be_another_one),
-        TEST(layers_that_were_frozen_stay_so),
-        TEST(a_node_keeps_the_history_of_its_dead_worker),
-        TEST(one_that_has_joined_since_it_was_accused_gets_all_the_time),
-        TEST(whoever_was_heard_of_is_not_avoided),
-        TEST(whoever_does_not_answer_is_avoided),
-        TEST(whoever_has_state_is_not_avoided),
-        TEST(whoever_never_comes_up_is_avoided),
-        TEST(words_say_why_it_goes_back),
-        TEST(nobodys_state_counts_once_it_was_disputed),
-        TEST(a_dispute_is_told_until_there_is_a_newer_checkpoint),
-        TEST(words_of_a_job_without_a_checkpoint),
-        TEST(a_job_that_is_to_pause_does_not_go_back_first),
-        TEST(a_pause_that_broke_ends_all_the_same),
+        TEST(test_words_name_who_is_lost_and_what_becomes_of_the_step),
+        TEST(test_words_name_three_and_count_the_rest),
+        TEST(test_words_name_whose_node_is_gone),
+        TEST(test_words_do_not_name_who_is_on_the_way),
+        TEST(test_words_name_ranks_that_had_not_left),
+        TEST(test_words_count_those_who_were_leaving),
+        TEST(test_the_living_are_enough_where_they_are_as_many_as_the_job_wants_at_least),
+        TEST(test_free_slots_are_taken_where_the_living_are_too_few),
+        TEST(test_where_no_layout_fits_it_says_why),
+        TEST(test_whoever_has_units_keeps_them),
+        TEST(test_a_process_with_worthless_state_may_be_another_one),
+        TEST(test_layers_that_were_frozen_stay_so),
+        TEST(test_a_node_keeps_the_history_of_its_dead_worker),
+        TEST(test_one_that_has_joined_since_it_was_accused_gets_all_the_time),
+        TEST(test_whoever_was_heard_of_is_not_avoided),
+        TEST(test_whoever_does_not_answer_is_avoided),
+        TEST(test_whoever_has_state_is_not_avoided),
+        TEST(test_whoever_never_comes_up_is_avoided),
+        TEST(test_words_say_why_it_goes_back),
+        TEST(test_nobodys_state_counts_once_it_was_disputed),
+        TEST(test_a_dispute_is_told_until_there_is_a_newer_checkpoint),
+        TEST(test_words_of_a_job_without_a_checkpoint),
+        TEST(test_a_job_that_is_to_pause_does_not_go_back_first),
+        TEST(test_a_pause_that_broke_ends_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void expect_divergence(unsigned nodes)
     cluster_free(cluster);
 }
 
-static void a_job_that_diverges_fails_at_once(void **state)
+static void test_a_job_that_diverges_fails_at_once(void **state)
 {
     (void)state;
     expect_divergence(3);
@@ -43,7 +43,7 @@ static void a_job_that_diverges_fails_at_once(void **state)
 }
 
 /* The plan that ends a refused job is in force before any worker reports under it. */
-static void a_refusal_outlives_the_reports_of_it(void **state)
+static void test_a_refusal_outlives_the_reports_of_it(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 1, 1);
@@ -73,8 +73,8 @@ static void a_refusal_outlives_the_reports_of_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_diverges_fails_at_once),
-        cmocka_unit_test(a_refusal_outlives_the_reports_of_it),
+        cmocka_unit_test(test_a_job_that_diverges_fails_at_once),
+        cmocka_unit_test(test_a_refusal_outlives_the_reports_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void publish_in_vain(void)
     }
 }
 
-static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
+static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
@@ -51,7 +51,7 @@ static void a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
     publish_in_vain();
 }
 
-static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
+static void test_a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **state)
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_FRESH;
@@ -81,7 +81,7 @@ static void a_beginning_that_comes_to_nothing_is_tried_less_and_less(void **stat
     publish_in_vain();
 }
 
-static void a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **state)
+static void test_a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++) {
@@ -126,7 +126,7 @@ static uint64_t try_until_given_up(void)
     }
 }
 
-static void one_that_nobody_can_read_is_given_up(void **state)
+static void test_one_that_nobody_can_read_is_given_up(void **state)
 {
     (void)state;
     uint64_t tried_ns = try_until_given_up();
@@ -141,7 +141,7 @@ static void one_that_nobody_can_read_is_given_up(void **state)
 }
 
 /* Ten steps of two seconds each would be computed again. */
-static void not_sooner_than_what_follows_would_be_computed_again(void **state)
+static void test_not_sooner_than_what_follows_would_be_computed_again(void **state)
 {
     (void)state;
     three_view.checkpoint.step = 14;
@@ -151,7 +151,7 @@ static void not_sooner_than_what_follows_would_be_computed_again(void **state)
     assert_true(three_decision.gives_up_checkpoint);
 }
 
-static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
+static void test_nor_where_there_is_nothing_else_but_what_is_away(void **state)
 {
     (void)state;
     three_view.checkpoint.before_is_away = true;
@@ -160,7 +160,7 @@ static void nor_where_there_is_nothing_else_but_what_is_away(void **state)
 }
 
 /* Without it the job would wait for the operator, and then begin at step 0. */
-static void nor_where_all_others_are_damaged(void **state)
+static void test_nor_where_all_others_are_damaged(void **state)
 {
     (void)state;
     three_view.checkpoint.damaged_count = 1;
@@ -168,7 +168,7 @@ static void nor_where_all_others_are_damaged(void **state)
     assert_false(three_decision.gives_up_checkpoint);
 }
 
-static void unless_another_that_was_given_up_has_its_turn_again(void **state)
+static void test_unless_another_that_was_given_up_has_its_turn_again(void **state)
 {
     (void)state;
     three_view.checkpoint.damaged_count = three_view.checkpoint.given_up_count = 1;
@@ -177,7 +177,7 @@ static void unless_another_that_was_given_up_has_its_turn_again(void **state)
 }
 
 /* The leader decides only when etcd is back. */
-static void nor_for_what_was_found_out_long_ago(void **state)
+static void test_nor_for_what_was_found_out_long_ago(void **state)
 {
     (void)state;
     three_view.progress.last_step_seconds = 100; /* not yet */
@@ -192,7 +192,7 @@ static void nor_for_what_was_found_out_long_ago(void **state)
     assert_true(three_decision.gives_up_checkpoint);
 }
 
-static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
+static void test_nor_where_it_was_not_the_checkpoint_that_failed(void **state)
 {
     (void)state;
     three_plan->start.source = PLAN_SOURCE_CHECKPOINT;
@@ -214,7 +214,7 @@ static void nor_where_it_was_not_the_checkpoint_that_failed(void **state)
  * Only step 0 is left: the job begins there only after the operator has removed the damaged
  * checkpoints.
  */
-static void damaged_checkpoints_alone_ask_the_operator(void **state)
+static void test_damaged_checkpoints_alone_ask_the_operator(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
@@ -237,7 +237,7 @@ static void damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
-static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
+static void test_what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NODES; i++)
@@ -271,18 +271,18 @@ static void what_was_given_up_is_taken_back_when_nothing_else_is_left(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_checkpoint_out_of_reach_is_tried_less_and_less),
-        TEST(a_beginning_that_comes_to_nothing_is_tried_less_and_less),
-        TEST(a_step_in_memory_that_does_not_go_on_is_tried_less_and_less),
-        TEST(one_that_nobody_can_read_is_given_up),
-        TEST(not_sooner_than_what_follows_would_be_computed_again),
-        TEST(nor_where_there_is_nothing_else_but_what_is_away),
-        TEST(nor_where_all_others_are_damaged),
-        TEST(unless_another_that_was_given_up_has_its_turn_again),
-        TEST(nor_for_what_was_found_out_long_ago),
-        TEST(nor_where_it_was_not_the_checkpoint_that_failed),
-        TEST(damaged_checkpoints_alone_ask_the_operator),
-        TEST(what_was_given_up_is_taken_back_when_nothing_else_is_left),
+        TEST(test_a_checkpoint_out_of_reach_is_tried_less_and_less),
+        TEST(test_a_beginning_that_comes_to_nothing_is_tried_less_and_less),
+        TEST(test_a_step_in_memory_that_does_not_go_on_is_tried_less_and_less),
+        TEST(test_one_that_nobody_can_read_is_given_up),
+        TEST(test_not_sooner_than_what_follows_would_be_computed_again),
+        TEST(test_nor_where_there_is_nothing_else_but_what_is_away),
+        TEST(test_nor_where_all_others_are_damaged),
+        TEST(test_unless_another_that_was_given_up_has_its_turn_again),
+        TEST(test_nor_for_what_was_found_out_long_ago),
+        TEST(test_nor_where_it_was_not_the_checkpoint_that_failed),
+        TEST(test_damaged_checkpoints_alone_ask_the_operator),
+        TEST(test_what_was_given_up_is_taken_back_when_nothing_else_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void expect_seat(enum worker_phase phase, uint64_t generation, enum seat 
     assert_int_equal(roster_alive(member), !gone);
 }
 
-static void a_worker_of_an_unplanned_plan(void **state)
+static void test_a_worker_of_an_unplanned_plan(void **state)
 {
     (void)state;
     expect_seat(WORKER_STARTING, 6, SEAT_JOINING);
@@ -57,7 +57,7 @@ static void a_worker_of_an_unplanned_plan(void **state)
     expect_seat(WORKER_BAD, 6, SEAT_LOST);
 }
 
-static void a_worker_of_a_planned_plan(void **state)
+static void test_a_worker_of_a_planned_plan(void **state)
 {
     (void)state;
     three_plan->change.planned = true;
@@ -68,7 +68,7 @@ static void a_worker_of_a_planned_plan(void **state)
     expect_seat(WORKER_RUNNING, 5, SEAT_JOINING);
 }
 
-static void a_donor_may_leave(void **state)
+static void test_a_donor_may_leave(void **state)
 {
     (void)state;
     three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
@@ -82,7 +82,7 @@ static void a_donor_may_leave(void **state)
  * The slot has another process than the plan's: on the slot of a donor it is being prepared for the
  * next plan.
  */
-static void another_process(void **state)
+static void test_another_process(void **state)
 {
     (void)state;
     three_reports[2].workers[0].instance = 99;
@@ -100,7 +100,7 @@ static void another_process(void **state)
     expect_seat(WORKER_RUNNING, 6, SEAT_RUNNING);
 }
 
-static void a_process_without_a_rank(void **state)
+static void test_a_process_without_a_rank(void **state)
 {
     (void)state;
     three_plan->layout.worker_count = three_plan->layout.replica_count = 2;
@@ -114,7 +114,7 @@ static void a_process_without_a_rank(void **state)
     expect_seat(WORKER_LEFT, 5, SEAT_LEFT);
 }
 
-static void who_has_said_nothing_of_this_generation_is_silent(void **state)
+static void test_who_has_said_nothing_of_this_generation_is_silent(void **state)
 {
     (void)state;
     three_say(2, WORKER_RUNNING, 6, 9);
@@ -124,7 +124,7 @@ static void who_has_said_nothing_of_this_generation_is_silent(void **state)
     assert_true(roster_alive(look("c")));
 }
 
-static void whoever_has_no_node_is_not_alive(void **state)
+static void test_whoever_has_no_node_is_not_alive(void **state)
 {
     (void)state;
     three_say(2, WORKER_RUNNING, 6, 9);
@@ -134,7 +134,7 @@ static void whoever_has_no_node_is_not_alive(void **state)
     assert_false(roster_alive(look("c")));
 }
 
-static void nodes_are_found_whatever_their_order(void **state)
+static void test_nodes_are_found_whatever_their_order(void **state)
 {
     (void)state;
     struct member first = three_nodes[0];
@@ -156,7 +156,7 @@ static void say_all(enum worker_phase phase)
         three_say(i, phase, 6, 9);
 }
 
-static void all_run_when_every_worker_does(void **state)
+static void test_all_run_when_every_worker_does(void **state)
 {
     (void)state;
     say_all(WORKER_RUNNING);
@@ -184,7 +184,7 @@ static bool never_started(uint64_t generation, uint64_t instance, uint64_t plann
     return roster.never_started;
 }
 
-static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state)
+static void test_a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state)
 {
     (void)state;
     assert_true(never_started(5, 12, 12));
@@ -198,7 +198,7 @@ static void a_plan_whose_worker_died_before_it_joined_has_not_begun(void **state
     assert_false(never_started(5, 12, 12));
 }
 
-static void state_is_units_of_either_step(void **state)
+static void test_state_is_units_of_either_step(void **state)
 {
     (void)state;
     three_say(2, WORKER_STUCK, 6, 9);
@@ -213,7 +213,7 @@ static void state_is_units_of_either_step(void **state)
     assert_false(roster_has_state(look("c")));
 }
 
-static void a_refusal_is_its_nodes(void **state)
+static void test_a_refusal_is_its_nodes(void **state)
 {
     (void)state;
     say_all(WORKER_RUNNING);
@@ -226,7 +226,7 @@ static void a_refusal_is_its_nodes(void **state)
     assert_null(roster_refused(&roster, "bb"));
 }
 
-static void an_accusation_is_of_a_whole_node(void **state)
+static void test_an_accusation_is_of_a_whole_node(void **state)
 {
     (void)state;
     say_all(WORKER_STUCK);
@@ -243,7 +243,7 @@ static void an_accusation_is_of_a_whole_node(void **state)
 }
 
 /* Of the generation before, whose failure the plan in force is the answer to. */
-static void an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **state)
+static void test_an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **state)
 {
     (void)state;
     say_all(WORKER_RUNNING);
@@ -262,7 +262,7 @@ static void an_accusation_ends_when_its_node_speaks_under_the_next_plan(void **s
     assert_false(roster_accused(&roster, look("c")));
 }
 
-static void without_a_plan_there_is_nobody(void **state)
+static void test_without_a_plan_there_is_nobody(void **state)
 {
     (void)state;
     three_view.plan = NULL;
@@ -276,21 +276,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, forget)
     const struct CMUnitTest tests[] = {
-        TEST(a_worker_of_an_unplanned_plan),
-        TEST(a_worker_of_a_planned_plan),
-        TEST(a_donor_may_leave),
-        TEST(another_process),
-        TEST(a_process_without_a_rank),
-        TEST(who_has_said_nothing_of_this_generation_is_silent),
-        TEST(whoever_has_no_node_is_not_alive),
-        TEST(nodes_are_found_whatever_their_order),
-        TEST(all_run_when_every_worker_does),
-        TEST(a_plan_whose_worker_died_before_it_joined_has_not_begun),
-        TEST(state_is_units_of_either_step),
-        TEST(a_refusal_is_its_nodes),
-        TEST(an_accusation_is_of_a_whole_node),
-        TEST(an_accusation_ends_when_its_node_speaks_under_the_next_plan),
-        TEST(without_a_plan_there_is_nobody),
+        TEST(test_a_worker_of_an_unplanned_plan),
+        TEST(test_a_worker_of_a_planned_plan),
+        TEST(test_a_donor_may_leave),
+        TEST(test_another_process),
+        TEST(test_a_process_without_a_rank),
+        TEST(test_who_has_said_nothing_of_this_generation_is_silent),
+        TEST(test_whoever_has_no_node_is_not_alive),
+        TEST(test_nodes_are_found_whatever_their_order),
+        TEST(test_all_run_when_every_worker_does),
+        TEST(test_a_plan_whose_worker_died_before_it_joined_has_not_begun),
+        TEST(test_state_is_units_of_either_step),
+        TEST(test_a_refusal_is_its_nodes),
+        TEST(test_an_accusation_is_of_a_whole_node),
+        TEST(test_an_accusation_ends_when_its_node_speaks_under_the_next_plan),
+        TEST(test_without_a_plan_there_is_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static unsigned avoided_for(void)
     return timeouts;
 }
 
-static void it_lasts_longer_each_time_up_to_a_limit(void **state)
+static void test_it_lasts_longer_each_time_up_to_a_limit(void **state)
 {
     (void)state;
     assert_true(is_free());
@@ -83,7 +83,7 @@ static void it_lasts_longer_each_time_up_to_a_limit(void **state)
     assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MAX);
 }
 
-static void it_is_forgotten_after_a_while(void **state)
+static void test_it_is_forgotten_after_a_while(void **state)
 {
     (void)state;
     assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MIN);
@@ -92,7 +92,7 @@ static void it_is_forgotten_after_a_while(void **state)
     assert_int_equal(avoided_for(), TIMEOUTS_AVOID_MIN);
 }
 
-static void a_new_daemon_may_try_at_once(void **state)
+static void test_a_new_daemon_may_try_at_once(void **state)
 {
     (void)state;
     leader_avoid(&context, "a", 0);
@@ -101,7 +101,7 @@ static void a_new_daemon_may_try_at_once(void **state)
     assert_true(is_free());
 }
 
-static void what_is_kept_for_others_is_not_free(void **state)
+static void test_what_is_kept_for_others_is_not_free(void **state)
 {
     (void)state;
     struct slot_pool pool = {0};
@@ -112,7 +112,7 @@ static void what_is_kept_for_others_is_not_free(void **state)
     slot_pool_done(&pool);
 }
 
-static void a_plan_that_gives_way_has_fewer_devices(void **state)
+static void test_a_plan_that_gives_way_has_fewer_devices(void **state)
 {
     (void)state;
     struct plan plan = {.layout.worker_count = 4};
@@ -133,11 +133,13 @@ static void a_plan_that_gives_way_has_fewer_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_lasts_longer_each_time_up_to_a_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_is_forgotten_after_a_while, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_new_daemon_may_try_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_kept_for_others_is_not_free, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_plan_that_gives_way_has_fewer_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_it_lasts_longer_each_time_up_to_a_limit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_it_is_forgotten_after_a_while, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_new_daemon_may_try_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_kept_for_others_is_not_free, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_plan_that_gives_way_has_fewer_devices, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

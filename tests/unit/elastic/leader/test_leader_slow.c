@@ -47,7 +47,7 @@ static void check_relieved(struct cluster *cluster, unsigned node, unsigned time
     assert_int_equal(cluster->events.restarts_from_disk, 0);
 }
 
-static void without_another_slot_it_is_left_out(void **state)
+static void test_without_another_slot_it_is_left_out(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -72,7 +72,7 @@ static unsigned lanes_of(const struct cluster *cluster, unsigned node)
 }
 
 /* At half speed the slot still gets a third of the lanes; its recovery counts after its term. */
-static void its_lanes_move_and_come_back(void **state)
+static void test_its_lanes_move_and_come_back(void **state)
 {
     (void)state;
     struct cluster *cluster = start(2, 0);
@@ -96,7 +96,7 @@ static void its_lanes_move_and_come_back(void **state)
     cluster_free(cluster);
 }
 
-static void a_free_slot_takes_its_place(void **state)
+static void test_a_free_slot_takes_its_place(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 2);
@@ -117,7 +117,7 @@ static void a_free_slot_takes_its_place(void **state)
  * The slot is out for its term, then on probation, and loses its mark after a long time without
  * trouble.
  */
-static void it_comes_back_on_probation(void **state)
+static void test_it_comes_back_on_probation(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -138,7 +138,7 @@ static void it_comes_back_on_probation(void **state)
     cluster_free(cluster);
 }
 
-static void still_slow_it_is_left_out_for_twice_as_long(void **state)
+static void test_still_slow_it_is_left_out_for_twice_as_long(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -156,7 +156,7 @@ static void still_slow_it_is_left_out_for_twice_as_long(void **state)
     cluster_free(cluster);
 }
 
-static void the_next_leader_knows_it(void **state)
+static void test_the_next_leader_knows_it(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -168,7 +168,7 @@ static void the_next_leader_knows_it(void **state)
     cluster_free(cluster);
 }
 
-static void a_new_firnd_begins_with_a_clean_slate(void **state)
+static void test_a_new_firnd_begins_with_a_clean_slate(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -185,7 +185,7 @@ static void a_new_firnd_begins_with_a_clean_slate(void **state)
 }
 
 /* A slow slot is better than none: after a loss the leader plans with it, at its slow speed. */
-static void it_helps_out_when_it_is_needed(void **state)
+static void test_it_helps_out_when_it_is_needed(void **state)
 {
     (void)state;
     struct cluster *cluster = start(3, 0);
@@ -202,7 +202,7 @@ static void it_helps_out_when_it_is_needed(void **state)
     cluster_free(cluster);
 }
 
-static void where_nothing_is_faster_without_it_that_is_said(void **state)
+static void test_where_nothing_is_faster_without_it_that_is_said(void **state)
 {
     (void)state;
     struct cluster *cluster = cluster_new(1, 3, 1);
@@ -221,15 +221,15 @@ static void where_nothing_is_faster_without_it_that_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_another_slot_it_is_left_out),
-        cmocka_unit_test(its_lanes_move_and_come_back),
-        cmocka_unit_test(a_free_slot_takes_its_place),
-        cmocka_unit_test(it_comes_back_on_probation),
-        cmocka_unit_test(still_slow_it_is_left_out_for_twice_as_long),
-        cmocka_unit_test(the_next_leader_knows_it),
-        cmocka_unit_test(a_new_firnd_begins_with_a_clean_slate),
-        cmocka_unit_test(it_helps_out_when_it_is_needed),
-        cmocka_unit_test(where_nothing_is_faster_without_it_that_is_said),
+        cmocka_unit_test(test_without_another_slot_it_is_left_out),
+        cmocka_unit_test(test_its_lanes_move_and_come_back),
+        cmocka_unit_test(test_a_free_slot_takes_its_place),
+        cmocka_unit_test(test_it_comes_back_on_probation),
+        cmocka_unit_test(test_still_slow_it_is_left_out_for_twice_as_long),
+        cmocka_unit_test(test_the_next_leader_knows_it),
+        cmocka_unit_test(test_a_new_firnd_begins_with_a_clean_slate),
+        cmocka_unit_test(test_it_helps_out_when_it_is_needed),
+        cmocka_unit_test(test_where_nothing_is_faster_without_it_that_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void expect_no_mark(void)
 
 /* ---- the planner's input ---- */
 
-static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
+static void test_a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
 {
     (void)state;
     assert_true(speed_of(2) == 0.25);
@@ -109,7 +109,7 @@ static void a_slot_in_use_is_as_slow_as_its_mark_says(void **state)
     assert_true(speed_of(2) == 1);
 }
 
-static void a_mark_is_of_one_slot(void **state)
+static void test_a_mark_is_of_one_slot(void **state)
 {
     (void)state;
     three_nodes[2].slot_count = 2;
@@ -117,7 +117,7 @@ static void a_mark_is_of_one_slot(void **state)
     assert_true(leader_slow_speed(&context, &three_nodes[2], 1) == 1);
 }
 
-static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **state)
+static void test_one_that_is_left_out_is_tried_again_when_its_term_is_over(void **state)
 {
     (void)state;
     for (unsigned donor = 0; donor < 2; donor++) {
@@ -132,7 +132,7 @@ static void one_that_is_left_out_is_tried_again_when_its_term_is_over(void **sta
     }
 }
 
-static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
+static void test_with_one_replica_nobody_would_tell_so_it_is_not(void **state)
 {
     (void)state;
     three_plan->layout.worker_count = three_plan->layout.replica_count = 1;
@@ -141,7 +141,7 @@ static void with_one_replica_nobody_would_tell_so_it_is_not(void **state)
     assert_true(speed_of(2) == 0.25);
 }
 
-static void times_are_about_the_mark_as_it_is(void **state)
+static void test_times_are_about_the_mark_as_it_is(void **state)
 {
     (void)state;
     leave_out_c(false); /* from now on */
@@ -163,7 +163,7 @@ static void times_are_about_the_mark_as_it_is(void **state)
 
 /* ---- judgements ---- */
 
-static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(void **state)
+static void test_that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(void **state)
 {
     (void)state;
     assert_false(leader_slow_found(&context));
@@ -183,7 +183,7 @@ static void that_it_is_worse_counts_at_once_that_it_is_better_after_its_term(voi
     assert_true(speed_of(1) == 1);
 }
 
-static void a_judgement_is_of_a_rank_that_computes(void **state)
+static void test_a_judgement_is_of_a_rank_that_computes(void **state)
 {
     (void)state;
     judge(3, 0.5);
@@ -201,7 +201,7 @@ static void a_judgement_is_of_a_rank_that_computes(void **state)
 
 /* ---- the marks of the next plan ---- */
 
-static void a_worse_judgement_counts_as_found_again(void **state)
+static void test_a_worse_judgement_counts_as_found_again(void **state)
 {
     (void)state;
     judge(2, 0.25);
@@ -213,7 +213,7 @@ static void a_worse_judgement_counts_as_found_again(void **state)
     expect_mark(0.5, 1);
 }
 
-static void a_new_judgement_makes_a_mark(void **state)
+static void test_a_new_judgement_makes_a_mark(void **state)
 {
     (void)state;
     three_plan->slow_count = 0;
@@ -232,7 +232,7 @@ static void a_new_judgement_makes_a_mark(void **state)
     expect_no_mark();
 }
 
-static void a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd(void **state)
+static void test_a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd(void **state)
 {
     (void)state;
     three_view.node_count = 2;
@@ -244,7 +244,7 @@ static void a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd(void **s
     expect_no_mark();
 }
 
-static void one_that_comes_back_is_on_probation(void **state)
+static void test_one_that_comes_back_is_on_probation(void **state)
 {
     (void)state;
     leave_out_c(false);
@@ -256,7 +256,7 @@ static void one_that_comes_back_is_on_probation(void **state)
     expect_mark(0.25, 1);
 }
 
-static void probation_ends(void **state)
+static void test_probation_ends(void **state)
 {
     (void)state;
     three_plan->slow[0].speed = 1;
@@ -274,7 +274,7 @@ static void probation_ends(void **state)
     expect_mark(1, 1);
 }
 
-static void the_oldest_mark_is_forgotten_for_a_new_one(void **state)
+static void test_the_oldest_mark_is_forgotten_for_a_new_one(void **state)
 {
     (void)state;
     three_plan->slow_count = PLAN_SLOW_MAX;
@@ -299,7 +299,7 @@ static const char *words(void)
     return leader_slow_words(&context, &made->layout, text, sizeof(text));
 }
 
-static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
+static void test_words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
 {
     (void)state;
     assert_null(words());
@@ -320,7 +320,7 @@ static void words_say_who_is_slow_or_no_more_or_is_tried_again(void **state)
     assert_null(words());
 }
 
-static void the_jobs_text_names_the_slow_one_that_stays(void **state)
+static void test_the_jobs_text_names_the_slow_one_that_stays(void **state)
 {
     (void)state;
     leader_slow_say(&context);
@@ -340,21 +340,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(a_slot_in_use_is_as_slow_as_its_mark_says),
-        TEST(a_mark_is_of_one_slot),
-        TEST(one_that_is_left_out_is_tried_again_when_its_term_is_over),
-        TEST(with_one_replica_nobody_would_tell_so_it_is_not),
-        TEST(times_are_about_the_mark_as_it_is),
-        TEST(that_it_is_worse_counts_at_once_that_it_is_better_after_its_term),
-        TEST(a_judgement_is_of_a_rank_that_computes),
-        TEST(a_worse_judgement_counts_as_found_again),
-        TEST(a_new_judgement_makes_a_mark),
-        TEST(a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd),
-        TEST(one_that_comes_back_is_on_probation),
-        TEST(probation_ends),
-        TEST(the_oldest_mark_is_forgotten_for_a_new_one),
-        TEST(words_say_who_is_slow_or_no_more_or_is_tried_again),
-        TEST(the_jobs_text_names_the_slow_one_that_stays),
+        TEST(test_a_slot_in_use_is_as_slow_as_its_mark_says),
+        TEST(test_a_mark_is_of_one_slot),
+        TEST(test_one_that_is_left_out_is_tried_again_when_its_term_is_over),
+        TEST(test_with_one_replica_nobody_would_tell_so_it_is_not),
+        TEST(test_times_are_about_the_mark_as_it_is),
+        TEST(test_that_it_is_worse_counts_at_once_that_it_is_better_after_its_term),
+        TEST(test_a_judgement_is_of_a_rank_that_computes),
+        TEST(test_a_worse_judgement_counts_as_found_again),
+        TEST(test_a_new_judgement_makes_a_mark),
+        TEST(test_a_mark_stays_while_its_node_is_away_and_goes_with_its_firnd),
+        TEST(test_one_that_comes_back_is_on_probation),
+        TEST(test_probation_ends),
+        TEST(test_the_oldest_mark_is_forgotten_for_a_new_one),
+        TEST(test_words_say_who_is_slow_or_no_more_or_is_tried_again),
+        TEST(test_the_jobs_text_names_the_slow_one_that_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void expect_words(const char *words)
 }
 
 /* Reading takes longer than a start may: each report of one reader extends the deadline of all. */
-static void those_who_read_are_waited_for(void **state)
+static void test_those_who_read_are_waited_for(void **state)
 {
     (void)state;
     begin();
@@ -70,7 +70,7 @@ static void those_who_read_are_waited_for(void **state)
     assert_null(strstr(three_decision.text, "starting"));
 }
 
-static void silence_ends_the_start(void **state)
+static void test_silence_ends_the_start(void **state)
 {
     (void)state;
     begin();
@@ -87,7 +87,7 @@ static void silence_ends_the_start(void **state)
 }
 
 /* Slots of other nodes are free: the job begins there, and reports the reason. */
-static void a_start_given_up_names_the_data(void **state)
+static void test_a_start_given_up_names_the_data(void **state)
 {
     (void)state;
     three_nodes[0].slot_count = 2;
@@ -103,7 +103,7 @@ static void a_start_given_up_names_the_data(void **state)
 }
 
 /* A worker that joins reads while the others train. */
-static void a_joiner_that_reads_is_waited_for(void **state)
+static void test_a_joiner_that_reads_is_waited_for(void **state)
 {
     (void)state;
     struct plan *next = plan_copy(three_plan);
@@ -136,11 +136,12 @@ static void a_joiner_that_reads_is_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(those_who_read_are_waited_for, three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(silence_ends_the_start, three_setup, three_teardown),
-        cmocka_unit_test_setup_teardown(a_start_given_up_names_the_data, three_setup,
+        cmocka_unit_test_setup_teardown(test_those_who_read_are_waited_for, three_setup,
                                         three_teardown),
-        cmocka_unit_test_setup_teardown(a_joiner_that_reads_is_waited_for, three_setup,
+        cmocka_unit_test_setup_teardown(test_silence_ends_the_start, three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_start_given_up_names_the_data, three_setup,
+                                        three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_joiner_that_reads_is_waited_for, three_setup,
                                         three_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

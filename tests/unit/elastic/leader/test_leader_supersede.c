@@ -78,7 +78,7 @@ static void expect_superseded(uint64_t follows)
                 plan_layout_find(&three_decision.plan->layout, "b", 0) < 0);
 }
 
-static void what_b_cannot_hear_of_is_planned_without_it(void **state)
+static void test_what_b_cannot_hear_of_is_planned_without_it(void **state)
 {
     (void)state;
     lose_b();
@@ -93,7 +93,7 @@ static void what_b_cannot_hear_of_is_planned_without_it(void **state)
     assert_int_equal(three_decision.plan->layout.workers[1].instance, 12);
 }
 
-static void one_that_is_back_in_time_hears_of_it_itself(void **state)
+static void test_one_that_is_back_in_time_hears_of_it_itself(void **state)
 {
     (void)state;
     three_view.node_count = 1; /* b and c are gone, */
@@ -109,7 +109,7 @@ static void one_that_is_back_in_time_hears_of_it_itself(void **state)
     assert_int_equal(three_decision.action, LEADER_NOTHING); /* the wait begins anew */
 }
 
-static void a_change_that_begins_is_let_alone(void **state)
+static void test_a_change_that_begins_is_let_alone(void **state)
 {
     (void)state;
     say_units(2, WORKER_PREPARED, 6, 0, unit_count()); /* c has reached the boundary */
@@ -122,7 +122,7 @@ static void a_change_that_begins_is_let_alone(void **state)
     assert_int_equal(three_decision.action, LEADER_NOTHING);
 }
 
-static void what_b_alone_has_is_waited_for(void **state)
+static void test_what_b_alone_has_is_waited_for(void **state)
 {
     (void)state;
     say_units(0, WORKER_RUNNING, 5, 0, 2);
@@ -138,7 +138,7 @@ static void what_b_alone_has_is_waited_for(void **state)
  * c's worker has the other units as the shadow of b's stage; units from earlier generations are
  * dropped by now.
  */
-static void a_copy_is_as_good(void **state)
+static void test_a_copy_is_as_good(void **state)
 {
     (void)state;
     say_units(0, WORKER_RUNNING, 5, 0, 2);
@@ -154,7 +154,7 @@ static void a_copy_is_as_good(void **state)
     expect_superseded(5);
 }
 
-static void without_enough_slots_it_waits(void **state)
+static void test_without_enough_slots_it_waits(void **state)
 {
     (void)state;
     three_spec.elastic.devices_min = 3;
@@ -166,7 +166,7 @@ static void without_enough_slots_it_waits(void **state)
 }
 
 /* c's process was started for generation 6: it can take part only when it is prepared. */
-static void only_processes_that_are_ready_take_part(void **state)
+static void test_only_processes_that_are_ready_take_part(void **state)
 {
     (void)state;
     three_plan->layout.workers[2].instance = 0;
@@ -183,7 +183,7 @@ static void only_processes_that_are_ready_take_part(void **state)
     assert_int_equal(three_decision.plan->layout.worker_count, 2);
 }
 
-static void a_node_that_drains_hands_over(void **state)
+static void test_a_node_that_drains_hands_over(void **state)
 {
     (void)state;
     three_nodes[2].draining = true;
@@ -200,7 +200,7 @@ static void a_node_that_drains_hands_over(void **state)
  * Without b the workers cannot save the last checkpoint together: the job leaves b first, and then
  * pauses.
  */
-static void a_pause_that_cannot_begin_is_put_off(void **state)
+static void test_a_pause_that_cannot_begin_is_put_off(void **state)
 {
     (void)state;
     three_view.wish.desired = JOB_DESIRED_PAUSED;
@@ -214,7 +214,7 @@ static void a_pause_that_cannot_begin_is_put_off(void **state)
 }
 
 /* Generation 6 runs; to leave b for good, b's worker would have to hand over. */
-static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
+static void test_no_change_begins_that_needs_a_node_that_is_gone(void **state)
 {
     (void)state;
     unsigned *first_unit = calloc(4, sizeof(unsigned));
@@ -242,7 +242,7 @@ static void no_change_begins_that_needs_a_node_that_is_gone(void **state)
 }
 
 /* Generation 5 began after all, just when 6 was written to supersede it. */
-static void a_plan_that_follows_what_is_over_is_superseded(void **state)
+static void test_a_plan_that_follows_what_is_over_is_superseded(void **state)
 {
     (void)state;
     three_plan->follows = 4;
@@ -250,7 +250,7 @@ static void a_plan_that_follows_what_is_over_is_superseded(void **state)
     expect_superseded(5);
 }
 
-static void while_some_have_gone_on_nothing_is_known(void **state)
+static void test_while_some_have_gone_on_nothing_is_known(void **state)
 {
     (void)state;
     say_units(2, WORKER_RUNNING, 4, 0, unit_count());
@@ -265,7 +265,7 @@ static void while_some_have_gone_on_nothing_is_known(void **state)
  * Generation 5 has not reached the boundary yet, and c, which is new in 6, finds that a host does
  * not answer.
  */
-static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
+static void test_a_new_worker_that_gives_up_ends_the_change_alone(void **state)
 {
     (void)state;
     say_units(2, WORKER_STUCK, 6, 0, 0);
@@ -281,7 +281,7 @@ static void a_new_worker_that_gives_up_ends_the_change_alone(void **state)
 }
 
 /* b gives its state to a in 5, and is released at the end of the first step, which is long. */
-static void a_donor_of_the_running_generation_is_no_failure(void **state)
+static void test_a_donor_of_the_running_generation_is_no_failure(void **state)
 {
     (void)state;
     say_units(1, WORKER_PREPARED, 5, 0, unit_count());
@@ -292,7 +292,7 @@ static void a_donor_of_the_running_generation_is_no_failure(void **state)
     assert_int_equal(plan_layout_find(&three_decision.plan->layout, "c", 0), -1);
 }
 
-static void a_new_worker_that_dies_ends_the_change_alone(void **state)
+static void test_a_new_worker_that_dies_ends_the_change_alone(void **state)
 {
     (void)state;
     three_plan->layout.workers[2].instance = 0;
@@ -314,7 +314,7 @@ static void follow(void)
     three_reports[0].generation = three_reports[1].generation = three_plan->generation;
 }
 
-static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
+static void test_what_rank_zero_cannot_hear_of_is_broken_off(void **state)
 {
     (void)state;
     three_reports[0].workers[0].root = false;
@@ -335,7 +335,7 @@ static void what_rank_zero_cannot_hear_of_is_broken_off(void **state)
 }
 
 /* The node failed when the second plan, which needs none of its workers, was already in force. */
-static void rank_zero_that_goes_later_is_missed_too(void **state)
+static void test_rank_zero_that_goes_later_is_missed_too(void **state)
 {
     (void)state;
     lose_b();
@@ -355,7 +355,7 @@ static void rank_zero_that_goes_later_is_missed_too(void **state)
 }
 
 /* Rank 0 may still be computing a long step. */
-static void while_rank_zero_speaks_there_is_time(void **state)
+static void test_while_rank_zero_speaks_there_is_time(void **state)
 {
     (void)state;
     three_decide();
@@ -367,24 +367,24 @@ static void while_rank_zero_speaks_there_is_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_b_cannot_hear_of_is_planned_without_it),
-        TEST(one_that_is_back_in_time_hears_of_it_itself),
-        TEST(a_change_that_begins_is_let_alone),
-        TEST(a_new_worker_that_gives_up_ends_the_change_alone),
-        TEST(a_donor_of_the_running_generation_is_no_failure),
-        TEST(a_new_worker_that_dies_ends_the_change_alone),
-        TEST(what_b_alone_has_is_waited_for),
-        TEST(a_copy_is_as_good),
-        TEST(without_enough_slots_it_waits),
-        TEST(only_processes_that_are_ready_take_part),
-        TEST(a_node_that_drains_hands_over),
-        TEST(a_pause_that_cannot_begin_is_put_off),
-        TEST(no_change_begins_that_needs_a_node_that_is_gone),
-        TEST(a_plan_that_follows_what_is_over_is_superseded),
-        TEST(while_some_have_gone_on_nothing_is_known),
-        TEST(what_rank_zero_cannot_hear_of_is_broken_off),
-        TEST(rank_zero_that_goes_later_is_missed_too),
-        TEST(while_rank_zero_speaks_there_is_time),
+        TEST(test_what_b_cannot_hear_of_is_planned_without_it),
+        TEST(test_one_that_is_back_in_time_hears_of_it_itself),
+        TEST(test_a_change_that_begins_is_let_alone),
+        TEST(test_a_new_worker_that_gives_up_ends_the_change_alone),
+        TEST(test_a_donor_of_the_running_generation_is_no_failure),
+        TEST(test_a_new_worker_that_dies_ends_the_change_alone),
+        TEST(test_what_b_alone_has_is_waited_for),
+        TEST(test_a_copy_is_as_good),
+        TEST(test_without_enough_slots_it_waits),
+        TEST(test_only_processes_that_are_ready_take_part),
+        TEST(test_a_node_that_drains_hands_over),
+        TEST(test_a_pause_that_cannot_begin_is_put_off),
+        TEST(test_no_change_begins_that_needs_a_node_that_is_gone),
+        TEST(test_a_plan_that_follows_what_is_over_is_superseded),
+        TEST(test_while_some_have_gone_on_nothing_is_known),
+        TEST(test_what_rank_zero_cannot_hear_of_is_broken_off),
+        TEST(test_rank_zero_that_goes_later_is_missed_too),
+        TEST(test_while_rank_zero_speaks_there_is_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

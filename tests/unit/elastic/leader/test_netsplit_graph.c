@@ -33,20 +33,20 @@ static void cut(unsigned a, unsigned b)
     }
 }
 
-static void nothing_is_left_out_where_all_reach_each_other(void **state)
+static void test_nothing_is_left_out_where_all_reach_each_other(void **state)
 {
     (void)state;
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), 0);
 }
 
-static void of_a_pair_the_second_goes(void **state)
+static void test_of_a_pair_the_second_goes(void **state)
 {
     (void)state;
     cut(A, B);
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), B);
 }
 
-static void the_end_with_fewer_slots_goes(void **state)
+static void test_the_end_with_fewer_slots_goes(void **state)
 {
     (void)state;
     cut(A, B);
@@ -55,7 +55,7 @@ static void the_end_with_fewer_slots_goes(void **state)
 }
 
 /* No other node reaches the middle of the star: it is left out, however many slots it has. */
-static void the_middle_of_a_star_goes(void **state)
+static void test_the_middle_of_a_star_goes(void **state)
 {
     (void)state;
     cut(A, B | C | D);
@@ -63,14 +63,14 @@ static void the_middle_of_a_star_goes(void **state)
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A);
 }
 
-static void of_two_halves_the_larger_stays(void **state)
+static void test_of_two_halves_the_larger_stays(void **state)
 {
     (void)state;
     cut(A | B, C | D | E);
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, NULL, NULL), A | B);
 }
 
-static void one_that_stays_costs_its_neighbours(void **state)
+static void test_one_that_stays_costs_its_neighbours(void **state)
 {
     (void)state;
     cut(A, B | C);
@@ -86,7 +86,7 @@ static bool without_these(const void *context, uint32_t set)
     return (set & *needed) == 0;
 }
 
-static void a_set_that_may_not_go_is_passed_over(void **state)
+static void test_a_set_that_may_not_go_is_passed_over(void **state)
 {
     (void)state;
     uint32_t needed = B;
@@ -96,7 +96,7 @@ static void a_set_that_may_not_go_is_passed_over(void **state)
     assert_int_equal(netsplit_graph_leave_out(nodes, 5, without_these, &needed), 0);
 }
 
-static void the_largest_graph_has_an_answer(void **state)
+static void test_the_largest_graph_has_an_answer(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < NETSPLIT_NODES_MAX; i += 2)
@@ -107,14 +107,14 @@ static void the_largest_graph_has_an_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nothing_is_left_out_where_all_reach_each_other, setup),
-        cmocka_unit_test_setup(of_a_pair_the_second_goes, setup),
-        cmocka_unit_test_setup(the_end_with_fewer_slots_goes, setup),
-        cmocka_unit_test_setup(the_middle_of_a_star_goes, setup),
-        cmocka_unit_test_setup(of_two_halves_the_larger_stays, setup),
-        cmocka_unit_test_setup(one_that_stays_costs_its_neighbours, setup),
-        cmocka_unit_test_setup(a_set_that_may_not_go_is_passed_over, setup),
-        cmocka_unit_test_setup(the_largest_graph_has_an_answer, setup),
+        cmocka_unit_test_setup(test_nothing_is_left_out_where_all_reach_each_other, setup),
+        cmocka_unit_test_setup(test_of_a_pair_the_second_goes, setup),
+        cmocka_unit_test_setup(test_the_end_with_fewer_slots_goes, setup),
+        cmocka_unit_test_setup(test_the_middle_of_a_star_goes, setup),
+        cmocka_unit_test_setup(test_of_two_halves_the_larger_stays, setup),
+        cmocka_unit_test_setup(test_one_that_stays_costs_its_neighbours, setup),
+        cmocka_unit_test_setup(test_a_set_that_may_not_go_is_passed_over, setup),
+        cmocka_unit_test_setup(test_the_largest_graph_has_an_answer, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static const struct preemption usual = {.left_ns = 30 * SECOND,
                                         .boundary_ns = SECOND,
                                         .bytes_per_second = 1e9};
 
-static void handing_over_is_chosen_while_it_fits(void **state)
+static void test_handing_over_is_chosen_while_it_fits(void **state)
 {
     struct preemption preemption = usual;
     (void)state;
@@ -36,7 +36,7 @@ static void handing_over_is_chosen_while_it_fits(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_CHECKPOINT);
 }
 
-static void without_haste_nothing_is_saved_in_an_emergency(void **state)
+static void test_without_haste_nothing_is_saved_in_an_emergency(void **state)
 {
     struct preemption preemption = usual;
     (void)state;
@@ -45,7 +45,7 @@ static void without_haste_nothing_is_saved_in_an_emergency(void **state)
     assert_int_equal(preemption_decide(&preemption), PREEMPTION_HAND_OVER);
 }
 
-static void the_time_that_is_not_needed_may_be_waited(void **state)
+static void test_the_time_that_is_not_needed_may_be_waited(void **state)
 {
     struct preemption preemption = usual; /* takes 24 s of 30 */
     (void)state;
@@ -58,7 +58,7 @@ static void the_time_that_is_not_needed_may_be_waited(void **state)
     assert_int_equal(preemption_spare_ns(&preemption), UINT64_MAX);
 }
 
-static void a_checkpoint_waits_while_twice_its_last_duration_fits(void **state)
+static void test_a_checkpoint_waits_while_twice_its_last_duration_fits(void **state)
 {
     struct preemption preemption = {
         .left_ns = 30 * SECOND, .boundary_ns = 2 * SECOND, .checkpoint_ns = 4 * SECOND};
@@ -72,7 +72,7 @@ static void a_checkpoint_waits_while_twice_its_last_duration_fits(void **state)
     assert_int_equal(preemption_checkpoint_spare_ns(&preemption), UINT64_MAX);
 }
 
-static void what_others_hold_too_may_go_at_any_time(void **state)
+static void test_what_others_hold_too_may_go_at_any_time(void **state)
 {
     struct preemption preemption = usual;
     (void)state;
@@ -85,11 +85,11 @@ static void what_others_hold_too_may_go_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handing_over_is_chosen_while_it_fits),
-        cmocka_unit_test(without_haste_nothing_is_saved_in_an_emergency),
-        cmocka_unit_test(the_time_that_is_not_needed_may_be_waited),
-        cmocka_unit_test(a_checkpoint_waits_while_twice_its_last_duration_fits),
-        cmocka_unit_test(what_others_hold_too_may_go_at_any_time),
+        cmocka_unit_test(test_handing_over_is_chosen_while_it_fits),
+        cmocka_unit_test(test_without_haste_nothing_is_saved_in_an_emergency),
+        cmocka_unit_test(test_the_time_that_is_not_needed_may_be_waited),
+        cmocka_unit_test(test_a_checkpoint_waits_while_twice_its_last_duration_fits),
+        cmocka_unit_test(test_what_others_hold_too_may_go_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

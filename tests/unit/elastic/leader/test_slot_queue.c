@@ -39,7 +39,7 @@ static void expect(unsigned index, unsigned kept_before, unsigned kept, unsigned
     assert_int_equal(place.gives, gives);
 }
 
-static void without_anybody_waiting_all_is_free(void **state)
+static void test_without_anybody_waiting_all_is_free(void **state)
 {
     (void)state;
     begin(8, 4);
@@ -48,7 +48,7 @@ static void without_anybody_waiting_all_is_free(void **state)
     assert_null(slot_queue_place(jobs, 1, 0, total, free_slots).first);
 }
 
-static void the_first_submitted_is_served_first(void **state)
+static void test_the_first_submitted_is_served_first(void **state)
 {
     (void)state;
     begin(2, 1);
@@ -64,7 +64,7 @@ static void the_first_submitted_is_served_first(void **state)
     expect(1, 0, 1, 0);
 }
 
-static void who_has_more_than_it_needs_gives_way(void **state)
+static void test_who_has_more_than_it_needs_gives_way(void **state)
 {
     (void)state;
     begin(4, 0);
@@ -79,7 +79,7 @@ static void who_has_more_than_it_needs_gives_way(void **state)
     expect(0, 0, 2, 0);
 }
 
-static void the_youngest_gives_first(void **state)
+static void test_the_youngest_gives_first(void **state)
 {
     (void)state;
     begin(8, 0);
@@ -93,7 +93,7 @@ static void the_youngest_gives_first(void **state)
     expect(1, 0, 1, 1);
 }
 
-static void nobody_gives_what_would_not_be_enough(void **state)
+static void test_nobody_gives_what_would_not_be_enough(void **state)
 {
     (void)state;
     begin(4, 0);
@@ -104,7 +104,7 @@ static void nobody_gives_what_would_not_be_enough(void **state)
     expect(2, 2, 2, 0);
 }
 
-static void who_can_never_begin_keeps_nobody_waiting(void **state)
+static void test_who_can_never_begin_keeps_nobody_waiting(void **state)
 {
     (void)state;
     begin(4, 1);
@@ -115,7 +115,7 @@ static void who_can_never_begin_keeps_nobody_waiting(void **state)
     expect(2, 0, 0, 0);
 }
 
-static void all_in_line_are_served_while_others_can_spare_it(void **state)
+static void test_all_in_line_are_served_while_others_can_spare_it(void **state)
 {
     (void)state;
     begin(6, 1);
@@ -129,13 +129,13 @@ static void all_in_line_are_served_while_others_can_spare_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_anybody_waiting_all_is_free),
-        cmocka_unit_test(the_first_submitted_is_served_first),
-        cmocka_unit_test(who_has_more_than_it_needs_gives_way),
-        cmocka_unit_test(the_youngest_gives_first),
-        cmocka_unit_test(nobody_gives_what_would_not_be_enough),
-        cmocka_unit_test(who_can_never_begin_keeps_nobody_waiting),
-        cmocka_unit_test(all_in_line_are_served_while_others_can_spare_it),
+        cmocka_unit_test(test_without_anybody_waiting_all_is_free),
+        cmocka_unit_test(test_the_first_submitted_is_served_first),
+        cmocka_unit_test(test_who_has_more_than_it_needs_gives_way),
+        cmocka_unit_test(test_the_youngest_gives_first),
+        cmocka_unit_test(test_nobody_gives_what_would_not_be_enough),
+        cmocka_unit_test(test_who_can_never_begin_keeps_nobody_waiting),
+        cmocka_unit_test(test_all_in_line_are_served_while_others_can_spare_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static bool begins(const struct sample *plan, const struct sample *next, double 
     return early_switch_begins(&plan->plan, &next->plan, &step);
 }
 
-static void added_replicas_begin_at_once_where_that_pays(void **state)
+static void test_added_replicas_begin_at_once_where_that_pays(void **state)
 {
     struct early_switch step = {.left_seconds = 10, .pause_seconds = 3, .keeps_sums = true};
     struct sample one, two;
@@ -72,7 +72,7 @@ static void added_replicas_begin_at_once_where_that_pays(void **state)
     assert_true(early_switch_begins(&one.plan, &two.plan, &step));
 }
 
-static void predicted_times_decide(void **state)
+static void test_predicted_times_decide(void **state)
 {
     struct sample one, two;
 
@@ -89,7 +89,7 @@ static void predicted_times_decide(void **state)
     assert_false(begins(&one, &two, 0, 1000));
 }
 
-static void lost_sums_count_against_a_change(void **state)
+static void test_lost_sums_count_against_a_change(void **state)
 {
     const struct early_switch on_a_full_device = {.passed_seconds = 9, .left_seconds = 10};
     struct sample plan, next;
@@ -108,7 +108,7 @@ static void lost_sums_count_against_a_change(void **state)
 }
 
 /* A node that must go does not wait for the end of a long step, whatever is lost. */
-static void a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
+static void test_a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
 {
     struct early_switch step = {.passed_seconds = 50, .left_seconds = 20, .keeps_sums = true};
     struct sample plan, next;
@@ -128,7 +128,7 @@ static void a_limited_change_does_not_wait_for_the_end_of_the_step(void **state)
     assert_true(early_switch_begins(&plan.plan, &next.plan, &step));
 }
 
-static void sums_stay_with_replicas_whose_workers_stay_together(void **state)
+static void test_sums_stay_with_replicas_whose_workers_stay_together(void **state)
 {
     struct sample plan, next;
 
@@ -161,7 +161,7 @@ static void sums_stay_with_replicas_whose_workers_stay_together(void **state)
     assert_true(early_switch_kept(&plan.plan.layout, &next.plan.layout) == 1);
 }
 
-static void other_plans_never_begin_within_a_step(void **state)
+static void test_other_plans_never_begin_within_a_step(void **state)
 {
     struct sample plan, next;
 
@@ -179,7 +179,7 @@ static void other_plans_never_begin_within_a_step(void **state)
 }
 
 /* A pause, or a drain that leaves too few slots: nothing is gained before the limit. */
-static void an_empty_plan_begins_at_its_limit_only(void **state)
+static void test_an_empty_plan_begins_at_its_limit_only(void **state)
 {
     struct early_switch step = {.passed_seconds = 1, .left_seconds = 100, .keeps_sums = true};
     struct sample plan, next;
@@ -201,13 +201,13 @@ static void an_empty_plan_begins_at_its_limit_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(added_replicas_begin_at_once_where_that_pays),
-        cmocka_unit_test(predicted_times_decide),
-        cmocka_unit_test(lost_sums_count_against_a_change),
-        cmocka_unit_test(a_limited_change_does_not_wait_for_the_end_of_the_step),
-        cmocka_unit_test(sums_stay_with_replicas_whose_workers_stay_together),
-        cmocka_unit_test(other_plans_never_begin_within_a_step),
-        cmocka_unit_test(an_empty_plan_begins_at_its_limit_only),
+        cmocka_unit_test(test_added_replicas_begin_at_once_where_that_pays),
+        cmocka_unit_test(test_predicted_times_decide),
+        cmocka_unit_test(test_lost_sums_count_against_a_change),
+        cmocka_unit_test(test_a_limited_change_does_not_wait_for_the_end_of_the_step),
+        cmocka_unit_test(test_sums_stay_with_replicas_whose_workers_stay_together),
+        cmocka_unit_test(test_other_plans_never_begin_within_a_step),
+        cmocka_unit_test(test_an_empty_plan_begins_at_its_limit_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static unsigned naive_least(unsigned lanes, unsigned replicas, unsigned first)
     return best;
 }
 
-static void every_split_of_24_lanes_is_best(void **state)
+static void test_every_split_of_24_lanes_is_best(void **state)
 {
     (void)state;
     for (unsigned replicas = 1; replicas <= 24; replicas++) {
@@ -64,7 +64,7 @@ static void every_split_of_24_lanes_is_best(void **state)
  * No other distribution finishes earlier: each next lane goes to the replica that would finish it
  * first.
  */
-static void unlike_replicas_are_done_as_early_as_can_be(void **state)
+static void test_unlike_replicas_are_done_as_early_as_can_be(void **state)
 {
     (void)state;
     static const double speeds[][4] = {
@@ -97,7 +97,7 @@ static void unlike_replicas_are_done_as_early_as_can_be(void **state)
                 }
 }
 
-static void ties_give_the_first_replicas_more(void **state)
+static void test_ties_give_the_first_replicas_more(void **state)
 {
     (void)state;
     unsigned first[4];
@@ -106,7 +106,7 @@ static void ties_give_the_first_replicas_more(void **state)
     assert_int_equal(first[2], 6);
 }
 
-static void as_many_replicas_as_lanes(void **state)
+static void test_as_many_replicas_as_lanes(void **state)
 {
     (void)state;
     unsigned first[1025];
@@ -118,10 +118,10 @@ static void as_many_replicas_as_lanes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_split_of_24_lanes_is_best),
-        cmocka_unit_test(unlike_replicas_are_done_as_early_as_can_be),
-        cmocka_unit_test(ties_give_the_first_replicas_more),
-        cmocka_unit_test(as_many_replicas_as_lanes),
+        cmocka_unit_test(test_every_split_of_24_lanes_is_best),
+        cmocka_unit_test(test_unlike_replicas_are_done_as_early_as_can_be),
+        cmocka_unit_test(test_ties_give_the_first_replicas_more),
+        cmocka_unit_test(test_as_many_replicas_as_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void check_against_naive(const double *costs, unsigned units, unsigned st
     partition_table_free(table);
 }
 
-static void equals_brute_force(void **state)
+static void test_equals_brute_force(void **state)
 {
     (void)state;
     uint64_t random = 7;
@@ -91,7 +91,7 @@ static void equals_brute_force(void **state)
     }
 }
 
-static void ties_take_the_earliest_cuts(void **state)
+static void test_ties_take_the_earliest_cuts(void **state)
 {
     (void)state;
     const double costs[] = {1, 1, 1, 1, 1};
@@ -107,7 +107,7 @@ static void ties_take_the_earliest_cuts(void **state)
     assert_int_equal(first[3], 5);
 }
 
-static void impossible_questions_are_refused(void **state)
+static void test_impossible_questions_are_refused(void **state)
 {
     (void)state;
     const double good[] = {1, 2}, negative[] = {1, -2}, unknown[] = {1, NAN};
@@ -121,9 +121,9 @@ static void impossible_questions_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_brute_force),
-        cmocka_unit_test(ties_take_the_earliest_cuts),
-        cmocka_unit_test(impossible_questions_are_refused),
+        cmocka_unit_test(test_equals_brute_force),
+        cmocka_unit_test(test_ties_take_the_earliest_cuts),
+        cmocka_unit_test(test_impossible_questions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

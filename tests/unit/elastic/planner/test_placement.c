@@ -58,7 +58,7 @@ static void assign(unsigned stages, unsigned replicas, double speed_min, size_t 
 }
 
 /* The slot is not used, however much state it has. */
-static void a_slot_with_too_little_memory_is_not_used(void **state)
+static void test_a_slot_with_too_little_memory_is_not_used(void **state)
 {
     (void)state;
     add_slot("a")->memory_bytes = GIB - 1;
@@ -68,7 +68,7 @@ static void a_slot_with_too_little_memory_is_not_used(void **state)
     assert_int_equal(ranks[0], 1);
 }
 
-static void a_slot_without_a_limit_has_enough_memory(void **state)
+static void test_a_slot_without_a_limit_has_enough_memory(void **state)
 {
     (void)state;
     add_slot("a")->memory_bytes = GIB - 1;
@@ -77,7 +77,7 @@ static void a_slot_without_a_limit_has_enough_memory(void **state)
     assert_int_equal(ranks[0], 1);
 }
 
-static void a_slot_that_is_too_slow_is_not_used(void **state)
+static void test_a_slot_that_is_too_slow_is_not_used(void **state)
 {
     (void)state;
     add_slot("a")->speed = 0.5;
@@ -87,7 +87,7 @@ static void a_slot_that_is_too_slow_is_not_used(void **state)
     assert_int_equal(ranks[0], 1);
 }
 
-static void a_replica_stays_on_one_node_where_it_can(void **state)
+static void test_a_replica_stays_on_one_node_where_it_can(void **state)
 {
     (void)state;
     add_slot("a");
@@ -100,7 +100,7 @@ static void a_replica_stays_on_one_node_where_it_can(void **state)
 }
 
 /* One replica fits on node b; the other replica uses the remaining slots. */
-static void the_rest_makes_up_a_replica_across_nodes(void **state)
+static void test_the_rest_makes_up_a_replica_across_nodes(void **state)
 {
     (void)state;
     add_slot("a");
@@ -114,7 +114,7 @@ static void the_rest_makes_up_a_replica_across_nodes(void **state)
     assert_string_equal(slots[ranks[3]].node, "c");
 }
 
-static void whoever_holds_most_of_a_stage_gets_it(void **state)
+static void test_whoever_holds_most_of_a_stage_gets_it(void **state)
 {
     (void)state;
     hold(add_slot("a"), 2, 2);
@@ -125,7 +125,7 @@ static void whoever_holds_most_of_a_stage_gets_it(void **state)
 }
 
 /* Moments move with parameters: moving two frozen units costs less than moving one trained unit. */
-static void state_counts_by_its_bytes(void **state)
+static void test_state_counts_by_its_bytes(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2; i++)
@@ -136,7 +136,7 @@ static void state_counts_by_its_bytes(void **state)
     assert_int_equal(ranks[0], 1);
 }
 
-static void the_node_that_holds_most_is_taken_first(void **state)
+static void test_the_node_that_holds_most_is_taken_first(void **state)
 {
     (void)state;
     hold(add_slot("a"), 0, 1);
@@ -151,14 +151,14 @@ static void the_node_that_holds_most_is_taken_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_slot_with_too_little_memory_is_not_used, begin),
-        cmocka_unit_test_setup(a_slot_without_a_limit_has_enough_memory, begin),
-        cmocka_unit_test_setup(a_slot_that_is_too_slow_is_not_used, begin),
-        cmocka_unit_test_setup(a_replica_stays_on_one_node_where_it_can, begin),
-        cmocka_unit_test_setup(the_rest_makes_up_a_replica_across_nodes, begin),
-        cmocka_unit_test_setup(whoever_holds_most_of_a_stage_gets_it, begin),
-        cmocka_unit_test_setup(state_counts_by_its_bytes, begin),
-        cmocka_unit_test_setup(the_node_that_holds_most_is_taken_first, begin),
+        cmocka_unit_test_setup(test_a_slot_with_too_little_memory_is_not_used, begin),
+        cmocka_unit_test_setup(test_a_slot_without_a_limit_has_enough_memory, begin),
+        cmocka_unit_test_setup(test_a_slot_that_is_too_slow_is_not_used, begin),
+        cmocka_unit_test_setup(test_a_replica_stays_on_one_node_where_it_can, begin),
+        cmocka_unit_test_setup(test_the_rest_makes_up_a_replica_across_nodes, begin),
+        cmocka_unit_test_setup(test_whoever_holds_most_of_a_stage_gets_it, begin),
+        cmocka_unit_test_setup(test_state_counts_by_its_bytes, begin),
+        cmocka_unit_test_setup(test_the_node_that_holds_most_is_taken_first, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,7 +125,7 @@ static double naive_pipeline(const struct stage_cost *costs, unsigned stages, un
     return end;
 }
 
-static void simulation_is_the_recurrence_and_above_its_bound(void **state)
+static void test_simulation_is_the_recurrence_and_above_its_bound(void **state)
 {
     (void)state;
     struct world world;
@@ -222,7 +222,7 @@ static double naive_best(const struct world *world)
     return best;
 }
 
-static void finds_the_best_of_all_layouts(void **state)
+static void test_finds_the_best_of_all_layouts(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 200; round++) {
@@ -249,7 +249,7 @@ static void finds_the_best_of_all_layouts(void **state)
     }
 }
 
-static void more_slots_are_never_slower(void **state)
+static void test_more_slots_are_never_slower(void **state)
 {
     (void)state;
     double before = INFINITY;
@@ -264,7 +264,7 @@ static void more_slots_are_never_slower(void **state)
     }
 }
 
-static void pins_are_kept_or_refused(void **state)
+static void test_pins_are_kept_or_refused(void **state)
 {
     (void)state;
     struct world world;
@@ -306,7 +306,7 @@ static void every_rank_has_its_own_slot(const struct world *world)
     }
 }
 
-static void replicas_stay_on_one_node(void **state)
+static void test_replicas_stay_on_one_node(void **state)
 {
     (void)state;
     struct world world;
@@ -327,7 +327,7 @@ static void replicas_stay_on_one_node(void **state)
     world_done(&world);
 }
 
-static void workers_keep_the_stage_they_hold(void **state)
+static void test_workers_keep_the_stage_they_hold(void **state)
 {
     (void)state;
     struct world world;
@@ -359,7 +359,7 @@ static void workers_keep_the_stage_they_hold(void **state)
     world_done(&world);
 }
 
-static void slots_with_state_come_before_empty_ones(void **state)
+static void test_slots_with_state_come_before_empty_ones(void **state)
 {
     (void)state;
     struct world world;
@@ -379,7 +379,7 @@ static void slots_with_state_come_before_empty_ones(void **state)
     world_done(&world);
 }
 
-static void memory_limits_bend_the_partition_or_forbid_it(void **state)
+static void test_memory_limits_bend_the_partition_or_forbid_it(void **state)
 {
     (void)state;
     struct world world;
@@ -411,7 +411,7 @@ static void memory_limits_bend_the_partition_or_forbid_it(void **state)
  * One slot is half as fast: of twelve lanes it gets four and the other slot eight, and both finish
  * together.
  */
-static void a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
+static void test_a_slow_slot_gets_fewer_lanes_when_that_is_faster(void **state)
 {
     (void)state;
     struct world world;
@@ -437,7 +437,7 @@ static size_t whole_model_bytes(const struct world *world, enum plan_recompute r
     return planner_stage_bytes(world->input.units, 0, UNITS, 1, gradient_room(12, 0), recompute);
 }
 
-static void short_of_memory_activations_are_computed_again(void **state)
+static void test_short_of_memory_activations_are_computed_again(void **state)
 {
     (void)state;
     struct job_spec spec = {
@@ -470,7 +470,7 @@ static void short_of_memory_activations_are_computed_again(void **state)
  * Activations take half: a budget that makes a CPU slot recompute still fits a GPU with bf16. If
  * some slots are not GPUs, the plan uses the sizes of CPU slots.
  */
-static void gpus_are_planned_in_their_own_precision(void **state)
+static void test_gpus_are_planned_in_their_own_precision(void **state)
 {
     (void)state;
     struct job_spec spec = {
@@ -501,7 +501,7 @@ static void gpus_are_planned_in_their_own_precision(void **state)
     world_done(&world);
 }
 
-static void slow_slots_are_left_out_when_that_is_faster(void **state)
+static void test_slow_slots_are_left_out_when_that_is_faster(void **state)
 {
     (void)state;
     struct world world;
@@ -515,7 +515,7 @@ static void slow_slots_are_left_out_when_that_is_faster(void **state)
     world_done(&world);
 }
 
-static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
+static void test_freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
 {
     (void)state;
     struct job_spec spec = {
@@ -541,7 +541,7 @@ static void freezing_shrinks_the_pipeline_and_forks_replicas(void **state)
     world_done(&world);
 }
 
-static void choices_are_in_order_and_true(void **state)
+static void test_choices_are_in_order_and_true(void **state)
 {
     (void)state;
     struct world world;
@@ -567,20 +567,20 @@ static void choices_are_in_order_and_true(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulation_is_the_recurrence_and_above_its_bound),
-        cmocka_unit_test(finds_the_best_of_all_layouts),
-        cmocka_unit_test(more_slots_are_never_slower),
-        cmocka_unit_test(pins_are_kept_or_refused),
-        cmocka_unit_test(replicas_stay_on_one_node),
-        cmocka_unit_test(workers_keep_the_stage_they_hold),
-        cmocka_unit_test(slots_with_state_come_before_empty_ones),
-        cmocka_unit_test(memory_limits_bend_the_partition_or_forbid_it),
-        cmocka_unit_test(a_slow_slot_gets_fewer_lanes_when_that_is_faster),
-        cmocka_unit_test(short_of_memory_activations_are_computed_again),
-        cmocka_unit_test(gpus_are_planned_in_their_own_precision),
-        cmocka_unit_test(slow_slots_are_left_out_when_that_is_faster),
-        cmocka_unit_test(freezing_shrinks_the_pipeline_and_forks_replicas),
-        cmocka_unit_test(choices_are_in_order_and_true),
+        cmocka_unit_test(test_simulation_is_the_recurrence_and_above_its_bound),
+        cmocka_unit_test(test_finds_the_best_of_all_layouts),
+        cmocka_unit_test(test_more_slots_are_never_slower),
+        cmocka_unit_test(test_pins_are_kept_or_refused),
+        cmocka_unit_test(test_replicas_stay_on_one_node),
+        cmocka_unit_test(test_workers_keep_the_stage_they_hold),
+        cmocka_unit_test(test_slots_with_state_come_before_empty_ones),
+        cmocka_unit_test(test_memory_limits_bend_the_partition_or_forbid_it),
+        cmocka_unit_test(test_a_slow_slot_gets_fewer_lanes_when_that_is_faster),
+        cmocka_unit_test(test_short_of_memory_activations_are_computed_again),
+        cmocka_unit_test(test_gpus_are_planned_in_their_own_precision),
+        cmocka_unit_test(test_slow_slots_are_left_out_when_that_is_faster),
+        cmocka_unit_test(test_freezing_shrinks_the_pipeline_and_forks_replicas),
+        cmocka_unit_test(test_choices_are_in_order_and_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

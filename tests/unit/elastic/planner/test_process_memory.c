@@ -48,7 +48,7 @@ static struct job_spec toy(void)
     return spec;
 }
 
-static void room_grows_with_the_memory_and_is_all_of_a_toy(void **state)
+static void test_room_grows_with_the_memory_and_is_all_of_a_toy(void **state)
 {
     (void)state;
     size_t process = 150 * MIB, before = 0;
@@ -63,7 +63,7 @@ static void room_grows_with_the_memory_and_is_all_of_a_toy(void **state)
     assert_int_equal(process_room(4096 * MIB, 0), 4096 * MIB);
 }
 
-static void a_process_is_counted_by_model_and_threads(void **state)
+static void test_a_process_is_counted_by_model_and_threads(void **state)
 {
     (void)state;
     const struct job_spec large = gpt2_124m(), small = toy();
@@ -75,7 +75,7 @@ static void a_process_is_counted_by_model_and_threads(void **state)
 }
 
 /* A model pays only for the bounds that it may reach. */
-static void bounds_follow_from_the_models_size(void **state)
+static void test_bounds_follow_from_the_models_size(void **state)
 {
     (void)state;
     struct job_spec spec = toy();
@@ -118,7 +118,7 @@ static size_t planned(const struct job_spec *spec, size_t memory, bool gpu)
     return status == 0 ? choices[0].memory_bytes_max : 0;
 }
 
-static void a_cpu_slot_holds_the_process_too(void **state)
+static void test_a_cpu_slot_holds_the_process_too(void **state)
 {
     (void)state;
     const struct job_spec spec = gpt2_124m();
@@ -131,7 +131,7 @@ static void a_cpu_slot_holds_the_process_too(void **state)
     assert_int_equal(planned(&spec, tensors, true), tensors);
 }
 
-static void a_toy_slot_holds_what_it_held(void **state)
+static void test_a_toy_slot_holds_what_it_held(void **state)
 {
     (void)state;
     const struct job_spec spec = toy();
@@ -140,7 +140,7 @@ static void a_toy_slot_holds_what_it_held(void **state)
     assert_int_equal(planned(&spec, tensors, false), whole);
 }
 
-static void the_other_end_of_a_tied_table_comes_with_two_stages(void **state)
+static void test_the_other_end_of_a_tied_table_comes_with_two_stages(void **state)
 {
     (void)state;
     struct planner_unit units[STEP_RECORD_UNITS_MAX];
@@ -165,12 +165,12 @@ static void the_other_end_of_a_tied_table_comes_with_two_stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(room_grows_with_the_memory_and_is_all_of_a_toy),
-        cmocka_unit_test(a_process_is_counted_by_model_and_threads),
-        cmocka_unit_test(bounds_follow_from_the_models_size),
-        cmocka_unit_test(a_cpu_slot_holds_the_process_too),
-        cmocka_unit_test(a_toy_slot_holds_what_it_held),
-        cmocka_unit_test(the_other_end_of_a_tied_table_comes_with_two_stages),
+        cmocka_unit_test(test_room_grows_with_the_memory_and_is_all_of_a_toy),
+        cmocka_unit_test(test_a_process_is_counted_by_model_and_threads),
+        cmocka_unit_test(test_bounds_follow_from_the_models_size),
+        cmocka_unit_test(test_a_cpu_slot_holds_the_process_too),
+        cmocka_unit_test(test_a_toy_slot_holds_what_it_held),
+        cmocka_unit_test(test_the_other_end_of_a_tied_table_comes_with_two_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

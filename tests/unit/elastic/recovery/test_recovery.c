@@ -146,7 +146,7 @@ static void check_shape(unsigned stages, unsigned replicas, const enum fate choi
     }
 }
 
-static void every_small_world_follows_the_table(void **state)
+static void test_every_small_world_follows_the_table(void **state)
 {
     (void)state;
     const enum fate nobody_applied[] = {GONE, BEFORE, HOLD},
@@ -158,7 +158,7 @@ static void every_small_world_follows_the_table(void **state)
         }
 }
 
-static void a_shadow_survives_for_its_stage(void **state)
+static void test_a_shadow_survives_for_its_stage(void **state)
 {
     (void)state;
     const enum fate nobody_applied[] = {GONE, BEFORE, HOLD},
@@ -184,7 +184,7 @@ static int decide(unsigned count)
 }
 
 /* A lost rank may have caused the NaN, and the others have not compared their held gradients. */
-static void a_step_without_numbers_is_computed_again(void **state)
+static void test_a_step_without_numbers_is_computed_again(void **state)
 {
     (void)state;
     two_stages(HOLD, HOLD);
@@ -200,7 +200,7 @@ static void a_step_without_numbers_is_computed_again(void **state)
     assert_int_equal(outcome.kind, RECOVERY_STANDS);
 }
 
-static void nobody_left_is_the_checkpoint(void **state)
+static void test_nobody_left_is_the_checkpoint(void **state)
 {
     (void)state;
     assert_int_equal(decide(0), 0);
@@ -213,7 +213,7 @@ static void nobody_left_is_the_checkpoint(void **state)
 }
 
 /* Units left from the generation before are a step behind when the step in flight is applied. */
-static void extras_without_gradients_do_not_count_at_hold(void **state)
+static void test_extras_without_gradients_do_not_count_at_hold(void **state)
 {
     (void)state;
     for (int shadows = 0; shadows <= 1; shadows++) {
@@ -232,7 +232,7 @@ static void extras_without_gradients_do_not_count_at_hold(void **state)
     }
 }
 
-static void old_ranges_count_after_a_broken_switch(void **state)
+static void test_old_ranges_count_after_a_broken_switch(void **state)
 {
     (void)state;
     two_stages(APPLIED, APPLIED);
@@ -247,7 +247,7 @@ static void old_ranges_count_after_a_broken_switch(void **state)
 }
 
 /* The old range has no gradients of the step that the new range holds. */
-static void old_ranges_cannot_apply_a_step(void **state)
+static void test_old_ranges_cannot_apply_a_step(void **state)
 {
     (void)state;
     two_stages(HOLD, HOLD);
@@ -261,7 +261,7 @@ static void old_ranges_cannot_apply_a_step(void **state)
     assert_int_equal(outcome.commit.step, 0);
 }
 
-static void a_straggler_of_an_old_generation_counts_for_nothing(void **state)
+static void test_a_straggler_of_an_old_generation_counts_for_nothing(void **state)
 {
     (void)state;
     two_stages(APPLIED, APPLIED);
@@ -281,7 +281,7 @@ static void a_straggler_of_an_old_generation_counts_for_nothing(void **state)
 }
 
 /* The rank applied the step before it was cut off; the others had to discard and replay it. */
-static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
+static void test_one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
 {
     (void)state;
     two_stages(BEFORE, BEFORE);
@@ -301,7 +301,7 @@ static void one_that_is_ahead_does_not_cost_the_others_their_state(void **state)
 }
 
 /* A rank that has just joined has applied nothing, and reports so. */
-static void one_without_state_contradicts_nobody(void **state)
+static void test_one_without_state_contradicts_nobody(void **state)
 {
     (void)state;
     two_stages(APPLIED, APPLIED);
@@ -313,7 +313,7 @@ static void one_without_state_contradicts_nobody(void **state)
 }
 
 /* Reports are untrusted input: units beyond the model are skipped. */
-static void units_that_the_model_has_not_are_passed_over(void **state)
+static void test_units_that_the_model_has_not_are_passed_over(void **state)
 {
     (void)state;
     two_stages(APPLIED, APPLIED);
@@ -325,7 +325,7 @@ static void units_that_the_model_has_not_are_passed_over(void **state)
     assert_int_equal(outcome.missing_unit, 0);
 }
 
-static void contradictions_are_refused(void **state)
+static void test_contradictions_are_refused(void **state)
 {
     (void)state;
     two_stages(APPLIED, BEFORE);
@@ -341,7 +341,7 @@ static void contradictions_are_refused(void **state)
     assert_non_null(strstr(error.text, "other values"));
 }
 
-static void step_zero_is_state_like_any_other(void **state)
+static void test_step_zero_is_state_like_any_other(void **state)
 {
     (void)state;
     two_stages(BEFORE, BEFORE);
@@ -355,19 +355,19 @@ static void step_zero_is_state_like_any_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_small_world_follows_the_table),
-        cmocka_unit_test(a_shadow_survives_for_its_stage),
-        cmocka_unit_test(extras_without_gradients_do_not_count_at_hold),
-        cmocka_unit_test(a_step_without_numbers_is_computed_again),
-        cmocka_unit_test(nobody_left_is_the_checkpoint),
-        cmocka_unit_test(old_ranges_count_after_a_broken_switch),
-        cmocka_unit_test(old_ranges_cannot_apply_a_step),
-        cmocka_unit_test(a_straggler_of_an_old_generation_counts_for_nothing),
-        cmocka_unit_test(one_that_is_ahead_does_not_cost_the_others_their_state),
-        cmocka_unit_test(one_without_state_contradicts_nobody),
-        cmocka_unit_test(units_that_the_model_has_not_are_passed_over),
-        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(step_zero_is_state_like_any_other),
+        cmocka_unit_test(test_every_small_world_follows_the_table),
+        cmocka_unit_test(test_a_shadow_survives_for_its_stage),
+        cmocka_unit_test(test_extras_without_gradients_do_not_count_at_hold),
+        cmocka_unit_test(test_a_step_without_numbers_is_computed_again),
+        cmocka_unit_test(test_nobody_left_is_the_checkpoint),
+        cmocka_unit_test(test_old_ranges_count_after_a_broken_switch),
+        cmocka_unit_test(test_old_ranges_cannot_apply_a_step),
+        cmocka_unit_test(test_a_straggler_of_an_old_generation_counts_for_nothing),
+        cmocka_unit_test(test_one_that_is_ahead_does_not_cost_the_others_their_state),
+        cmocka_unit_test(test_one_without_state_contradicts_nobody),
+        cmocka_unit_test(test_units_that_the_model_has_not_are_passed_over),
+        cmocka_unit_test(test_contradictions_are_refused),
+        cmocka_unit_test(test_step_zero_is_state_like_any_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static void check_moves(const struct plan *plan, const struct state_moves_holder
     }
 }
 
-static void random_worlds_end_complete(void **state)
+static void test_random_worlds_end_complete(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 500; round++) {
@@ -147,7 +147,7 @@ static void random_worlds_end_complete(void **state)
     }
 }
 
-static void nobody_pushes_much_more_than_the_others(void **state)
+static void test_nobody_pushes_much_more_than_the_others(void **state)
 {
     (void)state;
     struct state_moves_holder holders[3] = {
@@ -167,7 +167,7 @@ static void nobody_pushes_much_more_than_the_others(void **state)
     plan_free(plan);
 }
 
-static void doubtful_holders_are_the_last_resort(void **state)
+static void test_doubtful_holders_are_the_last_resort(void **state)
 {
     (void)state;
     struct state_moves_holder holders[2] = {holder("a", 0, 1, 0, UNITS), holder("b", 0, 2, 0, 5)};
@@ -184,7 +184,7 @@ static void doubtful_holders_are_the_last_resort(void **state)
     plan_free(plan);
 }
 
-static void a_missing_unit_is_named(void **state)
+static void test_a_missing_unit_is_named(void **state)
 {
     (void)state;
     struct state_moves_holder holders[1] = {holder("a", 0, 1, 0, 7)};
@@ -200,7 +200,7 @@ static void a_missing_unit_is_named(void **state)
 }
 
 /* A new process has replaced the one on the slot: the old process's state is lost. */
-static void a_replaced_process_is_no_source(void **state)
+static void test_a_replaced_process_is_no_source(void **state)
 {
     (void)state;
     struct state_moves_holder holders[1] = {holder("a", 0, 1, 0, UNITS)};
@@ -211,7 +211,7 @@ static void a_replaced_process_is_no_source(void **state)
     plan_free(plan);
 }
 
-static void new_nodes_get_the_history_once(void **state)
+static void test_new_nodes_get_the_history_once(void **state)
 {
     (void)state;
     struct state_moves_holder holders[2] = {holder("a", 0, 1, 0, UNITS),
@@ -238,12 +238,12 @@ static void new_nodes_get_the_history_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_worlds_end_complete),
-        cmocka_unit_test(nobody_pushes_much_more_than_the_others),
-        cmocka_unit_test(doubtful_holders_are_the_last_resort),
-        cmocka_unit_test(a_missing_unit_is_named),
-        cmocka_unit_test(a_replaced_process_is_no_source),
-        cmocka_unit_test(new_nodes_get_the_history_once),
+        cmocka_unit_test(test_random_worlds_end_complete),
+        cmocka_unit_test(test_nobody_pushes_much_more_than_the_others),
+        cmocka_unit_test(test_doubtful_holders_are_the_last_resort),
+        cmocka_unit_test(test_a_missing_unit_is_named),
+        cmocka_unit_test(test_a_replaced_process_is_no_source),
+        cmocka_unit_test(test_new_nodes_get_the_history_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

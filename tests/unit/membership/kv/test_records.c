@@ -19,7 +19,7 @@ static int decode(const char *text, struct submission_record *record)
     return submission_record_decode(tree, record, &error);
 }
 
-static void a_submission_comes_back_as_it_was(void **state)
+static void test_a_submission_comes_back_as_it_was(void **state)
 {
     struct submission_record record = {.id = "0123456789abcdef"}, back;
     struct error error = {0};
@@ -30,7 +30,7 @@ static void a_submission_comes_back_as_it_was(void **state)
     assert_string_equal(back.id, record.id);
 }
 
-static void what_is_no_id_is_refused(void **state)
+static void test_what_is_no_id_is_refused(void **state)
 {
     static const char *const texts[] = {
         "{}",
@@ -51,8 +51,8 @@ static void what_is_no_id_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_submission_comes_back_as_it_was),
-        cmocka_unit_test(what_is_no_id_is_refused),
+        cmocka_unit_test(test_a_submission_comes_back_as_it_was),
+        cmocka_unit_test(test_what_is_no_id_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

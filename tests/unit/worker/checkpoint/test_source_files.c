@@ -162,7 +162,7 @@ static void write_checkpoint(uint64_t step, char ret_path[1024])
     write_checkpoint_of(step, NULL, ret_path);
 }
 
-static void the_folders_files_go_with_a_checkpoint(void **state)
+static void test_the_folders_files_go_with_a_checkpoint(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
@@ -178,7 +178,7 @@ static void the_folders_files_go_with_a_checkpoint(void **state)
     manifest_done(&manifest);
 }
 
-static void they_stay_when_the_folder_has_gone(void **state)
+static void test_they_stay_when_the_folder_has_gone(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
@@ -209,7 +209,7 @@ static void they_stay_when_the_folder_has_gone(void **state)
 }
 
 /* The copy in the checkpoint has a flipped bit: the file in the source folder is taken. */
-static void damage_is_not_handed_on(void **state)
+static void test_damage_is_not_handed_on(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
@@ -225,7 +225,7 @@ static void damage_is_not_handed_on(void **state)
     manifest_done(&manifest);
 }
 
-static void a_folder_of_another_model_is_none(void **state)
+static void test_a_folder_of_another_model_is_none(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
@@ -239,7 +239,7 @@ static void a_folder_of_another_model_is_none(void **state)
     assert_int_equal(take(3, "", part, &manifest, &config, left_out, &error), 1);
 }
 
-static void what_is_too_large_is_named(void **state)
+static void test_what_is_too_large_is_named(void **state)
 {
     struct model_files companions;
     struct error error = {0};
@@ -264,7 +264,7 @@ static json_t *load_config(const char *where)
     return config;
 }
 
-static void an_export_has_them(void **state)
+static void test_an_export_has_them(void **state)
 {
     struct error error = {0};
     char path[1024], to[128];
@@ -281,7 +281,7 @@ static void an_export_has_them(void **state)
 }
 
 /* The same holds for a checkpoint made from a checkpoint of an earlier build. */
-static void no_path_leaves_the_machine(void **state)
+static void test_no_path_leaves_the_machine(void **state)
 {
     struct manifest manifest = {0};
     struct error error = {0};
@@ -299,13 +299,14 @@ static void no_path_leaves_the_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_folders_files_go_with_a_checkpoint, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(they_stay_when_the_folder_has_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_not_handed_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_folder_of_another_model_is_none, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_too_large_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_export_has_them, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_path_leaves_the_machine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_folders_files_go_with_a_checkpoint, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_they_stay_when_the_folder_has_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_is_not_handed_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_folder_of_another_model_is_none, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_too_large_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_export_has_them, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_path_leaves_the_machine, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

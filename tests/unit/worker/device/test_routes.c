@@ -231,7 +231,7 @@ static void expect(struct crew *crew, const uint8_t names[WORKERS],
 static const uint8_t each_its_own[WORKERS] = {1, 2, 3, 4};
 static const char *const all_mesh[WORKERS] = {"mmmmm", "mmmmm", "mmmmm", "mmmmm"};
 
-static void a_gpu_each_is_nccl(void **state)
+static void test_a_gpu_each_is_nccl(void **state)
 {
     (void)state;
     struct crew crew;
@@ -239,7 +239,7 @@ static void a_gpu_each_is_nccl(void **state)
     assert_true(fake_nccl->moved == 6 * sizeof(unsigned));
 }
 
-static void a_shared_gpu_is_no_nccl_for_those_who_share_it(void **state)
+static void test_a_shared_gpu_is_no_nccl_for_those_who_share_it(void **state)
 {
     (void)state;
     struct crew crew;
@@ -249,7 +249,7 @@ static void a_shared_gpu_is_no_nccl_for_those_who_share_it(void **state)
            (const char *[]){"mmnnm", "nnmmn", "mmnnm", "nnmmn"});
 }
 
-static void on_hosts_of_their_own_they_may_share_it(void **state)
+static void test_on_hosts_of_their_own_they_may_share_it(void **state)
 {
     (void)state;
     struct crew crew;
@@ -258,7 +258,7 @@ static void on_hosts_of_their_own_they_may_share_it(void **state)
            (const char *[]){"nmnnm", "nnmmn", "nmnnm", "nnmmn"});
 }
 
-static void one_without_nccl(void **state)
+static void test_one_without_nccl(void **state)
 {
     (void)state;
     struct crew crew;
@@ -266,7 +266,7 @@ static void one_without_nccl(void **state)
            (const char *[]){"mmmmm", "nmmmm", "mmnnm", "nnmmn"});
 }
 
-static void no_library(void **state)
+static void test_no_library(void **state)
 {
     (void)state;
     struct crew crew;
@@ -276,7 +276,7 @@ static void no_library(void **state)
     expect(&crew, each_its_own, all_mesh);
 }
 
-static void without_an_identity_all_stay_with_the_mesh(void **state)
+static void test_without_an_identity_all_stay_with_the_mesh(void **state)
 {
     (void)state;
     struct crew crew;
@@ -285,7 +285,7 @@ static void without_an_identity_all_stay_with_the_mesh(void **state)
 }
 
 /* The generation fails; the worker that caused it offers no NCCL in the next generation. */
-static void a_join_that_fails_is_not_tried_again(void **state)
+static void test_a_join_that_fails_is_not_tried_again(void **state)
 {
     (void)state;
     struct crew crew;
@@ -317,13 +317,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
     const struct CMUnitTest tests[] = {
-        TEST(a_gpu_each_is_nccl),
-        TEST(a_shared_gpu_is_no_nccl_for_those_who_share_it),
-        TEST(on_hosts_of_their_own_they_may_share_it),
-        TEST(one_without_nccl),
-        TEST(no_library),
-        TEST(without_an_identity_all_stay_with_the_mesh),
-        TEST(a_join_that_fails_is_not_tried_again),
+        TEST(test_a_gpu_each_is_nccl),
+        TEST(test_a_shared_gpu_is_no_nccl_for_those_who_share_it),
+        TEST(test_on_hosts_of_their_own_they_may_share_it),
+        TEST(test_one_without_nccl),
+        TEST(test_no_library),
+        TEST(test_without_an_identity_all_stay_with_the_mesh),
+        TEST(test_a_join_that_fails_is_not_tried_again),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

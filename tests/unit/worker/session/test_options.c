@@ -176,7 +176,7 @@ static void test_help_and_version(void **state)
     assert_int_equal(parse(NULL, MORE("--version"), &options, &error), 1);
 }
 
-static void links_and_devices_are_as_they_are_said_to_be(void **state)
+static void test_links_and_devices_are_as_they_are_said_to_be(void **state)
 {
     static const char *const more[] = {"--link-checksums", "--link-any-address", "--device-digests",
                                        NULL};
@@ -203,7 +203,7 @@ int main(void)
         cmocka_unit_test(test_each_missing_flag_is_named),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_help_and_version),
-        cmocka_unit_test(links_and_devices_are_as_they_are_said_to_be),
+        cmocka_unit_test(test_links_and_devices_are_as_they_are_said_to_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void compute_until_heard(struct bench *bench)
         ;
 }
 
-static void a_call_that_computes_is_reported_again_and_again(void **state)
+static void test_a_call_that_computes_is_reported_again_and_again(void **state)
 {
     struct bench *bench = *state;
     char first[REPORT_TEXT_SIZE];
@@ -110,7 +110,7 @@ static void a_call_that_computes_is_reported_again_and_again(void **state)
     assert_true(start_watch_end(bench->watch));
 }
 
-static void nothing_is_reported_after_the_end(void **state)
+static void test_nothing_is_reported_after_the_end(void **state)
 {
     struct bench *bench = *state;
     const struct control_message last = {.type = CONTROL_EVENT, .text = "the last message"};
@@ -129,7 +129,7 @@ static void nothing_is_reported_after_the_end(void **state)
 }
 
 /* Reading: what was noted counts, and the processor time no more. */
-static void what_a_call_notes_is_reported_once(void **state)
+static void test_what_a_call_notes_is_reported_once(void **state)
 {
     struct bench *bench = *state;
     const struct worker_report *report = &bench->message.status;
@@ -147,7 +147,7 @@ static void what_a_call_notes_is_reported_once(void **state)
     assert_true(start_watch_end(bench->watch));
 }
 
-static void a_short_call_is_not_reported(void **state)
+static void test_a_short_call_is_not_reported(void **state)
 {
     struct bench *bench = *state;
 
@@ -161,10 +161,10 @@ static void a_short_call_is_not_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_call_that_computes_is_reported_again_and_again),
-        TEST(nothing_is_reported_after_the_end),
-        TEST(what_a_call_notes_is_reported_once),
-        TEST(a_short_call_is_not_reported),
+        TEST(test_a_call_that_computes_is_reported_again_and_again),
+        TEST(test_nothing_is_reported_after_the_end),
+        TEST(test_what_a_call_notes_is_reported_once),
+        TEST(test_a_short_call_is_not_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-static void numbers_are_found_by_their_key(void **state)
+static void test_numbers_are_found_by_their_key(void **state)
 {
     (void)state;
     static const char text[] =
@@ -39,7 +39,7 @@ static void *touch(size_t size_bytes)
     return memory;
 }
 
-static void a_peak_is_begun_anew(void **state)
+static void test_a_peak_is_begun_anew(void **state)
 {
     (void)state;
     struct footprint footprint = {0};
@@ -66,7 +66,7 @@ static void device_tells(struct kernel_device *device, size_t *ret_free, size_t 
     *ret_total = 100 * MIB;
 }
 
-static void a_device_counts_from_where_it_was_opened(void **state)
+static void test_a_device_counts_from_where_it_was_opened(void **state)
 {
     (void)state;
     struct kernel kernel = *kernel_cpu();
@@ -90,9 +90,9 @@ static void a_device_counts_from_where_it_was_opened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_found_by_their_key),
-        cmocka_unit_test(a_peak_is_begun_anew),
-        cmocka_unit_test(a_device_counts_from_where_it_was_opened),
+        cmocka_unit_test(test_numbers_are_found_by_their_key),
+        cmocka_unit_test(test_a_peak_is_begun_anew),
+        cmocka_unit_test(test_a_device_counts_from_where_it_was_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -401,7 +401,7 @@ static struct hash128 alone(void)
     return digest;
 }
 
-static void over_nccl_the_bits_are_the_same(void **state)
+static void test_over_nccl_the_bits_are_the_same(void **state)
 {
     static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}, {1, 4}, {4, 1}};
     struct hash128 want = alone();
@@ -415,7 +415,7 @@ static void over_nccl_the_bits_are_the_same(void **state)
     }
 }
 
-static void over_links_they_are_too(void **state)
+static void test_over_links_they_are_too(void **state)
 {
     struct hash128 want = alone();
 
@@ -469,7 +469,7 @@ static void hang_in_between(struct worker *worker, struct routes *routes)
  * Activations leave over links, gradients arrive by NCCL, and the next stage hangs: no link breaks,
  * and the copies to send are behind the tensors that the device waits for.
  */
-static void a_device_that_waits_for_one_who_hangs(void **state)
+static void test_a_device_that_waits_for_one_who_hangs(void **state)
 {
     struct play stuck;
     struct mesh_fault fault;
@@ -496,7 +496,7 @@ static int setup(void **state)
  * Some rank adds, multiplies by or trains with each of these tensors. One rank that asks for
  * digests is enough for its routes.
  */
-static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
+static void test_a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
 {
     static const unsigned layouts[][2] = {{2, 1}, {1, 2}, {2, 2}};
 
@@ -522,7 +522,7 @@ static void a_bit_that_is_flipped_on_the_way_breaks_the_links(void **state)
         }
 }
 
-static void with_digests_the_bits_are_the_same(void **state)
+static void test_with_digests_the_bits_are_the_same(void **state)
 {
     struct hash128 want = alone();
 
@@ -538,11 +538,11 @@ static void with_digests_the_bits_are_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(over_nccl_the_bits_are_the_same, setup),
-        cmocka_unit_test_setup(over_links_they_are_too, setup),
-        cmocka_unit_test_setup(a_bit_that_is_flipped_on_the_way_breaks_the_links, setup),
-        cmocka_unit_test_setup(with_digests_the_bits_are_the_same, setup),
-        cmocka_unit_test_setup(a_device_that_waits_for_one_who_hangs, setup),
+        cmocka_unit_test_setup(test_over_nccl_the_bits_are_the_same, setup),
+        cmocka_unit_test_setup(test_over_links_they_are_too, setup),
+        cmocka_unit_test_setup(test_a_bit_that_is_flipped_on_the_way_breaks_the_links, setup),
+        cmocka_unit_test_setup(test_with_digests_the_bits_are_the_same, setup),
+        cmocka_unit_test_setup(test_a_device_that_waits_for_one_who_hangs, setup),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

@@ -25,7 +25,7 @@
  * Invariant: the first step after the beginning counts for nothing (caches, pages and connections
  * are new).
  */
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 
 #include <errno.h>
 #include <math.h>

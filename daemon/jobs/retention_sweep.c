@@ -1,4 +1,4 @@
-#include "daemon/jobs/retention.h"
+#include "daemon/jobs/retention_sweep.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -83,14 +83,14 @@ static bool is_news(struct job_expiry *expiry, const struct retention *retention
     return news;
 }
 
-void retention_sync(struct job *job)
+void retention_sweep_sync(struct job *job)
 {
     bool own_folder = job_keeps_copies(&job->spec);
 
     if (!job->plans.plan || !(own_folder || job->plans.plan->layout.worker_count == 0) ||
         (job->expiry.retention && !__atomic_load_n(&job->expiry.retention->done, __ATOMIC_ACQUIRE)))
         return;
-    retention_stop(&job->expiry);
+    retention_sweep_stop(&job->expiry);
     struct retention *retention = look(job);
     if (!retention || !retention->steps || !is_news(&job->expiry, retention) ||
         !(own_folder || retention->is_ours)) {
@@ -109,7 +109,7 @@ void retention_sync(struct job *job)
     job->expiry.retention = retention;
 }
 
-void retention_stop(struct job_expiry *expiry)
+void retention_sweep_stop(struct job_expiry *expiry)
 {
     if (!expiry->retention)
         return;

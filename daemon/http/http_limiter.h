@@ -20,7 +20,7 @@
 
 #include "base/compiler.h"
 
-struct http_guard_limits {
+struct http_limits {
     /* connections; per_address does not apply to the loopback interface */
     unsigned total, per_address;
     unsigned refused;          /* connections being answered with 503, beyond `total` */
@@ -56,28 +56,30 @@ struct http_visitor {
 };
 TAILQ_HEAD(http_visitors, http_visitor);
 
-struct http_guard {
-    const struct http_guard_limits *limits; /* borrowed */
-    struct http_visitors visitors;          /* oldest state change first */
+struct http_limiter {
+    const struct http_limits *limits; /* borrowed */
+    struct http_visitors visitors;    /* oldest state change first */
     void (*dismiss)(struct http_visitor *visitor);
     struct http_address addresses[HTTP_VISITORS_MAX];
     unsigned counted;
 };
 
-/** http_guard_init() - @dismiss closes a connection; http_guard_leave() follows some time later */
-void http_guard_init(struct http_guard *guard, const struct http_guard_limits *limits,
-                     void (*dismiss)(struct http_visitor *visitor));
-/** http_guard_enter() - admit a new connection, HTTP_VISITORS_MAX at most; @visitor->visit tells
+/** http_limiter_init() - @dismiss closes a connection; http_limiter_leave() follows some time later
+ */
+void http_limiter_init(struct http_limiter *limiter, const struct http_limits *limits,
+                       void (*dismiss)(struct http_visitor *visitor));
+/** http_limiter_enter() - admit a new connection, HTTP_VISITORS_MAX at most; @visitor->visit tells
  * whether it is refused */
-void http_guard_enter(struct http_guard *guard, struct http_visitor *visitor,
-                      const struct sockaddr *address, uint64_t now_ns);
-/** http_guard_answers() - note that a whole request came, and that its answer has @size_bytes or
+void http_limiter_enter(struct http_limiter *limiter, struct http_visitor *visitor,
+                        const struct sockaddr *address, uint64_t now_ns);
+/** http_limiter_answers() - note that a whole request came, and that its answer has @size_bytes or
  * fewer */
-void http_guard_answers(struct http_guard *guard, struct http_visitor *visitor, uint64_t size_bytes,
+void http_limiter_answers(struct http_limiter *limiter, struct http_visitor *visitor,
+                          uint64_t size_bytes, uint64_t now_ns);
+/** http_limiter_waits() - note that the answer has been sent */
+void http_limiter_waits(struct http_limiter *limiter, struct http_visitor *visitor,
                         uint64_t now_ns);
-/** http_guard_waits() - note that the answer has been sent */
-void http_guard_waits(struct http_guard *guard, struct http_visitor *visitor, uint64_t now_ns);
-void http_guard_leave(struct http_guard *guard, struct http_visitor *visitor);
-/** http_guard_expire() - dismiss all connections past their deadlines. Return: the next
+void http_limiter_leave(struct http_limiter *limiter, struct http_visitor *visitor);
+/** http_limiter_expire() - dismiss all connections past their deadlines. Return: the next
  * deadline, UINT64_MAX: none */
-uint64_t http_guard_expire(struct http_guard *guard, uint64_t now_ns);
+uint64_t http_limiter_expire(struct http_limiter *limiter, uint64_t now_ns);

@@ -15,8 +15,8 @@
 
 #include "daemon/jobs/job.h"
 
-/** retention_sync() - start a sweep if the records have changed; skipped while a sweep is
+/** retention_sweep_sync() - start a sweep if the records have changed; skipped while a sweep is
  * running, and made up for at the next change */
-void retention_sync(struct job *job);
-/** retention_stop() - wait for the running sweep */
-void retention_stop(struct job_expiry *expiry);
+void retention_sweep_sync(struct job *job);
+/** retention_sweep_stop() - wait for the running sweep */
+void retention_sweep_stop(struct job_expiry *expiry);

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "daemon/http/http_guard.h"
+#include "daemon/http/http_limiter.h"
 
-static const struct http_guard_limits limits = {
+static const struct http_limits limits = {
     .total = 8,
     .per_address = 4,
     .refused = 2,
@@ -30,7 +30,7 @@ static const struct http_guard_limits limits = {
 };
 
 struct table {
-    struct http_guard guard;
+    struct http_limiter limiter;
     struct http_visitor visitors[32];
     unsigned count;
 };
@@ -48,7 +48,7 @@ static int begin(void **state)
     struct table *table = calloc(1, sizeof(*table));
 
     assert_non_null(table);
-    http_guard_init(&table->guard, &limits, count_dismissed);
+    http_limiter_init(&table->limiter, &limits, count_dismissed);
     dismissed_count = 0;
     *state = table;
     return 0;
@@ -67,10 +67,10 @@ static struct http_visitor *enter(struct table *table, const char *address)
     struct sockaddr_in four = {.sin_family = AF_INET};
 
     if (inet_pton(AF_INET, address, &four.sin_addr) == 1) {
-        http_guard_enter(&table->guard, visitor, (struct sockaddr *)&four, table->count);
+        http_limiter_enter(&table->limiter, visitor, (struct sockaddr *)&four, table->count);
     } else {
         assert_int_equal(inet_pton(AF_INET6, address, &six.sin6_addr), 1);
-        http_guard_enter(&table->guard, visitor, (struct sockaddr *)&six, table->count);
+        http_limiter_enter(&table->limiter, visitor, (struct sockaddr *)&six, table->count);
     }
     return visitor;
 }
@@ -87,16 +87,16 @@ static void test_half_requests_make_room_for_others(void **state)
     assert_int_equal(first->visit, HTTP_VISIT_DISMISSED);
     assert_int_equal(enter(table, "127.0.0.1")->visit, HTTP_VISIT_WAITS);
     assert_int_equal(dismissed_count, 2);
-    assert_int_equal(table->guard.counted, limits.total);
+    assert_int_equal(table->limiter.counted, limits.total);
 }
 
 static void test_a_request_on_its_way_makes_no_room(void **state)
 {
-    static const struct http_guard_limits patient = {
+    static const struct http_limits patient = {
         .total = 1, .per_address = 1, .refused = 1, .grace_ns = 10, .bytes_per_second = 1};
     struct table *table = *state;
 
-    table->guard.limits = &patient;
+    table->limiter.limits = &patient;
     struct http_visitor *first = enter(table, "10.0.0.1"); /* at 1 */
     assert_int_equal(enter(table, "10.0.0.2")->visit, HTTP_VISIT_REFUSED);
     assert_int_equal(first->visit, HTTP_VISIT_WAITS);
@@ -125,7 +125,7 @@ static void test_one_address_has_a_share(void **state)
     struct table *table = *state;
 
     for (unsigned i = 0; i < limits.per_address; i++)
-        http_guard_answers(&table->guard, enter(table, "10.0.0.1"), 1, 0);
+        http_limiter_answers(&table->limiter, enter(table, "10.0.0.1"), 1, 0);
     assert_int_equal(enter(table, "10.0.0.1")->visit, HTTP_VISIT_REFUSED);
     assert_int_equal(enter(table, "10.0.0.2")->visit, HTTP_VISIT_WAITS);
     assert_int_equal(dismissed_count, 0);
@@ -136,7 +136,7 @@ static void test_an_ipv6_network_is_one_address(void **state)
     struct table *table = *state;
 
     for (unsigned i = 0; i < limits.per_address; i++)
-        http_guard_answers(&table->guard, enter(table, i % 2 ? "fd00::1" : "fd00::2"), 1, 0);
+        http_limiter_answers(&table->limiter, enter(table, i % 2 ? "fd00::1" : "fd00::2"), 1, 0);
     assert_int_equal(enter(table, "fd00::3")->visit, HTTP_VISIT_REFUSED);
     assert_int_equal(enter(table, "fd00:0:0:1::3")->visit, HTTP_VISIT_WAITS);
 }
@@ -146,7 +146,7 @@ static void test_answers_are_shared_out_among_addresses(void **state)
     struct table *table = *state;
 
     for (unsigned i = 0; i < limits.total; i++)
-        http_guard_answers(&table->guard, enter(table, "127.0.0.1"), 1, 0);
+        http_limiter_answers(&table->limiter, enter(table, "127.0.0.1"), 1, 0);
     assert_int_equal(enter(table, "127.0.0.1")->visit, HTTP_VISIT_REFUSED);
     assert_int_equal(dismissed_count, 0);
     assert_int_equal(enter(table, "10.0.0.1")->visit, HTTP_VISIT_WAITS);
@@ -159,7 +159,7 @@ static void test_refusals_are_bounded_too(void **state)
     struct http_visitor *refused[3];
 
     for (unsigned i = 0; i < limits.total; i++)
-        http_guard_answers(&table->guard, enter(table, "127.0.0.1"), 1, 0);
+        http_limiter_answers(&table->limiter, enter(table, "127.0.0.1"), 1, 0);
     for (unsigned i = 0; i < 3; i++)
         refused[i] = enter(table, "127.0.0.1");
     assert_int_equal(refused[0]->visit, HTTP_VISIT_DISMISSED);
@@ -172,18 +172,18 @@ static void test_every_connection_has_an_end(void **state)
     struct table *table = *state;
     struct http_visitor *visitor = enter(table, "10.0.0.1"); /* at 1 */
 
-    assert_int_equal(http_guard_expire(&table->guard, 10), 11);
-    http_guard_answers(&table->guard, visitor, 3000, 10);
-    assert_int_equal(http_guard_expire(&table->guard, 11), 110 + 3 * NS_PER_SECOND);
-    http_guard_waits(&table->guard, visitor, 20);
-    assert_int_equal(http_guard_expire(&table->guard, 49), 50);
-    assert_int_equal(http_guard_expire(&table->guard, 50), UINT64_MAX);
+    assert_int_equal(http_limiter_expire(&table->limiter, 10), 11);
+    http_limiter_answers(&table->limiter, visitor, 3000, 10);
+    assert_int_equal(http_limiter_expire(&table->limiter, 11), 110 + 3 * NS_PER_SECOND);
+    http_limiter_waits(&table->limiter, visitor, 20);
+    assert_int_equal(http_limiter_expire(&table->limiter, 49), 50);
+    assert_int_equal(http_limiter_expire(&table->limiter, 50), UINT64_MAX);
     assert_int_equal(visitor->visit, HTTP_VISIT_DISMISSED);
     assert_int_equal(dismissed_count, 1);
-    http_guard_waits(&table->guard, visitor, 51); /* the request in flight ends late */
+    http_limiter_waits(&table->limiter, visitor, 51); /* the request in flight ends late */
     assert_int_equal(visitor->visit, HTTP_VISIT_DISMISSED);
-    http_guard_leave(&table->guard, visitor);
-    assert_int_equal(table->guard.counted, 0);
+    http_limiter_leave(&table->limiter, visitor);
+    assert_int_equal(table->limiter.counted, 0);
 }
 
 static void test_addresses_are_forgotten(void **state)
@@ -194,9 +194,9 @@ static void test_addresses_are_forgotten(void **state)
         char address[32];
         snprintf(address, sizeof(address), "10.0.%u.%u", i / 256, i % 256);
         table->count = 0;
-        http_guard_leave(&table->guard, enter(table, address));
+        http_limiter_leave(&table->limiter, enter(table, address));
     }
-    assert_int_equal(table->guard.counted, 0);
+    assert_int_equal(table->limiter.counted, 0);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/philox.h"
-#include "elastic/messages/straggler.h"
+#include "elastic/plan/straggler.h"
 
 #define STEPS   10
 #define FACTOR  2.0
@@ -93,7 +93,7 @@ static unsigned judgements(const struct bench *bench, struct straggler_judgement
 
 static const double even[4] = {1, 1, 1, 1};
 
-static void the_slow_one_is_found_in_bounded_time(void **state)
+static void test_the_slow_one_is_found_in_bounded_time(void **state)
 {
     (void)state;
     for (unsigned calm = 0; calm < 2 * STEPS; calm++) {
@@ -109,7 +109,7 @@ static void the_slow_one_is_found_in_bounded_time(void **state)
     }
 }
 
-static void less_than_the_factor_is_nobodys_fault(void **state)
+static void test_less_than_the_factor_is_nobodys_fault(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -118,7 +118,7 @@ static void less_than_the_factor_is_nobodys_fault(void **state)
     done(&bench);
 }
 
-static void lanes_do_not_make_slow(void **state)
+static void test_lanes_do_not_make_slow(void **state)
 {
     (void)state;
     struct bench bench = {.plan = plan_of(1, 2, (unsigned[]){5, 1})};
@@ -128,7 +128,7 @@ static void lanes_do_not_make_slow(void **state)
     done(&bench);
 }
 
-static void one_slow_step_counts_for_nothing(void **state)
+static void test_one_slow_step_counts_for_nothing(void **state)
 {
     (void)state;
     for (unsigned at = 0; at < 2 * STEPS; at++) {
@@ -141,7 +141,7 @@ static void one_slow_step_counts_for_nothing(void **state)
     }
 }
 
-static void a_slow_start_is_over_soon(void **state)
+static void test_a_slow_start_is_over_soon(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -152,7 +152,7 @@ static void a_slow_start_is_over_soon(void **state)
 }
 
 /* A throttled process is stopped in some steps and not in others. */
-static void stops_that_hit_some_steps_count(void **state)
+static void test_stops_that_hit_some_steps_count(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -162,7 +162,7 @@ static void stops_that_hit_some_steps_count(void **state)
     done(&bench);
 }
 
-static void noise_accuses_nobody(void **state)
+static void test_noise_accuses_nobody(void **state)
 {
     (void)state;
     struct philox_key key = philox_key_make(7, 0);
@@ -181,7 +181,7 @@ static void noise_accuses_nobody(void **state)
     }
 }
 
-static void a_slow_cluster_is_not_a_slow_worker(void **state)
+static void test_a_slow_cluster_is_not_a_slow_worker(void **state)
 {
     (void)state;
     for (unsigned replicas = 1; replicas <= 2; replicas++) {
@@ -193,7 +193,7 @@ static void a_slow_cluster_is_not_a_slow_worker(void **state)
     }
 }
 
-static void two_slow_ones_do_not_hide_each_other(void **state)
+static void test_two_slow_ones_do_not_hide_each_other(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 4);
@@ -202,7 +202,7 @@ static void two_slow_ones_do_not_hide_each_other(void **state)
     done(&bench);
 }
 
-static void two_replicas_that_are_both_slow_are_equal(void **state)
+static void test_two_replicas_that_are_both_slow_are_equal(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -212,7 +212,7 @@ static void two_replicas_that_are_both_slow_are_equal(void **state)
     done(&bench);
 }
 
-static void stages_are_not_compared_with_each_other(void **state)
+static void test_stages_are_not_compared_with_each_other(void **state)
 {
     (void)state;
     struct bench bench = bench_of(2, 2); /* ranks 0 and 2 are stage 0 */
@@ -229,7 +229,7 @@ static void stages_are_not_compared_with_each_other(void **state)
  * With one replica a rank is compared with its own past, while the other ranks are as fast as
  * before.
  */
-static void alone_a_worker_is_compared_with_its_past(void **state)
+static void test_alone_a_worker_is_compared_with_its_past(void **state)
 {
     (void)state;
     struct bench bench = bench_of(3, 1);
@@ -242,7 +242,7 @@ static void alone_a_worker_is_compared_with_its_past(void **state)
     done(&bench);
 }
 
-static void faster_peers_make_nobody_slow(void **state)
+static void test_faster_peers_make_nobody_slow(void **state)
 {
     (void)state;
     struct bench bench = bench_of(3, 1);
@@ -252,7 +252,7 @@ static void faster_peers_make_nobody_slow(void **state)
     done(&bench);
 }
 
-static void one_worker_has_no_peers(void **state)
+static void test_one_worker_has_no_peers(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 1);
@@ -263,7 +263,7 @@ static void one_worker_has_no_peers(void **state)
 }
 
 /* Near the threshold a judgement neither flaps nor outlives a recovery. */
-static void a_judgement_stands_until_it_is_well_below(void **state)
+static void test_a_judgement_stands_until_it_is_well_below(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -289,7 +289,7 @@ static struct bench bench_with_known(double speed)
     return bench;
 }
 
-static void what_the_plan_knows_is_not_told_again(void **state)
+static void test_what_the_plan_knows_is_not_told_again(void **state)
 {
     (void)state;
     struct bench bench = bench_with_known(1.0 / 3);
@@ -302,7 +302,7 @@ static void what_the_plan_knows_is_not_told_again(void **state)
     done(&bench);
 }
 
-static void one_that_has_recovered_is_told(void **state)
+static void test_one_that_has_recovered_is_told(void **state)
 {
     (void)state;
     struct bench bench = bench_with_known(1.0 / 3);
@@ -313,7 +313,7 @@ static void one_that_has_recovered_is_told(void **state)
     done(&bench);
 }
 
-static void an_unknown_time_counts_for_nothing(void **state)
+static void test_an_unknown_time_counts_for_nothing(void **state)
 {
     (void)state;
     struct bench bench = bench_of(1, 2);
@@ -327,7 +327,7 @@ static void an_unknown_time_counts_for_nothing(void **state)
     done(&bench);
 }
 
-static void the_slowest_of_each_stage_for_people(void **state)
+static void test_the_slowest_of_each_stage_for_people(void **state)
 {
     (void)state;
     struct plan *plan = plan_of(2, 2, (unsigned[]){2, 1});
@@ -345,25 +345,25 @@ static void the_slowest_of_each_stage_for_people(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_slow_one_is_found_in_bounded_time),
-        cmocka_unit_test(less_than_the_factor_is_nobodys_fault),
-        cmocka_unit_test(lanes_do_not_make_slow),
-        cmocka_unit_test(one_slow_step_counts_for_nothing),
-        cmocka_unit_test(a_slow_start_is_over_soon),
-        cmocka_unit_test(stops_that_hit_some_steps_count),
-        cmocka_unit_test(noise_accuses_nobody),
-        cmocka_unit_test(a_slow_cluster_is_not_a_slow_worker),
-        cmocka_unit_test(two_slow_ones_do_not_hide_each_other),
-        cmocka_unit_test(two_replicas_that_are_both_slow_are_equal),
-        cmocka_unit_test(stages_are_not_compared_with_each_other),
-        cmocka_unit_test(alone_a_worker_is_compared_with_its_past),
-        cmocka_unit_test(faster_peers_make_nobody_slow),
-        cmocka_unit_test(one_worker_has_no_peers),
-        cmocka_unit_test(a_judgement_stands_until_it_is_well_below),
-        cmocka_unit_test(what_the_plan_knows_is_not_told_again),
-        cmocka_unit_test(one_that_has_recovered_is_told),
-        cmocka_unit_test(an_unknown_time_counts_for_nothing),
-        cmocka_unit_test(the_slowest_of_each_stage_for_people),
+        cmocka_unit_test(test_the_slow_one_is_found_in_bounded_time),
+        cmocka_unit_test(test_less_than_the_factor_is_nobodys_fault),
+        cmocka_unit_test(test_lanes_do_not_make_slow),
+        cmocka_unit_test(test_one_slow_step_counts_for_nothing),
+        cmocka_unit_test(test_a_slow_start_is_over_soon),
+        cmocka_unit_test(test_stops_that_hit_some_steps_count),
+        cmocka_unit_test(test_noise_accuses_nobody),
+        cmocka_unit_test(test_a_slow_cluster_is_not_a_slow_worker),
+        cmocka_unit_test(test_two_slow_ones_do_not_hide_each_other),
+        cmocka_unit_test(test_two_replicas_that_are_both_slow_are_equal),
+        cmocka_unit_test(test_stages_are_not_compared_with_each_other),
+        cmocka_unit_test(test_alone_a_worker_is_compared_with_its_past),
+        cmocka_unit_test(test_faster_peers_make_nobody_slow),
+        cmocka_unit_test(test_one_worker_has_no_peers),
+        cmocka_unit_test(test_a_judgement_stands_until_it_is_well_below),
+        cmocka_unit_test(test_what_the_plan_knows_is_not_told_again),
+        cmocka_unit_test(test_one_that_has_recovered_is_told),
+        cmocka_unit_test(test_an_unknown_time_counts_for_nothing),
+        cmocka_unit_test(test_the_slowest_of_each_stage_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/jobs/record_retention.h"
+#include "daemon/jobs/retention_rule.h"
 #include "lib/daemon/keys.h"
 
 #define JOB  "demo"
@@ -54,13 +54,13 @@ static void put_record(uint64_t step, bool pinned, const char *damaged)
 }
 
 /* @wanted: the steps that expire, newest first, with a comma after each. */
-static void expect_gone(struct record_retention *retention, size_t capacity, const char *wanted)
+static void expect_gone(struct retention_rule *retention, size_t capacity, const char *wanted)
 {
     struct kv_operation operations[MOST];
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX], gone[128] = "";
     size_t count = mirror_range(&mirror, keys_job(prefix, CLUSTER, JOB, "checkpoints/"), &entries);
-    size_t expired = record_retention_choose(retention, entries, count, operations, capacity);
+    size_t expired = retention_rule_choose(retention, entries, count, operations, capacity);
     for (size_t i = 0; i < expired; i++) {
         assert_int_equal(operations[i].type, KV_DELETE);
         snprintf(gone + strlen(gone), sizeof(gone) - strlen(gone), "%ld,",
@@ -91,34 +91,34 @@ static int tear_down(void **state)
  * The newest verified checkpoint is kept beyond the two newest ones, until one of these is
  * verified.
  */
-static void the_newest_that_is_good_stays_on_top(void **state)
+static void test_the_newest_that_is_good_stays_on_top(void **state)
 {
     (void)state;
     for (uint64_t step = 10; step <= 40; step += 10)
         put_record(step, false, "");
     mark(20, CHECKPOINT_VERIFIED_NAME);
-    struct record_retention before = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
+    struct retention_rule before = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
     expect_gone(&before, MOST, "10,");
     assert_int_equal(before.kept_from, 30);
     assert_int_equal(before.spared_step, 20);
 
     mark(40, CHECKPOINT_VERIFIED_NAME);
-    struct record_retention after = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
+    struct retention_rule after = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
     expect_gone(&after, MOST, "20,10,");
     assert_int_equal(after.kept_from, 30);
     assert_int_equal(after.spared_step, 0);
 }
 
-static void later_steps_of_before_a_fall_back_are_not_looked_at(void **state)
+static void test_later_steps_of_before_a_fall_back_are_not_looked_at(void **state)
 {
     (void)state;
     for (uint64_t step = 10; step <= 40; step += 10)
         put_record(step, false, "");
-    struct record_retention retention = {.below_step = 30, .rule = {.keep = 1, .kept = 1}};
+    struct retention_rule retention = {.below_step = 30, .rule = {.keep = 1, .kept = 1}};
     expect_gone(&retention, MOST, "20,10,");
 }
 
-static void what_is_pinned_stays_and_what_is_damaged_does_not_count(void **state)
+static void test_what_is_pinned_stays_and_what_is_damaged_does_not_count(void **state)
 {
     (void)state;
     put_record(10, false, "");
@@ -128,30 +128,31 @@ static void what_is_pinned_stays_and_what_is_damaged_does_not_count(void **state
     mark(30, CHECKPOINT_PIN_NAME);
     put_record(50, false, "");
     put_record(60, false, "");
-    struct record_retention two = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
+    struct retention_rule two = {.below_step = UINT64_MAX, .rule = {.keep = 2}};
     expect_gone(&two, MOST, "40,10,");
-    struct record_retention three = {.below_step = UINT64_MAX, .rule = {.keep = 3}};
+    struct retention_rule three = {.below_step = UINT64_MAX, .rule = {.keep = 3}};
     expect_gone(&three, MOST, "");
 }
 
-static void no_more_go_at_once_than_there_is_room_for(void **state)
+static void test_no_more_go_at_once_than_there_is_room_for(void **state)
 {
     (void)state;
     for (uint64_t step = 10; step <= 40; step += 10)
         put_record(step, false, "");
-    struct record_retention retention = {.below_step = UINT64_MAX, .rule = {.keep = 1}};
+    struct retention_rule retention = {.below_step = UINT64_MAX, .rule = {.keep = 1}};
     expect_gone(&retention, 2, "30,20,");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_newest_that_is_good_stays_on_top, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(later_steps_of_before_a_fall_back_are_not_looked_at, set_up,
+        cmocka_unit_test_setup_teardown(test_the_newest_that_is_good_stays_on_top, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_is_pinned_stays_and_what_is_damaged_does_not_count,
+        cmocka_unit_test_setup_teardown(test_later_steps_of_before_a_fall_back_are_not_looked_at,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_more_go_at_once_than_there_is_room_for, set_up,
+        cmocka_unit_test_setup_teardown(
+            test_what_is_pinned_stays_and_what_is_damaged_does_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_more_go_at_once_than_there_is_room_for, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
  * their number, so after a job's last checkpoint there is one record too many until that checkpoint
  * has been read back itself. When the job is over or paused, no further checkpoint follows. Then
  * the node that recorded the newest one checks again after each reading, and
- * daemon/jobs/retention.c removes the files.
+ * daemon/jobs/retention_sweep.c removes the files.
  */
 #pragma once
 
@@ -14,21 +14,20 @@
 #include "daemon/core/mirror.h"
 #include "daemon/jobs/job.h"
 
-struct record_retention {
+struct retention_rule {
     uint64_t below_step;   /* ignore checkpoints of this step and later */
     struct keep_rule rule; /* the rule's state after those */
     uint64_t kept_from;    /* out: oldest step that stays by the number; unchanged: none */
     uint64_t spared_step;  /* out: an earlier step that stays as well; unchanged: none */
 };
 
-/** record_retention_choose() - write a deletion of each expired record, at most @capacity
+/** retention_rule_choose() - write a deletion of each expired record, at most @capacity
  * @entries: the job's keys "checkpoints/", sorted by step; the operations borrow their keys */
-size_t record_retention_choose(struct record_retention *retention,
-                               const struct mirror_entry *entries, size_t count,
-                               struct kv_operation *operations, size_t capacity);
+size_t retention_rule_choose(struct retention_rule *retention, const struct mirror_entry *entries,
+                             size_t count, struct kv_operation *operations, size_t capacity);
 
-/** record_retention_sync() - delete the expired records of a job without workers, if this node
+/** retention_rule_sync() - delete the expired records of a job without workers, if this node
  * recorded the newest; does nothing unless records or readings are new */
-void record_retention_sync(struct job *job);
-/** record_retention_stop() - forget the deletion in flight */
-void record_retention_stop(struct job *job);
+void retention_rule_sync(struct job *job);
+/** retention_rule_stop() - forget the deletion in flight */
+void retention_rule_stop(struct job *job);

@@ -1,4 +1,4 @@
-#include "daemon/jobs/record_retention.h"
+#include "daemon/jobs/retention_rule.h"
 
 #include <string.h>
 
@@ -9,9 +9,8 @@
 
 #define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
 
-size_t record_retention_choose(struct record_retention *retention,
-                               const struct mirror_entry *entries, size_t count,
-                               struct kv_operation *operations, size_t capacity)
+size_t retention_rule_choose(struct retention_rule *retention, const struct mirror_entry *entries,
+                             size_t count, struct kv_operation *operations, size_t capacity)
 {
     struct keep_rule *rule = &retention->rule;
     size_t expired = 0;
@@ -47,7 +46,7 @@ size_t record_retention_choose(struct record_retention *retention,
 
 static bool is_news(struct job *job, const struct mirror_entry *entries, size_t count)
 {
-    struct record_retention_seen seen = {
+    struct retention_rule_seen seen = {
         .count = count,
         .readings = job->daemon->checkpoints.verified_count,
         .plan_revision = job->plans.revision,
@@ -88,7 +87,7 @@ static void on_deleted(void *context, const struct kv_result *result)
 
     job->expiry.request = NULL;
     if (result->status || !result->succeeded) /* checked again */
-        job->expiry.seen = (struct record_retention_seen){0};
+        job->expiry.seen = (struct retention_rule_seen){0};
 }
 
 /* Delete only while the plan without workers is in force and the records are unchanged. */
@@ -114,7 +113,7 @@ static void delete (struct job *job, const struct kv_operation *operations, size
         log_error("job %s: the records of checkpoints that are too many stay for now", job->name);
 }
 
-void record_retention_sync(struct job *job)
+void retention_rule_sync(struct job *job)
 {
     struct kv_operation operations[DELETIONS_MAX];
     const struct mirror_entry *entries;
@@ -131,16 +130,16 @@ void record_retention_sync(struct job *job)
 
     if (!checkpoint_entry_read(newest, &record))
         return;
-    struct record_retention retention = {.below_step = record.step,
-                                         .rule = {.keep = job->spec.checkpoint.keep}};
+    struct retention_rule retention = {.below_step = record.step,
+                                       .rule = {.keep = job->spec.checkpoint.keep}};
     if (!record.damaged[0] && !record.pinned)
         keep_reason(&retention.rule, record.path);
-    size_t expired = record_retention_choose(&retention, entries, count, operations, DELETIONS_MAX);
+    size_t expired = retention_rule_choose(&retention, entries, count, operations, DELETIONS_MAX);
     if (expired > 0)
         delete (job, operations, expired, entries, count);
 }
 
-void record_retention_stop(struct job *job)
+void retention_rule_stop(struct job *job)
 {
     job->daemon->keys.kv->cancel(job->daemon->keys.kv->context, job->expiry.request);
     job->expiry.request = NULL;
