@@ -248,7 +248,9 @@ int run_plan(const struct arguments *arguments, struct error *error)
 
     run.spec = calloc(1, sizeof(*run.spec));
     status = run.spec ? job_file_load(arguments->operands[0], run.spec, error) : -ENOMEM;
-    run.frozen_layers = (unsigned)arguments_number(arguments, "frozen", 0);
+    if (!status)
+        run.frozen_layers =
+            (unsigned)arguments_number(arguments, "frozen", run.spec->elastic.freeze.from_start);
     if (!status && run.frozen_layers >= run.spec->model.layers + 1)
         return error_set(error, COMMAND_USAGE, "--frozen: the model has only %u layers",
                          run.spec->model.layers);

@@ -18,6 +18,8 @@ struct job_freezing {
     double alpha;
     uint64_t every;       /* steps between decisions */
     unsigned keep_active; /* layers that never freeze */
+    unsigned from_start;  /* layers that are frozen before step 1 */
+    uint64_t after;       /* the step after which gradients count and decisions begin */
 };
 
 /* When a slow worker is replaced (elastic/leader/leader_slow.h). */

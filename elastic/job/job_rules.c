@@ -125,6 +125,12 @@ static void check_freezing(struct job_problems *problems, const struct job_spec 
         job_problem(problems, "elastic.freeze.keep_active",
                     "%u is more than the %u of model.layers", spec->elastic.freeze.keep_active,
                     spec->model.layers);
+    else if (spec->elastic.freeze.from_start >
+             spec->model.layers - spec->elastic.freeze.keep_active)
+        job_problem(
+            problems, "elastic.freeze.from_start",
+            "%u and the %u of elastic.freeze.keep_active are more than the %u of model.layers",
+            spec->elastic.freeze.from_start, spec->elastic.freeze.keep_active, spec->model.layers);
 }
 
 static void check_sizes(struct job_problems *problems, const struct job_spec *spec)
@@ -194,7 +200,7 @@ static const struct rule {
 } rules[] = {
     {check_family, {"model."}},
     {check_vocabulary, {"model.vocab", "data.format"}},
-    {check_freezing, {"elastic.freeze.keep_active", "model.layers"}},
+    {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
     {check_sizes, {"train.", "model.context"}},
     {check_eviction, {"elastic.evict_stragglers."}},
     {check_masks, {"data."}},

@@ -210,6 +210,12 @@ const struct schema_key job_schema[] = {
      .unit = "steps", .also = " interval ", .meaning = "Steps between two decisions"},
     {"elastic.freeze.keep_active", SCHEMA_UNSIGNED, AT(elastic.freeze.keep_active), 0, 256, .default_json = "1",
      .unit = "layers", .meaning = "Layers at the top that never freeze; at most `model.layers`"},
+    {"elastic.freeze.from_start", SCHEMA_UNSIGNED, AT(elastic.freeze.from_start), 0, 256, .default_json = "0",
+     .unit = "layers", .also = " frozen frozen_layers freeze_layers ",
+     .meaning = "Layers that never train, with any policy: fine-tuning of the upper layers; with `keep_active` at most `model.layers`"},
+    {"elastic.freeze.after", SCHEMA_COUNT, AT(elastic.freeze.after), 0, STEPS_MAX, .default_json = "0",
+     .unit = "steps", .also = " warmup ",
+     .meaning = "No decision before this step; the first is `every` steps later"},
 
     {"elastic.mixed_devices", SCHEMA_FLAG, AT(elastic.mixed_devices), .default_json = "false",
      .also = " heterogeneous mixed allow_mixed ",

@@ -42,9 +42,9 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     if (leader_retry_waits(context, waiting))
         return 0;
     struct plan *plan;
-    int status = leader_layout(
-        context, pool, leader_checkpoint_exists(checkpoint) ? view->progress.frozen_layers : 0,
-        &plan);
+    unsigned frozen = leader_checkpoint_exists(checkpoint) ? view->progress.frozen_layers
+                                                           : view->spec->elastic.freeze.from_start;
+    int status = leader_layout(context, pool, frozen, &plan);
     if (status == -ENOSPC) {
         leader_explain_wait(context, waiting, pool->count, context->error->text);
         return 0;

@@ -7,9 +7,9 @@
 #include "base/bits.h"
 #include "base/json.h"
 
-void freeze_init(struct freeze_state *state)
+void freeze_init(struct freeze_state *state, const struct job_freezing *freezing)
 {
-    *state = (struct freeze_state){0};
+    *state = (struct freeze_state){.frozen_layers = freezing->from_start};
 }
 
 static void accumulate(struct freeze_state *state, const struct step_record *record,
@@ -79,11 +79,11 @@ void freeze_step(struct freeze_state *state, const struct job_freezing *freezing
 {
     assert(model->layers <= FREEZE_LAYERS_MAX);
     assert(record->unit_count == job_model_unit_count(model));
-    if (freezing->policy == JOB_FREEZE_NONE)
+    if (freezing->policy == JOB_FREEZE_NONE || record->step <= freezing->after)
         return;
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
-    if (record->step % freezing->every == 0)
+    if ((record->step - freezing->after) % freezing->every == 0)
         decide(state, freezing, model);
 }
 

@@ -9,9 +9,10 @@
  * alpha)^t)) at decision t. Both policies stop keep_active layers below the top. A frozen layer
  * stays frozen.
  *
- * A decision is made after every step that freeze.every divides. A layer's norm is over its
- * attention and MLP units; embedding and head do not count. The embedding freezes with the first
- * layer, the head never freezes.
+ * freeze.from_start layers are frozen from the beginning, whatever the policy. A decision is made
+ * after every step S > freeze.after for which freeze.every divides S - freeze.after. A layer's norm
+ * is over its attention and MLP units; embedding and head do not count. The embedding freezes with
+ * the first layer, the head never freezes.
  */
 #pragma once
 
@@ -32,8 +33,8 @@ struct freeze_state {
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
 };
 
-/** freeze_init() - set the state before step 1: nothing frozen, no decision made */
-void freeze_init(struct freeze_state *state);
+/** freeze_init() - set the state before step 1: no decision made */
+void freeze_init(struct freeze_state *state, const struct job_freezing *freezing);
 
 /**
  * freeze_step() - account for the committed step @record, which is complete and has the units of

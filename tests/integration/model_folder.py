@@ -1,4 +1,5 @@
 """A small GPT-2's folder as Hugging Face's tools write it, for the model of job.py."""
+import glob
 import json
 import os
 import random
@@ -46,3 +47,16 @@ def write(folder):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data)
     return path
+
+
+def read(folder):
+    """The bytes of each tensor in a folder's model*.safetensors, by the names that write() gives them."""
+    found = {}
+    for path in glob.glob(folder + "/model*.safetensors"):
+        with open(path, "rb") as file:
+            header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+            data = file.read()
+        for name, entry in header.items():
+            if name != "__metadata__":
+                found[name.removeprefix("transformer.")] = data[slice(*entry["data_offsets"])]
+    return found

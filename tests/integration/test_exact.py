@@ -63,10 +63,40 @@ class Exact(JobTest):
             self.assertEqual(state["kept_until_unix_ns"] - state["unix_ns"], 7 * 86400 * 10 ** 9)
             self.assert_exact(job)
 
+    def test_layers_frozen_from_the_start(self):
+        """Two of four layers never train, whatever happens; the others freeze from step 100 on."""
+        freezes = {"policy": "schedule", "alpha": 0.5, "every": 50, "after": 100, "from_start": 2}
+        wishes = {"train__steps": 300, "elastic__freeze": freezes}
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            alone = Job(cluster, **wishes).submit()
+            alone.wait_completed()
+            undisturbed = alone.exact(), alone.digests()
+            frozen = [int(line.split()[-1]) for line in undisturbed[0]]
+            self.assertEqual(frozen[0], 2)
+            # The first loss is that of a job that trains all: the head that is no longer tied begins equal.
+            self.reference.need(1, set())
+            self.assertEqual(undisturbed[0][0].split()[1], self.reference.lines[0].split()[1])
+            self.assertEqual(frozen, sorted(frozen))
+            self.assertEqual({step + 1 for step in range(1, 300) if frozen[step] > frozen[step - 1]}, {200})
+        with Cluster(self.id(), nodes=2, slots=2, flags=PIPELINE) as cluster:
+            job = Job(cluster, **wishes).submit()
+            job.wait_running(4)
+            job.wait_step(20)
+            kill(job.rank_of(1)[1])
+            job.wait_step(job.step() + 20)
+            job.ask(stages=2, replicas=1)
+            job.wait_running(2)
+            job.wait_completed()
+            self.assertEqual(job.exact(), undisturbed[0])
+            shared = job.digests().keys() & undisturbed[1].keys()
+            self.assertIn(300, shared)
+            for step in shared:
+                self.assertEqual(job.digests()[step], undisturbed[1][step])
+
     def test_two_jobs_share_a_cluster(self):
         with Cluster(self.id()) as cluster:
-            first = Job(cluster, name="first", train__steps=400).submit(devices=3)
-            second = Job(cluster, name="second", train__steps=400).submit(devices=3)
+            first = Job(cluster, name="first").submit(devices=3)
+            second = Job(cluster, name="second").submit(devices=3)
             first.wait_running(3)
             second.wait_running(3)
             used = [(worker["node"], worker["slot"]) for job in (first, second)
@@ -76,10 +106,9 @@ class Exact(JobTest):
                 job.wait_step(5)
             cluster.wait("the leader says that both jobs run", lambda: self.samples(cluster, RUNNING.format("second")))
             self.assert_scraped(cluster)
-            first.wait_state("completed")
-            second.wait_completed()
-            self.assert_exact(first)
-            self.assert_exact(second)
+            for job in (first, second):
+                job.wait_step(100)
+                self.end(job)
 
     @staticmethod
     def pages(cluster):

@@ -77,6 +77,22 @@ class ModelFolder(JobTest):
             job = self.make_job(cluster, "good").submit()
             job.wait_completed()
 
+    def test_fine_tuned_with_layers_frozen_from_the_start(self):
+        """All begins with the folder's values, the untied head too; what is frozen still has them at the end."""
+        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+            jobs = []
+            for name, frozen in (("whole", 0), ("upper", 2)):
+                model_folder.write(f"{cluster.folder}/models/{name}")
+                jobs.append(self.make_job(cluster, name, elastic__freeze={"policy": "none", "from_start": frozen}).submit())
+                jobs[-1].wait_completed()
+            whole, upper = (job.exact() for job in jobs)
+            self.assertEqual(whole[0].split()[1], upper[0].split()[1])
+            self.assertNotEqual(whole[-1].split()[1], upper[-1].split()[1])
+            begun = model_folder.read(f"{cluster.folder}/models/upper")
+            ended = model_folder.read(jobs[1].whole(jobs[1].checkpoints()[-1]))
+            same = {name for name, values in begun.items() if ended.get(name) == values}
+            self.assertEqual(same, {name for name in begun if name.startswith(("wte", "wpe", "h.0.", "h.1."))})
+
     def test_one_node_can_read_it(self):
         """The other says why it takes no part, until an operator has mended it."""
         cluster = Cluster(self.id(), nodes=2, slots=1)

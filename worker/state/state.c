@@ -67,7 +67,7 @@ int state_new(const struct job_spec *spec, const struct kernel *kernel,
         return error_set(error, -ENOMEM, "no memory for the training state");
     *state = (struct state){
         .spec = spec, .model = model, .kernel = kernel, .device = device, .thread_count = 1};
-    freeze_init(&state->freeze);
+    freeze_init(&state->freeze, &state->spec->elastic.freeze);
     state->units = calloc(unit_count, sizeof(*state->units));
     state->step_tensors =
         calloc((size_t)unit_count * UNIT_TENSORS_MAX, sizeof(*state->step_tensors));
@@ -195,7 +195,7 @@ void state_begin(struct state *state)
     state->applied_step = 0;
     state->data_digest = 0;
     state->holds = false;
-    freeze_init(&state->freeze);
+    freeze_init(&state->freeze, &state->spec->elastic.freeze);
     memset(&state->committed, 0, sizeof(state->committed));
 }
 

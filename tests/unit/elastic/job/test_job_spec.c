@@ -416,6 +416,10 @@ static void test_rules_between_keys(void **state)
                    "measuring; needs 0 (never), or at least 1.2");
     assert_refused("elastic.freeze.keep_active", "7",
                    "demo.yaml: elastic.freeze.keep_active: 7 is more than the 6 of model.layers");
+    assert_refused(
+        "elastic.freeze.from_start", "6",
+        "demo.yaml: elastic.freeze.from_start: 6 and the 1 of elastic.freeze.keep_active "
+        "are more than the 6 of model.layers");
     assert_refused("train",
                    "{'steps':1,'lanes':1024,'micro_batch':65536,'micro_batches_per_lane':65536}",
                    "demo.yaml: train.micro_batch: lanes x micro_batch x micro_batches_per_lane x "

@@ -49,7 +49,7 @@ static void run(const struct job_spec *spec, const double *squares, unsigned cou
 {
     struct freeze_state state;
     uint64_t step = 0;
-    freeze_init(&state);
+    freeze_init(&state, &spec->elastic.freeze);
     for (unsigned i = 0; i < count; i++) {
         unsigned before = state.frozen_layers;
         for (uint64_t k = 0; k < spec->elastic.freeze.every; k++) {
@@ -69,7 +69,7 @@ static void test_none_never_freezes(void **state)
     (void)state;
     struct job_spec spec = new_spec(JOB_FREEZE_NONE, 4, 0.5, 2, 0);
     struct freeze_state freeze;
-    freeze_init(&freeze);
+    freeze_init(&freeze, &spec.elastic.freeze);
     for (uint64_t step = 1; step <= 20; step++)
         commit_step(&freeze, &spec, step, (const double[]){1, 1, 1, 1});
     assert_int_equal(freeze.frozen_layers, 0);
@@ -137,14 +137,62 @@ static void test_ties_go_to_the_lowest(void **state)
     RUN(&spec, equal, 1, 2, 3);
 }
 
+/* Layers that are frozen from the start stay so, and count as frozen in every decision. */
+static void test_frozen_from_the_start(void **state)
+{
+    (void)state;
+    static const double squares[] = {9, 9, 9, 1, 9, 9, 9, 9, 9, 9, 9, 9};
+    struct job_spec spec = new_spec(JOB_FREEZE_NONE, 12, 0.5, 2, 0);
+    struct freeze_state freeze;
+    spec.elastic.freeze.from_start = 5;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    assert_int_equal(freeze.frozen_layers, 5);
+    for (uint64_t step = 1; step <= 9; step++)
+        commit_step(&freeze, &spec, step, squares);
+    assert_int_equal(freeze.frozen_layers, 5);
+    assert_int_equal(freeze.decisions, 0);
+
+    spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
+    spec.elastic.freeze.from_start = 7; /* the schedule: 6, 9, 11, 12 */
+    RUN(&spec, squares, 7, 9, 11, 12);
+
+    spec.elastic.freeze.policy = JOB_FREEZE_GRADIENT;
+    spec.elastic.freeze.from_start = 1; /* the calmest layer is the fourth */
+    RUN(&spec, squares, 4, 5, 6);
+}
+
+/* Neither norms nor decisions before that step; intervals count from it. */
+static void test_decisions_begin_after(void **state)
+{
+    (void)state;
+    static const double first[] = {0, 9, 9, 9}, later[] = {9, 9, 1, 9};
+    struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 4, 0);
+    struct freeze_state freeze;
+    spec.elastic.freeze.after = 6;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (uint64_t step = 1; step <= 6; step++)
+        commit_step(&freeze, &spec, step, first);
+    for (uint64_t step = 7; step <= 9; step++)
+        commit_step(&freeze, &spec, step, later);
+    assert_int_equal(freeze.decisions, 0);
+    assert_int_equal(freeze.frozen_layers, 0);
+    commit_step(&freeze, &spec, 10, later);
+    assert_int_equal(freeze.decisions, 1);
+    assert_int_equal(freeze.frozen_layers, 3);
+    for (uint64_t step = 11; step <= 14; step++)
+        commit_step(&freeze, &spec, step, later);
+    assert_int_equal(freeze.decisions, 2);
+    assert_int_equal(freeze.frozen_layers, 4);
+}
+
 /* A diverging step does not count; the decision due at that step is still made. */
 static void test_a_step_that_diverges_has_no_say(void **state)
 {
     (void)state;
     struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 2, 1);
     struct freeze_state freeze, without;
-    freeze_init(&freeze);
-    freeze_init(&without);
+    freeze_init(&freeze, &spec.elastic.freeze);
+    freeze_init(&without, &spec.elastic.freeze);
     commit_step(&freeze, &spec, 1, (const double[]){9, 1, 9, 9});
     commit_step(&without, &spec, 1, (const double[]){9, 1, 9, 9});
     commit_step(&freeze, &spec, 2, (const double[]){0, INFINITY, NAN, 0});
@@ -159,11 +207,11 @@ static void test_norms_accumulate_between_decisions(void **state)
     (void)state;
     struct job_spec spec = new_spec(JOB_FREEZE_GRADIENT, 4, 1, 2, 0);
     struct freeze_state freeze;
-    freeze_init(&freeze);
+    freeze_init(&freeze, &spec.elastic.freeze);
     commit_step(&freeze, &spec, 1, (const double[]){1, 9, 9, 9});
     commit_step(&freeze, &spec, 2, (const double[]){9, 9, 0, 9}); /* sums 10, 18, 9, 18 */
     assert_int_equal(freeze.frozen_layers, 3);
-    freeze_init(&freeze);
+    freeze_init(&freeze, &spec.elastic.freeze);
     commit_step(&freeze, &spec, 1, (const double[]){1, 90, 5, 90});
     commit_step(&freeze, &spec, 2, (const double[]){1, 90, 5, 90});
     assert_int_equal(freeze.frozen_layers, 1);
@@ -180,7 +228,7 @@ static void test_round_trip_continues_the_same(void **state)
     static const double squares[] = {0.1, 0.7, 0.3, 1e-300, 3, 0.2};
     struct freeze_state whole, resumed;
     struct error error = {0};
-    freeze_init(&whole);
+    freeze_init(&whole, &spec.elastic.freeze);
     for (uint64_t step = 1; step <= 4; step++)
         commit_step(&whole, &spec, step, squares);
     AUTO_JSON json_t *tree = freeze_encode(&whole, 6);
@@ -229,6 +277,8 @@ int main(void)
         cmocka_unit_test(test_gradient_is_bounded_by_alpha),
         cmocka_unit_test(test_gradient_stops_at_the_calmest_layer),
         cmocka_unit_test(test_ties_go_to_the_lowest),
+        cmocka_unit_test(test_frozen_from_the_start),
+        cmocka_unit_test(test_decisions_begin_after),
         cmocka_unit_test(test_a_step_that_diverges_has_no_say),
         cmocka_unit_test(test_norms_accumulate_between_decisions),
         cmocka_unit_test(test_round_trip_continues_the_same),
