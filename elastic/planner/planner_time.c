@@ -179,9 +179,8 @@ unsigned sums_room_even(unsigned lanes, unsigned replicas)
 void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
                         enum plan_recompute recompute)
 {
-    /* Frozen sublayers of a trained stage count too, because a stage treats all its sublayers
-     * alike. */
-    bool keeps = unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again;
+    bool is_frozen = !unit->trained && unit->again != PLAN_RECOMPUTE_NONE; /* a sublayer */
+    bool keeps = !is_frozen && (unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again);
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
     stage->link = MAX(stage->link, unit->link_bytes);
     stage->tied = MAX(stage->tied, unit->tied_bytes);
@@ -191,9 +190,12 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
-    stage->in_flight += keeps ? unit->activation_bytes : unit->boundary_bytes;
-    if (!keeps)
-        stage->again[unit->again] = MAX(stage->again[unit->again], unit->activation_bytes);
+    stage->in_flight += keeps ? unit->activation_bytes : is_frozen ? 0 : unit->boundary_bytes;
+    if (is_frozen) /* model/net/stage.h */
+        stage->frozen_streams = 2 * unit->boundary_bytes;
+    if (!keeps) /* all but the input, which is counted above */
+        stage->again[unit->again] =
+            MAX(stage->again[unit->again], unit->activation_bytes - unit->boundary_bytes);
 }
 
 size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
@@ -204,6 +206,7 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
     unsigned slots = stage->trained ? stages_left : MIN(stages_left, 2u);
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];
+    bytes += stage->frozen_streams;
     if (stage->tied_ends == 1)
         bytes += stage->tied;
     return bytes + (stage->in_flight + stage->boundary) * slots +

@@ -89,6 +89,7 @@ static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
 /* The part of a stage's memory that does not depend on its position. It grows unit by unit. */
 struct planned_stage {
     size_t state, in_flight, boundary, scratch, link, tied;
+    size_t frozen_streams;         /* shared by all frozen sublayers */
     bool trained;                  /* at least one unit is trained */
     unsigned tied_ends;            /* ends of the model's tied table in this stage */
     size_t again[PLAN_RECOMPUTES]; /* by kind: one buffer set shared by all units of the kind */

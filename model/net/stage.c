@@ -83,6 +83,19 @@ static enum unit_kind unit_kind_of(const struct model_spec *spec, unsigned unit)
     return layout.kind;
 }
 
+static bool keeps_nothing(const struct stage_options *options, unsigned index)
+{
+    return index < options->frozen ||
+           stage_recomputes(options->recompute,
+                            unit_kind_of(options->spec, options->first_unit + index));
+}
+
+/* Return whether stream @index is read by a frozen unit alone, and comes from one. */
+static bool is_between_frozen(const struct stage_options *options, unsigned index)
+{
+    return index > 0 && index < options->frozen;
+}
+
 /* Measures when @slot is NULL. */
 static void carve_slot(struct carver *carver, const struct stage_options *options, size_t rows,
                        struct stage_slot *slot)
@@ -100,21 +113,22 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
         slot->targets = carve_words(carver, rows, 1);
     for (unsigned i = 0; i <= options->unit_count; i++) {
         bool exists = !(i == 0 && has_embedding) && !(i == options->unit_count && has_head);
-        void *stream = exists ? carve(carver, rows, spec->width) : NULL;
+        void *stream =
+            exists && !is_between_frozen(options, i) ? carve(carver, rows, spec->width) : NULL;
         if (slot->streams)
             slot->streams[i] = stream;
     }
     for (unsigned i = 0; i < options->unit_count; i++) {
-        enum unit_kind kind = unit_kind_of(spec, options->first_unit + i);
         struct activations kept = {0};
-        if (!stage_recomputes(options->recompute, kind))
-            kept = carve_activations(carver, spec, kind, rows);
+        if (!keeps_nothing(options, i))
+            kept =
+                carve_activations(carver, spec, unit_kind_of(spec, options->first_unit + i), rows);
         if (slot->activations)
             slot->activations[i] = kept;
     }
 }
 
-/* One set for each kind of unit that keeps nothing: one backward runs at a time. */
+/* One set for each kind of unit that keeps nothing: one forward or backward runs at a time. */
 static void carve_again(struct carver *carver, const struct stage_options *options, size_t rows,
                         struct stage *stage)
 {
@@ -122,9 +136,22 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
 
     for (unsigned i = 0; i < options->unit_count; i++) {
         enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
-        if (!carved[kind] && stage_recomputes(options->recompute, kind))
-            stage->again[kind] = carve_activations(carver, options->spec, kind, rows);
+        if (carved[kind] || kind == UNIT_EMBEDDING || !keeps_nothing(options, i))
+            continue;
+        stage->again[kind] = carve_activations(carver, options->spec, kind, rows);
         carved[kind] = true;
+    }
+}
+
+static void carve_frozen_streams(struct carver *carver, const struct stage_options *options,
+                                 size_t rows, struct stage *stage)
+{
+    for (unsigned i = 1; i < options->frozen; i++) {
+        void **stream = &stage->frozen_streams[i % 2];
+        if (i <= 2)
+            *stream = carve(carver, rows, options->spec->width);
+        for (unsigned slot = 0; stage->slots && slot < options->slots; slot++)
+            stage->slots[slot].streams[i] = *stream;
     }
 }
 
@@ -164,6 +191,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
     for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
         carve_slot(carver, options, rows, !stage->slots ? NULL : &stage->slots[i]);
     carve_again(carver, options, rows, stage);
+    carve_frozen_streams(carver, options, rows, stage);
     stage->scratch = carve(carver, rows, stage_scratch_width(spec));
     stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
     carve_heads(carver, options, rows, stage);
@@ -252,6 +280,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
 {
     assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
     assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
+    assert(options->frozen <= options->unit_count);
     struct stage *stage = calloc(1, sizeof(*stage));
     if (!stage)
         return error_set(error, -ENOMEM, "no memory for a stage");
@@ -260,6 +289,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->spec = *options->spec;
     stage->first_unit = options->first_unit;
     stage->unit_count = options->unit_count;
+    stage->frozen = options->frozen;
     stage->batch = options->batch;
     stage->slot_count = options->slots;
     stage->recompute = options->recompute;

@@ -9,8 +9,11 @@
  * f32, otherwise copies in bf16. A unit's weights have the layout of its parameters, element for
  * element.
  *
- * To save memory a sublayer can keep only its input, and backward first recomputes the rest with
- * the same kernels on the same bits, so the result is the same to the bit.
+ * The first units can be frozen: they keep nothing. Their sublayers share one set of activations of
+ * each kind and two streams, whatever their number and that of the slots.
+ *
+ * To save memory a trained sublayer can keep only its input, and backward first recomputes the rest
+ * with the same kernels on the same bits, so the result is the same to the bit.
  *
  * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
  * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
@@ -41,8 +44,9 @@ struct stage_options {
     struct kernel_device *device;  /* borrowed until stage_free() */
     const struct model_spec *spec; /* copied */
     unsigned first_unit, unit_count;
-    unsigned batch; /* B of one micro-batch */
-    unsigned slots; /* micro-batches in flight, >= 1 */
+    unsigned frozen; /* of the units, the first so many have no backward */
+    unsigned batch;  /* B of one micro-batch */
+    unsigned slots;  /* micro-batches in flight, >= 1 */
     enum stage_recompute recompute;
     void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
                      NULL: the stage takes it itself */

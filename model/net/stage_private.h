@@ -20,7 +20,8 @@ struct activations {
 
 struct stage_slot {
     int32_t *tokens, *targets;       /* (B,T); of the embedding, of the head */
-    void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream */
+    void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream.
+                                        Between frozen units they are the stage's */
     struct activations *activations; /* unit_count; of units that are computed again: not used */
     bool kept;                       /* the last forward kept the activations for backward */
 };
@@ -29,7 +30,7 @@ struct stage {
     const struct kernel *kernel;
     struct kernel_device *device;
     struct model_spec spec;
-    unsigned first_unit, unit_count, batch, slot_count;
+    unsigned first_unit, unit_count, frozen, batch, slot_count;
     size_t rows; /* N = B * T */
 
     enum stage_recompute recompute;
@@ -37,6 +38,7 @@ struct stage {
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
     struct activations again[UNIT_HEAD]; /* by kind: shared activations of units that keep none */
+    void *frozen_streams[2];             /* (N,C) each; between frozen units, in turn */
     void *scratch;                       /* (N, stage_scratch_width()) */
     void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
     float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
@@ -65,8 +67,8 @@ static inline const struct activations *stage_activations(const struct stage *st
                                                           unsigned index)
 {
     enum unit_kind kind = stage->layouts[index].kind;
-    return stage_recomputes(stage->recompute, kind) ? &stage->again[kind]
-                                                    : &slot->activations[index];
+    bool shared = index < stage->frozen || stage_recomputes(stage->recompute, kind);
+    return shared ? &stage->again[kind] : &slot->activations[index];
 }
 
 /** stage_weight() - return the weights of @part in a unit's flat weights, NULL if the unit has

@@ -130,6 +130,8 @@ static int make_stage(struct engine *engine, struct error *error)
         .spec = &engine->state->model,
         .first_unit = engine->part.first_unit,
         .unit_count = engine->part.unit_count,
+        .frozen = memory_frozen_part(engine->part.first_unit, engine->part.unit_count,
+                                     engine->part.trained_from),
         .batch = engine->state->spec->train.micro_batch,
         .slots = one_f_one_b_slots(&engine->position),
         .recompute = memory_recompute(&engine->plan->layout),

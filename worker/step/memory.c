@@ -79,6 +79,11 @@ enum stage_recompute memory_recompute(const struct plan_layout *layout)
     return recomputations[layout->recompute];
 }
 
+unsigned memory_frozen_part(unsigned first_unit, unsigned unit_count, unsigned frozen_units)
+{
+    return MIN(frozen_units - MIN(frozen_units, first_unit), unit_count);
+}
+
 static size_t activations_bytes(const struct state *state, const struct plan_layout *layout,
                                 unsigned rank)
 {
@@ -96,6 +101,10 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
         .spec = &state->model,
         .first_unit = layout->stage_first_unit[stage],
         .unit_count = layout->stage_first_unit[stage + 1] - layout->stage_first_unit[stage],
+        .frozen = memory_frozen_part(layout->stage_first_unit[stage],
+                                     layout->stage_first_unit[stage + 1] -
+                                         layout->stage_first_unit[stage],
+                                     frozen_units(state, layout)),
         .batch = state->spec->train.micro_batch,
         .slots = one_f_one_b_slots(&position),
         .recompute = memory_recompute(layout),

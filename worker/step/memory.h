@@ -31,6 +31,11 @@ struct memory_need {
  */
 enum stage_recompute memory_recompute(const struct plan_layout *layout);
 
+/** memory_frozen_part() - return how many units of a stage are among the model's first
+ * @frozen_units
+ */
+unsigned memory_frozen_part(unsigned first_unit, unsigned unit_count, unsigned frozen_units);
+
 /** memory_need() - compute the need of @rank of @layout beyond the state that is held now
  * @sums_on_device: sums across replicas are made there, or may be */
 struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
