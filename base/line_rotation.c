@@ -45,9 +45,10 @@ int lines_rotate(const char *path, size_t kept_bytes, struct error *error)
         return error_set(error, -ENOMEM, "no memory to rotate %s", path);
     }
     int status = read_newest(path, kept_bytes, &data, &lines);
-    if (!status && ((unlink(older) && errno != ENOENT) || link(path, older)))
-        status = -errno;
     if (status)
         return error_set(error, status, "rotating %s: %s", path, strerror(-status));
+    if ((unlink(older) && errno != ENOENT) || link(path, older))
+        return error_set(error, -errno, "%s cannot be replaced, so %s grows: %s; remove it", older,
+                         path, strerror(errno));
     return file_replace(path, lines.data, lines.size_bytes, 0644, error);
 }

@@ -162,6 +162,9 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, name, error);
     if (!job)
         return -ENOENT;
+    if (!cluster_job_over(job) && job->desired.wish == RECORD_CANCELLED)
+        return error_set(error, -EBUSY, "job %s is being cancelled (%s); try again in a moment",
+                         name, cluster_job_state(job));
     if (!cluster_job_over(job))
         return error_set(error, -EBUSY,
                          "job %s is not over (%s); firnctl job cancel %s comes first", name,

@@ -113,10 +113,13 @@ static int judge(const struct collector *collector, const struct printer *printe
         gap = MAX(last + 1, MAX(from, (uint64_t)1));
     if (!gap)
         return 0;
-    error_set(error, -ENODATA,
-              "step %" PRIu64 " is on no node that answers, and the job has committed %" PRIu64
-              "; start the node that has it, or look for jobs/%s/metrics.jsonl in its data_dir",
-              gap, MAX(committed, last), collector->job);
+    error_set(
+        error, -ENODATA,
+        "step %" PRIu64 " is on no node that answers, and the job has committed %" PRIu64
+        "; start the node that has it, or look in its data_dir for jobs/%s/metrics.jsonl, and "
+        "for metrics.jsonl.1, which has the older lines of a long job; --from STEP prints "
+        "what there is",
+        gap, MAX(committed, last), collector->job);
     if (printer->exact)
         return -ENODATA;
     fprintf(stderr, "firnctl: %s\n", error->text);

@@ -56,8 +56,11 @@ static void print_losses(const struct report_facts *facts)
 {
     char from[FORMAT_SIZE], to[FORMAT_SIZE];
 
-    printf("loss         %s → %s\n", format_loss(facts->loss_first, from),
+    printf("loss         %s → %s", format_loss(facts->loss_first, from),
            format_loss(facts->loss_last, to));
+    if (facts->first_step > 1)
+        printf(" (from step %" PRIu64 " on: no older line is known)", facts->first_step);
+    printf("\n");
     if (!isnan(facts->val_loss_last))
         printf("validation   %s → %s\n", format_loss(facts->val_loss_first, from),
                format_loss(facts->val_loss_last, to));

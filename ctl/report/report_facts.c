@@ -46,6 +46,8 @@ static int take_step(struct report_facts *facts, const struct history_step *step
         generation->stages = step->stages;
         generation->replicas = step->replicas;
     }
+    if (!facts->first_step)
+        facts->first_step = step->step;
     if (isnan(facts->loss_first))
         facts->loss_first = step->loss;
     facts->loss_last = step->loss;

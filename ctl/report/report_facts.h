@@ -16,6 +16,7 @@ struct report_generation {
 
 struct report_facts {
     uint64_t steps_committed, steps_lost;
+    uint64_t first_step; /* whose line is known; above 1 where older lines are gone, or elsewhere */
     double loss_first, loss_last;         /* NaN: unknown */
     double val_loss_first, val_loss_last; /* NaN: never evaluated */
     double seconds, step_seconds_mean, tokens_per_second;

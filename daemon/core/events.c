@@ -54,12 +54,17 @@ static json_t *event_line(const struct event_facts *facts, const char *kind, con
     return line;
 }
 
-static void bound_file(int file, const char *path)
+/* Where it fails it is tried again when as many bytes have come as are kept. */
+static void bound_file(int file, const char *path, off_t line_bytes)
 {
+    const off_t kept = (off_t)KEPT_BYTES;
     struct stat found;
     struct error error = {0};
 
-    if (!fstat(file, &found) && found.st_size > FILE_BYTES_MAX &&
+    if (fstat(file, &found) || found.st_size <= FILE_BYTES_MAX)
+        return;
+    off_t before = found.st_size - line_bytes;
+    if ((before <= FILE_BYTES_MAX || before / kept != found.st_size / kept) &&
         lines_rotate(path, KEPT_BYTES, &error))
         log_warning("%s", error.text);
 }
@@ -75,8 +80,9 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
     log_it(facts, text);
     snprintf(path, sizeof(path), "%s/events.jsonl", job_dir);
     file = words ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-    if (file < 0 || dprintf(file, "%s\n", words) < 0)
+    int line_bytes = file < 0 ? -1 : dprintf(file, "%s\n", words);
+    if (line_bytes < 0)
         log_warning("%s: %s; the event above is only in the log", path, strerror(errno));
     else
-        bound_file(file, path);
+        bound_file(file, path, line_bytes);
 }

@@ -88,19 +88,14 @@ static void try_later(struct outbox *outbox)
         log_error("a retry timer failed: %s", outbox->first ? outbox->first->key : "");
 }
 
-static bool is_refusal(int status)
-{
-    return status && status != -ECONNREFUSED && status != -ETIMEDOUT && status != -EHOSTUNREACH;
-}
-
 static void note_answer(struct outbox *outbox, const struct kv_result *result)
 {
-    if (is_refusal(result->status) && !outbox->refused)
+    if (kv_refused(result->status) && !outbox->refused)
         log_error("etcd takes no writes: %s; training goes on, checkpoints and changes wait",
                   result->error.text);
     else if (!result->status && outbox->refused)
         log_info("etcd takes writes again");
-    if (!result->status || is_refusal(result->status))
+    if (!result->status || kv_refused(result->status))
         outbox->refused = result->status;
 }
 

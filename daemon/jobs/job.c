@@ -127,11 +127,13 @@ static void on_status(struct job *job, unsigned slot, const struct worker_report
 
 static void on_progress(struct job *job, unsigned slot, const struct control_progress *progress)
 {
-    double known = job->workers.progress[slot].validation_loss;
+    const struct control_progress before = job->workers.progress[slot];
 
     job->workers.progress[slot] = *progress;
-    if (isnan(progress->validation_loss)) /* measured now and then: keep the newest value */
-        job->workers.progress[slot].validation_loss = known;
+    /* Measured now and then: keep the newest value. A worker that an earlier firnd started has none
+     * before its first word. */
+    if (isnan(progress->validation_loss) && before.generation)
+        job->workers.progress[slot].validation_loss = before.validation_loss;
     if (has_rank_zero(job, slot) &&
         (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
          progress->step == job->spec.train.steps))

@@ -22,7 +22,8 @@
 #include "membership/kv/keys.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
-#define OLD_GENERATIONS_MAX 4 /* generations whose reports are deleted with one plan */
+#define REFUSED_NS          NS_PER_SECOND /* between writes that etcd refuses */
+#define OLD_GENERATIONS_MAX 4             /* generations whose reports are deleted with one plan */
 
 /*
  * Limit the leader's share of the CPU. Deciding for a job of a thousand nodes takes milliseconds,
@@ -48,7 +49,8 @@ struct led {
     uint64_t generation;
     struct loop_timer *timer;
     uint64_t rests_until_ns;
-    bool told_over; /* the events have the job's end */
+    bool told_over;    /* the events have the job's end */
+    bool told_refusal; /* the log has that etcd refuses this job's plans */
 };
 
 /*
@@ -105,10 +107,13 @@ static void on_written(void *context, const struct kv_result *result)
         led->leading->written_revision = result->revision;
         if (led->action == LEADER_PUBLISH || led->action == LEADER_PREPARE)
             tell(led, led->action == LEADER_PUBLISH ? "plan" : "prepare", led->words);
-    } else {
+    } else if (!kv_refused(result->status) || !led->told_refusal) {
         log_info("job %s: the leader's write did not go through (%s); looking again", led->job,
                  result->status ? result->error.text : "the keys have changed meanwhile");
     }
+    led->told_refusal = kv_refused(result->status);
+    if (led->told_refusal) /* what wakes this daemon meanwhile changes nothing */
+        led->rests_until_ns = loop->now_ns(loop->context) + REFUSED_NS;
     wake_at(led, loop->now_ns(loop->context) + (result->status ? RETRY_NS : 0));
     daemon_wake(led->leading->daemon); /* the other jobs have waited for this */
 }

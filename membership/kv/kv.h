@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +58,13 @@ struct kv_result {
     int64_t ttl_seconds; /* grant, keep-alive: 0: the lease is gone */
 };
 typedef void (*kv_callback)(void *context, const struct kv_result *result);
+
+/** kv_refused() - return whether @status says that the store answered, and took nothing: it has no
+ * space, or no permission for this user */
+static inline bool kv_refused(int status)
+{
+    return status && status != -ECONNREFUSED && status != -ETIMEDOUT && status != -EHOSTUNREACH;
+}
 
 struct kv_event {
     bool deleted;

@@ -234,6 +234,7 @@ static int settle_into_generation(struct trainer *trainer)
 static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 {
     char text[PLAN_REASON_SIZE + 160], words[LAYOUT_WORDS_SIZE], layout[LAYOUT_WORDS_SIZE + 4] = "";
+    char pause[40] = "begins"; /* these workers know of no step before */
     const struct plan *plan = trainer->plan;
 
     if (!trainer->commit.first)
@@ -247,8 +248,10 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, words);
     if (!plan_says_layout(plan)) /* most reasons do */
         snprintf(layout, sizeof(layout), "%s, ", words);
-    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %spause %.0f ms", plan->generation,
-             plan->change.text, layout, trainer->report.pause_seconds * 1e3);
+    if (trainer->commit.last_ns)
+        snprintf(pause, sizeof(pause), "pause %.0f ms", trainer->report.pause_seconds * 1e3);
+    snprintf(text, sizeof(text), "generation %" PRIu64 " (%s): %s%s", plan->generation,
+             plan->change.text, layout, pause);
     status_report_event(trainer, text);
 }
 
