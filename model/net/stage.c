@@ -138,7 +138,7 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
         enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
         if (carved[kind] || kind == UNIT_EMBEDDING || !keeps_nothing(options, i))
             continue;
-        stage->again[kind] = carve_activations(carver, options->spec, kind, rows);
+        stage->shared.again[kind] = carve_activations(carver, options->spec, kind, rows);
         carved[kind] = true;
     }
 }
@@ -147,7 +147,7 @@ static void carve_frozen_streams(struct carver *carver, const struct stage_optio
                                  size_t rows, struct stage *stage)
 {
     for (unsigned i = 1; i < options->frozen; i++) {
-        void **stream = &stage->frozen_streams[i % 2];
+        void **stream = &stage->shared.frozen_streams[i % 2];
         if (i <= 2)
             *stream = carve(carver, rows, options->spec->width);
         for (unsigned slot = 0; stage->slots && slot < options->slots; slot++)
@@ -289,10 +289,10 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->spec = *options->spec;
     stage->first_unit = options->first_unit;
     stage->unit_count = options->unit_count;
-    stage->frozen = options->frozen;
+    stage->shared.frozen = options->frozen;
     stage->batch = options->batch;
     stage->slot_count = options->slots;
-    stage->recompute = options->recompute;
+    stage->shared.recompute = options->recompute;
     stage->rows = (size_t)options->batch * options->spec->context;
 
     int status = allocate(stage, options);

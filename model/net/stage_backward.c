@@ -186,7 +186,7 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
                                       .gradient = gradient,
                                       .want_input_gradient = want_input_gradient};
     while (recordings_next(stage->recordings, &key)) {
-        if (stage_recomputes(stage->recompute, b.layout->kind))
+        if (stage_recomputes(stage->shared.recompute, b.layout->kind))
             stage_compute_again(stage, slot, i, weights);
         b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
         backward(&b, slot);

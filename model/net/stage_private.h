@@ -26,25 +26,31 @@ struct stage_slot {
     bool kept;                       /* the last forward kept the activations for backward */
 };
 
+/* Units that keep nothing from forward to backward, and the buffers that they share. */
+struct stage_shared {
+    enum stage_recompute recompute;
+    unsigned frozen;                     /* units, from the first one on */
+    struct activations again[UNIT_HEAD]; /* by kind */
+    void *frozen_streams[2];             /* (N,C) each; between frozen units, in turn */
+};
+
 struct stage {
     const struct kernel *kernel;
     struct kernel_device *device;
     struct model_spec spec;
-    unsigned first_unit, unit_count, frozen, batch, slot_count;
+    unsigned first_unit, unit_count, batch, slot_count;
     size_t rows; /* N = B * T */
 
-    enum stage_recompute recompute;
+    struct stage_shared shared;
 
     struct unit_layout *layouts; /* unit_count */
     struct stage_slot *slots;
-    struct activations again[UNIT_HEAD]; /* by kind: shared activations of units that keep none */
-    void *frozen_streams[2];             /* (N,C) each; between frozen units, in turn */
-    void *scratch;                       /* (N, stage_scratch_width()) */
-    void *scratch_wide;                  /* (N, stage_scratch_wide_width()) */
-    float *rotary_angles;                /* (T,D) f32; NULL where nothing is turned */
-    void *normed_heads;                  /* (N,W) of attention: q|k|v after norms of heads, turned;
-                                            NULL without such norms */
-    float *head_rstd;                    /* (N,H+K) */
+    void *scratch;         /* (N, stage_scratch_width()) */
+    void *scratch_wide;    /* (N, stage_scratch_wide_width()) */
+    float *rotary_angles;  /* (T,D) f32; NULL where nothing is turned */
+    void *normed_heads;    /* (N,W) of attention: q|k|v after norms of heads, turned;
+                              NULL without such norms */
+    float *head_rstd;      /* (N,H+K) */
     void *stream_gradient; /* (N,C); of the output, and on the way down of each unit's output */
     void *input_gradient;  /* (N,C); NULL when the stage begins with the embedding */
     float *host_losses;    /* (N), host memory; only with the head */
@@ -67,8 +73,8 @@ static inline const struct activations *stage_activations(const struct stage *st
                                                           unsigned index)
 {
     enum unit_kind kind = stage->layouts[index].kind;
-    bool shared = index < stage->frozen || stage_recomputes(stage->recompute, kind);
-    return shared ? &stage->again[kind] : &slot->activations[index];
+    bool shared = index < stage->shared.frozen || stage_recomputes(stage->shared.recompute, kind);
+    return shared ? &stage->shared.again[kind] : &slot->activations[index];
 }
 
 /** stage_weight() - return the weights of @part in a unit's flat weights, NULL if the unit has
