@@ -453,7 +453,8 @@ static void test_memory_is_foretold(void **state)
 
 /* ---- computing again instead of keeping ---- */
 
-static struct step recomputed_step(enum stage_recompute recompute)
+/* A step of the whole model whose first @frozen units have no backward. */
+static struct step lean_step(enum stage_recompute recompute, unsigned frozen)
 {
     struct step step;
     struct stage_options options = {.kernel = tiny.kernel,
@@ -462,6 +463,7 @@ static struct step recomputed_step(enum stage_recompute recompute)
                                     .unit_count = TINY_UNITS,
                                     .batch = TINY_BATCH,
                                     .slots = TINY_MICROS,
+                                    .frozen = frozen,
                                     .recompute = recompute};
     struct stage *stage = NULL;
     struct error error = {0};
@@ -475,12 +477,41 @@ static struct step recomputed_step(enum stage_recompute recompute)
         step.losses[micro] = stage_loss_sum(stage, micro);
     }
     for (unsigned micro = 0; micro < TINY_MICROS; micro++)
-        for (unsigned unit = TINY_UNITS; unit-- > 0;)
+        for (unsigned unit = TINY_UNITS; unit-- > frozen;)
             stage_backward_unit(stage, micro, unit, tiny.weights[unit], tiny.gradients[unit],
-                                unit > 0);
+                                unit > frozen);
     stage_free(stage);
     take_gradients(&step);
     return step;
+}
+
+/* Frozen units overwrite what they share in every forward: no trained unit's may be among it. */
+static void test_frozen_units_leave_the_others_alone(void **state)
+{
+    (void)state;
+    struct step want = reference_step();
+    for (int recompute = STAGE_KEEP_ALL; recompute <= STAGE_RECOMPUTE_ALL; recompute++)
+        for (unsigned frozen = 1; frozen < TINY_UNITS; frozen++) {
+            struct step step = lean_step((enum stage_recompute)recompute, frozen);
+            expect_same_units(&step, &want, frozen);
+            step_done(&step);
+        }
+    step_done(&want);
+}
+
+static void test_frozen_units_need_no_memory_each(void **state)
+{
+    (void)state;
+    struct stage_options options = {.kernel = tiny.kernel,
+                                    .device = tiny.device,
+                                    .spec = tiny.spec,
+                                    .unit_count = TINY_UNITS - 1,
+                                    .batch = TINY_BATCH,
+                                    .slots = 4,
+                                    .frozen = TINY_UNITS - 1};
+    size_t all = stage_memory_bytes(&options);
+    options.unit_count = options.frozen = TINY_UNITS - 3;
+    assert_int_equal(stage_memory_bytes(&options), all);
 }
 
 /* All forwards before all backwards: a slot's kept activations must survive the other slots. */
@@ -489,7 +520,7 @@ static void test_recomputing_gives_the_same_bits(void **state)
     (void)state;
     struct step want = reference_step();
     for (int recompute = STAGE_KEEP_ALL; recompute <= STAGE_RECOMPUTE_ALL; recompute++) {
-        struct step step = recomputed_step((enum stage_recompute)recompute);
+        struct step step = lean_step((enum stage_recompute)recompute, 0);
         expect_same_units(&step, &want, 0);
         step_done(&step);
     }
@@ -561,7 +592,7 @@ static void check_kernels(const struct kernel *kernel, const char *where, double
 
     tiny_open_on(&tiny, on_cpu.spec, kernel);
     step = reference_step();
-    again = recomputed_step(STAGE_RECOMPUTE_ALL);
+    again = lean_step(STAGE_RECOMPUTE_ALL, 0);
     cut = pipelined_step(1u << 2 | 1u << 5, 0);
     expect_near_step(&step, &want, where, tolerance);
     expect_same_units(&again, &step, 0);
@@ -638,6 +669,8 @@ int main(void)
         cmocka_unit_test(test_a_loss_waits_for_its_own_queue_alone),
         cmocka_unit_test(test_memory_is_foretold),
         cmocka_unit_test(test_recomputing_gives_the_same_bits),
+        cmocka_unit_test(test_frozen_units_leave_the_others_alone),
+        cmocka_unit_test(test_frozen_units_need_no_memory_each),
         cmocka_unit_test(test_recomputing_needs_less_memory),
         cmocka_unit_test(test_emulated_in_f32),
         cmocka_unit_test(test_emulated_in_tf32),
