@@ -12,19 +12,21 @@ LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batc
         "evaluate__every": 2, "elastic__freeze": {"policy": "schedule", "every": 2, "alpha": 0.25}}
 MICRO_BATCHES = 12 * 200  # in a step
 MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start of a node
-NOTICE = 0.7  # of the half step that is left when a drain is announced: the step does not end in time
+# Of the step that is left when a drain is announced: the step does not end in time, even where it takes two
+# thirds of the time of the one before because the machine does less beside it.
+NOTICE = 0.5
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
 class LongJob(Job):
-    def half_way(self):
-        """Wait until about half of a step is computed; returns the seconds that the other half takes."""
+    def within_a_step(self, share=0.5):
+        """Wait until about that share of a step is computed; returns the seconds that the rest takes."""
         known = self.step()
         self.cluster.wait("a step ends", lambda: self.step() > known)
-        half_ms = self.newest(1)[0]["step_ms"] / 2
-        deadline = time.monotonic() + half_ms / 1000
-        self.cluster.wait("half a step has passed", lambda: time.monotonic() > deadline)
-        return half_ms / 1000
+        seconds = self.newest(1)[0]["step_ms"] / 1000
+        deadline = time.monotonic() + share * seconds
+        self.cluster.wait(f"{share:.0%} of a step have passed", lambda: time.monotonic() > deadline)
+        return (1 - share) * seconds
 
     def kept(self):
         """(step, micro-batches that were kept) of each time that one went on."""
@@ -62,7 +64,7 @@ class WithinAStep(JobTest):
         with Cluster(self.id(), nodes=2, slots=2) as cluster:
             job = LongJob(cluster, **LONG).submit(**wishes)
             job.wait_running(4)
-            job.half_way()
+            job.within_a_step()
             kill(job.rank_of(victim)[1])
             job.wait_completed(seconds=300)
             self.assert_undisturbed(job)
@@ -81,7 +83,7 @@ class WithinAStep(JobTest):
 
     def test_stage_of_one_replica_dies(self):
         kept = self.strike_half_way(2, stages=2, replicas=2)
-        self.assertGreater(kept[0][1], MICRO_BATCHES / 16)
+        self.assertGreater(kept[0][1], MICRO_BATCHES / 32)
 
     def test_joins(self):
         """A second node computes a part of the very step within which it comes."""
@@ -112,7 +114,7 @@ class WithinAStep(JobTest):
             alone.wait_completed(seconds=300)
             job = LongJob(cluster, **longer).submit()
             job.wait_running(2)
-            notice = NOTICE * job.half_way()
+            notice = NOTICE * job.within_a_step(0.25)
             step = job.step() + 1
             _, drained_ns = job.announce(notice)
             cluster.wait("the plan without node b has begun", lambda: job.paused(step - 1), 60)
@@ -132,7 +134,7 @@ class WithinAStep(JobTest):
             alone.wait_completed(seconds=300)
             job = LongJob(cluster, **longer).submit(stages=2, replicas=1)
             job.wait_running(2)
-            notice = NOTICE * job.half_way()
+            notice = NOTICE * job.within_a_step(0.25)
             step = job.step()
             drain, drained_ns = job.announce(notice)
             cluster.wait("the boundary is saved", lambda: [c for c in job.checkpoints() if c["step"] == step], 60)
@@ -149,7 +151,7 @@ class WithinAStep(JobTest):
         with Cluster(self.id(), nodes=2, slots=1) as cluster:
             job = LongJob(cluster, **LONG).submit(stages=2, replicas=1)
             job.wait_running(2)
-            job.half_way()
+            job.within_a_step()
             job.ask(stages=1, replicas=1)
             job.wait_completed(seconds=300)
             self.assert_undisturbed(job)
