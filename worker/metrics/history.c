@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/sorted_lines.h"
 #include "worker/metrics/line_file.h"
 #include "worker/metrics/metrics_text.h"
 
@@ -91,9 +92,10 @@ static int find_lines(struct saved_lines *lines, struct error *error)
         return status;
     if (line_file_find(&lines->file, lines->step + 1, &lines->end, NULL))
         lines->end = size;
-    if (lines->end > (off_t)HISTORY_BYTES_MAX &&
-        line_file_begin_after(&lines->file, lines->end - (off_t)HISTORY_BYTES_MAX, &lines->oldest))
-        lines->oldest = lines->end;
+    off_t from = MAX(lines->end - (off_t)HISTORY_BYTES_MAX, (off_t)0);
+    while (from > 0 && from < lines->end &&
+           line_file_begin_after(&lines->file, from, &lines->oldest)) /* damage: behind it */
+        lines->oldest = from = MIN(from + (off_t)SORTED_LINE_BYTES_MAX, lines->end);
     return 0;
 }
 

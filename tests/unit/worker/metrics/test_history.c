@@ -131,6 +131,33 @@ static void test_lines_up_to_the_step_travel(void **state)
     manifest_done(&manifest);
 }
 
+/* Zeros are where the oldest line of the newest 64 MiB should begin: those behind it are saved. */
+static void test_damage_hides_no_newer_line(void **state)
+{
+    struct manifest manifest = {0};
+    struct bytes lines = {0}, saved = {0};
+    struct error error = {0};
+    char kept[256];
+    (void)state;
+    write_steps(path, 9);
+    assert_int_equal(file_read(path, 1 << 20, &lines, &error), 0);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(truncate(path, (off_t)HISTORY_BYTES_MAX + 12345), 0);
+    FILE *file = fopen(path, "a");
+    assert_non_null(file);
+    fprintf(file, "\n%s", (const char *)lines.data);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(history_save(&source, 9, folder, &manifest, &error), 0);
+    assert_int_equal(manifest.file_count, 1);
+    snprintf(kept, sizeof(kept), "%s/%s", folder, manifest.files[0].name);
+    assert_int_equal(file_read(kept, 1 << 20, &saved, &error), 0);
+    assert_int_equal(saved.size_bytes, lines.size_bytes);
+    assert_memory_equal(saved.data, lines.data, lines.size_bytes);
+    bytes_done(&lines);
+    bytes_done(&saved);
+    manifest_done(&manifest);
+}
+
 static void test_no_history_is_none(void **state)
 {
     struct manifest manifest = {0};
@@ -215,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lines_up_to_the_step_travel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_damage_hides_no_newer_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_history_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_run_writes_what_is_new, set_up, tear_down),
     };
