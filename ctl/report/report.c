@@ -136,16 +136,16 @@ static int print_json(const struct cluster_job *job, const struct report_facts *
                       struct error *error)
 {
     json_t *tree = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:[]}", "job",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:[]}", "job",
         job->name, "state", cluster_job_state(job), "steps", (json_int_t)job->spec->train.steps,
         "steps_committed", (json_int_t)facts->steps_committed, "steps_lost",
-        (json_int_t)facts->steps_lost, "loss_first", real_or_null(facts->loss_first), "loss_last",
-        real_or_null(facts->loss_last), "val_loss_first", real_or_null(facts->val_loss_first),
-        "val_loss_last", real_or_null(facts->val_loss_last), "seconds",
-        real_or_null(facts->seconds), "step_seconds_mean", real_or_null(facts->step_seconds_mean),
-        "tokens_per_second", real_or_null(facts->tokens_per_second), "frozen_layers",
-        (int)facts->frozen_layers, "checkpoints_kept", (json_int_t)job->checkpoint_count,
-        "generations");
+        (json_int_t)facts->steps_lost, "first_step", (json_int_t)facts->first_step, "loss_first",
+        real_or_null(facts->loss_first), "loss_last", real_or_null(facts->loss_last),
+        "val_loss_first", real_or_null(facts->val_loss_first), "val_loss_last",
+        real_or_null(facts->val_loss_last), "seconds", real_or_null(facts->seconds),
+        "step_seconds_mean", real_or_null(facts->step_seconds_mean), "tokens_per_second",
+        real_or_null(facts->tokens_per_second), "frozen_layers", (int)facts->frozen_layers,
+        "checkpoints_kept", (json_int_t)job->checkpoint_count, "generations");
 
     for (size_t i = 0; i < facts->generation_count && tree; i++)
         if (json_array_append_new(json_object_get(tree, "generations"),
