@@ -104,7 +104,8 @@ class Exact(JobTest):
             self.assertEqual(len(set(used)), 6)
             for job in (first, second):
                 job.wait_step(5)
-            cluster.wait("the leader says that both jobs run", lambda: self.samples(cluster, RUNNING.format("second")))
+            cluster.wait("the leader says that both jobs run", lambda: all(
+                self.samples(cluster, RUNNING.format(name)) for name in ("first", "second")))
             self.assert_scraped(cluster)
             for job in (first, second):
                 job.wait_step(100)
