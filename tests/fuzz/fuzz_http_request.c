@@ -2,6 +2,7 @@
  * answer is HTTP or the connection ends, and the next client is served. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 #define TURNS_MAX  2000
 #define IDLE_TURNS 3  /* of a millisecond at most */
 #define GOOD_EVERY 64 /* inputs: then a request that must be answered */
+#define HALF_EVERY                                                                                 \
+    16 /* inputs: then the client says that it has no more to send. The side that ends             \
+        * first keeps its port for a minute, and 28,000 ports are all there are. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,6 +66,23 @@ static void turn(unsigned wait_us)
         abort();
 }
 
+/* Return: a socket that is connected. It does not block: the fuzzer's alarm would end the call, and
+ * the kernel may want the server to accept others first. */
+static int reach(void)
+{
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (client < 0)
+        abort();
+    for (unsigned turns = 0;
+         connect(client, (struct sockaddr *)&address, sizeof(address)) && errno != EISCONN;
+         turns++) {
+        if ((errno != EINPROGRESS && errno != EALREADY && errno != EINTR) || turns == TURNS_MAX)
+            abort();
+        turn(1000);
+    }
+    return client;
+}
+
 /* Until the server has ended the connection, or waits for more for a few turns. Return: the status
  * of its first answer; 0: none came */
 static int hear(int client, unsigned idle_turns_max)
@@ -83,17 +104,16 @@ static int hear(int client, unsigned idle_turns_max)
     return status;
 }
 
-/* Return: the status of the answer */
-static int ask(const uint8_t *data, size_t size, unsigned idle_turns_max)
+/* half: close the sending side behind the data. Return: the status of the answer */
+static int ask(const uint8_t *data, size_t size, bool half, unsigned idle_turns_max)
 {
     const struct linger at_once = {.l_onoff = 1};
-    int status = 0, client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (client < 0 || connect(client, (struct sockaddr *)&address, sizeof(address)))
-        abort();
+    int status = 0, client = reach();
     setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once,
                sizeof(at_once)); /* leaves no port behind */
     if (send(client, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size) {
-        shutdown(client, SHUT_WR);
+        if (half)
+            shutdown(client, SHUT_WR);
         status = hear(client, idle_turns_max);
     }
     close(client);
@@ -110,8 +130,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         start();
     if (size > 32768)
         return 0;
-    (void)ask(data, size, IDLE_TURNS);
-    if (count++ % GOOD_EVERY == 0 && ask((const uint8_t *)good, sizeof(good) - 1, TURNS_MAX) != 200)
+    (void)ask(data, size, count % HALF_EVERY == 0, IDLE_TURNS);
+    if (count++ % GOOD_EVERY == 0 &&
+        ask((const uint8_t *)good, sizeof(good) - 1, false, TURNS_MAX) != 200)
         abort();
     return 0;
 }
