@@ -7,7 +7,7 @@
 
 #include "base/http_url.h"
 
-#define ROUNDS_MAX 1024 /* of one node's answers, each at most 8 MiB: firnd bounds them */
+#define STEPS_AHEAD 4096 /* of the node that is least far: about as many as an answer holds */
 
 struct collector_source {
     char node[NAME_SIZE];
@@ -79,12 +79,29 @@ static int take(struct collector *collector, enum what what, struct collector_so
     return status;
 }
 
-/* Ask all nodes that are still to be asked, once. Return: how many have more, or an error. */
+/* Every node that has more to send has sent the steps up to this one. */
+static uint64_t settled_step(const struct collector *collector)
+{
+    uint64_t step = UINT64_MAX;
+
+    for (size_t i = 0; i < collector->source_count; i++)
+        if (collector->sources[i].more)
+            step = MIN(step, collector->sources[i].last_step);
+    return step;
+}
+
+static bool is_far_ahead(enum what what, const struct collector_source *source, uint64_t least)
+{
+    return what == METRICS && source->asked && source->last_step - least > STEPS_AHEAD;
+}
+
+/* Ask the nodes that are still to be asked, once. Return: how many have more, or an error. */
 static int ask_round(struct collector *collector, const struct cluster *cluster, enum what what,
                      struct error *error)
 {
     AUTO_FREE struct fetch *fetches = calloc(cluster->node_count + 1, sizeof(*fetches));
     AUTO_FREE unsigned *sources = calloc(cluster->node_count + 1, sizeof(*sources));
+    uint64_t least = settled_step(collector);
     unsigned count = 0;
     int more = 0, status = fetches && sources ? 0 : -ENOMEM;
 
@@ -92,7 +109,7 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         struct collector_source *source = find_or_add(collector, cluster->nodes[i].name);
         if (!source) {
             status = -ENOMEM;
-        } else if (source->more) {
+        } else if (source->more && !is_far_ahead(what, source, least)) {
             sources[count] = (unsigned)(source - collector->sources);
             make_url(collector, what, source, &cluster->nodes[i], &fetches[count++]);
         }
@@ -111,12 +128,23 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
             name_list_add(collector->silent_names, source->node);
         if (!status && fetch_good(&fetches[i]))
             status = take(collector, what, source, &fetches[i], error);
-        more += source->more;
         bytes_done(&fetches[i].body);
     }
+    for (size_t i = 0; i < collector->source_count; i++)
+        more += collector->sources[i].more;
     if (status == -ENOMEM)
         error_set(error, status, "no memory for the answers of the nodes");
     return status ? status : more;
+}
+
+/* Return: 1 to go on, or an error */
+static int hand_out(struct collector *collector, uint64_t end, struct error *error)
+{
+    int status = history_hand_out(&collector->history, end, collector->take, collector->context);
+
+    return status == 0         ? 1
+           : status == -ENOMEM ? error_set(error, status, "no memory for the steps of the job")
+                               : status;
 }
 
 static int collect(struct collector *collector, const struct cluster *cluster, enum what what,
@@ -127,15 +155,19 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
     collector->answered = collector->silent = 0;
     collector->silent_names[0] = '\0';
     error_clear(&collector->refused);
-    for (size_t i = 0; i < cluster->node_count; i++)
-        if (!find_or_add(collector, cluster->nodes[i].name))
+    for (size_t i = 0; i < collector->source_count; i++)
+        collector->sources[i].more = collector->sources[i].asked = false;
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        struct collector_source *source = find_or_add(collector, cluster->nodes[i].name);
+        if (!source)
             return error_set(error, -ENOMEM, "no memory for the answers of the nodes");
-    for (size_t i = 0; i < collector->source_count; i++) {
-        collector->sources[i].asked = false;
-        collector->sources[i].more = true;
+        source->more = true;
     }
-    for (unsigned round = 0; round < ROUNDS_MAX && more > 0; round++)
+    while (more > 0) {
         more = ask_round(collector, cluster, what, error);
+        if (more > 0 && what == METRICS && collector->take)
+            more = hand_out(collector, settled_step(collector) + 1, error);
+    }
     return MIN(more, 0);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Collect one job's metrics and events from every node that answers, in rounds: each round asks
- * each node only for entries that it has not sent before.
+ * each node only for entries that it has not sent before, and none is asked for metrics far ahead
+ * of those that another node still has to send: memory does not grow with the age of the job.
  */
 #pragma once
 
@@ -15,8 +16,11 @@ struct collector_source; /* read position of one node */
 struct collector {
     struct cluster_client *client;
     char job[NAME_SIZE];
-    uint64_t from_step; /* earlier metrics are not asked for */
-    struct history history;
+    uint64_t from_step;     /* earlier metrics are not asked for */
+    struct history history; /* what was not handed out */
+    /* Optional: gets the steps that all nodes have passed, in order. */
+    int (*take)(void *context, const struct history_step *step);
+    void *context;
     struct event_list events;
     struct collector_source *sources;
     size_t source_count;
@@ -31,7 +35,9 @@ void collector_done(struct collector *collector);
 
 /** collector_metrics(), collector_events() - one round over @cluster's nodes
  *
- * Nodes that do not answer, or have no such job, are left out. Return: 0; -EBADMSG, -ENOMEM. */
+ * Nodes that do not answer, or have no such job, are left out. The newest steps stay in `history`:
+ * another node may still send its copy. Return: 0; -EBADMSG, -ENOMEM; what collector->take
+ * returned. */
 int collector_metrics(struct collector *collector, const struct cluster *cluster,
                       struct error *error) CHECK_RESULT;
 int collector_events(struct collector *collector, const struct cluster *cluster,

@@ -168,7 +168,14 @@ static int insert(struct history *history, size_t at, const struct history_step 
     return 0;
 }
 
-/* A line that knows more: that of a node which was there until the end. */
+/* A line knows more where its node was there until the end, or committed the step first. */
+static bool knows_more(const struct history_step *step, const struct history_step *known)
+{
+    if (step->final_evaluated != known->final_evaluated)
+        return step->final_evaluated;
+    return step->generation < known->generation;
+}
+
 static int replace(struct history_step *known, const struct history_step *step, const char *line,
                    size_t length)
 {
@@ -192,12 +199,14 @@ static int add_line(struct history *history, const char *node, const char *line,
         return status;
     snprintf(step.node, sizeof(step.node), "%s", node);
     *last_step = MAX(*last_step, step.step);
+    if (step.step < history->next)
+        return 0;
     size_t at = history_find(history, step.step);
     if (at == history->count || history->steps[at].step != step.step)
         return insert(history, at, &step, line, length);
     if (!exact_equal(&history->steps[at], &step))
         note_conflict(history, &history->steps[at], &step);
-    else if (step.final_evaluated && !history->steps[at].final_evaluated)
+    else if (knows_more(&step, &history->steps[at]))
         return replace(&history->steps[at], &step, line, length);
     return 0;
 }
@@ -222,14 +231,21 @@ int history_add(struct history *history, const char *node, const char *text, siz
     return status;
 }
 
-uint64_t history_gap(const struct history *history, uint64_t from)
+int history_hand_out(struct history *history, uint64_t end,
+                     int (*take)(void *context, const struct history_step *step), void *context)
 {
-    uint64_t expected = MAX(from, 1ul);
+    size_t count = history_find(history, end), done = 0;
+    int status = 0;
 
-    for (size_t i = history_find(history, expected); i < history->count; i++, expected++)
-        if (history->steps[i].step != expected)
-            return expected;
-    return 0;
+    for (; done < count && !status; done++) {
+        status = take(context, &history->steps[done]);
+        history->next = history->steps[done].step + 1;
+        free(history->steps[done].line);
+    }
+    history->count -= done;
+    if (done)
+        memmove(history->steps, history->steps + done, history->count * sizeof(*history->steps));
+    return status;
 }
 
 const char *history_exact(const struct history_step *step, char text[HISTORY_EXACT_SIZE])

@@ -3,7 +3,11 @@
  *
  * Every node that took part has a copy, and copies may have gaps (a node was away). The exact
  * values (losses, norms, frozen layers) must be equal in all copies. The first difference is kept
- * as the history's conflict, because it breaks the guarantee of exactness.
+ * as the history's conflict, because it breaks the guarantee of exactness. Of copies that differ in
+ * other things the one of the lowest generation stays: that which committed the step first.
+ *
+ * A history of months does not fit in memory, and need not: what every node has passed is handed
+ * out and forgotten.
  */
 #pragma once
 
@@ -15,6 +19,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/name.h"
+
+#define HISTORY_EXACT_SIZE 160
 
 struct history_step {
     uint64_t step, generation, tokens, unix_ns;
@@ -34,6 +40,7 @@ struct history_step {
 struct history {
     struct history_step *steps; /* ascending, each step once */
     size_t count, capacity;
+    uint64_t next;         /* steps below were handed out: other copies of them are ignored */
     struct error conflict; /* code -EILSEQ once two nodes disagree */
 };
 
@@ -51,10 +58,15 @@ int history_add(struct history *history, const char *node, const char *text, siz
 
 /** history_find() - index of the first step >= @step; count when there is none */
 size_t history_find(const struct history *history, uint64_t step);
-/** history_gap() - the first step from @from on that is missing before the last one; 0: none */
-uint64_t history_gap(const struct history *history, uint64_t from);
 
-#define HISTORY_EXACT_SIZE 160
+/**
+ * history_hand_out() - call @take with each step below @end, in order, and forget them
+ * @take: the step is valid until it returns; what is not 0 ends the call, and is returned
+ */
+int history_hand_out(struct history *history, uint64_t end,
+                     int (*take)(void *context, const struct history_step *step),
+                     void *context) CHECK_RESULT;
+
 /** history_exact() - "step loss_bits grad_norm_bits frozen_layers" */
 const char *history_exact(const struct history_step *step, char text[HISTORY_EXACT_SIZE]);
 /** history_exact_json() - the same four as an object, whole numbers as numbers and bits as texts */

@@ -6,9 +6,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+int curve_init(struct curve *ret_curve)
+{
+    struct curve curve = {
+        .training = {calloc(CURVE_POINTS_MAX, sizeof(struct curve_point)), .each = 1},
+        .validation = {calloc(CURVE_POINTS_MAX, sizeof(struct curve_point)), .each = 1},
+        .marks = calloc(CURVE_MARKS_MAX, sizeof(struct curve_mark)),
+    };
+
+    if (!curve.training.points || !curve.validation.points || !curve.marks) {
+        curve_done(&curve);
+        return -ENOMEM;
+    }
+    *ret_curve = curve;
+    return 0;
+}
+
+void curve_done(struct curve *curve)
+{
+    free(curve->training.points);
+    free(curve->validation.points);
+    free(curve->marks);
+    *curve = (struct curve){0};
+}
+
+bool curve_is_empty(const struct curve *curve)
+{
+    return curve->training.count + curve->validation.count == 0;
+}
+
 static void widen(struct curve *curve, double step, double loss)
 {
-    bool first = curve->training_count + curve->validation_count == 0;
+    bool first = curve_is_empty(curve);
 
     curve->step_first = first ? step : fmin(curve->step_first, step);
     curve->step_last = first ? step : fmax(curve->step_last, step);
@@ -16,72 +45,85 @@ static void widen(struct curve *curve, double step, double loss)
     curve->loss_most = first ? loss : fmax(curve->loss_most, loss);
 }
 
-static void take_step(struct curve *curve, const struct history_step *step,
-                      const struct history_step *before)
+static void join(struct curve_point *point, const struct curve_point *next)
 {
-    double at = (double)step->step;
+    uint64_t count = point->count + next->count;
 
-    if (isfinite(step->loss)) {
-        widen(curve, at, step->loss);
-        curve->training[curve->training_count++] = (struct curve_point){at, step->loss};
-    }
-    if (step->evaluated && isfinite(step->val_loss)) {
-        widen(curve, at, step->val_loss);
-        curve->validation[curve->validation_count++] = (struct curve_point){at, step->val_loss};
-    }
-    if (step->final_evaluated && isfinite(step->final_loss)) {
-        widen(curve, at, step->final_loss);
-        curve->validation[curve->validation_count++] = (struct curve_point){at, step->final_loss};
-    }
-    if (before && before->generation != step->generation) {
-        struct curve_mark *mark = &curve->marks[curve->mark_count++];
-        mark->step = at;
-        snprintf(mark->label, sizeof(mark->label), "g%" PRIu64 " %ux%u", step->generation,
-                 step->stages, step->replicas);
-    }
+    point->loss += (next->loss - point->loss) * ((double)next->count / (double)count);
+    point->count = count;
 }
 
-int curve_make(const struct history *history, struct curve *ret_curve)
+/* Make one point of each two. */
+static void halve(struct curve_line *line)
 {
-    struct curve curve = {
-        .training = calloc(history->count + 1, sizeof(*curve.training)),
-        .validation = calloc(2 * history->count + 1, sizeof(*curve.validation)),
-        .marks = calloc(history->count + 1, sizeof(*curve.marks)),
-    };
-    int status = curve.training && curve.validation && curve.marks ? 0 : -ENOMEM;
-
-    for (size_t i = 0; i < history->count && !status; i++)
-        take_step(&curve, &history->steps[i], i ? &history->steps[i - 1] : NULL);
-    if (!status && curve.training_count + curve.validation_count == 0)
-        status = -ENODATA;
-    if (status)
-        curve_done(&curve);
-    else
-        *ret_curve = curve;
-    return status;
+    for (size_t i = 0; i < line->count; i++)
+        if (i % 2)
+            join(&line->points[i / 2], &line->points[i]);
+        else
+            line->points[i / 2] = line->points[i];
+    line->count = (line->count + 1) / 2;
+    line->each *= 2;
 }
 
-void curve_done(struct curve *curve)
+static void add_loss(struct curve *curve, struct curve_line *line, uint64_t step, double loss)
 {
-    free(curve->training);
-    free(curve->validation);
-    free(curve->marks);
-    *curve = (struct curve){0};
+    const struct curve_point point = {.step = (double)step, .loss = loss, .count = 1};
+
+    if (!isfinite(loss))
+        return;
+    widen(curve, point.step, loss);
+    if (line->count > 0 && line->points[line->count - 1].count < line->each) {
+        join(&line->points[line->count - 1], &point);
+        return;
+    }
+    if (line->count == CURVE_POINTS_MAX)
+        halve(line);
+    line->points[line->count++] = point;
+}
+
+/* Where there are too many, every other one goes. */
+static void add_mark(struct curve *curve, const struct history_step *step)
+{
+    if (curve->mark_count == CURVE_MARKS_MAX) {
+        for (size_t i = 0; i < CURVE_MARKS_MAX; i += 2)
+            curve->marks[i / 2] = curve->marks[i];
+        curve->mark_count /= 2;
+    }
+    struct curve_mark *mark = &curve->marks[curve->mark_count++];
+    mark->step = (double)step->step;
+    snprintf(mark->label, sizeof(mark->label), "g%" PRIu64 " %ux%u", step->generation, step->stages,
+             step->replicas);
+}
+
+void curve_take(struct curve *curve, const struct history_step *step)
+{
+    add_loss(curve, &curve->training, step->step, step->loss);
+    if (step->evaluated)
+        add_loss(curve, &curve->validation, step->step, step->val_loss);
+    if (step->final_evaluated)
+        add_loss(curve, &curve->validation, step->step, step->final_loss);
+    if (curve->generation && curve->generation != step->generation)
+        add_mark(curve, step);
+    curve->generation = step->generation;
 }
 
 double curve_mean(const struct curve *curve, double from, double end)
 {
+    const struct curve_line *line = &curve->training;
+    size_t low = 0, high = line->count;
     double sum = 0;
-    size_t count = 0, low = 0, high = curve->training_count;
+    uint64_t count = 0;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (curve->training[middle].step < from)
+        if (line->points[middle].step < from)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < curve->training_count && curve->training[low].step < end; low++, count++)
-        sum += curve->training[low].loss;
+    for (; low < line->count && line->points[low].step < end; low++) {
+        sum += line->points[low].loss * (double)line->points[low].count;
+        count += line->points[low].count;
+    }
     return count ? sum / (double)count : NAN;
 }

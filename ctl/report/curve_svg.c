@@ -148,11 +148,12 @@ static int append_validation(const struct frame *frame, struct bytes *into)
     const struct curve *curve = frame->curve;
     int status = 0;
 
-    for (size_t i = 0; i < curve->validation_count && !status; i++)
+    for (size_t i = 0; i < curve->validation.count && !status; i++)
         status = bytes_append_format(
             into,
             "<circle class=\"validation\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#e07b00\"/>\n",
-            x_of(frame, curve->validation[i].step), y_of(frame, curve->validation[i].loss));
+            x_of(frame, curve->validation.points[i].step),
+            y_of(frame, curve->validation.points[i].loss));
     return status;
 }
 
@@ -163,7 +164,7 @@ static int append_legend(const struct curve *curve, struct bytes *into)
         "<text x=\"%d\" y=\"44\" fill=\"#51606f\"><tspan fill=\"#2b7cd3\">━ training loss</tspan>",
         LEFT);
 
-    if (!status && curve->validation_count)
+    if (!status && curve->validation.count)
         status = bytes_append_format(into,
                                      "<tspan dx=\"14\" fill=\"#e07b00\">● validation loss</tspan>");
     if (!status && curve->mark_count)
@@ -187,7 +188,7 @@ int curve_append_svg(const struct curve *curve, const char *title, struct bytes 
         status = append_step_ticks(&frame, into);
     if (!status)
         status = append_marks(&frame, into);
-    if (!status && curve->training_count)
+    if (!status && curve->training.count)
         status = append_training(&frame, into);
     if (!status)
         status = append_validation(&frame, into);

@@ -95,8 +95,8 @@ static unsigned column_of(const struct canvas *canvas, double step)
 
 static void draw_validation(struct canvas *canvas)
 {
-    for (size_t i = 0; i < canvas->curve->validation_count; i++) {
-        const struct curve_point *point = &canvas->curve->validation[i];
+    for (size_t i = 0; i < canvas->curve->validation.count; i++) {
+        const struct curve_point *point = &canvas->curve->validation.points[i];
         canvas->validated[dot_row(canvas, point->loss) / DOTS_Y * canvas->columns +
                           column_of(canvas, point->step)] = true;
     }
@@ -152,7 +152,7 @@ static int append_axis(const struct canvas *canvas, struct bytes *into)
 static int append_legend(const struct curve *curve, struct bytes *into)
 {
     return bytes_append_format(into, "%*s  ⠒ training%s%s\n", LABEL_WIDTH, "",
-                               curve->validation_count ? "   ● validation" : "",
+                               curve->validation.count ? "   ● validation" : "",
                                curve->mark_count ? "   ┴ a new generation" : "");
 }
 

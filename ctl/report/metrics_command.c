@@ -10,11 +10,13 @@
 #include "ctl/view/format.h"
 
 #define PERIOD_NS  (500 * NS_PER_MS)
-#define GAP_ROUNDS 4 /* a step that is missing in so many rounds is not waited for any longer */
+#define GAP_ROUNDS 4    /* a step that is missing in so many rounds is not waited for any longer */
+#define STEPS_KEPT 8192 /* of those printed: late copies are compared with them */
 
 struct printer {
     bool exact, json, headed;
     uint64_t next; /* the first step not printed yet */
+    uint64_t gap;  /* the first step that no node had; 0: none */
     unsigned gap_rounds;
 };
 
@@ -46,19 +48,39 @@ static void print_step(const struct printer *printer, const struct history_step 
     }
 }
 
-/* In order; a gap may only mean that the node which has the step answered too early. */
-static void print_new(struct printer *printer, const struct history *history, bool patient)
+/* Once every node has passed the step. */
+static int take_step(void *context, const struct history_step *step)
 {
+    struct printer *printer = context;
+
+    if (step->step < printer->next)
+        return 0;
+    if (step->step > printer->next && printer->next > 0 && !printer->gap)
+        printer->gap = printer->next;
     print_heading(printer);
-    for (size_t i = history_find(history, printer->next); i < history->count; i++) {
+    print_step(printer, step);
+    printer->next = step->step + 1;
+    return ferror(stdout) ? -errno : 0;
+}
+
+/* In order; a gap may only mean that the node which has the step answered too early. */
+static int print_new(struct printer *printer, struct history *history, bool patient)
+{
+    int status = 0;
+
+    print_heading(printer);
+    for (size_t i = history_find(history, printer->next); i < history->count && !status; i++) {
         if (patient && history->steps[i].step != printer->next && printer->next > 0 &&
             printer->gap_rounds++ < GAP_ROUNDS)
             break;
         printer->gap_rounds = 0;
-        print_step(printer, &history->steps[i]);
-        printer->next = history->steps[i].step + 1;
+        status = take_step(printer, &history->steps[i]);
     }
-    fflush(stdout);
+    if (!status && fflush(stdout))
+        status = -errno;
+    if (!status && printer->next > STEPS_KEPT)
+        status = history_hand_out(history, printer->next - STEPS_KEPT, take_step, printer);
+    return status;
 }
 
 /* @ret_over: the job is; @ret_committed: steps that etcd knows of */
@@ -85,41 +107,37 @@ static int follow(struct collector *collector, struct printer *printer, uint64_t
     bool over = false;
     int status = round_of(collector, &over, ret_committed, error);
 
-    while (!status && !over && !ferror(stdout)) {
-        print_new(printer, &collector->history, true);
+    while (!status && !over) {
+        status = print_new(printer, &collector->history, true);
+        if (status)
+            break;
         cluster_client_pause(collector->client, PERIOD_NS);
         status = round_of(collector, &over, ret_committed, error);
     }
-    if (!status)
-        print_new(printer, &collector->history, false);
-    return status;
+    return status ? status : print_new(printer, &collector->history, false);
 }
 
 /* Report conditions that make the printed metrics incomplete. */
 static int judge(const struct collector *collector, const struct printer *printer, uint64_t from,
                  uint64_t committed, struct error *error)
 {
-    const struct history *history = &collector->history;
-    uint64_t gap = history_gap(history, from);
-    uint64_t last = history->count ? history->steps[history->count - 1].step : 0;
+    uint64_t gap = printer->gap;
 
-    if (history->conflict.code) {
-        *error = history->conflict;
+    if (collector->history.conflict.code) {
+        *error = collector->history.conflict;
         return error->code;
     }
     if (collector->silent)
         fprintf(stderr, "firnctl: no answer from %s: away or busy\n", collector->silent_names);
-    if (!gap && last < committed && from <= committed) /* the end, or all of it */
-        gap = MAX(last + 1, MAX(from, (uint64_t)1));
+    if (!gap && printer->next <= committed && from <= committed) /* the end, or all of it */
+        gap = MAX(printer->next, (uint64_t)1);
     if (!gap)
         return 0;
-    error_set(
-        error, -ENODATA,
-        "step %" PRIu64 " is on no node that answers, and the job has committed %" PRIu64
-        "; start the node that has it, or look in its data_dir for jobs/%s/metrics.jsonl, and "
-        "for metrics.jsonl.1, which has the older lines of a long job; --from STEP prints "
-        "what there is",
-        gap, MAX(committed, last), collector->job);
+    error_set(error, -ENODATA,
+              "step %" PRIu64 " is on no node that answers, and the job has committed %" PRIu64
+              "; start the node that has it, or look in its data_dir for jobs/%s/metrics.jsonl; "
+              "--from STEP prints what there is",
+              gap, MAX(committed + 1, printer->next) - 1, collector->job);
     if (printer->exact)
         return -ENODATA;
     fprintf(stderr, "firnctl: %s\n", error->text);
@@ -142,12 +160,14 @@ int run_metrics(const struct arguments *arguments, struct error *error)
     if (status)
         return status;
     collector_init(&collector, &client, arguments->operands[0], from);
+    collector.take = take_step;
+    collector.context = &printer;
     if (arguments_has(arguments, "follow")) {
         status = follow(&collector, &printer, &committed, error);
     } else {
         status = round_of(&collector, &over, &committed, error);
         if (!status)
-            print_new(&printer, &collector.history, false);
+            status = print_new(&printer, &collector.history, false);
     }
     return status ? status : judge(&collector, &printer, from, committed, error);
 }

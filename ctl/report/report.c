@@ -158,28 +158,63 @@ static int print_json(const struct cluster_job *job, const struct report_facts *
 
 /* ---- the command ---- */
 
-static int tell(const struct arguments *arguments, const struct cluster_job *job,
-                const struct collector *collector, struct error *error)
+struct run {
+    struct report_facts facts;
+    struct curve curve;
+};
+
+static void run_done(struct run *run)
 {
-    CLEANUP(report_facts_done) struct report_facts facts = {0};
-    CLEANUP(curve_done) struct curve curve = {0};
+    report_facts_done(&run->facts);
+    curve_done(&run->curve);
+}
+
+static int take_step(void *context, const struct history_step *step)
+{
+    struct run *run = context;
+
+    curve_take(&run->curve, step);
+    return report_facts_take(&run->facts, step);
+}
+
+static int collect(struct collector *collector, const struct cluster *cluster, struct run *run,
+                   struct error *error)
+{
+    int status = collector_metrics(collector, cluster, error);
+
+    if (!status)
+        status = collector_events(collector, cluster, error);
+    if (!status)
+        status = collector_check(collector, error);
+    if (status)
+        return status;
+    status = history_hand_out(&collector->history, UINT64_MAX, take_step, run);
+    if (!status)
+        status = report_facts_finish(&run->facts, &collector->events);
+    return status ? error_set(error, status, "no memory for the report") : 0;
+}
+
+static int tell(const struct arguments *arguments, const struct cluster_job *job,
+                const struct run *run, struct error *error)
+{
+    const struct report_facts *facts = &run->facts;
+    bool drawn = !curve_is_empty(&run->curve);
     const char *svg = arguments_text(arguments, "svg", NULL);
     bool json = arguments_has(arguments, "json");
-    int status = report_facts_make(&collector->history, &collector->events, &facts);
-    int drawn = status ? status : curve_make(&collector->history, &curve);
+    int status = 0;
 
-    if (!status && json)
-        status = print_json(job, &facts, error);
-    else if (!status) {
-        print_summary(job, &facts);
-        status = print_generations(&facts);
-        if (!status && !drawn)
-            status = print_curve(&curve);
+    if (json) {
+        status = print_json(job, facts, error);
+    } else {
+        print_summary(job, facts);
+        status = print_generations(facts);
+        if (!status && drawn)
+            status = print_curve(&run->curve);
     }
-    if (!status && svg && drawn)
-        return error_set(error, drawn, "no step is committed yet: there is no curve to draw");
+    if (!status && svg && !drawn)
+        return error_set(error, -ENODATA, "no step is committed yet: there is no curve to draw");
     if (!status && svg)
-        status = write_svg(&curve, job->name, &facts, svg, error);
+        status = write_svg(&run->curve, job->name, facts, svg, error);
     if (!status && svg && !json)
         printf("\nThe curve is in %s\n", svg);
     return status == -ENOMEM ? error_set(error, status, "no memory for the report") : status;
@@ -188,6 +223,7 @@ static int tell(const struct arguments *arguments, const struct cluster_job *job
 int run_report(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(collector_done) struct collector collector = {0};
+    CLEANUP(run_done) struct run run = {0};
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(cluster_client_close) struct cluster_client client = {0};
     int status = cluster_open(arguments, &client, &cluster, error);
@@ -197,14 +233,15 @@ int run_report(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, arguments->operands[0], error);
     if (!job)
         return -ENOENT;
+    report_facts_init(&run.facts);
+    if (curve_init(&run.curve))
+        return error_set(error, -ENOMEM, "no memory for the curve");
     collector_init(&collector, &client, job->name, 0);
-    status = collector_metrics(&collector, &cluster, error);
+    collector.take = take_step;
+    collector.context = &run;
+    status = collect(&collector, &cluster, &run, error);
     if (!status)
-        status = collector_events(&collector, &cluster, error);
-    if (!status)
-        status = collector_check(&collector, error);
-    if (!status)
-        status = tell(arguments, job, &collector, error);
+        status = tell(arguments, job, &run, error);
     if (!status && collector.history.conflict.code) {
         *error = collector.history.conflict;
         status = error->code;

@@ -20,22 +20,49 @@ void report_facts_done(struct report_facts *facts)
     *facts = (struct report_facts){0};
 }
 
+void report_facts_init(struct report_facts *facts)
+{
+    *facts = (struct report_facts){.loss_first = NAN,
+                                   .loss_last = NAN,
+                                   .val_loss_first = NAN,
+                                   .val_loss_last = NAN,
+                                   .seconds = NAN,
+                                   .step_seconds_mean = NAN,
+                                   .tokens_per_second = NAN};
+}
+
+/* The first generation that is not below @generation; generation_count: none. */
+static size_t find(const struct report_facts *facts, uint64_t generation)
+{
+    size_t low = 0, high = facts->generation_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (facts->generations[middle].generation < generation)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct report_generation *find_or_add(struct report_facts *facts, uint64_t generation)
 {
-    for (size_t i = 0; i < facts->generation_count; i++)
-        if (facts->generations[i].generation == generation)
-            return &facts->generations[i];
+    size_t at = find(facts, generation);
+
+    if (at < facts->generation_count && facts->generations[at].generation == generation)
+        return &facts->generations[at];
     struct report_generation *list =
         reallocarray(facts->generations, facts->generation_count + 1, sizeof(*list));
     if (!list)
         return NULL;
     facts->generations = list;
-    struct report_generation *added = &list[facts->generation_count++];
-    *added = (struct report_generation){.generation = generation, .pause_ms = NAN};
-    return added;
+    memmove(&list[at + 1], &list[at], (facts->generation_count++ - at) * sizeof(*list));
+    list[at] = (struct report_generation){.generation = generation, .pause_ms = NAN};
+    return &list[at];
 }
 
-static int take_step(struct report_facts *facts, const struct history_step *step)
+int report_facts_take(struct report_facts *facts, const struct history_step *step)
 {
     struct report_generation *generation = find_or_add(facts, step->generation);
 
@@ -46,8 +73,15 @@ static int take_step(struct report_facts *facts, const struct history_step *step
         generation->stages = step->stages;
         generation->replicas = step->replicas;
     }
-    if (!facts->first_step)
+    generation->last_step = step->step;
+    if (facts->step_count++ == 0) {
         facts->first_step = step->step;
+        facts->first_ns = step->unix_ns;
+        facts->first_tokens = step->tokens;
+    }
+    facts->last_ns = step->unix_ns;
+    facts->last_tokens = step->tokens;
+    facts->step_ms_total += step->step_ms;
     if (isnan(facts->loss_first))
         facts->loss_first = step->loss;
     facts->loss_last = step->loss;
@@ -76,24 +110,23 @@ static void take_reason(struct report_generation *generation, const char *text)
                  begin + 1);
 }
 
-/* The last step that an earlier generation had committed when @event happened. */
-static uint64_t committed_before(const struct history *history, const struct event *event)
+/* The last step that generations before @generation have committed. */
+static uint64_t committed_before(const struct report_facts *facts, uint64_t generation)
 {
-    for (size_t i = history->count; i-- > 0;)
-        if (history->steps[i].generation < event->generation &&
-            history->steps[i].unix_ns <= event->unix_ns)
-            return history->steps[i].step;
-    return 0;
+    uint64_t step = 0;
+
+    for (size_t i = find(facts, generation); i-- > 0 && !step;)
+        step = facts->generations[i].last_step;
+    return step;
 }
 
-static int take_generation_event(struct report_facts *facts, const struct history *history,
-                                 const struct event *event)
+static int take_generation_event(struct report_facts *facts, const struct event *event)
 {
     struct report_generation *generation = find_or_add(facts, event->generation);
 
     if (!generation)
         return -ENOMEM;
-    uint64_t before = committed_before(history, event);
+    uint64_t before = committed_before(facts, event->generation);
     generation->pause_ms = event->pause_ms;
     if (!generation->first_step)
         generation->first_step = event->step + 1;
@@ -104,58 +137,29 @@ static int take_generation_event(struct report_facts *facts, const struct histor
     return 0;
 }
 
-static int compare(const void *a, const void *b)
+static void take_speed(struct report_facts *facts)
 {
-    uint64_t x = ((const struct report_generation *)a)->generation;
-    uint64_t y = ((const struct report_generation *)b)->generation;
-
-    return x < y ? -1 : x > y;
-}
-
-static void take_speed(struct report_facts *facts, const struct history *history)
-{
-    double total_ms = 0;
-
-    if (!history->count)
+    if (!facts->step_count)
         return;
-    const struct history_step *first = &history->steps[0],
-                              *last = &history->steps[history->count - 1];
-    for (size_t i = 0; i < history->count; i++)
-        total_ms += history->steps[i].step_ms;
-    facts->step_seconds_mean = total_ms / 1e3 / (double)history->count;
-    if (last->unix_ns > first->unix_ns) {
-        facts->seconds = (double)(last->unix_ns - first->unix_ns) / (double)NS_PER_SECOND;
-        facts->tokens_per_second = (double)(last->tokens - first->tokens) / facts->seconds;
+    facts->step_seconds_mean = facts->step_ms_total / 1e3 / (double)facts->step_count;
+    if (facts->last_ns > facts->first_ns) {
+        facts->seconds = (double)(facts->last_ns - facts->first_ns) / (double)NS_PER_SECOND;
+        facts->tokens_per_second =
+            (double)(facts->last_tokens - facts->first_tokens) / facts->seconds;
     }
 }
 
-int report_facts_make(const struct history *history, const struct event_list *events,
-                      struct report_facts *ret_facts)
+int report_facts_finish(struct report_facts *facts, const struct event_list *events)
 {
-    struct report_facts facts = {.loss_first = NAN,
-                                 .loss_last = NAN,
-                                 .val_loss_first = NAN,
-                                 .val_loss_last = NAN,
-                                 .seconds = NAN,
-                                 .step_seconds_mean = NAN,
-                                 .tokens_per_second = NAN};
     int status = 0;
 
-    for (size_t i = 0; i < history->count && !status; i++)
-        status = take_step(&facts, &history->steps[i]);
     for (size_t i = 0; i < events->count && !status; i++) {
         const struct event *event = &events->events[i];
-        facts.checkpoints += !strcmp(event->kind, "checkpoint");
+        facts->checkpoints += !strcmp(event->kind, "checkpoint");
         if (!strcmp(event->kind, "training") &&
             !strncmp(event->text, generation_begins, strlen(generation_begins)))
-            status = take_generation_event(&facts, history, event);
+            status = take_generation_event(facts, event);
     }
-    take_speed(&facts, history);
-    if (facts.generation_count > 1)
-        qsort(facts.generations, facts.generation_count, sizeof(*facts.generations), compare);
-    if (status)
-        report_facts_done(&facts);
-    else
-        *ret_facts = facts;
+    take_speed(facts);
     return status;
 }

@@ -7,7 +7,7 @@
 #define REPORT_REASON_SIZE 256
 
 struct report_generation {
-    uint64_t generation, first_step; /* first_step: the first it committed */
+    uint64_t generation, first_step, last_step; /* that it was the first to commit */
     unsigned stages, replicas;
     double pause_ms; /* before it; NaN: not known */
     char reason[REPORT_REASON_SIZE];
@@ -20,13 +20,17 @@ struct report_facts {
     double loss_first, loss_last;         /* NaN: unknown */
     double val_loss_first, val_loss_last; /* NaN: never evaluated */
     double seconds, step_seconds_mean, tokens_per_second;
-    unsigned frozen_layers; /* at the end */
-    uint64_t checkpoints;   /* events that tell of one */
-    struct report_generation *generations;
+    double step_ms_total; /* of step_count steps, from first_ns and first_tokens on */
+    uint64_t step_count, first_ns, last_ns, first_tokens, last_tokens;
+    unsigned frozen_layers;                /* at the end */
+    uint64_t checkpoints;                  /* events that tell of one */
+    struct report_generation *generations; /* ascending */
     size_t generation_count;
 };
 
-/** report_facts_make() - 0 or -ENOMEM */
-int report_facts_make(const struct history *history, const struct event_list *events,
-                      struct report_facts *ret_facts) CHECK_RESULT;
+void report_facts_init(struct report_facts *facts);
+/** report_facts_take() - the next committed step, in order; 0 or -ENOMEM */
+int report_facts_take(struct report_facts *facts, const struct history_step *step) CHECK_RESULT;
+/** report_facts_finish() - after the last step; 0 or -ENOMEM */
+int report_facts_finish(struct report_facts *facts, const struct event_list *events) CHECK_RESULT;
 void report_facts_done(struct report_facts *facts);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/line_rotation.h"
 #include "base/sorted_lines.h"
 #include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
@@ -168,16 +169,16 @@ size_t http_answer_bytes_max(const struct http_file *file)
                                     : MAX(ANSWER_BYTES_MAX, SORTED_LINE_BYTES_MAX * 2);
 }
 
-int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
+static int read_path(const struct http_file *file, const char *path, struct bytes *body)
 {
-    AUTO_CLOSE int descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-                                                     (file->part == HTTP_RANGE ? O_NOFOLLOW : 0));
+    AUTO_CLOSE int descriptor =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (file->part == HTTP_RANGE ? O_NOFOLLOW : 0));
     size_t wanted = MIN(file->size_bytes, ANSWER_BYTES_MAX);
     struct stat found;
     int status = 0;
 
     if (descriptor < 0 || fstat(descriptor, &found))
-        return error_set(error, -errno, "%s: %s", file->path, strerror(errno));
+        return -errno;
     switch (file->part) {
     case HTTP_LINES_BY_STEP:
     case HTTP_LINES_BY_TIME:
@@ -191,7 +192,45 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
         status = append_range(descriptor, (off_t)file->from, file->size_bytes, body);
         break;
     }
-    return status ? error_set(error, status, "%s: %s", file->path, strerror(-status)) : 0;
+    return status;
+}
+
+/* Where the file begins after `from`, older lines may be in the one before (base/line_rotation.h).
+ * It is opened second: lines only ever move there from the file. */
+static int read_older(const struct http_file *file, struct bytes *body)
+{
+    const char *line = (const char *)body->data, *end = memchr(line, '\n', body->size_bytes);
+    CLEANUP(bytes_done) struct bytes older = {0};
+    char path[sizeof(file->path) + sizeof(LINE_ROTATION_SUFFIX)];
+    uint64_t first = 0;
+
+    if (end && file->part == HTTP_LINES_BY_STEP)
+        step_of_line(line, (size_t)(end - line), &first);
+    else if (end)
+        time_of_line(line, (size_t)(end - line), &first);
+    if (first <= file->from)
+        return 0;
+    snprintf(path, sizeof(path), "%s" LINE_ROTATION_SUFFIX, file->path);
+    int status = read_path(file, path, &older);
+    if (!status && older.size_bytes) {
+        struct bytes newer = *body;
+        *body = older;
+        older = newer;
+    }
+    return status == -ENOENT ? 0 : status;
+}
+
+int http_answer_read(const struct http_file *file, struct bytes *body, struct error *error)
+{
+    const char *name = strrchr(file->path, '/'); /* where it lies is nobody else's business */
+    bool lines = file->part == HTTP_LINES_BY_STEP || file->part == HTTP_LINES_BY_TIME;
+    int status = read_path(file, file->path, body);
+
+    if (!status && lines && body->size_bytes)
+        status = read_older(file, body);
+    return status
+               ? error_set(error, status, "%s: %s", name ? name + 1 : file->path, strerror(-status))
+               : 0;
 }
 
 /* Progress comes with the end of a step: what was taken may be of the generation before. */

@@ -8,18 +8,22 @@ import glob
 import hashlib
 import json
 import os
+import resource
 import shutil
 import statistics
+import subprocess
+import time
 import unittest
 
 import checkpoint_format
-from cluster import Cluster, kill
+from cluster import BIN, Cluster, kill
 from job import Job, JobTest
 
 AGE = int(os.environ.get("FIRN_AGE", "4000000"))
 EVENTS = AGE // 40
 LINES_AT_ONCE = 20_000
 TURNS = 8
+READER_MIB = 512  # of firnctl: most of it events
 SLACK = 4  # generations that a busy machine may need more than were asked for
 
 
@@ -144,6 +148,26 @@ class Age(JobTest):
             self.assertFalse([event for event in job.events() if "gone from the cluster" in event["text"]])
             job.ask(state="cancelled")
             job.wait_state("cancelled")
+            self.read_all_of(job)
+
+    def read_all_of(self, job):
+        """firnctl tells of every step, in memory that does not grow with them."""
+        said = job.said_step()  # at least: it is written now and then
+        arguments = ["--endpoints", job.cluster.etcd.url, "--cluster", job.cluster.name]
+        steps = 0
+        with subprocess.Popen([BIN + "/firnctl", "metrics", job.name, "--exact", *arguments],
+                              stdout=subprocess.PIPE, text=True) as metrics:
+            for steps, line in enumerate(metrics.stdout, 1):
+                self.assertEqual(int(line.split()[0]), steps)
+        self.assertEqual(metrics.returncode, 0)
+        self.assertGreaterEqual(steps, said)
+        begin = time.monotonic()
+        report = json.loads(subprocess.run([BIN + "/firnctl", "report", job.name, "--json", *arguments],
+                                           stdout=subprocess.PIPE, check=True).stdout)
+        self.assertEqual((report["first_step"], report["steps_committed"]), (1, steps))
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+        print(f"firnctl report of {steps:,} steps took {time.monotonic() - begin:.0f} s; at most {most} MiB")
+        self.assertLess(most, READER_MIB)
 
     @staticmethod
     def tail(path, begin):

@@ -105,6 +105,18 @@ static void add_step(uint64_t step, uint64_t generation, uint64_t unix_ns, unsig
     assert_int_equal(history_add(&history, "a", text, size, NULL, &error), 0);
 }
 
+static int take_step(void *context, const struct history_step *step)
+{
+    return report_facts_take(context, step);
+}
+
+static void make_facts(struct report_facts *facts)
+{
+    report_facts_init(facts);
+    assert_int_equal(history_hand_out(&history, UINT64_MAX, take_step, facts), 0);
+    assert_int_equal(report_facts_finish(facts, &list), 0);
+}
+
 /* Generation 2 takes over after step 2; generation 3 begins at the checkpoint of step 2 again after
  * steps 3 and 4, so those two are lost; then it commits step 5. */
 static void test_lost_steps_are_those_that_were_committed_and_computed_again(void **state)
@@ -125,7 +137,7 @@ static void test_lost_steps_are_those_that_were_committed_and_computed_again(voi
                       ",\"generation\":3,\"step\":4,\"pause_ms\":900.0")
                     EVENT(5600000000, "a", "checkpoint", "checkpoint of step 2 committed", ""),
         5600000000);
-    assert_int_equal(report_facts_make(&history, &list, &facts), 0);
+    make_facts(&facts);
     assert_int_equal(facts.steps_committed, 5);
     assert_int_equal(facts.steps_lost, 2);
     assert_int_equal(facts.checkpoints, 1);
@@ -154,7 +166,7 @@ static void test_one_lost_step_is_one(void **state)
     add(EVENT(3000000000, "a", "training", "generation 2 (x): 1 x 1, pause 5 ms",
               ",\"generation\":2,\"step\":1"),
         3000000000);
-    assert_int_equal(report_facts_make(&history, &list, &facts), 0);
+    make_facts(&facts);
     assert_int_equal(facts.steps_lost, 1);
     report_facts_done(&facts);
 }
@@ -163,7 +175,7 @@ static void test_a_run_that_has_not_begun_has_no_facts(void **state)
 {
     (void)state;
     struct report_facts facts;
-    assert_int_equal(report_facts_make(&history, &list, &facts), 0);
+    make_facts(&facts);
     assert_int_equal(facts.steps_committed, 0);
     assert_true(isnan(facts.loss_first) && isnan(facts.seconds));
     report_facts_done(&facts);

@@ -61,7 +61,6 @@ static void test_copies_with_gaps_make_one_history(void **state)
     assert_int_equal(add("c", 2, 9, 0), 8);
     expect_steps("1 2 3 4 5 6 7 8");
     assert_int_equal(history.conflict.code, 0);
-    assert_int_equal(history_gap(&history, 1), 0);
     assert_string_equal(history.steps[3].node, "b"); /* the node of the first line */
     assert_int_equal(history_find(&history, 5), 4);
     assert_int_equal(history_find(&history, 99), 8);
@@ -92,15 +91,52 @@ static void test_the_finished_models_loss_is_taken_from_who_has_it(void **state)
     assert_int_equal(history.conflict.code, -EILSEQ);
 }
 
-static void test_gaps_are_found(void **state)
+static void add_of_generation(const char *node, uint64_t generation)
+{
+    char text[600];
+    size_t used =
+        metrics_line(&(struct line_values){.step = 5, .generation = generation, .loss = 1}, text);
+    assert_int_equal(history_add(&history, node, text, used, NULL, &error), 0);
+}
+
+/* A node that was cut off has lines of steps that others computed again; it may answer last. */
+static void test_the_generation_that_committed_a_step_first_is_kept(void **state)
 {
     (void)state;
-    assert_int_equal(history_gap(&history, 1), 0);
-    add("a", 1, 3, 0);
-    add("b", 5, 6, 0);
-    assert_int_equal(history_gap(&history, 1), 3);
-    assert_int_equal(history_gap(&history, 4), 4);
-    assert_int_equal(history_gap(&history, 5), 0);
+    add_of_generation("a", 3);
+    add_of_generation("b", 2);
+    add_of_generation("c", 4);
+    assert_int_equal(history.count, 1);
+    assert_int_equal(history.steps[0].generation, 2);
+    assert_string_equal(history.steps[0].node, "b");
+    assert_non_null(strstr(history.steps[0].line, "\"generation\":2"));
+}
+
+static uint64_t taken, taken_last;
+
+static int take_up_to_six(void *context, const struct history_step *step)
+{
+    assert_ptr_equal(context, &history);
+    assert_true(step->step > taken_last);
+    taken++;
+    taken_last = step->step;
+    return step->step == 6 ? -EPIPE : 0;
+}
+
+static void test_steps_are_handed_out_once_and_forgotten(void **state)
+{
+    (void)state;
+    taken = taken_last = 0;
+    add("a", 1, 4, 0);
+    add("b", 5, 9, 0);
+    assert_int_equal(history_hand_out(&history, 3, take_up_to_six, &history), 0);
+    assert_int_equal(taken, 2);
+    expect_steps("3 5 6 7 8");
+    add("c", 1, 6, 0); /* 1 and 2 are too late; 4 is new */
+    expect_steps("3 4 5 6 7 8");
+    assert_int_equal(history_hand_out(&history, UINT64_MAX, take_up_to_six, &history), -EPIPE);
+    assert_int_equal(taken_last, 6);
+    expect_steps("7 8");
 }
 
 static void test_a_difference_is_a_conflict_and_the_first_is_kept(void **state)
@@ -220,7 +256,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HISTORY_TEST(test_copies_with_gaps_make_one_history),
         HISTORY_TEST(test_the_finished_models_loss_is_taken_from_who_has_it),
-        HISTORY_TEST(test_gaps_are_found),
+        HISTORY_TEST(test_the_generation_that_committed_a_step_first_is_kept),
+        HISTORY_TEST(test_steps_are_handed_out_once_and_forgotten),
         HISTORY_TEST(test_a_difference_is_a_conflict_and_the_first_is_kept),
         HISTORY_TEST(test_each_exact_field_counts),
         HISTORY_TEST(test_validation_only_conflicts_where_both_have_it),

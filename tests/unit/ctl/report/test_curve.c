@@ -23,6 +23,12 @@ static int teardown(void **state)
     return 0;
 }
 
+static int take_step(void *context, const struct history_step *step)
+{
+    curve_take(context, step);
+    return 0;
+}
+
 /* @count steps that fall from 5 to 1; every tenth is evaluated; a generation every @every steps. */
 static void make(uint64_t count, uint64_t every)
 {
@@ -37,7 +43,8 @@ static void make(uint64_t count, uint64_t every)
                                    text);
         assert_int_equal(history_add(&history, "a", text, size, NULL, &error), 0);
     }
-    assert_int_equal(curve_make(&history, &curve), 0);
+    assert_int_equal(curve_init(&curve), 0);
+    assert_int_equal(history_hand_out(&history, UINT64_MAX, take_step, &curve), 0);
 }
 
 static char *text_of(unsigned columns, unsigned rows)
@@ -70,7 +77,7 @@ static void test_bounds_and_means(void **state)
     make(101, 50);
     assert_true(curve.step_first == 1 && curve.step_last == 101);
     assert_true(curve.loss_least == 1 && curve.loss_most == 5);
-    assert_int_equal(curve.validation_count, 10);
+    assert_int_equal(curve.validation.count, 10);
     assert_int_equal(curve.mark_count, 2);
     assert_true(curve.marks[0].step == 50);
     assert_string_equal(curve.marks[1].label, "g3 1x2");
@@ -84,9 +91,7 @@ static void test_braille_rows(void **state)
 {
     (void)state;
     make(400, 1000);
-    free(curve.validation);
-    curve.validation = NULL;
-    curve.validation_count = 0;
+    curve.validation.count = 0;
     AUTO_FREE char *text = text_of(40, 8);
     char *line = text;
     for (unsigned row = 0; row < 8; row++) {
@@ -129,7 +134,7 @@ static void test_the_line_is_whole(void **state)
     (void)state;
     for (uint64_t count = 2; count <= 200; count += 33) {
         make(count, 1000);
-        curve.validation_count = 0;
+        curve.validation.count = 0;
         AUTO_FREE char *wide = text_of(30, 6);
         AUTO_FREE char *steep = text_of(2, 12);
         assert_int_equal(rows_touched(wide, 6), 6);
@@ -161,7 +166,33 @@ static void test_one_step_and_a_flat_run_can_be_drawn(void **state)
 static void test_nothing_to_draw_is_said(void **state)
 {
     (void)state;
-    assert_int_equal(curve_make(&history, &curve), -ENODATA);
+    assert_int_equal(curve_init(&curve), 0);
+    assert_true(curve_is_empty(&curve));
+    curve_take(&curve, &(struct history_step){.step = 1, .loss = NAN});
+    assert_true(curve_is_empty(&curve));
+}
+
+/* Months of steps are as many points as days of them, with the same means. */
+static void test_a_long_run_is_bounded(void **state)
+{
+    (void)state;
+    const uint64_t count = 1000000;
+    assert_int_equal(curve_init(&curve), 0);
+    for (uint64_t step = 1; step <= count; step++)
+        curve_take(&curve, &(struct history_step){.step = step,
+                                                  .generation = 1 + step / 100,
+                                                  .loss = step <= count / 2 ? 3 : 1,
+                                                  .evaluated = true,
+                                                  .val_loss = 2});
+    assert_in_range(curve.training.count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
+    assert_in_range(curve.validation.count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
+    assert_in_range(curve.mark_count, CURVE_MARKS_MAX / 2, CURVE_MARKS_MAX);
+    assert_true(curve.step_first == 1 && curve.step_last == (double)count);
+    assert_true(fabs(curve_mean(&curve, 1, (double)count + 1) - 2) < 1e-9);
+    assert_true(curve_mean(&curve, 1, (double)count / 4) == 3);
+    assert_true(curve_mean(&curve, 0.75 * (double)count, (double)count + 1) == 1);
+    for (size_t i = 1; i < curve.mark_count; i++)
+        assert_true(curve.marks[i].step > curve.marks[i - 1].step);
 }
 
 static void test_svg_has_every_part_once(void **state)
@@ -189,6 +220,7 @@ int main(void)
         cmocka_unit_test_teardown(test_marks_and_validation_are_drawn, teardown),
         cmocka_unit_test_teardown(test_one_step_and_a_flat_run_can_be_drawn, teardown),
         cmocka_unit_test_teardown(test_nothing_to_draw_is_said, teardown),
+        cmocka_unit_test_teardown(test_a_long_run_is_bounded, teardown),
         cmocka_unit_test_teardown(test_svg_has_every_part_once, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

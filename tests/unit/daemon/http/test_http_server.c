@@ -164,8 +164,35 @@ static void test_a_file_is_read_and_sent(void **state)
     assert_non_null(strstr(node->answer, "{\"step\":2}\n{\"step\":3}\n"));
     ask(node, "/v1/jobs/demo/events", "127.0.0.1");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+    assert_null(strstr(node->answer, node->config.data_dir)); /* what lies where is not told */
     ask(node, "/v1/jobs/demo/logs?slot=0&bytes=9", "127.0.0.1");
     assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+}
+
+/* A job of months: the file has begun anew, and the older lines are in the one before. */
+static void test_lines_before_a_rotation_are_read_from_the_older_file(void **state)
+{
+    struct node *node = *state;
+    char dir[CONFIG_TEXT_SIZE + 16], path[CONFIG_TEXT_SIZE + 64];
+    static const char older[] = "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n";
+    static const char newer[] = "{\"step\":3}\n{\"step\":4}\n";
+
+    snprintf(dir, sizeof(dir), "%s/jobs/demo", node->config.data_dir);
+    assert_int_equal(file_make_directories(dir, 0755, NULL), 0);
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    assert_int_equal(file_replace(path, newer, strlen(newer), 0644, NULL), 0);
+    ask(node, "/v1/jobs/demo/metrics?from=1", "127.0.0.1");
+    assert_non_null(strstr(node->answer, newer));
+    strcat(path, ".1");
+    assert_int_equal(file_replace(path, older, strlen(older), 0644, NULL), 0);
+    ask(node, "/v1/jobs/demo/metrics?from=2", "127.0.0.1");
+    assert_non_null(strstr(node->answer, "\r\n\r\n{\"step\":2}\n{\"step\":3}\n"));
+    assert_null(strstr(node->answer, "{\"step\":4}"));
+    ask(node, "/v1/jobs/demo/metrics?from=4", "127.0.0.1");
+    assert_non_null(strstr(node->answer, "\r\n\r\n{\"step\":4}\n"));
+    ask(node, "/v1/jobs/demo/metrics?from=5", "127.0.0.1");
+    assert_memory_equal(node->answer, "HTTP/1.1 200", 12);
+    assert_null(strstr(node->answer, "step"));
 }
 
 static void ask_with(struct node *node, const char *path, const char *authorization)
@@ -217,6 +244,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_half_requests_keep_nobody_out, begin, end),
         cmocka_unit_test_setup_teardown(test_names_of_others_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_a_file_is_read_and_sent, begin, end),
+        cmocka_unit_test_setup_teardown(test_lines_before_a_rotation_are_read_from_the_older_file,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(test_a_token_is_wanted_where_there_is_one, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
