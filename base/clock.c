@@ -33,3 +33,8 @@ uint64_t clock_monotonic_ns(void)
 {
     return read_ns(CLOCK_MONOTONIC);
 }
+
+uint64_t clock_unix_ns(void)
+{
+    return read_ns(CLOCK_REALTIME);
+}

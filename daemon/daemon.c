@@ -62,8 +62,7 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
     log_info("stopping: this node's work is handed over at the next step boundary");
     sd_notify(0, "STOPPING=1\nSTATUS=draining");
     daemon->ending.stopping = true;
-    daemon->ending.deadline_unix_ns =
-        clock_real()->realtime_ns(clock_real()->context) + daemon->config->drain_timeout_ns;
+    daemon->ending.deadline_unix_ns = clock_unix_ns() + daemon->config->drain_timeout_ns;
     if (sd_event_add_time_relative(daemon->loop.event, &daemon->ending.drain_deadline,
                                    CLOCK_MONOTONIC, daemon->config->drain_timeout_ns / NS_PER_US, 0,
                                    on_drain_deadline, daemon) < 0)

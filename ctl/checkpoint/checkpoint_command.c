@@ -115,7 +115,7 @@ static void copies_cell(struct text_table *table, struct cluster *cluster,
 static int list_table(struct cluster *cluster, const struct cluster_job *job, struct error *error)
 {
     CLEANUP(text_table_done) struct text_table table = {0};
-    uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
+    uint64_t now_ns = clock_unix_ns();
 
     if (!job->checkpoint_count && !checkpoint_only_stored(job, 0)) {
         printf("job %s has no checkpoint yet\n", job->name);

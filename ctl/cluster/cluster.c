@@ -14,6 +14,7 @@
 #include "elastic/job/job_spec.h"
 
 #define REMEMBER_NS     (10 * NS_PER_SECOND)
+#define WORD_SECONDS    10 /* a job says more often than that, or after each step, how far it is */
 #define AWAY_TIMEOUT_NS (NS_PER_SECOND / 4)
 
 struct parser {
@@ -445,6 +446,17 @@ bool cluster_job_over(const struct cluster_job *job)
     const char *state = job->state.state;
 
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
+}
+
+double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns)
+{
+    const struct progress_record *progress = &job->progress;
+    uint64_t then_ns = progress->unix_ns;
+    double seconds = now_unix_ns > then_ns ? (double)(now_unix_ns - then_ns) / NS_PER_SECOND : 0;
+    double usual =
+        WORD_SECONDS + (isfinite(progress->step_seconds) ? 3 * progress->step_seconds : 0);
+
+    return then_ns && !strcmp(cluster_job_state(job), "running") && seconds > usual ? seconds : 0;
 }
 
 const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job)

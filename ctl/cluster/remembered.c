@@ -111,9 +111,7 @@ void remembered_save(const char *path, const struct kv_entry *entries, size_t co
             status = json_array_append_new(list, json_pack("[s, o]", entries[i].key, value));
     }
     if (!status)
-        tree = json_pack("{s:I, s:O}", "unix_ns",
-                         (json_int_t)clock_real()->realtime_ns(clock_real()->context), "entries",
-                         list);
+        tree = json_pack("{s:I, s:O}", "unix_ns", (json_int_t)clock_unix_ns(), "entries", list);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     bool is_new = access(path, F_OK) != 0;
     if (text && file_replace(path, text, strlen(text), 0600, NULL) == 0 && is_new)

@@ -34,11 +34,6 @@ static int put(json_t *tree, const char *key, json_t *value)
     return json_object_set_new(tree, key, value) ? -ENOMEM : 0;
 }
 
-static uint64_t now_unix_ns(void)
-{
-    return clock_real()->realtime_ns(clock_real()->context);
-}
-
 static json_t *checkpoints_json(const struct cluster_job *job)
 {
     json_t *array = json_array();
@@ -73,7 +68,7 @@ static json_t *job_json(const struct cluster_job *job, bool whole)
     if (!status && whole)
         status = put(tree, "checkpoints", checkpoints_json(job));
     if (!status && whole) {
-        struct job_risk risk = job_risk(job, now_unix_ns());
+        struct job_risk risk = job_risk(job, clock_unix_ns());
         status = put(tree, "risk", job_risk_json(&risk));
     }
     if (status) {
@@ -173,18 +168,12 @@ int run_job_list(const struct arguments *arguments, struct error *error)
 
 /* ---- show ---- */
 
-#define WORD_SECONDS 10 /* a job says more often than that, or after each step, how far it is */
-
-/* Say so where the newest word of a running job is old: etcd, or its way there, does not take newer
- * ones. */
-static void show_age(const struct progress_record *progress)
+static void show_age(const struct cluster_job *job)
 {
+    double seconds = cluster_job_word_age(job, clock_unix_ns());
     char age[FORMAT_SIZE];
-    uint64_t now_ns = now_unix_ns();
-    double seconds =
-        now_ns > progress->unix_ns ? (double)(now_ns - progress->unix_ns) / NS_PER_SECOND : 0;
 
-    if (progress->unix_ns && seconds > WORD_SECONDS + 3 * progress->step_seconds)
+    if (seconds > 0)
         printf(
             "            %sas of %s ago: no newer word has come to etcd (see GET /v1/node of its nodes)%s\n",
             terminal_color(TERMINAL_RED), format_duration(seconds, age),
@@ -204,8 +193,7 @@ static void show_progress(const struct cluster_job *job)
            isnan(progress->validation_loss) ? "" : ", validation ",
            isnan(progress->validation_loss) ? ""
                                             : format_loss(progress->validation_loss, validation));
-    if (runs(job))
-        show_age(progress);
+    show_age(job);
     if (runs(job))
         printf("speed       %s a step, %s tokens/s, about %s left\n",
                format_duration(progress->step_seconds, step),
@@ -339,7 +327,7 @@ static int show(const struct cluster_job *job, const struct told *told, struct e
     if (status)
         return status;
     if (job->has_progress || job->checkpoint_count) {
-        struct job_risk risk = job_risk(job, now_unix_ns());
+        struct job_risk risk = job_risk(job, clock_unix_ns());
         job_risk_print(&risk);
     }
     show_checkpoints(job);

@@ -314,7 +314,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
         status = cluster_client_open(arguments, &client, error);
     if (status)
         return status;
-    uint64_t begun_ns = clock_real()->realtime_ns(clock_real()->context);
+    uint64_t begun_ns = clock_unix_ns();
     warn_missing_data(&submission->spec.data);
     warn_of_little_data(&submission->spec);
     warn_of_large_companion(&submission->spec.model);

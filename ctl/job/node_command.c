@@ -138,7 +138,7 @@ static int write_drain(struct cluster_client *client, const char *node, bool dra
                        uint64_t deadline_s, struct error *error)
 {
     char key[KV_KEY_MAX], excused[KV_KEY_MAX], value[96];
-    uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
+    uint64_t now_ns = clock_unix_ns();
     size_t length = strlen(keys_cluster(key, client->cluster));
     bool succeeded;
 

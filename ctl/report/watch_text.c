@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "ctl/cluster/layout.h"
 #include "ctl/report/watch.h"
 #include "ctl/view/format.h"
@@ -13,10 +14,12 @@
 
 #define NUMBERS_SIZE 256
 
-/* "loss 2.3456  val 2.4012  12.3k tokens/s  1m 20s left" */
+/* "loss 2.3456  val 2.4012  12.3k tokens/s  1m 20s left", or "... as of 40s ago" where nothing
+ * newer has come to etcd */
 static void describe_numbers(const struct cluster_job *job, char *text, size_t size)
 {
     const struct progress_record *progress = &job->progress;
+    double age = cluster_job_word_age(job, clock_unix_ns());
     char loss[FORMAT_SIZE], val[FORMAT_SIZE], rate[FORMAT_SIZE], left[FORMAT_SIZE];
     uint64_t steps = job->spec->train.steps;
     double steps_left = (double)(steps - MIN(progress->step, steps));
@@ -25,7 +28,10 @@ static void describe_numbers(const struct cluster_job *job, char *text, size_t s
     if (!isnan(progress->validation_loss))
         used += snprintf(text + used, size - (size_t)used, "  val %s",
                          format_loss(progress->validation_loss, val));
-    if (cluster_job_over(job) || isnan(progress->step_seconds))
+    if (age > 0)
+        used += snprintf(text + used, size - (size_t)used, "  as of %s ago",
+                         format_duration(age, left));
+    if (age > 0 || cluster_job_over(job) || isnan(progress->step_seconds))
         return;
     snprintf(text + used, size - (size_t)used, "  %s tokens/s  %s left",
              format_count(progress->tokens_per_second, rate),

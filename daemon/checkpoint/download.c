@@ -128,7 +128,7 @@ static char *record_text(const struct download *download, struct error *error)
     CLEANUP(checkpoint_record_done)
     struct checkpoint_record record = {.step = download->object.step,
                                        .size_bytes = download->object.size_bytes,
-                                       .unix_ns = clock_real()->realtime_ns(clock_real()->context)};
+                                       .unix_ns = clock_unix_ns()};
 
     if (manifest_load(download->path, download->object.manifest_sha256, &manifest, error))
         return NULL;

@@ -56,11 +56,6 @@ struct scrubbing {
     struct error error;
 };
 
-static uint64_t unix_ns(void)
-{
-    return clock_real()->realtime_ns(clock_real()->context);
-}
-
 static void wake_in(struct scrubbing *scrubbing, uint64_t delay_ns)
 {
     const struct loop *loop = &scrubbing->daemon->loop.loop;
@@ -136,7 +131,7 @@ static bool was_verified(struct scrubbing *scrubbing)
 {
     uint64_t verified_ns = scrubbing->task.doubted ? 0 : checkpoint_verified_ns(scrubbing->path);
 
-    if (!verified_ns || unix_ns() >= verified_ns + SCRUBBING_TERM_S * NS_PER_SECOND)
+    if (!verified_ns || clock_unix_ns() >= verified_ns + SCRUBBING_TERM_S * NS_PER_SECOND)
         return false;
     scrubbing->verified_ns = verified_ns;
     return true;
@@ -150,7 +145,7 @@ static void *run(void *argument)
     scrubbing->read = !was_verified(scrubbing);
     if (scrubbing->read) {
         scrubbing->status = read_back(scrubbing);
-        scrubbing->verified_ns = scrubbing->status ? 0 : unix_ns();
+        scrubbing->verified_ns = scrubbing->status ? 0 : clock_unix_ns();
         set_mark(scrubbing);
     }
     __atomic_store_n(&scrubbing->done, true, __ATOMIC_RELEASE);
@@ -298,7 +293,7 @@ static void finish(struct scrubbing *scrubbing)
         scrubbing_doubt(&scrubbing->memory, &daemon->keys.mirror, daemon->config->cluster,
                         scrubbing->job);
     scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
-                      scrubbing->status ? unix_ns() + RETRY_NS : 0);
+                      scrubbing->status ? clock_unix_ns() + RETRY_NS : 0);
     scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
     scrubbing->daemon->checkpoints.verified_count = scrubbing->progress.verified;
     if (damaged) {
@@ -325,7 +320,7 @@ static const struct job *choose(struct scrubbing *scrubbing)
                                         .leads = daemon->node.election &&
                                                  election_leads(daemon->node.election),
                                         .oldest_first = scrubbing->oldest_first,
-                                        .unix_ns = unix_ns(),
+                                        .unix_ns = clock_unix_ns(),
                                         .memory = &scrubbing->memory};
     enum scrubbing_urgency most = SCRUBBING_NOTHING;
     const struct job *chosen = NULL;
@@ -366,7 +361,7 @@ static void on_timer(void *context)
     if (job && start(scrubbing, job)) {
         join(scrubbing);
         scrubbing_learned(&scrubbing->memory, scrubbing->task.record.manifest_sha256, 0,
-                          unix_ns() + RETRY_NS);
+                          clock_unix_ns() + RETRY_NS);
     }
     wake_in(scrubbing, scrubbing->running ? POLL_NS : LOOK_NS);
 }

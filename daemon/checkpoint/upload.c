@@ -86,7 +86,7 @@ static void write_record(struct upload *upload)
 
     if (!find_spec(upload, upload->job))
         return;
-    upload->record.unix_ns = clock_real()->realtime_ns(clock_real()->context);
+    upload->record.unix_ns = clock_unix_ns();
     AUTO_JSON json_t *tree = object_record_encode(&upload->record);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
     if (!text ||

@@ -40,7 +40,7 @@ static json_t *text_value(const char *text)
 
 static json_t *event_line(const struct event_facts *facts, const char *kind, const char *text)
 {
-    uint64_t now_ns = clock_real()->realtime_ns(clock_real()->context);
+    uint64_t now_ns = clock_unix_ns();
     json_t *line =
         json_pack("{s:I, s:s, s:s, s:s, s:o, s:I, s:I}", "unix_ns", (json_int_t)now_ns, "job",
                   facts->job, "node", facts->node, "kind", kind, "text", text_value(text),

@@ -113,7 +113,7 @@ static char *record_text(const struct job *job, bool pinned)
         .size_bytes = job->record.unrecorded.size_bytes,
         .stall_seconds = job->record.unrecorded.stall_seconds,
         .write_seconds = job->record.unrecorded.write_seconds,
-        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+        .unix_ns = clock_unix_ns(),
     };
 
     snprintf(record.path, sizeof(record.path), "%s", job->record.unrecorded.path);

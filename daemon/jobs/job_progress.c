@@ -37,7 +37,7 @@ void job_progress_write(struct job *job, unsigned slot)
         .tokens_per_second = progress->tokens_per_second,
         .pause_seconds = progress->pause_seconds,
         .checkpoint_step = job->record.step,
-        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+        .unix_ns = clock_unix_ns(),
     };
 
     job->workers.progress_written_ns = clock_monotonic_ns();

@@ -63,8 +63,7 @@ uint64_t slot_service_take_out(struct slot_service *service, unsigned slot, cons
                    now_ns;
     else
         service->probations[slot] = (struct slot_backoff){0};
-    self->slots[slot].retry_unix_ns =
-        crashed ? clock_real()->realtime_ns(clock_real()->context) + pause_ns : 0;
+    self->slots[slot].retry_unix_ns = crashed ? clock_unix_ns() + pause_ns : 0;
     set_retry(service);
     daemon_node_publish(&daemon->node);
     return pause_ns;

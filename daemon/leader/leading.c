@@ -257,7 +257,7 @@ static void write_state(struct led *led, const struct view *view, const char *st
 {
     struct daemon *daemon = led->leading->daemon;
     char key[KV_KEY_MAX];
-    struct state_record record = {.unix_ns = clock_real()->realtime_ns(clock_real()->context)};
+    struct state_record record = {.unix_ns = clock_unix_ns()};
 
     if (!strcmp(view->state.state, state) && !strcmp(view->state.text, text))
         return;

@@ -87,8 +87,7 @@ static void look(void *context)
 
     if (may_look(retiring) &&
         retiring_choose(&daemon->keys.mirror, daemon->config->cluster,
-                        daemon->config->keep_finished_ns,
-                        clock_real()->realtime_ns(clock_real()->context), &retiring->job) &&
+                        daemon->config->keep_finished_ns, clock_unix_ns(), &retiring->job) &&
         !remove_job(retiring))
         return; /* on_removed() continues */
     timer_set_in(&retiring->timer, LOOK_NS);

@@ -52,6 +52,11 @@ uint64_t clock_monotonic_ns(void)
     return simulated_ns(NULL);
 }
 
+uint64_t clock_unix_ns(void)
+{
+    return simulated_ns(NULL);
+}
+
 /* Keys of generations. */
 ssize_t __wrap_getrandom(void *data, size_t size_bytes, unsigned flags)
 {

@@ -44,7 +44,7 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
         .masked = trainer->spec.data.mask.count > 0,
         .counted = counted,
         .step_ms = (double)step_ns / 1e6,
-        .unix_ns = clock_real()->realtime_ns(clock_real()->context),
+        .unix_ns = clock_unix_ns(),
         .evaluated = record->evaluated,
         .final_evaluated =
             trainer->metrics.final_known && record->step == trainer->spec.train.steps,

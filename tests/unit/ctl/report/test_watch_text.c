@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "ctl/report/watch.h"
 #include "elastic/job/job_spec.h"
 
@@ -48,6 +49,20 @@ static void test_a_running_job_says_how_far_it_is(void **state)
                        "nothing runs  frozen 0/6\n  ALARM no room\n");
 }
 
+/* While etcd takes no writes, the job may do anything. */
+static void test_an_old_word_is_no_present_speed(void **state)
+{
+    struct cluster_job job = job_of("running", "1 stage x 1 replica");
+
+    (void)state;
+    job.progress.unix_ns = clock_unix_ns() - 90 * NS_PER_SECOND;
+    assert_brief(&job, "demo running  step 120/400  loss 2.5000  as of 1m 30s ago  "
+                       "nothing runs  frozen 0/6\n");
+    job.progress.step_seconds = 40;
+    assert_brief(&job, "demo running  step 120/400  loss 2.5000  1.0k tokens/s  3h 06m left  "
+                       "nothing runs  frozen 0/6\n");
+}
+
 static void test_what_does_not_run_says_why(void **state)
 {
     struct cluster_job job = job_of("waiting", "waits for slots");
@@ -73,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_running_job_says_how_far_it_is),
+        cmocka_unit_test(test_an_old_word_is_no_present_speed),
         cmocka_unit_test(test_what_does_not_run_says_why),
         cmocka_unit_test(test_what_ended_well_is_left_out),
     };
