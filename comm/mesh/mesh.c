@@ -21,45 +21,6 @@
 
 /* ---- small things that the other files use ---- */
 
-static int compare_peers(const void *a, const void *b)
-{
-    unsigned rank_a = ((const struct peer *)a)->options.rank;
-    unsigned rank_b = ((const struct peer *)b)->options.rank;
-    return (rank_a > rank_b) - (rank_a < rank_b);
-}
-
-struct peer *mesh_peer_find(struct mesh *mesh, unsigned rank)
-{
-    struct peer key = {.options.rank = rank};
-    if (mesh->peer_count == 0)
-        return NULL;
-    return bsearch(&key, mesh->peers, mesh->peer_count, sizeof(key), compare_peers);
-}
-
-void peer_label(const struct peer *peer, char ret_label[MESH_LABEL_SIZE])
-{
-    const char *name = peer->options.name[0] ? peer->options.name : peer->options.address;
-    snprintf(ret_label, MESH_LABEL_SIZE, "%s (rank %u)", name, peer->options.rank);
-}
-
-void mesh_wake(struct mesh *mesh)
-{
-    const uint64_t one = 1;
-    if (mesh->wake_pending)
-        return;
-    mesh->wake_pending = true;
-    ssize_t count = write(mesh->wake, &one, sizeof(one));
-    assert(count == sizeof(one) || errno == EAGAIN);
-}
-
-void request_free(struct mesh_request *request)
-{
-    request->mesh->request_count--;
-    message_free(request->message);
-    free(request->copy);
-    free(request);
-}
-
 /* ---- opening and closing ---- */
 
 int mesh_listen(const char *address, int *ret_listener, struct error *error)
@@ -101,7 +62,7 @@ static int init_peers(struct mesh *mesh, const struct mesh_options *options, str
     mesh->peer_count = options->peer_count;
     for (unsigned i = 0; i < options->peer_count; i++)
         mesh->peers[i].options = options->peers[i];
-    qsort(mesh->peers, mesh->peer_count, sizeof(*mesh->peers), compare_peers);
+    qsort(mesh->peers, mesh->peer_count, sizeof(*mesh->peers), mesh_peer_compare);
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         struct peer *peer = &mesh->peers[i];
         peer->mesh = mesh;
@@ -127,11 +88,11 @@ static void share_room(struct mesh *mesh, uint64_t unexpected_max_bytes)
 
 static int init_descriptors(struct mesh *mesh, struct error *error)
 {
-    mesh->epoll = epoll_create1(EPOLL_CLOEXEC);
-    mesh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->wake};
-    if (mesh->epoll < 0 || mesh->wake < 0 ||
-        epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->wake, &event) < 0)
+    mesh->io.epoll = epoll_create1(EPOLL_CLOEXEC);
+    mesh->io.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->io.wake};
+    if (mesh->io.epoll < 0 || mesh->io.wake < 0 ||
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->io.wake, &event) < 0)
         return error_set(error, -errno, "links: cannot poll: %s", strerror(errno));
     return 0;
 }
@@ -152,28 +113,28 @@ static int start_thread(struct mesh *mesh, struct error *error)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int problem = pthread_create(&mesh->thread, NULL, mesh_thread, mesh);
+    int problem = pthread_create(&mesh->io.thread, NULL, mesh_thread, mesh);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0)
         return error_set(error, -problem, "links: cannot start a thread: %s", strerror(problem));
-    mesh->thread_started = true;
+    mesh->io.started = true;
     return 0;
 }
 
 static void mesh_free(struct mesh *mesh)
 {
-    if (mesh->thread_started)
-        pthread_join(mesh->thread, NULL);
+    if (mesh->io.started)
+        pthread_join(mesh->io.thread, NULL);
     pthread_mutex_lock(&mesh->lock);
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         inbox_fail(&mesh->peers[i].inbox, -ECONNRESET);
         message_transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
     }
     pthread_mutex_unlock(&mesh->lock);
-    if (mesh->epoll >= 0)
-        close(mesh->epoll);
-    if (mesh->wake >= 0)
-        close(mesh->wake);
+    if (mesh->io.epoll >= 0)
+        close(mesh->io.epoll);
+    if (mesh->io.wake >= 0)
+        close(mesh->io.wake);
     pthread_cond_destroy(&mesh->changed);
     pthread_mutex_destroy(&mesh->lock);
     sodium_memzero(mesh->identity.key, sizeof(mesh->identity.key));
@@ -184,13 +145,13 @@ static void mesh_free(struct mesh *mesh)
 static int await_links(struct mesh *mesh, struct mesh_unreached *unreached, struct error *error)
 {
     pthread_mutex_lock(&mesh->lock);
-    while (!mesh->opened)
+    while (!mesh->opening.over)
         pthread_cond_wait(&mesh->changed, &mesh->lock); /* the thread keeps the deadline */
-    int result = mesh->open_result;
+    int result = mesh->opening.result;
     if (result < 0) {
-        error_set(error, result, "%s", mesh->open_error.text);
+        error_set(error, result, "%s", mesh->opening.error.text);
         if (unreached != NULL)
-            *unreached = mesh->unreached;
+            *unreached = mesh->opening.unreached;
     }
     pthread_mutex_unlock(&mesh->lock);
     return result;
@@ -214,11 +175,11 @@ int mesh_open(const struct mesh_options *options, int cancel, struct mesh **ret_
     mesh->identity.checksums = options->checksums;
     mesh->listener = options->listener;
     mesh->cancel = cancel;
-    mesh->failure_timeout_ns = options->failure_timeout_ns;
-    mesh->connect_timeout_ns = options->connect_timeout_ns;
-    mesh->patient = options->patient;
-    mesh->any_address = options->any_address;
-    mesh->epoll = mesh->wake = -1;
+    mesh->terms.failure_timeout_ns = options->failure_timeout_ns;
+    mesh->terms.connect_timeout_ns = options->connect_timeout_ns;
+    mesh->terms.patient = options->patient;
+    mesh->terms.any_address = options->any_address;
+    mesh->io.epoll = mesh->io.wake = -1;
     TAILQ_INIT(&mesh->connections);
     init_locks(mesh);
 
@@ -244,7 +205,7 @@ void mesh_close(struct mesh *mesh)
     if (!mesh)
         return;
     pthread_mutex_lock(&mesh->lock);
-    mesh->close_wanted = true;
+    mesh->wishes.close = true;
     mesh_wake(mesh);
     pthread_mutex_unlock(&mesh->lock);
     mesh_free(mesh);
@@ -255,10 +216,10 @@ void mesh_close(struct mesh *mesh)
 /* With the lock. The I/O thread completes all requests; new requests are refused from now on. */
 static void abort_locked(struct mesh *mesh, const char *reason)
 {
-    if (mesh->failed || mesh->abort_wanted)
+    if (mesh->failed || mesh->wishes.abort)
         return;
-    mesh->abort_wanted = true;
-    snprintf(mesh->abort_text, sizeof(mesh->abort_text), "%s", reason);
+    mesh->wishes.abort = true;
+    snprintf(mesh->wishes.abort_text, sizeof(mesh->wishes.abort_text), "%s", reason);
     mesh_wake(mesh);
 }
 
@@ -271,7 +232,7 @@ void mesh_abort(struct mesh *mesh, const char *reason)
 
 static void abort_about(struct mesh *mesh, const struct peer *peer, const char *what)
 {
-    char label[MESH_LABEL_SIZE], text[sizeof(mesh->abort_text)];
+    char label[MESH_LABEL_SIZE], text[sizeof(mesh->wishes.abort_text)];
     peer_label(peer, label);
     snprintf(text, sizeof(text), "%s %s", label, what);
     abort_locked(mesh, text);
@@ -279,17 +240,18 @@ static void abort_about(struct mesh *mesh, const struct peer *peer, const char *
 
 static bool failing(const struct mesh *mesh)
 {
-    return mesh->failed || mesh->abort_wanted;
+    return mesh->failed || mesh->wishes.abort;
 }
 
 void mesh_fault(struct mesh *mesh, struct mesh_fault *ret_fault)
 {
     pthread_mutex_lock(&mesh->lock);
     *ret_fault = mesh->fault;
-    if (!mesh->failed && mesh->abort_wanted) {
+    if (!mesh->failed && mesh->wishes.abort) {
         ret_fault->failed = true;
-        snprintf(ret_fault->text, sizeof(ret_fault->text), "%s", mesh->abort_text);
-        snprintf(ret_fault->root_cause, sizeof(ret_fault->root_cause), "%s", mesh->abort_text);
+        snprintf(ret_fault->text, sizeof(ret_fault->text), "%s", mesh->wishes.abort_text);
+        snprintf(ret_fault->root_cause, sizeof(ret_fault->root_cause), "%s",
+                 mesh->wishes.abort_text);
     }
     pthread_mutex_unlock(&mesh->lock);
 }
@@ -313,12 +275,12 @@ static int request_new(struct mesh *mesh, unsigned rank, uint64_t tag, size_t si
         return -EINVAL;
     if (failing(mesh))
         return -ECONNRESET;
-    if (mesh->request_count == MESH_REQUESTS_MAX)
+    if (mesh->posted.count == MESH_REQUESTS_MAX)
         return -ENOBUFS;
     struct mesh_request *request = calloc(1, sizeof(*request));
     if (!request)
         return -ENOMEM;
-    mesh->request_count++;
+    mesh->posted.count++;
     request->mesh = mesh;
     request->peer = peer;
     request->tag = tag;
@@ -332,7 +294,7 @@ static int copy_data(struct mesh_request *request, const void *data)
     struct mesh *mesh = request->mesh;
     if (request->size_bytes > MESH_COPY_MAX_BYTES)
         return -EMSGSIZE;
-    if (mesh->copied_bytes + request->size_bytes > MESH_COPIED_MAX_BYTES)
+    if (mesh->posted.copied_bytes + request->size_bytes > MESH_COPIED_MAX_BYTES)
         return -ENOBUFS;
     request->copy = malloc(MAX(request->size_bytes, (size_t)1));
     if (!request->copy)
@@ -340,7 +302,7 @@ static int copy_data(struct mesh_request *request, const void *data)
     if (request->size_bytes > 0)
         memcpy(request->copy, data, request->size_bytes);
     request->item.data = request->copy;
-    mesh->copied_bytes += request->size_bytes;
+    mesh->posted.copied_bytes += request->size_bytes;
     return 0;
 }
 
@@ -478,7 +440,7 @@ static int await_done(struct mesh_request *request, uint64_t deadline_ns)
         late = true;
         abort_about(mesh, request->peer, "was waited for until a deadline passed");
     }
-    atomic_fetch_add_explicit(&mesh->wait_ns, clock_monotonic_ns() - begin_ns,
+    atomic_fetch_add_explicit(&mesh->counters.wait_ns, clock_monotonic_ns() - begin_ns,
                               memory_order_relaxed);
     return late && request->result == -ECONNRESET ? -ETIMEDOUT : request->result;
 }
@@ -598,11 +560,13 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer_rank, uint64_t tag, uint64
 void mesh_statistics(struct mesh *mesh, struct mesh_statistics *ret_statistics)
 {
     *ret_statistics = (struct mesh_statistics){
-        .bytes_sent = atomic_load_explicit(&mesh->bytes_sent, memory_order_relaxed),
-        .bytes_received = atomic_load_explicit(&mesh->bytes_received, memory_order_relaxed),
-        .messages_sent = atomic_load_explicit(&mesh->messages_sent, memory_order_relaxed),
-        .messages_received = atomic_load_explicit(&mesh->messages_received, memory_order_relaxed),
-        .wait_ns = atomic_load_explicit(&mesh->wait_ns, memory_order_relaxed),
-        .turned_away = atomic_load_explicit(&mesh->turned_away, memory_order_relaxed),
+        .bytes_sent = atomic_load_explicit(&mesh->counters.bytes_sent, memory_order_relaxed),
+        .bytes_received =
+            atomic_load_explicit(&mesh->counters.bytes_received, memory_order_relaxed),
+        .messages_sent = atomic_load_explicit(&mesh->counters.messages_sent, memory_order_relaxed),
+        .messages_received =
+            atomic_load_explicit(&mesh->counters.messages_received, memory_order_relaxed),
+        .wait_ns = atomic_load_explicit(&mesh->counters.wait_ns, memory_order_relaxed),
+        .turned_away = atomic_load_explicit(&mesh->counters.turned_away, memory_order_relaxed),
     };
 }

@@ -1,20 +1,15 @@
 /*
- * End a mesh: by a fault, or by leaving.
+ * A mesh fails, or a peer leaves it.
  *
  * A fault is found once (a link that closed, silence, a frame that is not allowed, mesh_abort, or a
  * FAULT frame). Then every request is completed with -ECONNRESET, at once and before anything is
  * sent; every other peer gets a FAULT with the root cause, behind a segment that may be partly
- * sent, and does the same. Connections are finished in order (all sent, output shut, input read to
- * its end), because closing a socket with unread input would discard unsent output.
- * TIMEOUT_PARTS_FAREWELL bounds that.
- *
- * Leaving is the same with BYE in the place of FAULT, after all posted sends have been sent.
+ * sent, and does the same.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/timeouts.h"
 #include "comm/mesh/mesh_state.h"
 
 static unsigned count_requests(const struct mesh_requests *requests)
@@ -37,8 +32,6 @@ static unsigned count_sends(const struct peer *peer)
     return count;
 }
 
-/* ---- failing ---- */
-
 /* Complete every request and wake every waiting thread; with the lock. */
 static void complete_all(struct mesh *mesh)
 {
@@ -47,42 +40,6 @@ static void complete_all(struct mesh *mesh)
         message_transfer_drop_sends(&mesh->peers[i], -ECONNRESET);
     }
     pthread_cond_broadcast(&mesh->changed);
-}
-
-static void tell_peers(struct mesh *mesh)
-{
-    struct connection *connection;
-    uint32_t length = (uint32_t)MIN(strlen(mesh->root_cause), (size_t)FRAME_SMALL_MAX);
-    TAILQ_FOREACH(connection, &mesh->connections, entry)
-    {
-        if (connection->state != CONNECTION_UP)
-            continue;
-        if (connection->output_over ||
-            frame_stream_put(&connection->stream, FRAME_FAULT, 0, 0, mesh->root_cause, length) < 0)
-            connection_close(connection);
-        else
-            connection->state = CONNECTION_LEAVING;
-    }
-}
-
-static void begin_farewell(struct mesh *mesh, const char *root_cause)
-{
-    mesh->phase = MESH_FAILED;
-    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns / TIMEOUT_PARTS_FAREWELL;
-    snprintf(mesh->root_cause, sizeof(mesh->root_cause), "%s", root_cause);
-}
-
-/* Fail the opening: peers whose links are up already learn of it as a fault, not as a lost peer. */
-void mesh_give_up(struct mesh *mesh, const char *text)
-{
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &mesh->connections, entry)
-    {
-        if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_GREETING)
-            connection_close(connection);
-    }
-    begin_farewell(mesh, text);
-    tell_peers(mesh);
 }
 
 static void fail_as(struct mesh *mesh, struct peer *const *lost, unsigned lost_count,
@@ -94,7 +51,7 @@ static void fail_as(struct mesh *mesh, struct peer *const *lost, unsigned lost_c
     }
     if (mesh->phase != MESH_OPEN)
         return;
-    begin_farewell(mesh, root_cause);
+    farewell_begin(mesh, root_cause);
     pthread_mutex_lock(&mesh->lock);
     mesh->failed = true;
     mesh->fault.failed = true;
@@ -107,7 +64,7 @@ static void fail_as(struct mesh *mesh, struct peer *const *lost, unsigned lost_c
     for (unsigned i = 0; i < lost_count; i++)
         if (lost[i]->connection)
             connection_close(lost[i]->connection);
-    tell_peers(mesh);
+    farewell_tell(mesh);
 }
 
 void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count, const char *text)
@@ -166,7 +123,7 @@ static void fail_lost(struct peer *peer, const char *what)
     mesh_fail(mesh, &peer, 1, text);
 }
 
-void connection_lost(struct connection *connection, int code)
+void mesh_lose(struct connection *connection, int code)
 {
     struct mesh *mesh = connection->mesh;
     if (code == -ECANCELED) /* an event has put the connection into another state: parse no more */
@@ -197,32 +154,8 @@ void connection_lost(struct connection *connection, int code)
     }
 }
 
-/* ---- leaving ---- */
-
-void mesh_leave(struct mesh *mesh)
-{
-    mesh->phase = MESH_CLOSING;
-    mesh->farewell_deadline_ns = mesh->now_ns + mesh->failure_timeout_ns;
-}
-
-void mesh_leave_tick(struct mesh *mesh)
-{
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &mesh->connections, entry)
-    {
-        if (connection->state != CONNECTION_UP || !message_transfer_drained(connection->peer))
-            continue;
-        if (frame_stream_put(&connection->stream, FRAME_BYE, 0, 0, NULL, 0) < 0) {
-            connection_close(connection);
-            continue;
-        }
-        connection->state = CONNECTION_LEAVING;
-        connection_flush(connection);
-    }
-}
-
 /* Process a peer's BYE: drop its sends, and fail receives whose message will not come. */
-void connection_depart(struct connection *connection)
+void mesh_depart(struct connection *connection)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;

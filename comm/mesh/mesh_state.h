@@ -1,11 +1,16 @@
 /*
- * The state that the files of the mesh share: the mesh, its peers, its connections.
+ * The state that the files of the mesh share: the mesh, its peers, its connections. Each file calls
+ * those below it.
  *
- *     mesh.c         the callers' side: posting, waiting, opening, closing
- *     mesh_thread.c  the I/O thread: poll, take posted requests, heartbeats, silence
- *     rendezvous.c   making the links of a generation
- *     message_transfer.c     messages, offers and credit on a link that is up
- *     mesh_fault.c   failing, and leaving in good order
+ *     mesh.c              the callers' side: posting, waiting, opening, closing
+ *     mesh_thread.c       the I/O thread: poll, take posted requests, heartbeats, silence
+ *     link_frames.c       frames of a link that is up, and the part that each is for
+ *     mesh_fault.c        a fault ends the mesh; a peer leaves it
+ *     rendezvous.c        making the links of a generation
+ *     farewell.c          the last frames: FAULT or BYE
+ *     connection.c        a socket, its bytes in and out
+ *     message_transfer.c  messages, offers and credit on a link that is up
+ *     mesh_state.c        finding and naming peers, waking the thread
  *
  * State has two kinds. A member marked "lock" belongs to the thread that holds mesh->lock. Every
  * other member belongs to the I/O thread. The I/O thread reads and writes sockets, and the callers'
@@ -92,89 +97,138 @@ enum mesh_phase {
     MESH_OVER,    /* the thread has ended or is about to */
 };
 
-struct mesh {
-    struct handshake_identity identity;
-    struct peer *peers; /* by rank, ascending */
-    unsigned peer_count;
-    int listener, cancel; /* borrowed */
-    bool patient, any_address;
-    uint64_t failure_timeout_ns, connect_timeout_ns;
-    uint64_t connect_deadline_ns; /* UINT64_MAX: no peer that joins later is linked yet */
-
-    int epoll, wake;
-    pthread_t thread;
-    bool thread_started;
-
-    enum mesh_phase phase;
-    struct failure_detector watch;
-    uint64_t now_ns; /* monotonic, at the last poll */
-    struct connections connections;
+/* Making the links of a generation (rendezvous.c). */
+struct mesh_rendezvous {
+    uint64_t deadline_ns; /* UINT64_MAX: no peer that joins later is linked yet */
     unsigned up_count, stranger_count;
     bool listening;
     uint64_t listen_retry_ns;
     struct tcp_host newest_stranger;
     uint64_t strangers_told, strangers_told_ns; /* the part of `turned_away` already logged, and the
                                                  * time of that log line */
-    uint64_t farewell_deadline_ns;
+};
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool opened; /* lock: open_result and open_error are set */
-    int open_result;
-    struct error open_error;
-    struct mesh_unreached unreached; /* lock: when opening has failed */
-    bool failed;                     /* lock */
-    struct mesh_fault fault;
-    char root_cause[256]; /* owned by the I/O thread: the reason that FAULT carries, without the
-                           * peer that reported it */
-    bool close_wanted, abort_wanted, wake_pending; /* lock */
+/* How opening has ended, for mesh_open(); lock. */
+struct mesh_opening {
+    bool over; /* the others are set */
+    int result;
+    struct error error;
+    struct mesh_unreached unreached; /* when it has failed */
+};
+
+/* What callers ask of the I/O thread; lock. */
+struct mesh_wishes {
+    bool close, abort, wake_pending;
     char abort_text[256];
-    unsigned request_count; /* lock */
-    uint64_t copied_bytes;  /* lock */
+};
 
+/* Requests that are not over; lock. */
+struct mesh_posted {
+    unsigned count;
+    uint64_t copied_bytes;
+};
+
+/* As the options have them. */
+struct mesh_terms {
+    bool patient, any_address;
+    uint64_t failure_timeout_ns, connect_timeout_ns;
+};
+
+struct mesh_io {
+    int epoll, wake;
+    pthread_t thread;
+    bool started;
+};
+
+struct mesh_counters {
     atomic_uint_fast64_t bytes_sent, bytes_received, messages_sent, messages_received, wait_ns;
     atomic_uint_fast64_t turned_away;
 };
 
-/* mesh.c */
+struct mesh {
+    struct handshake_identity identity;
+    struct peer *peers; /* by rank, ascending */
+    unsigned peer_count;
+    int listener, cancel; /* borrowed */
+    struct mesh_terms terms;
+    struct mesh_io io;
+
+    enum mesh_phase phase;
+    const struct frame_stream_events *link_events; /* of links that are up */
+    struct failure_detector watch;
+    uint64_t now_ns; /* monotonic, at the last poll */
+    struct connections connections;
+    struct mesh_rendezvous rendezvous;
+    uint64_t farewell_deadline_ns;
+    char root_cause[256]; /* the reason that FAULT carries, without the peer that reported it */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct mesh_opening opening; /* lock */
+    bool failed;                 /* lock */
+    struct mesh_fault fault;
+    struct mesh_wishes wishes; /* lock */
+    struct mesh_posted posted; /* lock */
+    struct mesh_counters counters;
+};
+
+/* mesh_state.c */
+int mesh_peer_compare(const void *a, const void *b); /* for qsort() */
 struct peer *mesh_peer_find(struct mesh *mesh, unsigned rank);
 void peer_label(const struct peer *peer, char ret_label[MESH_LABEL_SIZE]);
 void mesh_wake(struct mesh *mesh);               /* with the lock */
 void request_free(struct mesh_request *request); /* with the lock */
 
-/* mesh_thread.c */
-void *mesh_thread(void *context);
-struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer);
+/* message_transfer.c; frames are those of a link that is up */
+int message_transfer_begin(struct connection *connection) CHECK_RESULT;
+int message_transfer_take_posted(struct peer *peer) CHECK_RESULT;          /* with the lock */
+void message_transfer_send_done(struct mesh_request *request, int result); /* with the lock */
+bool message_transfer_drained(struct peer *peer);
+void message_transfer_drop_sends(struct peer *peer, int result); /* with the lock */
+void message_transfer_sent(struct connection *connection, struct frame_stream_item *item);
+/* -EMSGSIZE: the receive was posted for @ret_wanted_bytes */
+int message_transfer_begins(struct connection *connection, const struct frame *frame,
+                            uint8_t **ret_destination, size_t *ret_wanted_bytes) CHECK_RESULT;
+void message_transfer_ends(struct connection *connection);
+int message_transfer_offer(struct connection *connection, const struct frame *frame,
+                           size_t *ret_wanted_bytes) CHECK_RESULT;
+int message_transfer_accept(struct connection *connection, const struct frame *frame) CHECK_RESULT;
+int message_transfer_credit(struct peer *peer, const struct frame *frame) CHECK_RESULT;
+
+/* connection.c; a negative result of receive and flush says why the connection is lost */
+struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer,
+                                  const struct frame_stream_events *events);
+int connection_receive(struct connection *connection) CHECK_RESULT;
+int connection_flush(struct connection *connection) CHECK_RESULT;
 void connection_close(struct connection *connection);
-void connection_receive(struct connection *connection);
-void connection_flush(struct connection *connection);
+void connection_reap(struct mesh *mesh); /* free those that are closed */
+
+/* farewell.c */
+void farewell_begin(struct mesh *mesh, const char *root_cause);
+void farewell_tell(struct mesh *mesh);
+void farewell_give_up(struct mesh *mesh, const char *text);
+void farewell_leave(struct mesh *mesh);
+void farewell_tick(struct mesh *mesh);
 
 /* rendezvous.c */
 void rendezvous_begin(struct mesh *mesh);
 void rendezvous_accept(struct mesh *mesh);
 void rendezvous_thin(struct mesh *mesh);
 void rendezvous_connected(struct connection *connection);
-int rendezvous_greeting(struct connection *connection, const struct frame *frame,
-                        const uint8_t *payload) CHECK_RESULT;
 void rendezvous_ready(struct peer *peer);
 void rendezvous_lost(struct connection *connection, int code);
 void rendezvous_tick(struct mesh *mesh);
 uint64_t rendezvous_due_ns(const struct mesh *mesh);
 void rendezvous_end(struct mesh *mesh, int result, const char *text);
 
-/* message_transfer.c */
-extern const struct frame_stream_events transfer_events;
-int message_transfer_begin(struct connection *connection) CHECK_RESULT;
-int message_transfer_take_posted(struct peer *peer) CHECK_RESULT;          /* with the lock */
-void message_transfer_send_done(struct mesh_request *request, int result); /* with the lock */
-bool message_transfer_drained(struct peer *peer);
-void message_transfer_drop_sends(struct peer *peer, int result); /* with the lock */
-
 /* mesh_fault.c */
 void mesh_fail(struct mesh *mesh, struct peer *const *lost, unsigned lost_count, const char *text);
 void mesh_fail_told(struct connection *connection, const uint8_t *text, size_t text_size);
-void connection_lost(struct connection *connection, int code);
-void mesh_give_up(struct mesh *mesh, const char *text);
-void mesh_leave(struct mesh *mesh);
-void mesh_leave_tick(struct mesh *mesh);
-void connection_depart(struct connection *connection);
+void mesh_lose(struct connection *connection, int code);
+void mesh_depart(struct connection *connection);
+
+/* link_frames.c */
+extern const struct frame_stream_events link_frames_events;
+
+/* mesh_thread.c */
+void *mesh_thread(void *context);

@@ -11,157 +11,25 @@
 #include "base/clock.h"
 #include "comm/mesh/mesh_state.h"
 
-#define RECEIVE_BUDGET_BYTES                                                                       \
-    (4u << 20) /* of one link in one round, so that no link starves others */
 #define EVENTS_MAX 64
 
-/* ---- connections ---- */
-
-static const struct frame_stream_events greeting_events;
-
-struct connection *connection_new(struct mesh *mesh, struct link *link, struct peer *peer)
+static void receive(struct connection *connection)
 {
-    struct connection *connection = calloc(1, sizeof(*connection));
-    if (!connection)
-        return NULL;
-    connection->mesh = mesh;
-    connection->peer = peer;
-    connection->link = link;
-    connection->heard_ns = mesh->watch.attention_ns;
-    connection->interest = EPOLLIN | EPOLLOUT;
-    frame_stream_init(&connection->stream, link, &greeting_events, connection,
-                      mesh->identity.generation, mesh->identity.rank);
-    struct epoll_event event = {.events = connection->interest, .data.ptr = connection};
-    if (epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, link->descriptor, &event) < 0) {
-        free(connection);
-        return NULL;
-    }
-    if (!peer)
-        mesh->stranger_count++;
-    TAILQ_INSERT_TAIL(&mesh->connections, connection, entry);
-    return connection;
+    int status = connection_receive(connection);
+    if (status < 0)
+        mesh_lose(connection, status);
 }
 
-/* The struct stays until the end of the round: events of this poll may still name it. */
-void connection_close(struct connection *connection)
+static void flush_all(struct mesh *mesh)
 {
-    struct mesh *mesh = connection->mesh;
-    if (connection->state == CONNECTION_CLOSED)
-        return;
-    if (frame_stream_items_waiting(&connection->stream)) {
-        pthread_mutex_lock(&mesh->lock);
-        message_transfer_drop_sends(connection->peer, -ECONNRESET);
-        pthread_mutex_unlock(&mesh->lock);
-    }
-    epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, connection->link->descriptor, NULL);
-    link_free(connection->link);
-    connection->link = NULL;
-    connection->state = CONNECTION_CLOSED;
-    if (!connection->peer)
-        mesh->stranger_count--;
-    else if (connection->peer->connection == connection)
-        connection->peer->connection = NULL;
-}
-
-static void reap_connections(struct mesh *mesh)
-{
-    struct connection *connection, *next;
-    for (connection = TAILQ_FIRST(&mesh->connections); connection; connection = next) {
-        next = TAILQ_NEXT(connection, entry);
-        if (connection->state != CONNECTION_CLOSED)
-            continue;
-        TAILQ_REMOVE(&mesh->connections, connection, entry);
-        frame_stream_done(&connection->stream);
-        free(connection);
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &mesh->connections, entry)
+    {
+        int status = connection_flush(connection);
+        if (status < 0)
+            mesh_lose(connection, status);
     }
 }
-
-static void update_interest(struct connection *connection)
-{
-    uint32_t interest = connection->input_over ? 0 : EPOLLIN;
-    if (connection->output_blocked || connection->state == CONNECTION_CONNECTING)
-        interest |= EPOLLOUT;
-    if (interest == connection->interest)
-        return;
-    struct epoll_event event = {.events = interest, .data.ptr = connection};
-    if (epoll_ctl(connection->mesh->epoll, EPOLL_CTL_MOD, connection->link->descriptor, &event) ==
-        0)
-        connection->interest = interest;
-}
-
-void connection_receive(struct connection *connection)
-{
-    struct mesh *mesh = connection->mesh;
-    struct frame_stream *stream = &connection->stream;
-    uint64_t before = stream->bytes_received;
-    ssize_t count = connection->state == CONNECTION_LEAVING
-                        ? frame_stream_discard(stream, RECEIVE_BUDGET_BYTES)
-                        : frame_stream_receive(stream, RECEIVE_BUDGET_BYTES);
-    atomic_fetch_add_explicit(&mesh->bytes_received, stream->bytes_received - before,
-                              memory_order_relaxed);
-    if (stream->bytes_received > before)
-        connection->heard_ns = mesh->watch.attention_ns;
-    if (count < 0)
-        connection_lost(connection, (int)count);
-}
-
-void connection_flush(struct connection *connection)
-{
-    struct frame_stream *stream = &connection->stream;
-    if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_CONNECTING)
-        return;
-    uint64_t before = stream->bytes_sent;
-    int status = connection->output_over ? 0 : frame_stream_send(stream);
-    atomic_fetch_add_explicit(&connection->mesh->bytes_sent, stream->bytes_sent - before,
-                              memory_order_relaxed);
-    if (status < 0) {
-        connection_lost(connection, status);
-        return;
-    }
-    connection->output_blocked = !connection->output_over && !frame_stream_idle(stream);
-    if (connection->state == CONNECTION_LEAVING && !connection->output_blocked) {
-        if (!connection->output_over)
-            link_finish(connection->link);
-        connection->output_over = true;
-        if (connection->input_over) {
-            connection_close(connection);
-            return;
-        }
-    }
-    update_interest(connection);
-}
-
-static int greeting_message(void *context, const struct frame *frame, uint8_t **ret_destination)
-{
-    (void)context, (void)frame, (void)ret_destination;
-    return -EPROTO; /* no messages before both ends are authenticated */
-}
-
-static int greeting_message_end(void *context, const struct frame *frame)
-{
-    (void)context, (void)frame;
-    return -EPROTO;
-}
-
-static int greeting_frame(void *context, const struct frame *frame, const uint8_t *payload)
-{
-    return rendezvous_greeting(context, frame, payload);
-}
-
-static void greeting_item_sent(void *context, struct frame_stream_item *item)
-{
-    (void)context, (void)item;
-    assert(false); /* nothing is queued before the link is up */
-}
-
-static const struct frame_stream_events greeting_events = {
-    .message_begins = greeting_message,
-    .message_ends = greeting_message_end,
-    .small_frame = greeting_frame,
-    .item_sent = greeting_item_sent,
-};
-
-/* ---- one round ---- */
 
 static void serve_connection(struct connection *connection, uint32_t events)
 {
@@ -171,14 +39,14 @@ static void serve_connection(struct connection *connection, uint32_t events)
         if (status == 0)
             rendezvous_connected(connection);
         else if (status != -EINPROGRESS)
-            connection_lost(connection, status);
+            mesh_lose(connection, status);
         break;
     }
     case CONNECTION_GREETING:
     case CONNECTION_UP:
     case CONNECTION_LEAVING:
         if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-            connection_receive(connection);
+            receive(connection);
         break;
     case CONNECTION_CLOSED:
         break;
@@ -200,9 +68,9 @@ static void serve(struct mesh *mesh, const struct epoll_event *event)
             rendezvous_thin(mesh);
     } else if (event->data.ptr == &mesh->cancel) {
         serve_cancel(mesh);
-    } else if (event->data.ptr == &mesh->wake) {
+    } else if (event->data.ptr == &mesh->io.wake) {
         uint64_t count;
-        if (read(mesh->wake, &count, sizeof(count)) < 0)
+        if (read(mesh->io.wake, &count, sizeof(count)) < 0)
             assert(errno == EAGAIN);
     } else {
         serve_connection(event->data.ptr, event->events);
@@ -212,12 +80,12 @@ static void serve(struct mesh *mesh, const struct epoll_event *event)
 /* Take the requests that callers have posted since the last round. */
 static void take_posted(struct mesh *mesh)
 {
-    char abort_text[sizeof(mesh->abort_text)];
+    char abort_text[sizeof(mesh->wishes.abort_text)];
     int status = 0;
     pthread_mutex_lock(&mesh->lock);
-    mesh->wake_pending = false;
-    bool abort_wanted = mesh->abort_wanted, close_wanted = mesh->close_wanted;
-    memcpy(abort_text, mesh->abort_text, sizeof(abort_text));
+    mesh->wishes.wake_pending = false;
+    bool abort_wanted = mesh->wishes.abort, close_wanted = mesh->wishes.close;
+    memcpy(abort_text, mesh->wishes.abort_text, sizeof(abort_text));
     for (unsigned i = 0; i < mesh->peer_count && status == 0; i++)
         status = message_transfer_take_posted(&mesh->peers[i]);
     pthread_mutex_unlock(&mesh->lock);
@@ -229,7 +97,7 @@ static void take_posted(struct mesh *mesh)
     else if (status < 0)
         mesh_fail(mesh, NULL, 0, "no memory for the queues of a link");
     else if (close_wanted)
-        mesh_leave(mesh);
+        farewell_leave(mesh);
 }
 
 static void send_heartbeats(struct mesh *mesh)
@@ -242,7 +110,7 @@ static void send_heartbeats(struct mesh *mesh)
             continue;
         int status = frame_stream_put(&connection->stream, FRAME_HEARTBEAT, 0, 0, NULL, 0);
         if (status < 0)
-            connection_lost(connection, status);
+            mesh_lose(connection, status);
     }
 }
 
@@ -257,7 +125,7 @@ static void find_silent(struct mesh *mesh)
         if (connection->state != CONNECTION_UP ||
             !failure_detector_silent(&mesh->watch, connection->heard_ns))
             continue;
-        connection_receive(connection);
+        receive(connection);
         if (connection->state == CONNECTION_UP &&
             failure_detector_silent(&mesh->watch, connection->heard_ns) &&
             lost_count < ARRAY_COUNT(lost))
@@ -268,12 +136,12 @@ static void find_silent(struct mesh *mesh)
     if (mesh->phase != MESH_OPEN) {
         for (unsigned i = 0; i < lost_count; i++)
             if (lost[i]->connection)
-                connection_lost(lost[i]->connection, -ETIMEDOUT);
+                mesh_lose(lost[i]->connection, -ETIMEDOUT);
         return;
     }
     char label[MESH_LABEL_SIZE], text[sizeof(mesh->fault.text)];
     peer_label(lost[0], label);
-    double seconds = (double)mesh->failure_timeout_ns / (double)NS_PER_SECOND;
+    double seconds = (double)mesh->terms.failure_timeout_ns / (double)NS_PER_SECOND;
     if (lost_count == 1)
         snprintf(text, sizeof(text), "%s was silent for %.3g s", label, seconds);
     else
@@ -313,19 +181,19 @@ static int sleep_ms(const struct mesh *mesh)
 static void round_of(struct mesh *mesh)
 {
     struct epoll_event events[EVENTS_MAX];
-    int count = epoll_wait(mesh->epoll, events, EVENTS_MAX, sleep_ms(mesh));
+    int count = epoll_wait(mesh->io.epoll, events, EVENTS_MAX, sleep_ms(mesh));
     mesh->now_ns = clock_monotonic_ns();
     failure_detector_poll(&mesh->watch, mesh->now_ns);
     for (int i = 0; i < count; i++)
         serve(mesh, &events[i]);
     take_posted(mesh);
     run_timers(mesh);
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &mesh->connections, entry)
-    connection_flush(connection);
-    if (leaving(mesh))
-        mesh_leave_tick(mesh);
-    reap_connections(mesh);
+    flush_all(mesh);
+    if (leaving(mesh)) {
+        farewell_tick(mesh);
+        flush_all(mesh);
+    }
+    connection_reap(mesh);
     if (leaving(mesh) &&
         (TAILQ_EMPTY(&mesh->connections) || mesh->now_ns >= mesh->farewell_deadline_ns))
         mesh->phase = MESH_OVER;
@@ -335,13 +203,14 @@ void *mesh_thread(void *context)
 {
     struct mesh *mesh = context;
     mesh->now_ns = clock_monotonic_ns();
-    failure_detector_init(&mesh->watch, mesh->failure_timeout_ns, mesh->now_ns);
+    mesh->link_events = &link_frames_events;
+    failure_detector_init(&mesh->watch, mesh->terms.failure_timeout_ns, mesh->now_ns);
     rendezvous_begin(mesh);
     while (mesh->phase != MESH_OVER)
         round_of(mesh);
     struct connection *connection;
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     connection_close(connection);
-    reap_connections(mesh);
+    connection_reap(mesh);
     return NULL;
 }

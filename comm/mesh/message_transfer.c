@@ -6,7 +6,6 @@
  * later one. Nothing here waits for the peer's main thread, so no message can block another.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "comm/mesh/mesh_state.h"
@@ -28,7 +27,7 @@ int message_transfer_begin(struct connection *connection)
     peer->credit_bytes = 0;
     peer->offer_count = 0;
     peer->offers_made = peer->offers_seen = 0;
-    connection->stream.events = &transfer_events;
+    connection->stream.events = mesh->link_events;
     return frame_stream_put(&connection->stream, FRAME_CREDIT, 0, window_bytes, NULL, 0);
 }
 
@@ -40,7 +39,7 @@ void message_transfer_send_done(struct mesh_request *request, int result)
         request_complete(request, result);
         return;
     }
-    request->mesh->copied_bytes -= request->size_bytes;
+    request->mesh->posted.copied_bytes -= request->size_bytes;
     request_free(request);
 }
 
@@ -87,16 +86,15 @@ int message_transfer_take_posted(struct peer *peer)
     return status;
 }
 
-static void item_sent(void *context, struct frame_stream_item *item)
+void message_transfer_sent(struct connection *connection, struct frame_stream_item *item)
 {
-    struct connection *connection = context;
     struct mesh *mesh = connection->mesh;
     struct mesh_request *request = REQUEST_OF(item);
     if (item->type == FRAME_OFFER) {
         TAILQ_INSERT_TAIL(&connection->peer->offers, request, entry);
         return;
     }
-    atomic_fetch_add_explicit(&mesh->messages_sent, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mesh->counters.messages_sent, 1, memory_order_relaxed);
     pthread_mutex_lock(&mesh->lock);
     message_transfer_send_done(request, 0);
     pthread_cond_broadcast(&mesh->changed);
@@ -141,79 +139,51 @@ void message_transfer_drop_sends(struct peer *peer, int result)
 
 /* ---- in ---- */
 
-/* Return whether the frame names this generation and this peer; the link ends otherwise. */
-static bool frame_belongs(const struct connection *connection, const struct frame *frame)
+int message_transfer_begins(struct connection *connection, const struct frame *frame,
+                            uint8_t **ret_destination, size_t *ret_wanted_bytes)
 {
-    return frame->generation == connection->mesh->identity.generation &&
-           frame->source == connection->peer->options.rank;
-}
-
-/* Fail the mesh: the two ends disagree about the size of a message, so no later message can be
- * trusted. */
-static int fail_size(struct connection *connection, uint64_t tag, uint64_t came_bytes,
-                     size_t wanted_bytes)
-{
-    char label[MESH_LABEL_SIZE], text[256];
-    peer_label(connection->peer, label);
-    snprintf(text, sizeof(text), "%s sent %llu bytes with tag 0x%llx where %zu were expected",
-             label, (unsigned long long)came_bytes, (unsigned long long)tag, wanted_bytes);
-    mesh_fail(connection->mesh, NULL, 0, text);
-    return -ECANCELED;
-}
-
-static int message_begins(void *context, const struct frame *frame, uint8_t **ret_destination)
-{
-    struct connection *connection = context;
     struct mesh *mesh = connection->mesh;
     struct inbox *inbox = &connection->peer->inbox;
-    size_t wanted_bytes = 0;
-    if (!frame_belongs(connection, frame))
-        return -EPROTO;
     pthread_mutex_lock(&mesh->lock);
-    int status = frame->type == FRAME_DATA
-                     ? inbox_arrival(inbox, frame->tag, frame->size, ret_destination, &wanted_bytes)
-                     : inbox_delivery(inbox, frame->tag, frame->size, ret_destination);
+    int status =
+        frame->type == FRAME_DATA
+            ? inbox_arrival(inbox, frame->tag, frame->size, ret_destination, ret_wanted_bytes)
+            : inbox_delivery(inbox, frame->tag, frame->size, ret_destination);
     if (status == 0 && inbox->arriving_message)
         pthread_cond_broadcast(&mesh->changed); /* for mesh_receive_any() */
     pthread_mutex_unlock(&mesh->lock);
-    if (status == -EMSGSIZE)
-        return fail_size(connection, frame->tag, frame->size, wanted_bytes);
     return status;
 }
 
-static int message_ends(void *context, const struct frame *frame)
+void message_transfer_ends(struct connection *connection)
 {
-    struct connection *connection = context;
     struct mesh *mesh = connection->mesh;
-    (void)frame;
-    atomic_fetch_add_explicit(&mesh->messages_received, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mesh->counters.messages_received, 1, memory_order_relaxed);
     pthread_mutex_lock(&mesh->lock);
     inbox_arrived(&connection->peer->inbox);
     pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
-    return 0;
 }
 
-static int offer_came(struct connection *connection, const struct frame *frame)
+int message_transfer_offer(struct connection *connection, const struct frame *frame,
+                           size_t *ret_wanted_bytes)
 {
     struct mesh *mesh = connection->mesh;
     struct peer *peer = connection->peer;
     struct mesh_request *request;
-    size_t wanted_bytes = 0;
     uint64_t offer = peer->offers_seen++;
     pthread_mutex_lock(&mesh->lock);
-    int status = inbox_offer(&peer->inbox, frame->tag, frame->size, offer, &request, &wanted_bytes);
+    int status =
+        inbox_offer(&peer->inbox, frame->tag, frame->size, offer, &request, ret_wanted_bytes);
     if (status == 0 && !request)
         pthread_cond_broadcast(&mesh->changed);
     pthread_mutex_unlock(&mesh->lock);
-    if (status == -EMSGSIZE)
-        return fail_size(connection, frame->tag, frame->size, wanted_bytes);
     if (status < 0 || !request)
         return status;
     return frame_stream_put(&connection->stream, FRAME_ACCEPT, offer, 0, NULL, 0);
 }
 
-static int accept_came(struct connection *connection, const struct frame *frame)
+int message_transfer_accept(struct connection *connection, const struct frame *frame)
 {
     struct peer *peer = connection->peer;
     struct mesh_request *request;
@@ -231,43 +201,10 @@ static int accept_came(struct connection *connection, const struct frame *frame)
     return -EPROTO;
 }
 
-static int credit_came(struct peer *peer, const struct frame *frame)
+int message_transfer_credit(struct peer *peer, const struct frame *frame)
 {
     if (frame->size > MESH_MESSAGE_MAX - peer->credit_bytes)
         return -EPROTO;
     peer->credit_bytes += frame->size;
-    rendezvous_ready(peer);
     return 0;
 }
-
-static int small_frame(void *context, const struct frame *frame, const uint8_t *payload)
-{
-    struct connection *connection = context;
-    if (!frame_belongs(connection, frame))
-        return -EPROTO;
-    switch (frame->type) {
-    case FRAME_HEARTBEAT:
-        return 0;
-    case FRAME_CREDIT:
-        return credit_came(connection->peer, frame);
-    case FRAME_OFFER:
-        return offer_came(connection, frame);
-    case FRAME_ACCEPT:
-        return accept_came(connection, frame);
-    case FRAME_FAULT:
-        mesh_fail_told(connection, payload, frame->length);
-        return -ECANCELED;
-    case FRAME_BYE:
-        connection_depart(connection);
-        return -ECANCELED;
-    default:
-        return -EPROTO;
-    }
-}
-
-const struct frame_stream_events transfer_events = {
-    .message_begins = message_begins,
-    .message_ends = message_ends,
-    .small_frame = small_frame,
-    .item_sent = item_sent,
-};

@@ -32,6 +32,7 @@
  * netsplit. The peers that learn of it by a FAULT may have begun a little later, so they list ranks
  * after a somewhat shorter silence.
  */
+#include <assert.h>
 #include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ static bool wants_attempt(const struct peer *peer)
 static bool is_unreached(const struct mesh *mesh, const struct peer *peer, unsigned timeouts)
 {
     return connects_to(mesh, peer) && !peer->up && !peer->answered &&
-           mesh->watch.attention_ns >= timeouts * mesh->failure_timeout_ns;
+           mesh->watch.attention_ns >= timeouts * mesh->terms.failure_timeout_ns;
 }
 
 static bool somebody_is_unreached(const struct mesh *mesh)
@@ -88,7 +89,7 @@ static bool somebody_is_unreached(const struct mesh *mesh)
 /* With the lock. */
 static void list_unreached(struct mesh *mesh)
 {
-    struct mesh_unreached *list = &mesh->unreached;
+    struct mesh_unreached *list = &mesh->opening.unreached;
     for (unsigned i = 0; i < mesh->peer_count && list->count < MESH_UNREACHED_MAX; i++)
         if (is_unreached(mesh, &mesh->peers[i], TIMEOUTS_UNREACHED_TOO))
             list->ranks[list->count++] = mesh->peers[i].options.rank;
@@ -96,32 +97,34 @@ static void list_unreached(struct mesh *mesh)
 
 static bool waits_for_switch(const struct mesh *mesh)
 {
-    return mesh->connect_deadline_ns == UINT64_MAX;
+    return mesh->rendezvous.deadline_ns == UINT64_MAX;
 }
 
 /* Return the deadline of one attempt: many attempts must fit into the remaining time. */
 static uint64_t attempt_deadline_ns(const struct mesh *mesh, const struct peer *peer)
 {
     if (peer->options.joins_later && waits_for_switch(mesh))
-        return mesh->now_ns + TIMEOUTS_LATE_ATTEMPT * mesh->failure_timeout_ns;
-    uint64_t left_ns =
-        mesh->connect_deadline_ns > mesh->now_ns ? mesh->connect_deadline_ns - mesh->now_ns : 0;
+        return mesh->now_ns + TIMEOUTS_LATE_ATTEMPT * mesh->terms.failure_timeout_ns;
+    uint64_t left_ns = mesh->rendezvous.deadline_ns > mesh->now_ns
+                           ? mesh->rendezvous.deadline_ns - mesh->now_ns
+                           : 0;
     return mesh->now_ns + MIN(MAX(left_ns / 4, (uint64_t)ATTEMPT_MIN_NS), (uint64_t)ATTEMPT_MAX_NS);
 }
 
 static void listen_again(struct mesh *mesh)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->listener};
-    mesh->listening = epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
-    mesh->listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
+    mesh->rendezvous.listening =
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+    mesh->rendezvous.listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
 }
 
 static void listen_pause(struct mesh *mesh)
 {
-    if (mesh->listening)
-        epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->listener, NULL);
-    mesh->listening = false;
-    mesh->listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
+    if (mesh->rendezvous.listening)
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->listener, NULL);
+    mesh->rendezvous.listening = false;
+    mesh->rendezvous.listen_retry_ns = mesh->now_ns + LISTEN_PAUSE_NS;
 }
 
 static void drop_strangers(struct mesh *mesh)
@@ -136,19 +139,19 @@ static void drop_strangers(struct mesh *mesh)
 
 static void log_strangers(struct mesh *mesh)
 {
-    uint64_t count = atomic_load(&mesh->turned_away);
+    uint64_t count = atomic_load(&mesh->counters.turned_away);
     char text[TCP_HOST_TEXT_SIZE];
 
-    if (count == mesh->strangers_told)
+    if (count == mesh->rendezvous.strangers_told)
         return;
-    tcp_host_text(&mesh->newest_stranger, text);
+    tcp_host_text(&mesh->rendezvous.newest_stranger, text);
     log_warning("closed %llu connection(s) to the links of generation %llu from addresses that no "
                 "peer has, the newest from %s: if this is a node behind a translated address, set "
                 "link_addresses: any in firnd.yaml of every node",
-                (unsigned long long)(count - mesh->strangers_told),
+                (unsigned long long)(count - mesh->rendezvous.strangers_told),
                 (unsigned long long)mesh->identity.generation, text);
-    mesh->strangers_told = count;
-    mesh->strangers_told_ns = mesh->now_ns;
+    mesh->rendezvous.strangers_told = count;
+    mesh->rendezvous.strangers_told_ns = mesh->now_ns;
 }
 
 void rendezvous_end(struct mesh *mesh, int result, const char *text)
@@ -156,20 +159,21 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
     listen_pause(mesh);
     log_strangers(mesh);
     if (mesh->cancel >= 0)
-        epoll_ctl(mesh->epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_DEL, mesh->cancel, NULL);
     drop_strangers(mesh);
     if (result == 0) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = &mesh->listener};
         mesh->phase = MESH_OPEN;
-        mesh->listening = epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
+        mesh->rendezvous.listening =
+            epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->listener, &event) == 0;
     } else
-        mesh_give_up(mesh, text);
+        farewell_give_up(mesh, text);
     pthread_mutex_lock(&mesh->lock);
-    mesh->opened = true;
-    mesh->open_result = result;
+    mesh->opening.over = true;
+    mesh->opening.result = result;
     if (result < 0) {
         list_unreached(mesh);
-        error_set(&mesh->open_error, result, "links of generation %llu: %s",
+        error_set(&mesh->opening.error, result, "links of generation %llu: %s",
                   (unsigned long long)mesh->identity.generation, text);
     }
     pthread_cond_broadcast(&mesh->changed);
@@ -178,22 +182,185 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
 
 void rendezvous_begin(struct mesh *mesh)
 {
-    mesh->connect_deadline_ns = mesh->now_ns + mesh->connect_timeout_ns;
+    mesh->rendezvous.deadline_ns = mesh->now_ns + mesh->terms.connect_timeout_ns;
     mesh->identity.expects = expects;
     mesh->identity.context = mesh;
     listen_again(mesh);
     if (mesh->cancel >= 0) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &mesh->cancel};
-        epoll_ctl(mesh->epoll, EPOLL_CTL_ADD, mesh->cancel, &event);
+        epoll_ctl(mesh->io.epoll, EPOLL_CTL_ADD, mesh->cancel, &event);
     }
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         mesh->peers[i].host = tcp_host_of(mesh->peers[i].options.address);
         mesh->peers[i].retry_ns = mesh->now_ns;
         mesh->peers[i].backoff_ns = BACKOFF_MIN_NS;
         if (mesh->peers[i].options.joins_later)
-            mesh->connect_deadline_ns = UINT64_MAX;
+            mesh->rendezvous.deadline_ns = UINT64_MAX;
     }
 }
+
+/* ---- a link that is lost, or proven ---- */
+
+static void retry_later(struct peer *peer)
+{
+    peer->retry_ns = peer->mesh->now_ns + peer->backoff_ns;
+    peer->backoff_ns = MIN(2 * peer->backoff_ns, (uint64_t)BACKOFF_MAX_NS);
+}
+
+static void forget_link(struct peer *peer)
+{
+    if (peer->up)
+        peer->mesh->rendezvous.up_count--;
+    peer->up = false;
+}
+
+static void lose_stranger(struct connection *connection, int code)
+{
+    /* Try once to send the refusal; do not wait for it. */
+    if (code != -ESHUTDOWN && frame_stream_send(&connection->stream) < 0)
+        code = -ESHUTDOWN;
+    struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);
+    if (code == -EPERM && peer && !peer->up && peer->problem != code) {
+        log_warning("a connection that claims to be rank %u does not know the key of generation "
+                    "%llu, refused",
+                    connection->handshake.peer_rank,
+                    (unsigned long long)connection->mesh->identity.generation);
+        peer->problem = code;
+    }
+    connection_close(connection);
+}
+
+void rendezvous_lost(struct connection *connection, int code)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    if (!peer) {
+        lose_stranger(connection, code);
+        return;
+    }
+    forget_link(peer);
+    peer->answered = peer->answered || code == -ECONNREFUSED;
+    if (code == -EPERM && peer->problem != code)
+        log_warning("rank %u at %s has another key for generation %llu", peer->options.rank,
+                    peer->options.address, (unsigned long long)mesh->identity.generation);
+    peer->problem = code;
+    connection_close(connection);
+    retry_later(peer);
+}
+
+/* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
+void rendezvous_ready(struct peer *peer)
+{
+    struct mesh *mesh = peer->mesh;
+    if (!peer->up)
+        mesh->rendezvous.up_count++;
+    peer->up = true;
+    if (peer->options.joins_later && waits_for_switch(mesh))
+        mesh->rendezvous.deadline_ns = mesh->now_ns + mesh->terms.connect_timeout_ns;
+}
+
+/* Accept only sealed frames from here on. */
+static int seal_stream(struct connection *connection)
+{
+    uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
+    handshake_keys(&connection->handshake, key_out, key_in);
+    int status = frame_stream_seal(&connection->stream, handshake_seals(&connection->handshake),
+                                   key_out, key_in);
+    sodium_memzero(key_out, sizeof(key_out));
+    sodium_memzero(key_in, sizeof(key_in));
+    return status;
+}
+
+/* The newest authenticated connection of a peer wins: an older one was left by a lost attempt. */
+static int link_proven(struct connection *connection)
+{
+    struct mesh *mesh = connection->mesh;
+    struct peer *peer = connection->peer;
+    int status = seal_stream(connection);
+    if (status < 0)
+        return status;
+    if (!peer) {
+        peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
+        if (peer->connection)
+            connection_close(peer->connection);
+        forget_link(peer);
+        mesh->rendezvous.stranger_count--;
+        connection->peer = peer;
+        peer->connection = connection;
+    }
+    connection->state = CONNECTION_UP;
+    connection->heard_ns = mesh->watch.attention_ns;
+    link_set_timeout(connection->link, mesh->terms.failure_timeout_ns);
+    peer->problem = 0;
+    return message_transfer_begin(connection);
+}
+
+/* Only a holder of the key knows the generation, so an older attempt is the same peer's. */
+static void drop_older_attempt(const struct connection *newest)
+{
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &newest->mesh->connections, entry)
+    {
+        if (connection != newest && !connection->peer && connection->state != CONNECTION_CLOSED &&
+            handshake_fits(&connection->handshake) &&
+            connection->handshake.peer_rank == newest->handshake.peer_rank)
+            connection_close(connection);
+    }
+}
+
+static int greeting_step(struct connection *connection, const struct frame *frame,
+                         const uint8_t *payload)
+{
+    struct mesh *mesh = connection->mesh;
+    struct handshake_reply reply;
+    int status = handshake_step(&connection->handshake, frame, payload, &reply);
+    if (reply.present) {
+        connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
+        connection->stream.source = reply.frame.source;
+        int put = frame_stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
+                                   reply.payload, reply.frame.length);
+        if (put < 0)
+            return put;
+    }
+    if (status < 0)
+        return status;
+    if (handshake_fits(&connection->handshake))
+        drop_older_attempt(connection);
+    /* The peer answered. Do not give up an attempt that may succeed: the other side could already
+     * count on it. */
+    connection->deadline_ns = mesh->now_ns + MAX(mesh->terms.failure_timeout_ns, ATTEMPT_MAX_NS);
+    return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
+}
+
+static int greeting_message(void *context, const struct frame *frame, uint8_t **ret_destination)
+{
+    (void)context, (void)frame, (void)ret_destination;
+    return -EPROTO; /* no messages before both ends are authenticated */
+}
+
+static int greeting_message_end(void *context, const struct frame *frame)
+{
+    (void)context, (void)frame;
+    return -EPROTO;
+}
+
+static int greeting_frame(void *context, const struct frame *frame, const uint8_t *payload)
+{
+    return greeting_step(context, frame, payload);
+}
+
+static void greeting_item_sent(void *context, struct frame_stream_item *item)
+{
+    (void)context, (void)item;
+    assert(false); /* nothing is queued before the link is up */
+}
+
+static const struct frame_stream_events greeting_events = {
+    .message_begins = greeting_message,
+    .message_ends = greeting_message_end,
+    .small_frame = greeting_frame,
+    .item_sent = greeting_item_sent,
+};
 
 /* ---- accepting ---- */
 
@@ -236,32 +403,20 @@ static void evict_stranger(struct mesh *mesh, const struct tcp_host *host)
         connection_close(oldest);
 }
 
-/* Only a holder of the key knows the generation, so an older attempt is the same peer's. */
-static void drop_older_attempt(const struct connection *newest)
-{
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &newest->mesh->connections, entry)
-    {
-        if (connection != newest && !connection->peer && connection->state != CONNECTION_CLOSED &&
-            handshake_fits(&connection->handshake) &&
-            connection->handshake.peer_rank == newest->handshake.peer_rank)
-            connection_close(connection);
-    }
-}
-
 /* Count the connection and log it: the first at once, the others together. */
 static void turn_away(struct mesh *mesh, struct link *link, const struct tcp_host *host)
 {
     link_free(link);
-    atomic_fetch_add(&mesh->turned_away, 1);
-    mesh->newest_stranger = *host;
-    if (mesh->strangers_told == 0 || mesh->now_ns >= mesh->strangers_told_ns + STRANGERS_LOG_NS)
+    atomic_fetch_add(&mesh->counters.turned_away, 1);
+    mesh->rendezvous.newest_stranger = *host;
+    if (mesh->rendezvous.strangers_told == 0 ||
+        mesh->now_ns >= mesh->rendezvous.strangers_told_ns + STRANGERS_LOG_NS)
         log_strangers(mesh);
 }
 
 static bool may_connect(const struct mesh *mesh, const struct tcp_host *host)
 {
-    return mesh->any_address || peers_at(mesh, host) > 0;
+    return mesh->terms.any_address || peers_at(mesh, host) > 0;
 }
 
 static void accept_link(struct mesh *mesh, struct link *link)
@@ -273,7 +428,7 @@ static void accept_link(struct mesh *mesh, struct link *link)
         return;
     }
     evict_stranger(mesh, &host);
-    struct connection *connection = connection_new(mesh, link, NULL);
+    struct connection *connection = connection_new(mesh, link, NULL, &greeting_events);
     if (!connection) {
         link_free(link);
         return;
@@ -283,7 +438,10 @@ static void accept_link(struct mesh *mesh, struct link *link)
     handshake_accept(&connection->handshake, &mesh->identity, challenge);
     connection->state = CONNECTION_GREETING;
     connection->deadline_ns = mesh->now_ns + ATTEMPT_MAX_NS;
-    connection_receive(connection); /* a HELLO that is here already tells a peer from a stranger */
+    /* A HELLO that is here already tells a peer from a stranger. */
+    int status = connection_receive(connection);
+    if (status < 0)
+        rendezvous_lost(connection, status);
 }
 
 /* Keep a flood of connections from filling the backlog while a mesh is open; serve none of them. */
@@ -312,12 +470,6 @@ void rendezvous_accept(struct mesh *mesh)
 
 /* ---- connecting ---- */
 
-static void retry_later(struct peer *peer)
-{
-    peer->retry_ns = peer->mesh->now_ns + peer->backoff_ns;
-    peer->backoff_ns = MIN(2 * peer->backoff_ns, (uint64_t)BACKOFF_MAX_NS);
-}
-
 static void connect_peer(struct peer *peer)
 {
     struct mesh *mesh = peer->mesh;
@@ -329,7 +481,7 @@ static void connect_peer(struct peer *peer)
         retry_later(peer);
         return;
     }
-    struct connection *connection = connection_new(mesh, link, peer);
+    struct connection *connection = connection_new(mesh, link, peer, &greeting_events);
     if (!connection) {
         link_free(link);
         peer->problem = -ENOMEM;
@@ -354,121 +506,7 @@ void rendezvous_connected(struct connection *connection)
     int status = frame_stream_put(&connection->stream, hello.frame.type, hello.frame.tag, 0,
                                   hello.payload, hello.frame.length);
     if (status < 0)
-        connection_lost(connection, status);
-}
-
-/* ---- both ---- */
-
-static void forget_link(struct peer *peer)
-{
-    if (peer->up)
-        peer->mesh->up_count--;
-    peer->up = false;
-}
-
-/* The peer's first grant of credit is here: it counts on the link, and messages can go at once. */
-void rendezvous_ready(struct peer *peer)
-{
-    struct mesh *mesh = peer->mesh;
-    if (!peer->up)
-        mesh->up_count++;
-    peer->up = true;
-    if (peer->options.joins_later && waits_for_switch(mesh))
-        mesh->connect_deadline_ns = mesh->now_ns + mesh->connect_timeout_ns;
-}
-
-/* Accept only sealed frames from here on. */
-static int seal_stream(struct connection *connection)
-{
-    uint8_t key_out[FRAME_SEAL_KEY_SIZE], key_in[FRAME_SEAL_KEY_SIZE];
-    handshake_keys(&connection->handshake, key_out, key_in);
-    int status = frame_stream_seal(&connection->stream, handshake_seals(&connection->handshake),
-                                   key_out, key_in);
-    sodium_memzero(key_out, sizeof(key_out));
-    sodium_memzero(key_in, sizeof(key_in));
-    return status;
-}
-
-/* The newest authenticated connection of a peer wins: an older one was left by a lost attempt. */
-static int link_proven(struct connection *connection)
-{
-    struct mesh *mesh = connection->mesh;
-    struct peer *peer = connection->peer;
-    int status = seal_stream(connection);
-    if (status < 0)
-        return status;
-    if (!peer) {
-        peer = mesh_peer_find(mesh, connection->handshake.peer_rank);
-        if (peer->connection)
-            connection_close(peer->connection);
-        forget_link(peer);
-        mesh->stranger_count--;
-        connection->peer = peer;
-        peer->connection = connection;
-    }
-    connection->state = CONNECTION_UP;
-    connection->heard_ns = mesh->watch.attention_ns;
-    link_set_timeout(connection->link, mesh->failure_timeout_ns);
-    peer->problem = 0;
-    return message_transfer_begin(connection);
-}
-
-int rendezvous_greeting(struct connection *connection, const struct frame *frame,
-                        const uint8_t *payload)
-{
-    struct mesh *mesh = connection->mesh;
-    struct handshake_reply reply;
-    int status = handshake_step(&connection->handshake, frame, payload, &reply);
-    if (reply.present) {
-        connection->stream.generation = reply.frame.generation; /* a stranger hears its own */
-        connection->stream.source = reply.frame.source;
-        int put = frame_stream_put(&connection->stream, reply.frame.type, reply.frame.tag, 0,
-                                   reply.payload, reply.frame.length);
-        if (put < 0)
-            return put;
-    }
-    if (status < 0)
-        return status;
-    if (handshake_fits(&connection->handshake))
-        drop_older_attempt(connection);
-    /* The peer answered. Do not give up an attempt that may succeed: the other side could already
-     * count on it. */
-    connection->deadline_ns = mesh->now_ns + MAX(mesh->failure_timeout_ns, ATTEMPT_MAX_NS);
-    return connection->handshake.state == HANDSHAKE_PROVEN ? link_proven(connection) : 0;
-}
-
-static void lose_stranger(struct connection *connection, int code)
-{
-    /* Try once to send the refusal; do not wait for it. */
-    if (code != -ESHUTDOWN && frame_stream_send(&connection->stream) < 0)
-        code = -ESHUTDOWN;
-    struct peer *peer = mesh_peer_find(connection->mesh, connection->handshake.peer_rank);
-    if (code == -EPERM && peer && !peer->up && peer->problem != code) {
-        log_warning("a connection that claims to be rank %u does not know the key of generation "
-                    "%llu, refused",
-                    connection->handshake.peer_rank,
-                    (unsigned long long)connection->mesh->identity.generation);
-        peer->problem = code;
-    }
-    connection_close(connection);
-}
-
-void rendezvous_lost(struct connection *connection, int code)
-{
-    struct mesh *mesh = connection->mesh;
-    struct peer *peer = connection->peer;
-    if (!peer) {
-        lose_stranger(connection, code);
-        return;
-    }
-    forget_link(peer);
-    peer->answered = peer->answered || code == -ECONNREFUSED;
-    if (code == -EPERM && peer->problem != code)
-        log_warning("rank %u at %s has another key for generation %llu", peer->options.rank,
-                    peer->options.address, (unsigned long long)mesh->identity.generation);
-    peer->problem = code;
-    connection_close(connection);
-    retry_later(peer);
+        rendezvous_lost(connection, status);
 }
 
 static const char *problem_text(const struct mesh *mesh, const struct peer *peer)
@@ -515,23 +553,23 @@ static void end_late(struct mesh *mesh)
 void rendezvous_tick(struct mesh *mesh)
 {
     struct connection *connection;
-    if (mesh->up_count == mesh->peer_count) {
+    if (mesh->rendezvous.up_count == mesh->peer_count) {
         rendezvous_end(mesh, 0, NULL);
         return;
     }
-    if (mesh->now_ns >= mesh->connect_deadline_ns ||
-        (!mesh->patient && somebody_is_unreached(mesh))) {
+    if (mesh->now_ns >= mesh->rendezvous.deadline_ns ||
+        (!mesh->terms.patient && somebody_is_unreached(mesh))) {
         end_late(mesh);
         return;
     }
-    if (!mesh->listening && mesh->now_ns >= mesh->listen_retry_ns)
+    if (!mesh->rendezvous.listening && mesh->now_ns >= mesh->rendezvous.listen_retry_ns)
         listen_again(mesh);
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
         if ((connection->state == CONNECTION_CONNECTING ||
              connection->state == CONNECTION_GREETING) &&
             mesh->now_ns >= connection->deadline_ns)
-            connection_lost(connection, -ETIMEDOUT);
+            rendezvous_lost(connection, -ETIMEDOUT);
     }
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         struct peer *peer = &mesh->peers[i];
@@ -542,10 +580,10 @@ void rendezvous_tick(struct mesh *mesh)
 
 uint64_t rendezvous_due_ns(const struct mesh *mesh)
 {
-    uint64_t due_ns = mesh->connect_deadline_ns;
+    uint64_t due_ns = mesh->rendezvous.deadline_ns;
     const struct connection *connection;
-    if (!mesh->listening)
-        due_ns = MIN(due_ns, mesh->listen_retry_ns);
+    if (!mesh->rendezvous.listening)
+        due_ns = MIN(due_ns, mesh->rendezvous.listen_retry_ns);
     TAILQ_FOREACH(connection, &mesh->connections, entry)
     {
         if (connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_GREETING)
