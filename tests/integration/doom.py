@@ -12,6 +12,7 @@ STEP = ("computing", "reducing", "holding", "held", "committing", "committed", "
 SWITCH = ("linking", "linked", "handing-over", "receiving", "handed-over", "settling")
 CHECKPOINT = ("saving", "saved", "recording")
 ROOT_ONLY = ("committing", "saved", "recording")  # rank 0 comes by these, nobody else
+ROOT_NEVER = ("held",)  # rank 0 is told by the others that they hold, and tells nobody
 
 
 class Order:

@@ -9,7 +9,7 @@ import signal
 import unittest
 
 from cluster import PIPELINE, Cluster
-from doom import CHECKPOINT, DOOMED, ROOT_ONLY, STEP, SWITCH, Order
+from doom import CHECKPOINT, DOOMED, ROOT_NEVER, ROOT_ONLY, STEP, SWITCH, Order
 from job import Job, JobTest
 
 
@@ -26,6 +26,8 @@ class Phases(JobTest):
         """(node, slot): everybody gets a turn, so that no slot is taken for a bad one."""
         workers = job.team()
         self.turn += 1
+        if place in ROOT_NEVER:
+            workers = workers[1:]
         worker = workers[0 if place in ROOT_ONLY else self.turn % len(workers)]
         return job.cluster.nodes[worker["node"]], worker["slot"]
 
