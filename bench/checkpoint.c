@@ -10,7 +10,7 @@
  *              where --torch names bench/checkpoint_torch.py and PyTorch is there (FIRN_PYTHON)
  *   training   training goes on: the stall of the step loop per checkpoint, the extra time of the
  *              steps, and the processor time that a checkpoint takes from the steps
- *              (bench/disturbance.h)
+ *              (bench/lib/disturbance.h)
  *   small      the same with a small model (50 MB), whose steps are shorter than a save
  *   drift      how much memory the process has gained after many saves of the full size
  *
@@ -23,11 +23,11 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "bench/backend.h"
-#include "bench/disturbance.h"
-#include "bench/fio.h"
-#include "bench/peer.h"
-#include "bench/usage.h"
+#include "bench/lib/backend.h"
+#include "bench/lib/disturbance.h"
+#include "bench/lib/fio.h"
+#include "bench/lib/peer.h"
+#include "bench/lib/usage.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/io/io.h"
 #include "checkpoint/read/reader.h"

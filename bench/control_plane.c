@@ -1,8 +1,8 @@
 /*
  * The load of a cluster of many nodes on its etcd: 10, 100 and 1,000 nodes on this machine against
  * one real etcd (with fsync). The nodes are firnd's own code in a few processes
- * (bench/many_nodes.h). Two of the processes have one node each, for the figures of a single node.
- * The workers are simulated (bench/paper_worker.h).
+ * (bench/lib/many_nodes.h). Two of the processes have one node each, for the figures of a single
+ * node. The workers are simulated (bench/lib/paper_worker.h).
  *
  *   register  all nodes start at once -> all are registered and know the leader
  *   idle      no job
@@ -30,10 +30,10 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "bench/etcd_process.h"
-#include "bench/many_nodes.h"
-#include "bench/measure.h"
-#include "bench/usage.h"
+#include "bench/lib/etcd_process.h"
+#include "bench/lib/many_nodes.h"
+#include "bench/lib/measure.h"
+#include "bench/lib/usage.h"
 #include "elastic/job/job_spec.h"
 #include "membership/etcd/etcd.h"
 #include "membership/kv/keys.h"

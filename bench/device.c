@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "base/philox.h"
-#include "bench/backend.h"
-#include "bench/device_rig.h"
-#include "bench/measure.h"
-#include "bench/usage.h"
+#include "bench/lib/backend.h"
+#include "bench/lib/device_rig.h"
+#include "bench/lib/measure.h"
+#include "bench/lib/usage.h"
 
 static int32_t *make_tokens(const struct device_rig *rig)
 {

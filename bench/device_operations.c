@@ -1,8 +1,8 @@
-#include "bench/device_rig.h"
+#include "bench/lib/device_rig.h"
 
 #include <stdio.h>
 
-#include "bench/measure.h"
+#include "bench/lib/measure.h"
 
 #define DESCRIPTION_SIZE 16384
 

@@ -75,8 +75,9 @@ class Cluster:
         for path in glob.glob(f"{self.folder}/nodes/*/jobs/{self.job}/{name}"):
             with open(path, encoding="utf-8") as file:
                 for text in file:
-                    if text.endswith("\n"):
-                        yield json.loads(text)
+                    if not text.endswith("\n"):
+                        break  # it is being written: its end would be read as another line
+                    yield json.loads(text)
 
     def await_that(self, what, condition):
         deadline = time.monotonic() + self.patience

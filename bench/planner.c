@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/measure.h"
-#include "bench/usage.h"
+#include "bench/lib/measure.h"
+#include "bench/lib/usage.h"
 #include "elastic/plan/plan.h"
 #include "elastic/planner/planner.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/measure.h"
-#include "bench/usage.h"
+#include "bench/lib/measure.h"
+#include "bench/lib/usage.h"
 #include "comm/mesh/mesh.h"
 #include "comm/reduce/reduce.h"
 #include "kernels/kernel.h"

@@ -2,7 +2,7 @@
 # Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
 # build/bench/<name>.json. docs/measurements.md says what the figures mean.
 #
-#   FIRN_BENCH      which ones, in order (all of "planner reduce step control-plane checkpoint copies scrub data_start cluster join shadow hostile flood learn trace")
+#   FIRN_BENCH      which ones, in order (all of "planner reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace")
 #   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
 #   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
 #   FIRN_TEXT       the text that the learning run reads; without it that run is left out
@@ -29,7 +29,7 @@ run_one() {
         OMP_NUM_THREADS=2 timeout 600 "$FIRN_BIN/bench-step" --torch bench/step_torch.py
         timeout 600 bench/step_llmc.sh
         ;;
-    cluster | copies | scrub | data_start | shadow | hostile | flood) timeout 600 "bench/$1.py" ;;
+    cluster | links | copies | scrub | data_start | shadow | hostile | flood) timeout 600 "bench/$1.py" ;;
     join) timeout 1500 bench/join.py 12 768 12 ;; # of the size of GPT-2 124M
     learn)
         if [ -n "${FIRN_TEXT:-}" ]; then
@@ -46,14 +46,14 @@ run_one() {
         fi
         ;;
     *)
-        echo "bench: there is no \"$1\": planner, reduce, step, control-plane, checkpoint, copies, data_start, cluster, join, shadow, hostile, flood, learn, trace" >&2
+        echo "bench: there is no \"$1\": planner, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, shadow, hostile, flood, learn, trace" >&2
         return 2
         ;;
     esac
 }
 
 failed=0
-for name in ${FIRN_BENCH:-planner reduce step control-plane checkpoint copies scrub data_start cluster join shadow hostile flood learn trace}; do
+for name in ${FIRN_BENCH:-planner reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace}; do
     run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
     echo
 done

@@ -2,8 +2,8 @@
  * One worker's training step on GPT-2 124M shapes (batch 4 x 64 tokens), as a fraction of the time
  * that sgemm alone needs for the products of its linear layers.
  *
- * The step is the worker's own (bench/rig.h): samples, forward, backward, norms, commit, AdamW. The
- * products are those of all linear layers in the step's order, on the step's own weights and
+ * The step is the worker's own (bench/lib/rig.h): samples, forward, backward, norms, commit, AdamW.
+ * The products are those of all linear layers in the step's order, on the step's own weights and
  * gradient buffers, by cblas_sgemm with as many threads as the slot has. They overwrite their
  * result (the step's accumulate), and attention's own products are left out: the time of sgemm is
  * never overstated, nor is the fraction.
@@ -17,11 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/measure.h"
-#include "bench/peer.h"
-#include "bench/profile.h"
-#include "bench/rig.h"
-#include "bench/usage.h"
+#include "bench/lib/measure.h"
+#include "bench/lib/peer.h"
+#include "bench/lib/profile.h"
+#include "bench/lib/rig.h"
+#include "bench/lib/usage.h"
 
 #define ROUNDS_DEFAULT 7
 

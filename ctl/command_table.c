@@ -48,6 +48,8 @@ static const struct flag memory = {
 static const struct flag own_disks = {
     "own-disks", NULL, FLAG_SWITCH,
     0,           0,    "a checkpoint folder for each node, as checkpoint.copies wants it"};
+static const struct flag config = {
+    "config", "FILE", FLAG_TEXT, 0, 0, "settings of firnd for every node, as firnd.yaml has them"};
 static const struct flag daemon_only = {
     "daemon-only", NULL, FLAG_SWITCH, 0, 0, "kill firnd, leave its workers running"};
 static const struct flag deadline = {"deadline", "SECONDS", FLAG_NUMBER,
@@ -138,7 +140,7 @@ const struct command commands[] = {
          "below DIR.\nReturns when every node is ready. On a folder that has been up before "
          "the data is still there and\nthe jobs go on. Then: eval \"$(firnctl local env "
          "--dir DIR)\"",
-     .flags = {&dir, &nodes, &slots, &threads, &memory, &own_disks},
+     .flags = {&dir, &nodes, &slots, &threads, &memory, &own_disks, &config},
      .run = run_local_up},
     {.name = "local down",
      .operands = "",

@@ -15,7 +15,7 @@ _firnctl_second_words()
 _firnctl_flags()
 {
     case $1 in
-    'local up') flags='--dir --nodes --slots --threads --memory --own-disks' ;;
+    'local up') flags='--dir --nodes --slots --threads --memory --own-disks --config' ;;
     'local down') flags='--dir' ;;
     'local env') flags='--dir' ;;
     'local kill') flags='--dir --daemon-only --worker' ;;

@@ -99,6 +99,23 @@ static int choose_run_root(struct local_cluster *cluster, struct error *error)
     return 0;
 }
 
+/* @config: replaced by the absolute path of the file that --config names, if it is there */
+static int find_config(const struct arguments *arguments, char config[LOCAL_PATH_SIZE],
+                       struct error *error)
+{
+    const char *path = arguments_text(arguments, "config", NULL);
+    AUTO_FREE char *found = path ? realpath(path, NULL) : NULL;
+
+    if (!path)
+        return 0;
+    if (!found)
+        return error_set(error, -errno, "--config %s: %s", path, strerror(errno));
+    if (strlen(found) >= LOCAL_PATH_SIZE)
+        return error_set(error, -ENAMETOOLONG, "--config %s: the path is too long", path);
+    strcpy(config, found);
+    return 0;
+}
+
 /* @earlier: the cluster that the folder has data of; NULL: none */
 static int describe_new(const struct arguments *arguments, const char *dir,
                         const struct local_cluster *earlier, struct local_cluster *ret_cluster,
@@ -116,9 +133,12 @@ static int describe_new(const struct arguments *arguments, const char *dir,
     };
     *ret_cluster = fresh;
     strcpy(ret_cluster->dir, dir);
+    strcpy(ret_cluster->config, shape->config);
     for (unsigned i = 0; i < ret_cluster->node_count; i++)
         snprintf(ret_cluster->nodes[i].name, NAME_SIZE, "%c", 'a' + (int)i);
-    int status = local_ports_assign(ret_cluster, error);
+    int status = find_config(arguments, ret_cluster->config, error);
+    if (!status)
+        status = local_ports_assign(ret_cluster, error);
     if (!status)
         status = choose_run_root(ret_cluster, error);
     return status ? status : local_state_save(ret_cluster, error);
@@ -136,6 +156,17 @@ static bool anything_runs(const struct local_cluster *cluster)
 static int check_same_shape(const struct arguments *arguments, const struct local_cluster *cluster,
                             struct error *error)
 {
+    char config[LOCAL_PATH_SIZE];
+
+    strcpy(config, cluster->config);
+    int status = find_config(arguments, config, error);
+    if (status)
+        return status;
+    if (strcmp(config, cluster->config))
+        return error_set(error, -EBUSY,
+                         "the cluster in %s runs with %s; firnctl local down --dir %s first",
+                         cluster->dir, cluster->config[0] ? cluster->config : "no file of settings",
+                         cluster->dir);
     if (arguments_number(arguments, "nodes", cluster->node_count) == cluster->node_count &&
         arguments_number(arguments, "slots", cluster->slots) == cluster->slots &&
         arguments_number(arguments, "threads", cluster->threads) == cluster->threads &&

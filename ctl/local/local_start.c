@@ -173,9 +173,8 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
     snprintf(slots, sizeof(slots), "%u", cluster->slots);
     snprintf(threads, sizeof(threads), "%u", cluster->threads);
     snprintf(memory, sizeof(memory), "%u", cluster->memory_mb);
-    const char *memory_flag = cluster->memory_mb ? "--slot-memory-mb" : NULL;
     /* A local cluster stops as a whole: no node remains to take work over. */
-    const char *arguments[] = {
+    const char *arguments[32] = {
         "firnd",       "--cluster",  LOCAL_CLUSTER_NAME,
         "--node",      node->name,   "--endpoints",
         endpoints,     "--address",  "127.0.0.1",
@@ -185,8 +184,18 @@ static int spawn_node(struct local_cluster *cluster, struct local_node *node, co
         checkpoints,   "--slots",    slots,
         "--threads",   threads,      "--drain-timeout-s",
         "0",           "--log",      "stderr",
-        memory_flag,   memory,       NULL,
     };
+    size_t count = 0;
+    while (arguments[count])
+        count++;
+    if (cluster->memory_mb) {
+        arguments[count++] = "--slot-memory-mb";
+        arguments[count++] = memory;
+    }
+    if (cluster->config[0]) {
+        arguments[count++] = "--config";
+        arguments[count++] = cluster->config;
+    }
     if (!status)
         status = file_make_directories(data, 0750, error);
     if (!status)

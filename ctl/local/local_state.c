@@ -27,11 +27,12 @@ static json_t *encode_node(const struct local_node *node)
 char *local_state_encode(const struct local_cluster *cluster)
 {
     AUTO_JSON json_t *tree = json_pack(
-        "{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:{s:i, s:i, s:o}, s:[]}", "version", VERSION,
-        "cluster", LOCAL_CLUSTER_NAME, "dir", cluster->dir, "run_root", cluster->run_root, "slots",
-        (int)cluster->slots, "threads", (int)cluster->threads, "memory_mb", (int)cluster->memory_mb,
-        "own_disks", (int)cluster->own_disks, "etcd", "port", (int)cluster->etcd_port, "peer_port",
-        (int)cluster->etcd_peer_port, "process", encode_process(&cluster->etcd), "nodes");
+        "{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:s, s:{s:i, s:i, s:o}, s:[]}", "version",
+        VERSION, "cluster", LOCAL_CLUSTER_NAME, "dir", cluster->dir, "run_root", cluster->run_root,
+        "slots", (int)cluster->slots, "threads", (int)cluster->threads, "memory_mb",
+        (int)cluster->memory_mb, "own_disks", (int)cluster->own_disks, "config", cluster->config,
+        "etcd", "port", (int)cluster->etcd_port, "peer_port", (int)cluster->etcd_peer_port,
+        "process", encode_process(&cluster->etcd), "nodes");
     json_t *nodes = json_object_get(tree, "nodes");
 
     for (unsigned i = 0; i < cluster->node_count && tree; i++)
@@ -118,6 +119,8 @@ static int decode(const json_t *tree, struct local_cluster *cluster, struct erro
         status = json_get_unsigned(tree, "memory_mb", UINT32_MAX, &cluster->memory_mb, error);
     if (!status && json_has(tree, "own_disks"))
         status = json_get_bool(tree, "own_disks", &cluster->own_disks, error);
+    if (!status && json_has(tree, "config"))
+        status = json_get_text(tree, "config", cluster->config, sizeof(cluster->config), error);
     if (!status)
         status = json_get_object(tree, "etcd", &etcd, error);
     if (!status)

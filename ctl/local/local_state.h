@@ -24,6 +24,7 @@ struct local_cluster {
     unsigned slots, threads;
     unsigned memory_mb; /* that a slot offers to plans; 0: its share of the machine */
     bool own_disks;     /* each node has a checkpoint folder of its own; else all share one */
+    char config[LOCAL_PATH_SIZE]; /* absolute, of firnd's further settings; "": none */
     unsigned etcd_port, etcd_peer_port;
     struct process etcd;
     unsigned node_count;

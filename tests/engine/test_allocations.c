@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bench/rig.h"
+#include "bench/lib/rig.h"
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "bench/rig.h"
+#include "bench/lib/rig.h"
 #include "emulator/emulator.h"
 #include "emulator/fake_cudnn.h"
 #include "kernels/cuda/backend.h"

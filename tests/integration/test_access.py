@@ -10,8 +10,8 @@ import unittest
 import urllib.error
 import urllib.request
 
-from cluster import BIN, Cluster, kill, make_secret
-from job import JobTest
+from lib.cluster import BIN, Cluster, kill, make_secret
+from lib.job import JobTest
 from test_copies import SpreadJob, lose
 
 TOKEN = "a-token.that_is~long/enough+for=all"

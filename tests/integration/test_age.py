@@ -15,9 +15,9 @@ import subprocess
 import time
 import unittest
 
-import checkpoint_format
-from cluster import BIN, Cluster, kill
-from job import Job, JobTest
+from lib import checkpoint_format
+from lib.cluster import BIN, Cluster, kill
+from lib.job import Job, JobTest
 
 AGE = int(os.environ.get("FIRN_AGE", "4000000"))
 EVENTS = AGE // 40

@@ -22,14 +22,14 @@ import tempfile
 import time
 import unittest
 
-from chaos import DEVICES, Chaos
-from clock import Clock
-from cluster import PIPELINE, Cluster
-from doom import DOOMED
-from job import FREEZE_EVERY, Job, JobTest
-from network import Network
-from object_server import ObjectServer, installed
-from ports import Ports
+from lib.chaos import DEVICES, Chaos
+from lib.clock import Clock
+from lib.cluster import PIPELINE, Cluster
+from lib.doom import DOOMED
+from lib.job import FREEZE_EVERY, Job, JobTest
+from lib.network import Network
+from lib.object_server import ObjectServer, installed
+from lib.ports import Ports
 from test_checkpoints import firnctl
 from test_copies import SpreadJob
 

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import unittest
 
-import checkpoint_format
-from cluster import BIN, PIPELINE, Cluster
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib import checkpoint_format
+from lib.cluster import BIN, PIPELINE, Cluster
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 
 
 def flip_last_byte(path):

@@ -9,9 +9,9 @@ import shutil
 import time
 import unittest
 
-from cluster import PIPELINE, Cluster
-from doom import DOOMED, ReceiptFault
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib.cluster import PIPELINE, Cluster
+from lib.doom import DOOMED, ReceiptFault
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 from test_checkpoints import firnctl
 from test_input import Tmpfs
 

@@ -5,8 +5,8 @@ import glob
 import os
 import unittest
 
-from cluster import Cluster, kill
-from job import ENDLESS, Job, make_spec
+from lib.cluster import Cluster, kill
+from lib.job import ENDLESS, Job, make_spec
 
 DATA_BYTES = 2 << 30  # a hole: more than is copied, takes no room, and a moment to read
 TOKEN_BYTES = 2

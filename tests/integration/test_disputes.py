@@ -2,9 +2,9 @@
 """A device or a memory errs: a bit of a gradient or of a parameter is flipped in one of several replicas."""
 import unittest
 
-from cluster import Cluster
-from doom import DOOMED, Flip
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib.cluster import Cluster
+from lib.doom import DOOMED, Flip
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 from test_checkpoints import firnctl
 
 NAN_BITS = 0x7fc00000

@@ -5,8 +5,8 @@ import os
 import struct
 import unittest
 
-from cluster import Cluster
-from job import Job, JobTest
+from lib.cluster import Cluster
+from lib.job import Job, JobTest
 
 # Decay that turns parameters around, half as large again with every step.
 DIVERGES = {"train__optimizer": {"lr": 0.25, "weight_decay": 10, "schedule": "constant"},

@@ -7,8 +7,8 @@ import subprocess
 import time
 import unittest
 
-from cluster import BIN, PIPELINE, Cluster, kill
-from job import Job, JobTest
+from lib.cluster import BIN, PIPELINE, Cluster, kill
+from lib.job import Job, JobTest
 
 
 def firnctl(cluster, *command):

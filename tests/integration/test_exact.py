@@ -2,8 +2,8 @@
 """The promise: one job has one result, however its layout changes and whatever is stopped."""
 import unittest
 
-from cluster import PIPELINE, Cluster, kill
-from job import Job, JobTest
+from lib.cluster import PIPELINE, Cluster, kill
+from lib.job import Job, JobTest
 
 
 RUNNING = 'firn_job_state{{job="{}",state="running"}} 1'

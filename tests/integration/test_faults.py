@@ -4,9 +4,9 @@ import signal
 import time
 import unittest
 
-from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, kill
-from job import CHECKPOINT_EVERY, FREEZE_EVERY, Job, JobTest
-from processes import is_alive
+from lib.cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster, kill
+from lib.job import CHECKPOINT_EVERY, FREEZE_EVERY, Job, JobTest
+from lib.processes import is_alive
 
 LEASE_SECONDS = 10
 

@@ -7,8 +7,8 @@ import tempfile
 import time
 import unittest
 
-from cluster import BIN, PIPELINE, Cluster
-from job import Job, JobTest
+from lib.cluster import BIN, PIPELINE, Cluster
+from lib.job import Job, JobTest
 from test_checkpoints import firnctl
 
 DISK_BYTES = 6 << 20  # room for twice the checkpoints that are kept: neighbours share no file

@@ -7,10 +7,10 @@ import sys
 import time
 import unittest
 
-from clock import Clock
-from cluster import PIPELINE, REPOSITORY, Cluster, kill
-from doom import DOOMED, disk_fault
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib.clock import Clock
+from lib.cluster import PIPELINE, REPOSITORY, Cluster, kill
+from lib.doom import DOOMED, disk_fault
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 
 sys.path.append(REPOSITORY + "/bench")
 from cgroup import Share  # pylint: disable=wrong-import-position

@@ -5,9 +5,9 @@ import os
 import subprocess
 import unittest
 
-from cluster import BIN, Cluster
-from job import Job
-from real_size import SECONDS, SIZES, need_room
+from lib.cluster import BIN, Cluster
+from lib.job import Job
+from lib.real_size import SECONDS, SIZES, need_room
 
 TOO_MUCH = 1.08  # times what is taken; less is never planned
 MEMORY_GIB = 12

@@ -4,9 +4,9 @@ import os
 import shutil
 import unittest
 
-import model_folder
-from cluster import Cluster
-from job import Job, JobTest
+from lib import model_folder
+from lib.cluster import Cluster
+from lib.job import Job, JobTest
 
 STEPS = 60
 # Root reads everything but for these two capabilities.

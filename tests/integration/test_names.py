@@ -5,8 +5,8 @@ import json
 import os
 import unittest
 
-from cluster import Cluster
-from job import Job, JobTest, make_spec
+from lib.cluster import Cluster
+from lib.job import Job, JobTest, make_spec
 from test_checkpoints import firnctl
 
 STEPS, EVERY = 90, 20

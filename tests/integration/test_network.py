@@ -3,9 +3,9 @@
 import time
 import unittest
 
-from cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster
-from job import Job, JobTest
-from network import Network
+from lib.cluster import FAILURE_TIMEOUT_MS, PIPELINE, Cluster
+from lib.job import Job, JobTest
+from lib.network import Network
 
 LEASE_SECONDS = 10
 

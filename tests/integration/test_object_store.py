@@ -8,10 +8,10 @@ import shutil
 import tempfile
 import unittest
 
-from cluster import Cluster, tail
-from job import CHECKPOINT_EVERY, Job, JobTest, SPEC, make_spec
-from object_server import ObjectServer, installed
-from ports import Ports
+from lib.cluster import Cluster, tail
+from lib.job import CHECKPOINT_EVERY, Job, JobTest, SPEC, make_spec
+from lib.object_server import ObjectServer, installed
+from lib.ports import Ports
 from test_checkpoints import firnctl
 from test_copies import SpreadJob, spread_cluster
 

@@ -8,9 +8,9 @@ layouts before and after links and state; in a checkpoint before and after it ge
 import signal
 import unittest
 
-from cluster import PIPELINE, Cluster
-from doom import CHECKPOINT, DOOMED, ROOT_NEVER, ROOT_ONLY, STEP, SWITCH, Order
-from job import Job, JobTest
+from lib.cluster import PIPELINE, Cluster
+from lib.doom import CHECKPOINT, DOOMED, ROOT_NEVER, ROOT_ONLY, STEP, SWITCH, Order
+from lib.job import Job, JobTest
 
 
 class Phases(JobTest):

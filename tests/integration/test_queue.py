@@ -3,8 +3,8 @@
 import json
 import unittest
 
-from cluster import Cluster
-from job import ENDLESS, Job, JobTest
+from lib.cluster import Cluster
+from lib.job import ENDLESS, Job, JobTest
 from test_checkpoints import firnctl
 
 

@@ -5,9 +5,9 @@ Toy models hide what grows with the size: memory that is touched while others wa
 messages that do not fit a buffer, checkpoints that take seconds."""
 import unittest
 
-from cluster import Cluster, kill
-from job import ENDLESS, Job
-from real_size import SECONDS, SIZES, need_room
+from lib.cluster import Cluster, kill
+from lib.job import ENDLESS, Job
+from lib.real_size import SECONDS, SIZES, need_room
 
 MEMORY_GIB = 10  # two workers of 3.5 GiB each, and their checkpoints in the page cache
 DISK_GIB = 8

@@ -3,8 +3,8 @@
 import os
 import unittest
 
-from cluster import PIPELINE, Cluster, kill
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib.cluster import PIPELINE, Cluster, kill
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 from test_checkpoints import firnctl, flip_last_byte
 from test_copies import SpreadJob, spread_cluster
 

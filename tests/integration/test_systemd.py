@@ -5,9 +5,9 @@ import json
 import os
 import unittest
 
-from cluster import REPOSITORY
-from container import Container
-from job import JobTest, make_spec
+from lib.cluster import REPOSITORY
+from lib.container import Container
+from lib.job import JobTest, make_spec
 
 SECOND_NODE = ("--node", "b", "--slots", "2", "--data-dir", "/var/lib/firn/b", "--run-dir", "/run/firn/b",
                "--http", "127.0.0.1:7581", "--link-port", "7610", "--checkpoint-dir", "/var/lib/firn/checkpoints")

@@ -15,8 +15,8 @@ import termios
 import time
 import unittest
 
-from cluster import BIN, SLOWNESS, pause
-from processes import Heir, kill, naming
+from lib.cluster import BIN, SLOWNESS, pause
+from lib.processes import Heir, kill, naming
 
 COLUMNS = 80
 JOB = """name: job

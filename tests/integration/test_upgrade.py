@@ -3,8 +3,8 @@
 import signal
 import unittest
 
-from cluster import BIN, PIPELINE, Cluster, kill
-from job import CHECKPOINT_EVERY, Job, JobTest
+from lib.cluster import BIN, PIPELINE, Cluster, kill
+from lib.job import CHECKPOINT_EVERY, Job, JobTest
 
 NEXT = ("--worker", BIN.rstrip("/").removesuffix("/bin") + "/tests/firn-next-worker")
 NEXT_LINKS = 200  # FRAME_VERSION of firn-next-worker

@@ -4,8 +4,8 @@ import re
 import time
 import unittest
 
-from cluster import Cluster, kill
-from job import Job, JobTest
+from lib.cluster import Cluster, kill
+from lib.job import Job, JobTest
 
 STEPS = 5
 LONG = {"train__steps": STEPS, "train__optimizer__warmup": 1, "train__micro_batches_per_lane": 200, "checkpoint__every": STEPS,

@@ -20,8 +20,8 @@ MAY_HAVE_MEMBERS = {
     ("kernels/kernel.h", "kernel"): 59,  # a table of functions, one for each operation
     ("daemon/config/config.h", "config"): 33,
     ("tests/sim/sim.h", "sim"): 36,
-    ("tests/sim/sim_check.h", "sim_check"): 37,
-    ("tests/sim/sim_worker.h", "sim_worker"): 63,
+    ("tests/sim/check/sim_check.h", "sim_check"): 37,
+    ("tests/sim/worker/sim_worker.h", "sim_worker"): 63,
 }
 
 # A room may include itself, the rooms named before it in its folder, and the folders below; the
@@ -62,7 +62,7 @@ MAY_SLEEP = {
     "checkpoint/read/scrub.c": "paces reading back: spreads it over its time",
     "checkpoint/remote/remote.c": "a pause between two requests to a firnd that has not heard of a plan yet",
     "worker/checkpoint/replication.c": "a pause between two looks at files of other nodes",
-    "tests/integration/cluster.py": "a pause between two looks at a condition",
+    "tests/integration/lib/cluster.py": "a pause between two looks at a condition",
     "tests/lint/test_rules.py": "plants sleeping files",
     "tests/unit/checkpoint/write/test_writer.c": "a pause between two polls of the condition",
     "tests/unit/comm/mesh/test_mesh_fault.c": "a peer that sends heartbeats at their pace",

@@ -4,9 +4,9 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/oracle.h"
+#include "parity/oracle/tensor.h"
 
 #define COUNT 33001 /* two shares and a tail */
 

@@ -13,8 +13,8 @@
 #include "emulator/emulator.h"
 #include "emulator/fake_cudnn.h"
 #include "kernels/cuda/backend.h"
-#include "parity/adapter.h"
-#include "parity/tensor.h"
+#include "parity/oracle/adapter.h"
+#include "parity/oracle/tensor.h"
 
 #define TEXT_SIZE 2048
 

@@ -1,5 +1,5 @@
 /* The failure messages of the other tests here. */
-#include "parity/differences.h"
+#include "parity/oracle/differences.h"
 
 #include <math.h>
 #include <setjmp.h>

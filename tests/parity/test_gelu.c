@@ -5,10 +5,10 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/gradient.h"
-#include "parity/oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/gradient.h"
+#include "parity/oracle/oracle.h"
+#include "parity/oracle/tensor.h"
 
 #define COUNT 9001 /* three shares and a tail */
 

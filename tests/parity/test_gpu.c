@@ -12,9 +12,9 @@
 #include "base/philox.h"
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
-#include "parity/adapter.h"
-#include "parity/oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/adapter.h"
+#include "parity/oracle/oracle.h"
+#include "parity/oracle/tensor.h"
 
 #define COUNT 5003
 

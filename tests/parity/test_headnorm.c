@@ -5,10 +5,10 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/gradient.h"
-#include "parity/oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/gradient.h"
+#include "parity/oracle/oracle.h"
+#include "parity/oracle/tensor.h"
 
 #define EPSILON 1e-3f /* large enough to matter */
 

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/gradient.h"
-#include "parity/oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/gradient.h"
+#include "parity/oracle/oracle.h"
+#include "parity/oracle/tensor.h"
 
 struct linear {
     struct kernel_linear shape;

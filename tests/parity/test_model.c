@@ -19,9 +19,9 @@
 #include "emulator/emulator.h"
 #include "kernels/cuda/backend.h"
 #include "lib/model/tiny_model.h"
-#include "parity/backend.h"
-#include "parity/model_oracle.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/model_oracle.h"
+#include "parity/oracle/tensor.h"
 
 #define LOSS_SCALE (1.0f / (float)TINY_ROWS)
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/tensor.h"
 
 #define TOLERANCE 1e-5
 

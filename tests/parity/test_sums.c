@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "parity/backend.h"
-#include "parity/tensor.h"
+#include "parity/oracle/backend.h"
+#include "parity/oracle/tensor.h"
 
 #define COUNT 40003
 

@@ -11,15 +11,15 @@
 #include "elastic/planner/planner_time.h"
 #include "elastic/planner/process_memory.h"
 #include "membership/kv/keys.h"
-#include "sim/sim_bits.h"
-#include "sim/sim_check.h"
-#include "sim/sim_cuts.h"
-#include "sim/sim_faults.h"
-#include "sim/sim_input.h"
-#include "sim/sim_node.h"
-#include "sim/sim_notices.h"
+#include "sim/check/sim_check.h"
+#include "sim/fault/sim_cuts.h"
+#include "sim/fault/sim_faults.h"
+#include "sim/fault/sim_notices.h"
+#include "sim/fault/sim_stragglers.h"
+#include "sim/node/sim_node.h"
 #include "sim/sim_scale.h"
-#include "sim/sim_stragglers.h"
+#include "sim/worker/sim_bits.h"
+#include "sim/worker/sim_input.h"
 
 #define LOOK_NS          NS_PER_SECOND
 #define AFTERMATH_NS     (40 * NS_PER_SECOND) /* for workers that are ordered to stop */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "sim/sim_check.h"
+#include "sim/check/sim_check.h"
 
 static const char usage[] =
     "firn-sim [--seeds A..B | --seed S] [--bug NAME] [--seconds N] [--keep-going] [--trace]\n"

@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-#include "sim/sim_bits.h"
-#include "sim/sim_cuts.h"
-#include "sim/sim_notices.h"
-#include "sim/sim_stragglers.h"
+#include "sim/fault/sim_cuts.h"
+#include "sim/fault/sim_notices.h"
+#include "sim/fault/sim_stragglers.h"
+#include "sim/worker/sim_bits.h"
 
 #define SCALED_ONE_IN  4 /* histories: a long one costs as much as ten others */
 #define NOTICES_ONE_IN 2 /* of those with a notice and nothing else */

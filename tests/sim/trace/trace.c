@@ -19,8 +19,8 @@
 #include "base/log.h"
 #include "membership/kv/keys.h"
 #include "membership/kv/records.h"
-#include "sim/sim_check.h"
-#include "sim/sim_node.h"
+#include "sim/check/sim_check.h"
+#include "sim/node/sim_node.h"
 #include "sim/trace/spot_trace.h"
 
 #define NS 1e9

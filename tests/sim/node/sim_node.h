@@ -1,0 +1,57 @@
+/*
+ * A machine: its power, its daemon, and the files that a daemon leaves on disk for the next one.
+ */
+#pragma once
+
+#include "daemon/core/daemon.h"
+#include "daemon/jobs/neighbours_file.h"
+#include "sim/node/sim_store.h"
+
+#define SIM_NODE_FOLDER "/nodes/" /* and the node's name: where its own disk is */
+
+/* One life of firnd: daemon/core/daemon.h's object, wired to simulated surroundings. */
+struct sim_firnd {
+    struct sim *sim;
+    unsigned node;
+    struct sim_client client;
+    struct config config;
+    struct daemon daemon;
+    struct sim_event *reconcile;
+};
+
+/* Another node as known to a node that trains alone, when that node last reached etcd. */
+struct sim_company {
+    uint64_t registered_ns; /* since when it was registered; 0: it was not */
+    bool known;             /* it was for long enough once */
+};
+
+struct sim_node {
+    struct sim *sim;
+    unsigned index, slot_count;
+    unsigned links; /* protocol of the workers that it starts */
+    char name[NAME_SIZE];
+    bool up;
+    bool starts_fail, steps_fail; /* every process started here dies: at once, or when it trains */
+    uint64_t incarnation;         /* of the last daemon, from its data folder */
+    struct sim_firnd *firnd;      /* NULL: none runs */
+    struct sim_pause firnd_pause; /* SIGSTOP */
+    uint64_t disturbed_ns;        /* when a fault touched it last */
+    uint64_t watch_stalled_ns;    /* its daemon's watch is silent until then */
+    struct sim_company company[SIM_NODES_MAX];
+    uint64_t reached_ns;                    /* when it trained alone and reached etcd last */
+    struct neighbour known[NEIGHBOURS_MAX]; /* to its daemons, since it was switched on */
+    unsigned known_count;
+};
+
+unsigned sim_node_index(const struct sim *sim, const char *name);
+const char *sim_node_name(const struct sim *sim, unsigned index);
+struct sim_node *sim_node_by_http(const struct sim *sim, const char *url);
+
+/** sim_firnd_start() - systemd starts it; nothing when it runs or the node is without power */
+void sim_firnd_start(struct sim_node *node);
+/** sim_firnd_end() - End firnd; @gently: firnd resigns its leadership (an upgrade), else it is
+ * killed */
+void sim_firnd_end(struct sim_node *node, bool gently);
+void sim_node_lose(struct sim_node *node);
+void sim_node_return(struct sim_node *node);
+void sim_node_disturb(struct sim_node *node);

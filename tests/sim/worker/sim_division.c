@@ -1,0 +1,314 @@
+/*
+ * A step that goes on in another generation: the real division (protocol/division_round.h), with
+ * what worker/step/kept_step.c, worker/session/step_agreement.c and worker/session/step_watch.c do
+ * around it.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/timeouts.h"
+#include "elastic/plan/commit_tree.h"
+#include "elastic/plan/early_switch.h"
+#include "sim/check/sim_check.h"
+#include "sim/node/sim_node.h"
+#include "sim/worker/sim_bits.h"
+#include "sim/worker/sim_worker.h"
+
+#define MICRO_BATCHES 16 /* of a lane */
+
+static uint64_t next_step(const struct sim_worker *worker)
+{
+    return worker->state.applied_step + 1;
+}
+
+static unsigned replica_of(const struct sim_worker *worker)
+{
+    return worker->rank / worker->plan->layout.stage_count;
+}
+
+/* The division of the coming step. */
+static void find_division(const struct sim_worker *worker, struct step_division *ret_division)
+{
+    step_division_plan(&worker->plan->layout, SIM_LANES, MICRO_BATCHES, ret_division);
+    if (worker->share.division.step != next_step(worker))
+        return;
+    *ret_division = worker->share.division;
+}
+
+double sim_division_share(const struct sim_worker *worker)
+{
+    struct step_division division;
+    find_division(worker, &division);
+    return (double)step_division_left(&division, replica_of(worker)) / (SIM_LANES * MICRO_BATCHES);
+}
+
+bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
+{
+    struct step_division division;
+    find_division(worker, &division);
+    return division.owners[lane] == replica_of(worker);
+}
+
+/* ---- what is kept ---- */
+
+/* The micro-batches of this replica that the worker has computed since the step began here. */
+static unsigned count_done(const struct sim_worker *worker, unsigned left)
+{
+    uint64_t now_ns = worker->sim->now_ns;
+    if (worker->point != POINT_FORWARD || now_ns >= worker->busy_until_ns)
+        return left;
+    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    return (unsigned)(left * (now_ns - worker->share.from_ns) / whole_ns);
+}
+
+/* Lanes that are complete and this replica's make subtrees. */
+static void find_spans(const struct step_division *division, unsigned replica,
+                       struct lane_fact *facts)
+{
+    struct lane_tree_part parts[SIM_LANES];
+    uint16_t groups[SIM_LANES];
+    for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+        bool own = division->owners[lane] == replica;
+        groups[lane] = own && facts[lane].micro_batches == MICRO_BATCHES ? UINT16_MAX : 0;
+        if (own && facts[lane].micro_batches > 0)
+            facts[lane].span = (struct lane_tree_span){lane, 1};
+    }
+    unsigned count = lane_tree_parts(SIM_LANES, groups, parts);
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; parts[i].owner == UINT16_MAX && k < parts[i].span.count; k++)
+            facts[parts[i].span.first + k].span = parts[i].span;
+}
+
+void sim_division_keep(struct sim_worker *worker)
+{
+    struct lane_run runs[LANE_TREE_LANES_MAX];
+    struct step_division division;
+    if (!worker->engine || worker->point < POINT_FORWARD || worker->point > POINT_REDUCE)
+        return;
+    find_division(worker, &division);
+    unsigned replica = replica_of(worker), count = step_division_runs(&division, replica, runs);
+    unsigned done = count_done(worker, step_division_left(&division, replica));
+    worker->share.kept = (struct sim_kept){.step = next_step(worker),
+                                           .first_unit = worker->first_unit,
+                                           .unit_count = worker->unit_count};
+    for (unsigned lane = 0; lane < SIM_LANES; lane++)
+        if (division.owners[lane] == replica)
+            worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
+    for (unsigned i = 0; i < count && done > 0; i++) {
+        unsigned part = MIN(done, MICRO_BATCHES - runs[i].start);
+        worker->share.kept.lanes[runs[i].lane].micro_batches += part;
+        done -= part;
+    }
+    find_spans(&division, replica, worker->share.kept.lanes);
+}
+
+void sim_division_interrupt(struct sim_worker *worker)
+{
+    if (!worker->alive || worker->point != POINT_FORWARD ||
+        worker->busy_until_ns <= worker->sim->now_ns)
+        return;
+    sim_division_keep(worker);
+    worker->busy_until_ns = worker->sim->now_ns;
+    sim_cancel(worker->sim, worker->wake);
+    worker->wake = NULL;
+}
+
+/* ---- the agreement ---- */
+
+static bool may_go_on(const struct sim_worker *worker)
+{
+    return worker->share.kept.step == next_step(worker) &&
+           worker->share.kept.first_unit == worker->first_unit &&
+           worker->share.kept.unit_count == worker->unit_count;
+}
+
+static void begin_session(struct sim_worker *worker)
+{
+    worker_report(worker, WORKER_RUNNING);
+    session_begin(worker);
+}
+
+/* The lanes that this worker has something of, for the other ranks. */
+static struct step_facts list_facts(const struct sim_worker *worker)
+{
+    struct step_facts facts = {0};
+    if (!may_go_on(worker))
+        return facts;
+    facts.lanes = sim_allocate(SIM_LANES, sizeof(*facts.lanes));
+    memcpy(facts.lanes, worker->share.kept.lanes, sizeof(worker->share.kept.lanes));
+    return facts;
+}
+
+void sim_division_begin(struct sim_worker *worker)
+{
+    struct sim_rounds *rounds = &worker->rounds;
+    const struct division_question question = {.layout = &worker->plan->layout,
+                                               .rank = worker->rank,
+                                               .step = next_step(worker),
+                                               .lanes = SIM_LANES,
+                                               .micro_batches = MICRO_BATCHES};
+    worker->share.division.step = 0;
+    if (worker->plan->start.source != PLAN_SOURCE_MEMORY) {
+        worker->share.kept.step = 0;
+        begin_session(worker);
+        return;
+    }
+    struct step_facts facts = list_facts(worker);
+    division_round_done(&rounds->division);
+    rounds->tree =
+        (struct sim_tree){.part_tag = SIM_FACTS, .answer_tag = SIM_DIVISION, .step = question.step};
+    if (division_round_begin(&rounds->division, &rounds->tree.round, &question, &facts))
+        abort();
+    worker_go(worker, POINT_FACTS);
+}
+
+bool sim_division_at_facts(struct sim_worker *worker)
+{
+    int status = sim_tree_run(worker, TREE_DECIDE);
+    if (status == -EAGAIN)
+        return false;
+    if (status)
+        worker_broken(worker, status);
+    else
+        worker_go(worker, POINT_DIVISION);
+    return worker->alive;
+}
+
+bool sim_division_at_division(struct sim_worker *worker)
+{
+    const struct step_division *division = &worker->rounds.division.division;
+    int status = sim_tree_run(worker, TREE_DONE);
+    if (status == -EAGAIN)
+        return false;
+    if (status) {
+        worker_broken(worker, status);
+        return worker->alive;
+    }
+    worker->share.division = *division;
+    if (division->step && worker->rank == 0)
+        sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
+                  (unsigned long long)division->step,
+                  SIM_LANES * MICRO_BATCHES - step_division_left(division, UINT_MAX),
+                  SIM_LANES * MICRO_BATCHES);
+    begin_session(worker);
+    return true;
+}
+
+/* ---- a change within the step ---- */
+
+/* A rank says that it has the plan within the step, so it has the commit of the step before. */
+static bool all_have(const struct sim_worker *root, uint64_t generation)
+{
+    const struct plan *plan = root->plan;
+    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
+        const struct plan_worker *at = &plan->layout.workers[rank];
+        const struct sim_worker *other =
+            sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
+        if (!other || other->generation != root->generation || other->announced != generation ||
+            other->state.applied_step != root->state.applied_step)
+            return false;
+    }
+    return true;
+}
+
+/* Return whether rank 0 computes, or waits for the gradients of the next stage, and can break the
+ * links for the next generation. */
+static bool may_decide(const struct sim_worker *root)
+{
+    const struct sim *sim = root->sim;
+    bool computes = root->point == POINT_FORWARD && root->busy_until_ns > sim->now_ns;
+    bool waits = root->point == POINT_BACKWARD && root->plan->layout.stage_count > 1;
+    /* That bug shows where newcomers wait for the end of a long step. */
+    return sim->bug != BUG_HASTY_NEWCOMER && root->alive && root->rank == 0 && root->engine &&
+           root->mesh && root->mesh->state == SIM_MESH_OPEN && (computes || waits) &&
+           root->pause.until_ns <= sim->now_ns && root->announced > root->generation;
+}
+
+static double seconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_SECOND : 0;
+}
+
+/* The stages compute one after the other, each about as long as rank 0. */
+static double seconds_left(const struct sim_worker *root)
+{
+    const struct sim_share *share = &root->share;
+    uint64_t whole_ns = (root->busy_until_ns - share->from_ns) * root->plan->layout.stage_count;
+    return seconds(root->sim->now_ns, share->from_ns + whole_ns);
+}
+
+static void decide(struct sim_worker *root)
+{
+    const struct sim *sim = root->sim;
+    if (!may_decide(root) || !all_have(root, root->announced))
+        return;
+    worker_messages(root);
+    const struct early_switch step = {
+        .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
+        .left_seconds = seconds_left(root),
+        .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
+                              ? -INFINITY
+                              : seconds(root->share.announced_ns, sim->now_ns),
+        .donors_leave = root->first_commit && root->plan->layout.donor_count > 0,
+        .keeps_sums = true,
+    };
+    if (root->pending && root->pending->generation == root->announced &&
+        early_switch_begins(root->plan, root->pending, &step)) {
+        sim_check_announced(root->sim, root->generation, root->state.applied_step,
+                            root->pending->generation);
+        sim_mesh_leave_for(root->mesh, root->pending->generation);
+    }
+}
+
+/* Rank 0 looks after every micro-batch. */
+static void look(void *context)
+{
+    struct sim_worker *root = context;
+    root->share.looks = false;
+    decide(root);
+    sim_division_watch(root);
+}
+
+void sim_division_watch(struct sim_worker *worker)
+{
+    const struct sim *sim = worker->sim;
+    if (worker->share.looks || !may_decide(worker))
+        return;
+    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    worker->share.looks = true;
+    sim_post(worker->sim, sim->now_ns + 1 + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
+}
+
+void sim_division_forget(struct sim_worker *worker)
+{
+    worker->share.kept.step = 0;
+}
+
+void sim_division_announced(struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    if (!worker->engine || !plan || !worker->mesh)
+        return;
+    const struct plan_worker *first = &plan->layout.workers[0];
+    struct sim_worker *root =
+        sim_worker_at(worker->sim, sim_node_index(worker->sim, first->node), first->slot);
+    if (!root || root->generation != worker->generation)
+        return;
+    decide(root);
+    sim_division_watch(root);
+}
+
+bool sim_division_leaves(struct sim_worker *worker)
+{
+    uint64_t early = worker->mesh ? worker->mesh->early : 0;
+    bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation;
+    if (!worker->engine || (!blind && early <= worker->generation))
+        return false;
+    worker->switch_generation = blind ? worker->announced : early;
+    worker->deadline_ns = worker->sim->now_ns + TIMEOUTS_ANNOUNCED_PLAN * SIM_FAILURE_TIMEOUT;
+    worker_alarm(worker, worker->deadline_ns);
+    worker_go(worker, POINT_ANNOUNCED);
+    return true;
+}

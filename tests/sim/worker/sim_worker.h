@@ -1,0 +1,276 @@
+/*
+ * A worker process without threads, modelled after the files that worker/session/trainer.h lists.
+ * The main thread's place in the code is a `point`, and every wait is a return. The control
+ * thread's immediate reactions (obey STOP, break off for an unplanned plan) happen when the command
+ * arrives. Everything else happens when the main thread next reads its mailbox.
+ */
+#pragma once
+
+#include "comm/mesh/mesh.h"
+#include "elastic/messages/control.h"
+#include "protocol/division_round.h"
+#include "protocol/final_checkpoint.h"
+#include "protocol/step_commit.h"
+#include "sim/fault/sim_disk.h"
+#include "sim/worker/sim_mesh.h"
+#include "sim/worker/sim_tree.h"
+
+struct worker_process;
+
+enum sim_point {
+    POINT_BOOT,
+    POINT_DEVICE,
+    POINT_WAIT, /* for a plan */
+    POINT_RESTORE,
+    POINT_LINKS,
+    POINT_HANDOVER,
+    POINT_FACTS,    /* of the children, on the step in progress */
+    POINT_DIVISION, /* of that step */
+    POINT_DONOR,
+    POINT_STEP,
+    POINT_FORWARD,
+    POINT_BACKWARD,
+    POINT_REDUCE,
+    POINT_SHADOW, /* the gradients of the stages that the worker shadows */
+    POINT_GATHER, /* waits for HOLD of the children */
+    POINT_ASK,    /* waits for the parent */
+    POINT_APPLY,  /* between COMMIT and APPLIED */
+    POINT_ANNOUNCED,
+    POINT_SHARE, /* of the last checkpoint */
+    POINT_RECORD,
+    POINT_CLAIMS,  /* of the children, in a dispute */
+    POINT_VERDICT, /* waits for the parent's verdict */
+    POINT_OUT,     /* its slot goes out of service: waits to be stopped */
+    POINT_COUNT,
+};
+
+struct sim_command {
+    struct sim_command *next;
+    uint64_t due_ns;
+    enum control_type type;
+    struct plan *plan;
+    uint64_t step, generation, kept_from; /* the checkpoint that firnd answers for */
+    bool committed;
+};
+
+/* worker/checkpoint/snapshot.c: this rank's share, and on rank 0 the commit. */
+struct sim_snapshot {
+    bool writing;
+    uint64_t done_ns;
+    struct sim_part part;
+    uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
+    uint64_t abandoned_step;
+    uint64_t unable_step; /* failed because of this node's disk */
+    bool left_out[JOB_DEVICES_MAX], commit_left_out[JOB_DEVICES_MAX]; /* ranks that skipped it */
+    bool committing;
+    uint64_t commit_done_ns, commit_step, commit_generation;
+    unsigned world, commit_world;
+    /* With copies: this node's part in the newest checkpoint, and the step begun last. */
+    struct sim_replication *replication;
+    uint64_t kept_step;
+};
+
+/* worker/step/kept_step.c: what the worker has of a step in progress. */
+struct sim_kept {
+    uint64_t step; /* 0: nothing */
+    unsigned first_unit, unit_count;
+    struct lane_fact lanes[SIM_LANES];
+};
+
+/* worker/step/engine.h: the part of a step that the worker computes. */
+struct sim_share {
+    struct sim_kept kept;
+    struct step_division division;        /* of this generation; step 0: as planned */
+    uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
+    uint64_t from_ns;                     /* the beginning of the forward that is under way */
+    bool looks;                           /* rank 0: an event is due after its next micro-batch */
+};
+
+/* The content of the rounds along the tree of ranks (sim_tree.h). */
+struct sim_rounds {
+    struct sim_tree tree; /* the one under way */
+    struct step_commit *commit;
+    bool closing;                /* of the commit: a round after the last step */
+    struct readiness readiness;  /* rank 0: as of the last commit */
+    struct unit_digests digests; /* of the last comparison */
+    enum dispute_about disputed; /* in the last round, as far as the worker knows */
+    struct dispute_memory disputes;
+    struct dispute dispute;
+    bool judged; /* the verdict is known; other ranks may still have to get it */
+    struct division_round division;
+};
+
+/*
+ * The worker's history as the checkers saw it, independent of its own reports and memory: the step
+ * of each unit when the worker applied last, and the last step whose reduced gradients it had.
+ */
+struct sim_ledger {
+    uint64_t kept[SIM_UNITS];
+    /* Of its own stage and of copies: the last step in each of its last two generations. */
+    struct {
+        uint64_t generation, step;
+    } gradients[2][SIM_UNITS];
+    uint64_t hold_generation, hold_step;
+};
+
+struct sim_worker {
+    struct sim *sim;
+    unsigned node, slot, links;
+    uint64_t instance;
+    char name[16];
+    bool alive, listening, unlinked; /* listening: the socket exists; unlinked: its path is gone */
+    uint64_t died_ns;
+    struct sim_pause pause;
+    struct sim_event *wake, *alarm;
+    uint64_t device_ready_ns; /* when its device is open */
+
+    /* the control socket */
+    struct worker_process *process; /* a connected daemon */
+    bool accepted;
+    struct sim_command *commands, *mailbox;
+    struct sim_event *command_pump;
+    struct worker_report *kept_status;
+    struct control_checkpoint kept_checkpoint; /* step 0: none */
+
+    /* struct trainer */
+    enum worker_phase phase;
+    struct plan *plan, *pending;
+    uint64_t prepared, generation, announced, recorded_step, refused_step;
+    uint64_t held_generation;
+    bool stopping, cancelled, first_commit;
+    enum worker_cause cause; /* while the worker reports that it is stuck */
+    struct sim_state state;
+    struct sim_mesh *mesh;
+    struct mesh_unreached unreached;
+    bool engine; /* an engine exists, of this rank and range: */
+    unsigned rank, first_unit, unit_count;
+    bool keeps[SIM_UNITS]; /* of the engine: its range, and the stages that it shadows */
+    uint64_t gradients_step[SIM_UNITS]; /* the step of its buffered gradients; 0: none */
+
+    enum sim_point point;
+    uint64_t busy_until_ns, deadline_ns;
+    struct sim_share share;
+    uint64_t act_digest, sum_digest; /* of this replica; of all before it in the sum */
+    unsigned next_move, next_replica, next_shadow;
+    struct final_checkpoint final;
+    uint64_t look_ns; /* rank 0: until when it waits for the record before the next round */
+    enum worker_phase leaves_as;
+    struct sim_rounds rounds;
+    uint64_t switch_generation; /* announced: it follows this boundary; 0: none */
+    struct sim_snapshot snapshot;
+    struct checkpoint_writers writers;
+    uint64_t progress_ns;
+    struct straggler *straggler; /* rank 0, if the job evicts stragglers */
+    uint64_t computed_ns;        /* compute time of this step; 0: not measured */
+    struct sim_ledger ledger;
+};
+
+struct sim_worker *sim_worker_spawn(struct sim *sim, unsigned node, unsigned slot);
+void sim_worker_free(struct sim_worker *worker);
+/** sim_worker_at() - Return the live process on a slot whose socket can be found; NULL: none */
+struct sim_worker *sim_worker_at(const struct sim *sim, unsigned node, unsigned slot);
+const char *sim_worker_name(const struct sim_worker *worker);
+/** sim_worker_wake() - Let the main thread go on */
+void sim_worker_wake(struct sim_worker *worker);
+/** sim_worker_command() - deliver a command of firnd; takes @command */
+void sim_worker_command(struct sim_worker *worker, struct sim_command *command);
+/** sim_worker_accept() - Connect firnd: the worker repeats the reports that it keeps */
+void sim_worker_accept(struct sim_worker *worker, struct worker_process *process);
+/** sim_worker_kill() - Kill the process as SIGKILL does, or an equally sudden end */
+void sim_worker_kill(struct sim_worker *worker);
+void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns);
+
+/* ---- between the files of the worker ---- */
+
+void worker_go(struct sim_worker *worker, enum sim_point point);
+void worker_busy(struct sim_worker *worker, uint64_t least_us, uint64_t most_us);
+void worker_alarm(struct sim_worker *worker, uint64_t at_ns);
+void worker_report(struct sim_worker *worker, enum worker_phase phase);
+void worker_messages(struct sim_worker *worker);
+void worker_exit(struct sim_worker *worker, int exit_code);
+/** worker_broken() - End the worker's part in the generation because of @status */
+void worker_broken(struct sim_worker *worker, int status);
+void worker_say(struct sim_worker *worker, const struct control_message *message);
+/** worker_finish_early() - End the generation within a step, for the pending plan, which is empty
+ */
+void worker_finish_early(struct sim_worker *worker);
+/** worker_switch() - Put the pending plan into force */
+void worker_switch(struct sim_worker *worker);
+
+/* sim_session.c: run one step of the main thread at its point; false: the main thread waits */
+bool session_step(struct sim_worker *worker);
+/** session_take() - Take a message of this generation if it has arrived; with a failed mesh, end
+ * the generation instead and set *ret_broken */
+bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, uint64_t step,
+                  struct sim_payload *ret_payload, bool *ret_broken);
+void session_begin(struct sim_worker *worker);
+void session_finish(struct sim_worker *worker, enum worker_phase leaves_as);
+/** session_apply() - Apply the optimizer step, if the record fits the worker's state */
+void session_apply(struct sim_worker *worker, const struct sim_record *record);
+
+/* sim_division.c: worker/step/kept_step.c, worker/session/step_agreement.c, step_watch.c */
+
+/** sim_division_begin() - Agree on the step in progress, then begin the session */
+void sim_division_begin(struct sim_worker *worker);
+bool sim_division_at_facts(struct sim_worker *worker);
+bool sim_division_at_division(struct sim_worker *worker);
+/** sim_division_share() - Return the part of the whole step that the worker's replica computes */
+double sim_division_share(const struct sim_worker *worker);
+/** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
+bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
+/** sim_division_interrupt() - The links broke: the worker stops computing at the next micro-batch
+ */
+void sim_division_interrupt(struct sim_worker *worker);
+/** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
+void sim_division_keep(struct sim_worker *worker);
+/** sim_division_forget() - Drop what is remembered of a step */
+void sim_division_forget(struct sim_worker *worker);
+/** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
+void sim_division_announced(struct sim_worker *worker);
+/** sim_division_watch() - The worker begins to compute a step: rank 0 looks after each
+ * micro-batch whether a change that is announced begins within it */
+void sim_division_watch(struct sim_worker *worker);
+/** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the
+ * next generation at once */
+bool sim_division_leaves(struct sim_worker *worker);
+
+/* sim_dispute.c: worker/step/dispute_round.c and worker/state/state_digest.c */
+
+/**
+ * dispute_compare() - Compute the digests of the units whose turn it is, or of all units with @all
+ */
+void dispute_compare(struct sim_worker *worker, bool all);
+/** dispute_hear() - Note the dispute that the commit round has found so far */
+void dispute_hear(struct sim_worker *worker);
+/** dispute_settle() - Begin a dispute instead of the round's commit */
+void dispute_settle(struct sim_worker *worker);
+bool dispute_at_claims(struct sim_worker *worker);
+bool dispute_at_verdict(struct sim_worker *worker);
+bool dispute_at_out(struct sim_worker *worker);
+/** dispute_let_go() - Drop the state of the generation if the worker knows that replicas differ in
+ * it; return why the worker cannot go on */
+enum worker_cause dispute_let_go(struct sim_worker *worker);
+
+/** sim_restore() - Restore the state that the plan does not move here. Return 0; -ENOENT: the
+ * checkpoint is lost; -EHOSTUNREACH: a node that may have it does not answer */
+int sim_restore(struct sim_worker *worker);
+
+/* sim_snapshot.c */
+bool sim_snapshot_due(const struct sim *sim, uint64_t step);
+/** sim_snapshot_busy() - Return whether a new snapshot cannot begin at the coming boundary */
+bool sim_snapshot_busy(const struct sim_worker *worker);
+bool sim_snapshot_begin(struct sim_worker *worker);
+void sim_snapshot_poll(struct sim_worker *worker);
+void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
+/** sim_snapshot_abandon() - With copies: drop the local files of @failed_step, which failed on some
+ * node */
+void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step);
+/** sim_snapshot_end_copies() - Give up the checkpoint in progress with other nodes */
+void sim_snapshot_end_copies(struct sim_worker *worker);
+/** sim_snapshot_take_result() - Report a finished commit to firnd */
+void sim_snapshot_take_result(struct sim_worker *worker);
+void sim_snapshot_reset(struct sim_worker *worker);
+/**
+ * sim_snapshot_forget() - Allow the step begun last, which failed somewhere, to be written again
+ */
+void sim_snapshot_forget(struct sim_worker *worker);
