@@ -42,20 +42,6 @@ void folder_file_path(const char *directory, const char *name, char ret_path[FOL
 void folder_nearest(const char *folder, char ret_nearest[FOLDER_PATH_SIZE]);
 /** folder_copy_path() - format <folder>/step-<10 digits>.copy */
 void folder_copy_path(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE]);
-/** folder_newest_before() - find the newest complete checkpoint older than @step. Return: 0 with
- * its path and manifest (owned by the caller); -ENOENT if there is none; other errors if the
- * folder cannot be read */
-int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
-                         struct manifest *ret_manifest) CHECK_RESULT;
-/**
- * folder_shared_before() - find the checkpoint with which a checkpoint of @step may share files:
- * the second newest before it, so that a block that rots is in every other checkpoint at most.
- * Never one that is marked as damaged or has a file in common with one that is, and none while the
- * checkpoint before @step is still being written, which may share the same files. Results as
- * folder_newest_before()
- */
-int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
-                         struct manifest *ret_manifest) CHECK_RESULT;
 /** folder_classify() - classify an entry by its name; *ret_step is set unless FOLDER_OTHER */
 enum folder_kind folder_classify(const char *name, uint64_t *ret_step);
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/remote/local.h"
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/write/share_file.h"
 
 struct reference {

@@ -336,11 +336,6 @@ bool dataset_was_known(const struct dataset *dataset)
     return dataset->was_known;
 }
 
-uint64_t dataset_memory_max(const struct dataset_options *options)
-{
-    return options->memory_max_bytes > 0 ? options->memory_max_bytes : TOKEN_ROW_MEMORY_MAX;
-}
-
 static void add_text_bytes(const struct text *text, uint64_t *copied, uint64_t *mapped)
 {
     token_row_held_bytes(&text->tokens, copied, mapped);

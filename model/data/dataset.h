@@ -8,7 +8,7 @@
  * (seed, e). The samples of a micro-batch are a function of its global sample index alone.
  *
  * base/file_list.h defines the files of paths and globs: sorted by path over all of @paths, without
- * duplicates. Up to TOKEN_ROW_MEMORY_MAX the tokens are copied when the data set is opened; above
+ * duplicates. Up to DATASET_MEMORY_MAX the tokens are copied when the data set is opened; above
  * it files are mapped and must not shrink while the job runs (model/data/token_row.h); then they
  * must not change while they are read either, and a node need read them only once
  * (model/data/data_digests.h).
@@ -25,6 +25,8 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/hash.h"
+
+#define DATASET_MEMORY_MAX (512ull << 20) /* bytes of files that are copied whole */
 
 enum dataset_format {
     DATASET_BYTES, /* any file, one token a byte: vocabulary 256 */
@@ -60,7 +62,7 @@ struct dataset_options {
                                        * (model/data/data_digests.h) */
     struct dataset_listener listener; /* reading may be NULL */
     const struct clock *clock;        /* NULL: the real one; of the ages of files */
-    uint64_t memory_max_bytes;        /* 0: TOKEN_ROW_MEMORY_MAX, or another limit for tests */
+    uint64_t memory_max_bytes;        /* 0: DATASET_MEMORY_MAX, or another limit for tests */
 };
 
 struct dataset;
@@ -85,7 +87,10 @@ struct hash128 dataset_digest(const struct dataset *dataset);
  * node has stored the digest */
 bool dataset_was_known(const struct dataset *dataset);
 /** dataset_memory_max() - return the memory limit of @options */
-uint64_t dataset_memory_max(const struct dataset_options *options);
+static inline uint64_t dataset_memory_max(const struct dataset_options *options)
+{
+    return options->memory_max_bytes > 0 ? options->memory_max_bytes : DATASET_MEMORY_MAX;
+}
 /** dataset_held_bytes() - return the bytes of files in memory: copied and mapped; mapped pages are
  * loaded when read, and the kernel drops them when memory is short */
 void dataset_held_bytes(const struct dataset *dataset, uint64_t *ret_copied, uint64_t *ret_mapped);

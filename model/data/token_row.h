@@ -20,8 +20,7 @@
 #include "base/hash.h"
 #include "model/data/dataset.h"
 
-#define TOKEN_ROW_MEMORY_MAX (512ull << 20) /* bytes of files that are copied whole */
-#define TOKEN_ROW_MAP_MIN    (1ull << 20)   /* above that: bytes of a file worth a mapping */
+#define TOKEN_ROW_MAP_MIN (1ull << 20) /* above that: bytes of a file worth a mapping */
 
 struct token_row_options {
     enum dataset_format format;

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .format = (enum dataset_format)(data[0] % (DATASET_UINT32 + 1)),
         .files = &files,
         .vocab = VOCAB,
-        .memory_max_bytes = data[0] / 16 % 2 ? 0 : TOKEN_ROW_MEMORY_MAX,
+        .memory_max_bytes = data[0] / 16 % 2 ? 0 : DATASET_MEMORY_MAX,
         .map_min_bytes = data[0] / 32 % 2 ? 1 : 4096,
     };
     struct token_row row;

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/format/model_files.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/folder_commit.h"

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_before.h"
 #include "checkpoint/format/model_files.h"
 #include "elastic/job/huggingface.h"
 

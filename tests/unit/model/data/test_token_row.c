@@ -197,7 +197,7 @@ static void expect_spans(const struct token_row *row, const int32_t *tokens)
 static void expect_same_rows(const char *path, enum dataset_format format, uint64_t map_min_bytes)
 {
     struct token_row copied, mapped;
-    open_row(path, format, TOKEN_ROW_MEMORY_MAX, map_min_bytes, &copied);
+    open_row(path, format, DATASET_MEMORY_MAX, map_min_bytes, &copied);
     open_row(path, format, 0, map_min_bytes, &mapped);
     size_t count = (size_t)copied.count;
     int32_t *left = calloc(count, sizeof(*left)), *right = calloc(count, sizeof(*right));

@@ -1,0 +1,23 @@
+/* The checkpoints before one that is being written, and with which of them it may share files. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+
+/** folder_newest_before() - find the newest complete checkpoint older than @step. Return: 0 with
+ * its path and manifest (owned by the caller); -ENOENT if there is none; other errors if the
+ * folder cannot be read */
+int folder_newest_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest) CHECK_RESULT;
+/**
+ * folder_shared_before() - find the checkpoint with which a checkpoint of @step may share files:
+ * the second newest before it, so that a block that rots is in every other checkpoint at most.
+ * Never one that is marked as damaged or has a file in common with one that is, and none while the
+ * checkpoint before @step is still being written, which may share the same files. Results as
+ * folder_newest_before()
+ */
+int folder_shared_before(const char *folder, uint64_t step, char ret_path[FOLDER_PATH_SIZE],
+                         struct manifest *ret_manifest) CHECK_RESULT;
