@@ -23,7 +23,7 @@ struct arena {
     size_t room_bytes;              /* allocated; bytes beyond size_bytes have no pages */
     struct address_room *addresses; /* range of `memory`; NULL: the kernel allocated it */
     size_t size_bytes, used_bytes;
-    size_t dirty_bytes; /* from the start: written by parts */
+    size_t dirty_bytes; /* from the start: written by parts; of a device */
     void **apart;       /* parts with an allocation of their own */
     unsigned apart_count, apart_room;
 };
@@ -146,7 +146,7 @@ int arena_begin(struct arena *arena, size_t size_bytes, struct error *error)
     int status = arena_reserve(arena, size_bytes, error);
 
     size_t dirty_bytes = MIN(arena->dirty_bytes, arena->size_bytes);
-    if (status || dirty_bytes <= arena->used_bytes)
+    if (status || arena->kernel->host_memory || dirty_bytes <= arena->used_bytes)
         return status;
     arena->kernel->zero(arena->device, arena->memory + arena->used_bytes,
                         dirty_bytes - arena->used_bytes);

@@ -8,6 +8,11 @@
  * or for the new engine after a freeze. If that needs more, the old allocation is freed first, so
  * two never exist at the same time.
  *
+ * Zeroing a device's memory takes a millisecond for each gigabyte, and its libraries may read beyond
+ * what was written, so it is zeroed for each generation. The host takes 150 times as long, in the
+ * pause between two generations. So nothing may read a part of host memory before it is written
+ * (tests/engine/test_dirty_memory.c).
+ *
  * Fresh host pages cost as much as computing on them for a while, so host memory is kept as well;
  * but pages beyond the need go back to the system, because all processes share it and a plan has
  * counted no more (elastic/planner/process_memory.h). Under the address sanitizer each part of host
@@ -43,14 +48,15 @@ int arena_reserve(struct arena *arena, size_t size_bytes, struct error *error) C
 int arena_extend(struct arena *arena, struct kernel_device *device, size_t size_bytes,
                  struct error *error) CHECK_RESULT;
 /**
- * arena_begin() - make @size_bytes available for parts; zeroed, on all queues of the device
+ * arena_begin() - make @size_bytes available for parts; on a device zeroed, on all of its queues
  *
  * No part is in use but for those of arena_end_at(), which @size_bytes includes. Waits for the
  * device.
  * Return: 0; -ENOMEM: nothing is held; others: the device has failed
  */
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
-/** arena_take() - hand out a zeroed part, valid until arena_end(). 0, -ENOMEM */
+/** arena_take() - hand out a part, valid until arena_end(): zeroed on a device, on the host with any
+ * content. 0, -ENOMEM */
 int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory) CHECK_RESULT;
 /** arena_end() - take back all parts; no queue of the device uses them any more */
 void arena_end(struct arena *arena);
