@@ -13,11 +13,13 @@
 #include "ctl/report/curve.h"
 #include "ctl/report/report_facts.h"
 #include "ctl/view/format.h"
+#include "ctl/view/meter.h"
 #include "ctl/view/output.h"
 #include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
 #include "elastic/job/job_spec.h"
 
+#define METER_STEPS       20000 /* a quarter of a second of reading */
 #define CURVE_ROWS        12
 #define CURVE_COLUMNS_MAX 100u
 #define CURVE_MARGIN      13u /* labels and axis beside the curve */
@@ -161,6 +163,8 @@ static int print_json(const struct cluster_job *job, const struct report_facts *
 struct run {
     struct report_facts facts;
     struct curve curve;
+    struct meter meter;
+    uint64_t steps; /* that etcd knows of */
 };
 
 static void run_done(struct run *run)
@@ -173,6 +177,8 @@ static int take_step(void *context, const struct history_step *step)
 {
     struct run *run = context;
 
+    if (step->step % METER_STEPS == 0)
+        meter_progress(&run->meter, step->step, MAX(run->steps, step->step + 1));
     curve_take(&run->curve, step);
     return report_facts_take(&run->facts, step);
 }
@@ -189,6 +195,8 @@ static int collect(struct collector *collector, const struct cluster *cluster, s
     if (status)
         return status;
     status = history_hand_out(&collector->history, UINT64_MAX, take_step, run);
+    if (run->meter.said_ns)
+        meter_progress(&run->meter, run->steps, run->steps);
     if (!status)
         status = report_facts_finish(&run->facts, &collector->events);
     return status ? error_set(error, status, "no memory for the report") : 0;
@@ -234,6 +242,9 @@ int run_report(const struct arguments *arguments, struct error *error)
     if (!job)
         return -ENOENT;
     report_facts_init(&run.facts);
+    run.meter = meter_begin();
+    run.meter.counted = "steps";
+    run.steps = job->progress.step;
     if (curve_init(&run.curve))
         return error_set(error, -ENOMEM, "no memory for the curve");
     collector_init(&collector, &client, job->name, 0);

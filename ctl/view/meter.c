@@ -23,8 +23,12 @@ void meter_progress(void *context, uint64_t done, uint64_t total)
     if (!meter->shown || (now_ns - meter->said_ns < 100 * NS_PER_MS && done < total))
         return;
     meter->said_ns = now_ns;
-    fprintf(stderr, "\r│%s│ %s of it read ",
-            format_bar((double)done / (double)MAX(total, 1ul), bar), size_words(done, size));
+    format_bar((double)done / (double)MAX(total, 1ul), bar);
+    if (meter->counted)
+        fprintf(stderr, "\r│%s│ %s %s read ", bar, format_count((double)done, size),
+                meter->counted);
+    else
+        fprintf(stderr, "\r│%s│ %s of it read ", bar, size_words(done, size));
     if (done == total)
         fprintf(stderr, "\r\033[K");
 }

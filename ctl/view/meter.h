@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 struct meter {
+    const char *counted; /* "steps"; NULL: bytes */
     bool shown;
     uint64_t begun_ns, said_ns, total;
 };

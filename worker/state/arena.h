@@ -8,10 +8,10 @@
  * or for the new engine after a freeze. If that needs more, the old allocation is freed first, so
  * two never exist at the same time.
  *
- * Zeroing a device's memory takes a millisecond for each gigabyte, and its libraries may read beyond
- * what was written, so it is zeroed for each generation. The host takes 150 times as long, in the
- * pause between two generations. So nothing may read a part of host memory before it is written
- * (tests/engine/test_dirty_memory.c).
+ * Zeroing a device's memory takes a millisecond for each gigabyte, and its libraries may read
+ * beyond what was written, so it is zeroed for each generation. The host takes 150 times as long,
+ * in the pause between two generations. So nothing may read a part of host memory before it is
+ * written (tests/engine/test_dirty_memory.c).
  *
  * Fresh host pages cost as much as computing on them for a while, so host memory is kept as well;
  * but pages beyond the need go back to the system, because all processes share it and a plan has
@@ -55,8 +55,8 @@ int arena_extend(struct arena *arena, struct kernel_device *device, size_t size_
  * Return: 0; -ENOMEM: nothing is held; others: the device has failed
  */
 int arena_begin(struct arena *arena, size_t size_bytes, struct error *error) CHECK_RESULT;
-/** arena_take() - hand out a part, valid until arena_end(): zeroed on a device, on the host with any
- * content. 0, -ENOMEM */
+/** arena_take() - hand out a part, valid until arena_end(): zeroed on a device, on the host with
+ * any content. 0, -ENOMEM */
 int arena_take(struct arena *arena, size_t size_bytes, void **ret_memory) CHECK_RESULT;
 /** arena_end() - take back all parts; no queue of the device uses them any more */
 void arena_end(struct arena *arena);
