@@ -196,14 +196,33 @@ void sim_cuts_free(struct sim *sim)
 
 /* ---- check the reaction ---- */
 
+static bool is_of_pair(const struct cut *cut, unsigned a, unsigned b)
+{
+    return (cut->node == a && cut->other == b) || (cut->node == b && cut->other == a);
+}
+
+/* Return since when the pair has been apart, by this cut and by those that it followed while they
+ * lasted. */
+static uint64_t apart_since_ns(const struct sim_cuts *cuts, const struct cut *cut)
+{
+    uint64_t since_ns = cut->began_ns;
+    for (unsigned i = 0; i < cuts->count; i++) {
+        const struct cut *other = &cuts->cuts[i];
+        if (other->began_ns && is_of_pair(other, cut->node, cut->other) &&
+            (other->until_ns == 0 || other->until_ns >= cut->began_ns))
+            since_ns = MIN(since_ns, other->began_ns);
+    }
+    return since_ns;
+}
+
 /* Return whether the pair has been apart for the whole wait, or one node of it is due to leave. */
 static bool was_waited_for(const struct sim *sim, unsigned a, unsigned b)
 {
     const struct sim_cuts *cuts = sim->cuts;
     for (unsigned i = 0; i < cuts->count; i++) {
         const struct cut *cut = &cuts->cuts[i];
-        bool is_pair = (cut->node == a && cut->other == b) || (cut->node == b && cut->other == a);
-        if (is_pair && is_apart(sim, cut) && cut->began_ns + WAITED_NS <= sim->now_ns)
+        if (is_of_pair(cut, a, b) && is_apart(sim, cut) &&
+            apart_since_ns(cuts, cut) + WAITED_NS <= sim->now_ns)
             return true;
     }
     return !sim->nodes[a].firnd || sim->nodes[a].firnd->daemon.node.self.draining ||
