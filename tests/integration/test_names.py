@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Names of jobs that are used again, and folders that are shared: nobody touches another one's checkpoints."""
+import glob
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ from lib.cluster import Cluster
 from lib.job import Job, JobTest, make_spec
 from test_checkpoints import firnctl
 
-STEPS, EVERY = 90, 20
+STEPS, EVERY, KEEP = 90, 20, 2
 
 
 def digests(folder):
@@ -24,13 +25,15 @@ def digests(folder):
 
 class Names(JobTest):
     def submit(self, cluster, **changes):
-        spec = make_spec(name="again", train__steps=STEPS, checkpoint={"every": EVERY, "keep": 2}, **changes)
+        spec = make_spec(name="again", train__steps=STEPS, checkpoint={"every": EVERY, "keep": KEEP}, **changes)
         file = cluster.folder + "/job.yaml"
         with open(file, "w", encoding="utf-8") as out:
             json.dump(spec, out)
         self.expect(cluster, "job", "submit", file)
         job = Job(cluster, name="again", train__steps=STEPS)
         job.wait_completed()
+        folder = self.folder_of(job)
+        cluster.wait("retention has removed the older checkpoints", lambda: len(glob.glob(folder + "/step-*")) == KEEP)
         return job
 
     def expect(self, cluster, *words, status=0):
