@@ -8,6 +8,9 @@
 #include "base/http_url.h"
 
 #define STEPS_AHEAD 4096 /* of the node that is least far: about as many as an answer holds */
+/* firnd cuts an answer off behind 256 KiB. A shorter one had all that there was: to ask again would
+ * never end where a job commits faster than nodes answer. */
+#define CUT_OFF_BYTES ((size_t)64 << 10)
 
 struct collector_source {
     char node[NAME_SIZE];
@@ -63,7 +66,7 @@ static void make_url(const struct collector *collector, enum what what,
                  node->record.http, collector->job, source->last_event_ns + 1);
 }
 
-/* Take one node's answer; the node may have more entries when the answer had new ones. */
+/* Take one node's answer; the node may have more when the answer was long, and had new entries. */
 static int take(struct collector *collector, enum what what, struct collector_source *source,
                 const struct fetch *fetch, struct error *error)
 {
@@ -74,7 +77,7 @@ static int take(struct collector *collector, enum what what, struct collector_so
                                    &last, error)
                      : event_list_add(&collector->events, text, fetch->body.size_bytes, &last);
 
-    source->more = !status && last > *known;
+    source->more = !status && last > *known && fetch->body.size_bytes >= CUT_OFF_BYTES;
     *known = MAX(*known, last);
     return status;
 }
