@@ -19,21 +19,6 @@ static void merge_failed(struct step_commit_up *sum, const struct step_commit_up
     }
 }
 
-/* Return true if both know the state of a unit, and differ. */
-static bool merge_digests(struct unit_digests *sum, const struct unit_digests *part)
-{
-    bool disputed = false;
-
-    for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++) {
-        if (!part->known[unit])
-            continue;
-        disputed = disputed || (sum->known[unit] && sum->values[unit] != part->values[unit]);
-        sum->known[unit] = true;
-        sum->values[unit] = part->values[unit];
-    }
-    return disputed;
-}
-
 static int merge_part(struct step_commit_part *sum, const struct step_commit_part *part,
                       unsigned rank_count)
 {
@@ -47,7 +32,7 @@ static int merge_part(struct step_commit_part *sum, const struct step_commit_par
         if (part->busy_ns[rank])
             sum->busy_ns[rank] = part->busy_ns[rank];
     sum->dispute = MAX(sum->dispute, part->dispute);
-    if (merge_digests(&up->digests, &part->up.digests))
+    if (unit_digests_merge(&up->digests, &part->up.digests))
         sum->dispute = DISPUTE_STATE;
     if (!sum->dispute && step_record_disputed(&up->record, &part->up.record))
         sum->dispute = DISPUTE_GRADIENTS;

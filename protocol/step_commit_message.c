@@ -85,37 +85,6 @@ static void take_readiness(struct words_reader *reader, uint64_t ranks,
             i < ret_readiness->lacking_count ? words_take_below(reader, ranks) : words_take(reader);
 }
 
-static unsigned count_digests(const struct unit_digests *digests)
-{
-    unsigned count = 0;
-
-    for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++)
-        count += digests->known[unit];
-    return count;
-}
-
-static void put_digests(struct words_writer *writer, const struct unit_digests *digests)
-{
-    words_put(writer, count_digests(digests));
-    for (unsigned unit = 0; unit < STEP_RECORD_UNITS_MAX; unit++)
-        if (digests->known[unit]) {
-            words_put(writer, unit);
-            words_put(writer, digests->values[unit]);
-        }
-}
-
-static void take_digests(struct words_reader *reader, struct unit_digests *ret_digests)
-{
-    uint64_t count = words_take_below(reader, STEP_RECORD_UNITS_MAX + 1);
-
-    *ret_digests = (struct unit_digests){0};
-    for (uint64_t i = 0; i < count && !reader->status; i++) {
-        uint64_t unit = words_take_below(reader, STEP_RECORD_UNITS_MAX);
-        ret_digests->known[unit] = true;
-        ret_digests->values[unit] = words_take(reader);
-    }
-}
-
 /* Times of known ranks are the rest of the words: (rank, ns). */
 static void take_times(struct words_reader *reader, uint64_t ranks, uint64_t *ret_busy_ns)
 {
@@ -143,7 +112,7 @@ int step_commit_pack_part(const struct step_commit_part *part, const struct plan
     words_put(&writer, up->checkpoint_busy);
     put_unable(&writer, &up->unable);
     put_readiness(&writer, &up->readiness);
-    put_digests(&writer, &up->digests);
+    unit_digests_put(&writer, &up->digests);
     for (unsigned rank = 0; rank < layout->worker_count; rank++)
         if (part->busy_ns[rank]) {
             words_put(&writer, rank);
@@ -166,7 +135,7 @@ int step_commit_unpack_part(const void *data, size_t size_bytes, const struct pl
     up->checkpoint_busy = words_take_below(&reader, 2);
     take_unable(&reader, layout->worker_count, &up->unable);
     take_readiness(&reader, layout->worker_count, &up->readiness);
-    take_digests(&reader, &up->digests);
+    unit_digests_take(&reader, &up->digests);
     take_times(&reader, layout->worker_count, ret_part->busy_ns);
     return reader.status;
 }

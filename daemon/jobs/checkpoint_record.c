@@ -133,8 +133,9 @@ static size_t add_expired(struct job *job, struct kv_operation *operations, size
 {
     char prefix[KV_KEY_MAX];
     const struct mirror_entry *entries;
+    unsigned unproven = job->record.unrecorded.is_unproven; /* it does not count yet */
     struct retention_rule retention = {.below_step = job->record.unrecorded.step,
-                                       .rule = {.keep = job->spec.checkpoint.keep},
+                                       .rule = {.keep = job->spec.checkpoint.keep + unproven},
                                        .kept_from = job->record.unrecorded.step};
 
     keep_reason(&retention.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */

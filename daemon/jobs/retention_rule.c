@@ -130,8 +130,9 @@ void retention_rule_sync(struct job *job)
 
     if (!checkpoint_entry_read(newest, &record))
         return;
+    unsigned unproven = job->plans.plan->change.reason == PLAN_REASON_REFUSED;
     struct retention_rule retention = {.below_step = record.step,
-                                       .rule = {.keep = job->spec.checkpoint.keep}};
+                                       .rule = {.keep = job->spec.checkpoint.keep + unproven}};
     if (!record.damaged[0] && !record.pinned)
         keep_reason(&retention.rule, record.path);
     size_t expired = retention_rule_choose(&retention, entries, count, operations, DELETIONS_MAX);

@@ -7,6 +7,10 @@
  * has been read back itself. When the job is over or paused, no further checkpoint follows. Then
  * the node that recorded the newest one checks again after each reading, and
  * daemon/jobs/retention_sweep.c removes the files.
+ *
+ * A checkpoint that was recorded within the step after it does not count towards their number: if
+ * that step diverges, the one before is needed. So it stays until the next record, and in a job
+ * that was refused for good, for a person to choose.
  */
 #pragma once
 

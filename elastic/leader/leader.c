@@ -51,14 +51,16 @@ static void describe_divergence(const struct leader_context *context,
                                 const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
 {
     uint64_t step = context->view->checkpoint.step;
+    bool is_origin = step == report->applied_step; /* of the step that diverged */
     if (step == 0)
         snprintf(ret_text, PLAN_REASON_SIZE, "%.120s; there is no checkpoint to go on from",
                  report->text);
     else
         snprintf(ret_text, PLAN_REASON_SIZE,
-                 "%.120s; to go on from the checkpoint of step %llu with other settings: firnctl "
+                 "%.120s; to go on from the checkpoint of step %llu%s with other settings: firnctl "
                  "job submit --from",
-                 report->text, (unsigned long long)step);
+                 report->text, (unsigned long long)step,
+                 is_origin ? ", or from the one before it," : "");
 }
 
 /*

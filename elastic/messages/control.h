@@ -52,6 +52,7 @@ struct control_checkpoint {
     double stall_seconds, write_seconds;
     char *shares; /* owned: places of its copies (elastic/copies/copies.h); NULL: in one folder for
                      all nodes */
+    bool is_unproven;     /* no later step has been computed from it yet */
     uint64_t kept_from;   /* in firnd's answer: checkpoints before this step have no record any more
                              and may be removed; 0: none are named */
     uint64_t spared_step; /* except this one, whose record stays; 0: none */

@@ -146,6 +146,28 @@ class WithinAStep(JobTest):
             self.assertEqual(job.exact(), alone.exact())
             self.assertEqual(job.digests()[3], alone.digests()[3])
 
+    def lose_all_within_a_step(self, **changes):
+        """All workers die in the step after a checkpoint: nothing but that step is lost."""
+        longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
+                  "checkpoint__every": 1, **changes}
+        with Cluster(self.id(), nodes=2, slots=1, own_disks="checkpoint__copies" in changes) as cluster:
+            job = LongJob(cluster, **longer).submit()
+            job.wait_running(2)
+            job.wait_step(1)
+            cluster.wait("a checkpoint is recorded", job.checkpoints)
+            self.assertEqual((job.step(), job.checkpoints()[-1]["step"]), (1, 1))
+            for node in cluster.nodes.values():
+                for worker in node.workers():
+                    kill(worker)
+            job.wait_completed(seconds=300)
+            begun = [event["text"] for event in job.events() if "from the checkpoint of step" in event["text"]]
+            self.assertIn("from the checkpoint of step 1", begun[-1])
+            return job.exact()
+
+    def test_checkpoint_within_the_next_step(self):
+        """A checkpoint is recorded when its shares are durable, not when the next step ends."""
+        self.assertEqual(self.lose_all_within_a_step(), self.lose_all_within_a_step(checkpoint__copies=2))
+
     def test_leaves(self):
         """The worker that stays takes the memory of the other's stage before the others wait for it."""
         with Cluster(self.id(), nodes=2, slots=1) as cluster:

@@ -86,6 +86,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_RESTLESS_LEADER] = "restless-leader",
     [BUG_BLIND_SWITCH] = "blind-switch",
     [BUG_PATIENT_SWITCH] = "patient-switch",
+    [BUG_LATE_RECORD] = "late-record",
 };
 
 static void describe_job(struct sim *sim)

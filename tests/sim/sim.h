@@ -83,6 +83,7 @@ enum sim_bug {
     BUG_RESTLESS_LEADER,
     BUG_BLIND_SWITCH,
     BUG_PATIENT_SWITCH,
+    BUG_LATE_RECORD,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];

@@ -13,7 +13,9 @@
 #include "checkpoint/write/folder_home.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writable.h"
+#include "elastic/copies/copies.h"
 #include "elastic/job/job_spec.h"
+#include "protocol/checkpoint_progress.h"
 #include "worker/checkpoint/boundary.h"
 #include "worker/checkpoint/checkpoint_commit.h"
 #include "worker/checkpoint/copy_keeper.h"
@@ -26,20 +28,11 @@
 /* The share of this rank on its way to disk. */
 struct snapshot_share {
     struct checkpoint_writer *writer;
-    bool writing;                     /* the writer has a share of the step begun last */
     bool staged;                      /* the share's memory is released */
     uint64_t stall_ns;                /* time that the optimizer waited for that */
     struct share_copy *copy;          /* NULL: the writer reads the state in place */
     struct checkpoint_share *copying; /* begun, but not with the writer yet */
     struct share_tensors copying_tensors;
-};
-
-/* The last step that reached each state; 0: none. */
-struct snapshot_steps {
-    uint64_t durable, failed, committed, abandoned;
-    uint64_t committed_generation; /* another one's commit of the same step was not recorded */
-    uint64_t unable;               /* failed because this node could not write its part */
-    uint64_t kept;                 /* its copies were begun on this node */
 };
 
 /* With copies: the node's part in the step begun last. */
@@ -66,7 +59,7 @@ struct snapshot {
     char restored[JOB_PATH_SIZE];     /* the checkpoint that this worker restored, or "" */
     struct boundary begun;
     struct snapshot_share share;
-    struct snapshot_steps steps;
+    struct checkpoint_progress progress;
     struct snapshot_copies copies;
     struct snapshot_outcome outcome;
     struct retention *retention; /* the last one; NULL before the first */
@@ -150,18 +143,15 @@ static int end_commit(struct snapshot *snapshot, struct error *error)
         control_checkpoint_done(&lost);
         status = error_set(error, -ENOMEM, "no memory to tell of a checkpoint");
     }
-    if (!status) {
-        forget_unreported(&snapshot->outcome);
-        snapshot->outcome.unreported = result;
-        snapshot->steps.committed = step;
-        snapshot->steps.committed_generation = generation;
-        warn_of_left_out(&snapshot->begun, &snapshot->outcome);
-        return 0;
+    checkpoint_progress_commit_ended(&snapshot->progress, step, generation, !status);
+    if (status) {
+        free(result);
+        return status;
     }
-    free(result);
-    if (step == snapshot->begun.step)
-        snapshot->steps.failed = step;
-    return status;
+    forget_unreported(&snapshot->outcome);
+    snapshot->outcome.unreported = result;
+    warn_of_left_out(&snapshot->begun, &snapshot->outcome);
+    return 0;
 }
 
 /* Abandon copies in flight: the next generation has another key and other nodes. */
@@ -178,6 +168,7 @@ static void end_replication(struct snapshot *snapshot)
         error.code != -ECANCELED)
         log_warning("%s", error.text);
     snapshot->copies.keeper = NULL;
+    checkpoint_progress_end_copies(&snapshot->progress);
     replication_free(snapshot->copies.replication);
     snapshot->copies.replication = NULL;
 }
@@ -215,12 +206,9 @@ void snapshot_reset(struct snapshot *snapshot)
     snapshot_release(snapshot);
     if (snapshot->share.copying) {
         forget_copying(&snapshot->share);
-        snapshot->share.writing = false;
+        checkpoint_progress_share_ended(&snapshot->progress, CHECKPOINT_OUTCOME_FAILED);
     }
-    end_replication(snapshot);
-    snapshot->begun.step = snapshot->steps.durable = snapshot->steps.failed = 0;
-    snapshot->steps.kept = snapshot->steps.unable = 0;
-    boundary_forget(&snapshot->begun);
+    snapshot_forget(snapshot);
 }
 
 /* Begin the copy to the host; the writer gets the share when the copy is complete. */
@@ -293,7 +281,7 @@ int snapshot_reserve(struct snapshot *snapshot, const struct plan_layout *layout
 
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step)
 {
-    if (snapshot->begun.step != step)
+    if (snapshot->progress.begun.step != step)
         end_replication(snapshot);
 }
 
@@ -310,35 +298,21 @@ static int begin_replication(struct snapshot *snapshot, const struct plan *plan,
         .timeout_ns = snapshot->copies.timeout_ns,
     };
 
-    end_replication(snapshot);
-    return plan_keeps_copies(plan) && !boundary_sits_out(&snapshot->begun)
+    return snapshot->progress.begun.has_copies
                ? replication_new(&options, &snapshot->copies.replication, error)
                : 0;
 }
 
-static int begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
-                 const bool *left_out, struct error *error)
+static int begin(struct snapshot *snapshot, const struct plan *plan, struct error *error)
 {
-    if (boundary_describe(&snapshot->begun, snapshot->state, plan, rank) ||
-        boundary_leave_out(&snapshot->begun, &plan->layout, left_out))
-        return error_set(error, -ENOMEM, "no memory to begin a checkpoint");
     int status = begin_replication(snapshot, plan, error);
-    if (status)
+
+    if (status || boundary_sits_out(&snapshot->begun))
         return status;
-    if (boundary_sits_out(&snapshot->begun)) {
-        snapshot->steps.durable = snapshot->begun.step;
-        return 0;
-    }
     status = begin_share(snapshot, plan);
     return status ? error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
                               snapshot->begun.step, strerror(-status))
                   : 0;
-}
-
-static bool is_committed(const struct boundary *boundary, const struct snapshot_steps *steps)
-{
-    return boundary->step == steps->committed &&
-           boundary->generation == steps->committed_generation;
 }
 
 bool snapshot_sits_out(const struct snapshot *snapshot)
@@ -346,38 +320,46 @@ bool snapshot_sits_out(const struct snapshot *snapshot)
     return boundary_sits_out(&snapshot->begun);
 }
 
-/* The files of an abandoned step are removed: do not report that they are missing. */
-static bool is_abandoned(const struct boundary *boundary, const struct snapshot_steps *steps)
-{
-    return boundary->step && boundary->step == steps->abandoned;
-}
-
-/* True while a step was begun, and rank 0 does not know its outcome yet. */
-static bool is_open(const struct boundary *boundary, const struct snapshot_steps *steps)
-{
-    return boundary->step && !is_committed(boundary, steps) && !is_abandoned(boundary, steps) &&
-           boundary->step != steps->failed;
-}
-
 bool snapshot_busy(const struct snapshot *snapshot)
 {
-    return snapshot->share.writing || snapshot->copies.keeper ||
-           (snapshot->copies.replication &&
-            (snapshot->outcome.commit ||
-             (snapshot->begun.rank == 0 && is_open(&snapshot->begun, &snapshot->steps))));
+    return checkpoint_progress_is_busy(&snapshot->progress);
+}
+
+static struct checkpoint_begin begin_of(const struct snapshot *snapshot, const struct plan *plan,
+                                        unsigned rank, const bool *left_out)
+{
+    bool sits_out = left_out && left_out[rank];
+    bool has_copies = plan_keeps_copies(plan) && !sits_out;
+    int self = copies_find(&plan->checkpoints, snapshot->copies.node);
+
+    return (struct checkpoint_begin){
+        .step = snapshot->state->applied_step,
+        .generation = plan->generation,
+        .rank = rank,
+        .sits_out = sits_out,
+        .has_copies = has_copies,
+        .is_keeper = has_copies && self >= 0 && copies_keeper(plan, (unsigned)self) == rank,
+    };
 }
 
 int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned rank,
                    const bool *left_out, struct error *error)
 {
-    if (snapshot->share.writing || snapshot->copies.keeper ||
-        (snapshot->copies.replication && snapshot->outcome.commit))
+    const struct checkpoint_begin begun = begin_of(snapshot, plan, rank, left_out);
+    int status = 0;
+
+    if (!checkpoint_progress_may_begin(&snapshot->progress))
         return -EBUSY;
-    int status = begin(snapshot, plan, rank, left_out, error);
-    snapshot->share.writing = !status && !boundary_sits_out(&snapshot->begun);
+    if (boundary_describe(&snapshot->begun, snapshot->state, plan, rank) ||
+        boundary_leave_out(&snapshot->begun, &plan->layout, left_out))
+        status = error_set(error, -ENOMEM, "no memory to begin a checkpoint");
+    end_replication(snapshot);
+    checkpoint_progress_begin(&snapshot->progress, &begun);
+    if (!status)
+        status = begin(snapshot, plan, error);
     snapshot->share.staged = false;
     if (status) /* the other ranks have begun theirs: the step fails like a share */
-        snapshot->steps.failed = snapshot->begun.step;
+        checkpoint_progress_share_ended(&snapshot->progress, CHECKPOINT_OUTCOME_FAILED);
     return status;
 }
 
@@ -385,7 +367,7 @@ void snapshot_release(struct snapshot *snapshot)
 {
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!snapshot->share.writing || snapshot->share.staged)
+    if (!snapshot->progress.writes || snapshot->share.staged)
         return;
     if (snapshot->share.copy)
         share_copy_wait(snapshot->share.copy);
@@ -417,11 +399,11 @@ static bool is_of_the_disk(int code)
     return false;
 }
 
-static void note_failure(const struct boundary *boundary, struct snapshot_steps *steps, int code)
+static enum checkpoint_outcome outcome_of(int status)
 {
-    steps->failed = boundary->step;
-    if (is_of_the_disk(code) && !is_abandoned(boundary, steps))
-        steps->unable = boundary->step;
+    return !status                  ? CHECKPOINT_OUTCOME_DONE
+           : is_of_the_disk(status) ? CHECKPOINT_OUTCOME_UNABLE
+                                    : CHECKPOINT_OUTCOME_FAILED;
 }
 
 /* End this node's part in a checkpoint with copies, if it is done. */
@@ -431,8 +413,7 @@ static int poll_keeper(struct snapshot *snapshot, struct error *error)
         return 0;
     int status = copy_keeper_finish(snapshot->copies.keeper, error);
     snapshot->copies.keeper = NULL;
-    if (status)
-        note_failure(&snapshot->begun, &snapshot->steps, status);
+    checkpoint_progress_copies_ended(&snapshot->progress, outcome_of(status));
     return status;
 }
 
@@ -448,8 +429,7 @@ static int hand_over_copy(struct snapshot *snapshot, bool wait, struct error *er
     forget_copying(&snapshot->share);
     if (!status)
         return 0;
-    snapshot->share.writing = false;
-    snapshot->steps.failed = snapshot->begun.step;
+    checkpoint_progress_share_ended(&snapshot->progress, CHECKPOINT_OUTCOME_FAILED);
     return error_set(error, status, "beginning the checkpoint of step %" PRIu64 ": %s",
                      snapshot->begun.step, strerror(-status));
 }
@@ -459,23 +439,17 @@ static int poll_share(struct snapshot *snapshot, uint64_t deadline_ns, struct er
     struct manifest part = {0};
     int status = snapshot->share.copying ? hand_over_copy(snapshot, deadline_ns != 0, error) : 0;
 
-    if (status || snapshot->share.copying || !snapshot->share.writing)
+    if (status || snapshot->share.copying || !snapshot->progress.writes)
         return status;
     status = deadline_ns ? checkpoint_writer_wait(snapshot->share.writer, deadline_ns, &part, error)
                          : checkpoint_writer_poll(snapshot->share.writer, &part, error);
     if (status == 0 || status == -ETIMEDOUT)
         return 0;
     snapshot_release(snapshot);
-    snapshot->share.writing = false;
-    if (status == 1 && snapshot->begun.step) {
-        status = write_part(snapshot, &part, error);
-        if (!status)
-            snapshot->steps.durable = snapshot->begun.step;
-    }
+    if (status == 1) /* else of a generation that is over */
+        status = snapshot->progress.begun.step ? write_part(snapshot, &part, error) : 0;
     manifest_done(&part);
-    if (status < 0)
-        note_failure(&snapshot->begun, &snapshot->steps, status);
-    return status < 0 && !is_abandoned(&snapshot->begun, &snapshot->steps) ? status : 0;
+    return checkpoint_progress_share_ended(&snapshot->progress, outcome_of(status)) ? status : 0;
 }
 
 int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error *error)
@@ -487,34 +461,30 @@ int snapshot_poll(struct snapshot *snapshot, uint64_t deadline_ns, struct error 
 
 uint64_t snapshot_durable_step(const struct snapshot *snapshot)
 {
-    return snapshot->steps.durable;
+    return snapshot->progress.durable;
 }
 
 bool snapshot_settled(const struct snapshot *snapshot)
 {
-    return !snapshot->share.writing && !snapshot->copies.keeper && !snapshot->outcome.commit;
+    return checkpoint_progress_is_settled(&snapshot->progress);
 }
 
 uint64_t snapshot_failed_step(const struct snapshot *snapshot)
 {
-    return snapshot->steps.failed;
+    return snapshot->progress.failed;
 }
 
 bool snapshot_unable(const struct snapshot *snapshot)
 {
-    return snapshot->steps.unable && snapshot->steps.unable == snapshot->steps.failed;
+    return checkpoint_progress_is_unable(&snapshot->progress);
 }
 
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 {
     struct error error = {0};
 
-    if (!failed_step || failed_step != snapshot->begun.step ||
-        failed_step == snapshot->steps.abandoned)
+    if (!checkpoint_progress_abandon(&snapshot->progress, failed_step))
         return false;
-    snapshot->steps.abandoned = failed_step;
-    if (snapshot->begun.rank != 0 && !snapshot->copies.replication)
-        return false; /* there is one folder, and rank 0 cleans it up */
     end_replication(snapshot);
     if (checkpoint_abandon(snapshot->folder, failed_step, snapshot->begun.generation, &error))
         log_warning("the checkpoint of step %" PRIu64 " is given up, but not removed: %s",
@@ -525,15 +495,13 @@ bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step)
 void snapshot_forget(struct snapshot *snapshot)
 {
     end_replication(snapshot);
-    snapshot->begun.step = snapshot->steps.durable = 0;
-    snapshot->steps.failed = snapshot->steps.abandoned = snapshot->steps.kept = 0;
-    snapshot->steps.unable = 0;
+    checkpoint_progress_forget(&snapshot->progress);
     boundary_forget(&snapshot->begun);
 }
 
 void snapshot_forget_abandoned(struct snapshot *snapshot)
 {
-    if (is_abandoned(&snapshot->begun, &snapshot->steps))
+    if (checkpoint_progress_is_abandoned(&snapshot->progress))
         snapshot_forget(snapshot);
 }
 
@@ -561,32 +529,22 @@ static bool start_commit(struct snapshot *snapshot)
     return snapshot->outcome.commit;
 }
 
-/* Not on rank 0, whose commit does the same for its node. */
 static bool start_keeper(struct snapshot *snapshot)
 {
-    const struct replication *replication = snapshot->copies.replication;
-
-    if (!replication ||
-        copies_keeper(replication->plan, replication->self) != snapshot->begun.rank ||
-        snapshot->steps.kept == snapshot->begun.step)
-        return true;
-    snapshot->steps.kept = snapshot->begun.step;
     snapshot->copies.keeper = copy_keeper_start(snapshot->copies.replication);
     return snapshot->copies.keeper;
 }
 
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
 {
-    if (!durable_step || durable_step != snapshot->begun.step ||
-        durable_step == snapshot->steps.failed || snapshot->outcome.commit ||
-        is_committed(&snapshot->begun, &snapshot->steps))
-        return;
-    if (snapshot->begun.rank == 0 ? start_commit(snapshot) : start_keeper(snapshot))
+    enum checkpoint_work work = checkpoint_progress_start(&snapshot->progress, durable_step);
+
+    if (work == CHECKPOINT_WORK_NONE ||
+        (work == CHECKPOINT_WORK_COMMIT ? start_commit(snapshot) : start_keeper(snapshot)))
         return;
     log_error("the checkpoint of step %" PRIu64 " cannot be committed: no memory or no thread",
               durable_step);
-    if (snapshot->copies.replication) /* other nodes wait for this one */
-        snapshot->steps.failed = durable_step;
+    checkpoint_progress_not_started(&snapshot->progress, work);
 }
 
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,

@@ -1,7 +1,11 @@
 #include "worker/session/checkpoint_duty.h"
 
+#include <errno.h>
+
+#include "worker/device/tags.h"
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
+#include "worker/state/state_digest.h"
 
 void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step)
 {
@@ -27,10 +31,120 @@ void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
 {
     checkpoint_writers_hear(&checkpoints->writers, down->checkpoint_failed, &down->unable,
                             down->checkpoint_durable);
+    if (MAX(down->checkpoint_durable, down->checkpoint_failed) >= checkpoints->vote.step)
+        checkpoint_vote_close(&checkpoints->vote);
 }
 
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error)
 {
     return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->part.rank,
                           trainer->checkpoints.writers.left_out, error);
+}
+
+/* ---- while a step is computed ---- */
+
+void checkpoint_duty_begin_vote(struct trainer *trainer)
+{
+    checkpoint_vote_begin(&trainer->checkpoints.vote, &trainer->plan->layout,
+                          trainer->engine->part.rank, trainer->state->applied_step);
+}
+
+/* Cast this rank's vote if its share is durable. After the step that follows the checkpoint, a
+ * commit has compared the state. */
+static void cast(struct trainer *trainer)
+{
+    const struct engine *engine = trainer->engine;
+    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+    const struct unit_digests *digests = NULL;
+
+    if (vote->is_cast || snapshot_durable_step(trainer->checkpoints.snapshot) != vote->step)
+        return;
+    if (trainer->state->applied_step == vote->step)
+        digests = state_digest_all(engine->check, &engine->plan->layout, engine->part.rank);
+    checkpoint_vote_cast(vote, digests);
+}
+
+static uint64_t tag_of(bool answer)
+{
+    return tag_make(TAG_CHECKPOINT_VOTE, 0, answer);
+}
+
+/* Take the messages that have arrived from @peer, of this vote and of earlier ones. */
+static int hear(struct trainer *trainer, unsigned peer, bool answer)
+{
+    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+    int status = 0;
+
+    while (!status) {
+        AUTO_FREE void *message = NULL;
+        size_t size_bytes = 0;
+        status =
+            mesh_receive_any(trainer->links.mesh, peer, tag_of(answer), 1, &message, &size_bytes);
+        if (!status)
+            status =
+                answer ? checkpoint_vote_hear(vote, message, size_bytes)
+                       : checkpoint_vote_take(vote, peer - vote->first_child, message, size_bytes);
+    }
+    return status == -ETIMEDOUT ? 0 : status;
+}
+
+static int listen(struct trainer *trainer)
+{
+    const struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+    int status = 0;
+
+    for (unsigned child = 0; !status && child < vote->child_count; child++)
+        status = hear(trainer, vote->first_child + child, false);
+    if (!status && vote->is_sent)
+        status = hear(trainer, commit_tree_parent(vote->rank), true);
+    return status;
+}
+
+static int say(struct trainer *trainer)
+{
+    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+    CLEANUP(bytes_done) struct bytes message = {0};
+    bool up = vote->action == CHECKPOINT_VOTE_SEND_UP;
+    unsigned first = up ? commit_tree_parent(vote->rank) : vote->first_child;
+    unsigned count = up ? 1 : vote->child_count;
+    int status = checkpoint_vote_pack(vote, &message);
+
+    for (unsigned i = 0; !status && i < count; i++)
+        status = mesh_send(trainer->links.mesh, first + i, tag_of(!up), message.data,
+                           message.size_bytes, NULL);
+    return status;
+}
+
+static void run_vote(struct trainer *trainer)
+{
+    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+
+    cast(trainer);
+    int status = listen(trainer);
+    while (!status &&
+           (vote->action == CHECKPOINT_VOTE_SEND_UP || vote->action == CHECKPOINT_VOTE_SEND_DOWN))
+        status = say(trainer);
+    if (status == -EBADMSG)
+        mesh_abort(trainer->links.mesh, "a vote on a checkpoint makes no sense");
+    if (vote->action != CHECKPOINT_VOTE_AGREED)
+        return;
+    trainer->commit.agreed_step = MAX(trainer->commit.agreed_step, vote->step);
+    snapshot_commit(trainer->checkpoints.snapshot, vote->step);
+    checkpoint_vote_close(vote);
+}
+
+void checkpoint_duty_look(struct trainer *trainer)
+{
+    struct snapshot *snapshot = trainer->checkpoints.snapshot;
+    bool is_open = trainer->checkpoints.vote.action != CHECKPOINT_VOTE_CLOSED;
+    struct error error = {0};
+
+    if (!is_open && snapshot_settled(snapshot))
+        return;
+    if (snapshot_poll(snapshot, 0, &error))
+        status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
+    if (is_open)
+        run_vote(trainer);
+    if (trainer->engine->part.rank == 0)
+        status_report_checkpoint(trainer, true);
 }

@@ -1,6 +1,7 @@
 /*
  * This worker's part in the checkpoints of its generation: its share, the reports on shares that
- * ride with commits, and the writers that follow from them.
+ * ride with commits, the writers that follow from them, and the vote on a checkpoint while the next
+ * step is computed (protocol/checkpoint_vote.h).
  */
 #pragma once
 
@@ -25,3 +26,9 @@ int checkpoint_duty_begin(struct trainer *trainer, struct error *error) CHECK_RE
 /** checkpoint_duty_give_up() - remove this worker's files of the checkpoint of @failed_step, in
  * which some worker failed. That worker has raised its own alarm; rank 0 raises the job's */
 void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step);
+/** checkpoint_duty_begin_vote() - open the vote on the checkpoint that all ranks have just begun */
+void checkpoint_duty_begin_vote(struct trainer *trainer);
+/** checkpoint_duty_look() - between two micro-batches: let the share, the vote and the commit go
+ * on, and report a commit that has ended. Nothing where no checkpoint is in flight. A failure of
+ * the links is left to the step */
+void checkpoint_duty_look(struct trainer *trainer);

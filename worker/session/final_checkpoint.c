@@ -52,8 +52,8 @@ static void write_share(struct trainer *trainer)
     if (snapshot_durable_step(trainer->checkpoints.snapshot) == state->applied_step)
         return;
     snapshot_give_up_copies(trainer->checkpoints.snapshot, state->applied_step);
-    status_report_checkpoint(trainer); /* may be of a commit that has just ended */
-    do {                               /* a share of an earlier boundary may still be in flight */
+    status_report_checkpoint(trainer, false); /* may be of a commit that has just ended */
+    do { /* a share of an earlier boundary may still be in flight */
         status =
             snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
@@ -76,7 +76,7 @@ static int look_after_commit(struct trainer *trainer)
 
     snapshot_commit(trainer->checkpoints.snapshot,
                     step); /* starts once the commit before it has ended */
-    status_report_checkpoint(trainer);
+    status_report_checkpoint(trainer, false);
     if (trainer->checkpoints.recorded_step < step &&
         snapshot_failed_step(trainer->checkpoints.snapshot) != step)
         commands_take(trainer, clock_monotonic_ns() + ROUND_NS);

@@ -28,6 +28,15 @@
 
 /* ---- opening ---- */
 
+/* Between two micro-batches. */
+static bool look_around(void *context, unsigned done, unsigned count)
+{
+    struct trainer *trainer = context;
+
+    checkpoint_duty_look(trainer);
+    return step_watch_leaves(trainer, done, count);
+}
+
 /* Straggler statistics restart with each engine, which has other lanes or fewer computations.
  * @division: of a step in progress, with what is kept of it; NULL: as the plan says */
 static int make_engine(struct trainer *trainer, unsigned rank, const struct step_division *division,
@@ -40,7 +49,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .plan = trainer->plan,
         .rank = rank,
         .routes = &trainer->links.routes,
-        .watch = {.leaves = step_watch_leaves, .context = trainer},
+        .watch = {.leaves = look_around, .context = trainer},
         .division = division,
         .kept = trainer->kept,
     };
@@ -139,6 +148,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     trainer->commit.first = true;
     memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
+    checkpoint_vote_close(&trainer->checkpoints.vote);
     return status;
 }
 
@@ -153,15 +163,17 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
     checkpoint_duty_give_up(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->checkpoints.snapshot, down->checkpoint_durable);
     if (trainer->engine->part.rank == 0)
-        status_report_checkpoint(trainer);
+        status_report_checkpoint(trainer, false);
     else if (down->checkpoint_durable > down->checkpoint_failed &&
              snapshot_settled(trainer->checkpoints.snapshot) &&
              !snapshot_sits_out(trainer->checkpoints.snapshot))
         status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
     if (!job_spec_checkpoint_due(&trainer->spec, state->applied_step) || down->switch_generation)
         return;
-    if (!down->checkpoint_busy)
+    if (!down->checkpoint_busy) {
         checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan, state->applied_step);
+        checkpoint_duty_begin_vote(trainer);
+    }
     int status = down->checkpoint_busy ? -EBUSY : checkpoint_duty_begin(trainer, &error);
     if (status == -EBUSY)
         log_warning("the checkpoint of step %" PRIu64

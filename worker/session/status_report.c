@@ -207,7 +207,7 @@ void status_report_held_back(struct trainer *trainer)
         status_report_progress(trainer, trainer->report.held_back_ns, true);
 }
 
-void status_report_checkpoint(struct trainer *trainer)
+void status_report_checkpoint(struct trainer *trainer, bool is_within_step)
 {
     AUTO_FREE struct control_message *message = calloc(1, sizeof(*message));
     struct error error = {0};
@@ -221,6 +221,8 @@ void status_report_checkpoint(struct trainer *trainer)
     if (status != 1)
         return;
     message->type = CONTROL_CHECKPOINT;
+    message->checkpoint.is_unproven =
+        is_within_step && message->checkpoint.step == trainer->state->applied_step;
     control_server_send(trainer->report.control, message);
     control_message_done(message);
     status_report_alarm(&trainer->report, ALARM_CHECKPOINT,

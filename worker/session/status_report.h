@@ -48,5 +48,6 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
 /** status_report_held_back() - report the progress of the last step, if the rate limit held it back
  */
 void status_report_held_back(struct trainer *trainer);
-/** status_report_checkpoint() - on rank 0: report the outcome of a commit, if there is one */
-void status_report_checkpoint(struct trainer *trainer);
+/** status_report_checkpoint() - on rank 0: report the outcome of a commit, if there is one
+ * @is_within_step: the step after the newest boundary is being computed */
+void status_report_checkpoint(struct trainer *trainer, bool is_within_step);

@@ -106,9 +106,8 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     return true;
 }
 
-bool step_watch_leaves(void *context, unsigned done, unsigned count)
+bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
 {
-    struct trainer *trainer = context;
     struct step_watch *watch = &trainer->watch;
     uint64_t generation = commands_ready_generation(trainer);
 

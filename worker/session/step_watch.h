@@ -28,9 +28,9 @@ struct step_watch {
 /** step_watch_begin() - note that a step begins: nothing is told yet */
 void step_watch_begin(struct step_watch *watch);
 
-/** step_watch_leaves() - an engine's leave function (worker/step/engine.h); @context: the trainer
- */
-bool step_watch_leaves(void *context, unsigned done, unsigned count);
+/** step_watch_leaves() - between two operations of the engine, of which @done of @count are done:
+ * return whether the step is left (worker/step/engine.h) */
+bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count);
 
 /** step_watch_switch() - after the links broke in a step: return the generation that rank 0 has
  * broken them for; 0: it is a failure */

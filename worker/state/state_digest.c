@@ -12,6 +12,7 @@ struct state_digest {
     struct kernel_flat_tensor *tensors; /* unit_count * TENSORS_OF_UNIT; the digests too */
     uint64_t *made;
     struct unit_digests digests;
+    uint64_t all_step; /* boundary at which they are of all units; UINT64_MAX: none */
 };
 
 int state_digest_new(const struct state *state, struct state_digest **ret_check)
@@ -22,6 +23,7 @@ int state_digest_new(const struct state *state, struct state_digest **ret_check)
     if (!check)
         return -ENOMEM;
     check->state = state;
+    check->all_step = UINT64_MAX;
     check->tensors = calloc(tensors_max, sizeof(*check->tensors));
     check->made = calloc(tensors_max, sizeof(*check->made));
     if (!check->tensors || !check->made) {
@@ -80,6 +82,7 @@ void state_digest_run(struct state_digest *check, const struct plan_layout *layo
     size_t count = 0;
 
     memset(&check->digests, 0, sizeof(check->digests));
+    check->all_step = all ? state->applied_step : UINT64_MAX;
     for (unsigned unit = 0; unit < state->unit_count; unit++) {
         check->digests.known[unit] = is_compared(check, layout, rank, unit, all);
         if (check->digests.known[unit])
@@ -95,6 +98,14 @@ void state_digest_run(struct state_digest *check, const struct plan_layout *layo
         check->digests.values[unit] = combine(check->made + count);
         count += TENSORS_OF_UNIT;
     }
+}
+
+const struct unit_digests *state_digest_all(struct state_digest *check,
+                                            const struct plan_layout *layout, unsigned rank)
+{
+    if (check->all_step != check->state->applied_step)
+        state_digest_run(check, layout, rank, true);
+    return &check->digests;
 }
 
 const struct unit_digests *state_digest_of(const struct state_digest *check)

@@ -5,8 +5,9 @@
  *
  * Design: digests (kernel->digests()) of the state ride in the commit: of one unit per step, in
  * turn, frozen ones too, and of all units in the step after a boundary at which a checkpoint is
- * begun. That checkpoint is committed by a later commit than the comparison, so a recorded
- * checkpoint was equal on all replicas, and the job can go back to it. A wrong bit is found within
+ * begun: in its commit, or before, in the vote on the checkpoint (protocol/checkpoint_vote.h). The
+ * checkpoint is committed after the comparison, so a recorded checkpoint was equal on all replicas,
+ * and the job can go back to it. A wrong bit is found within
  * as many steps as the model has units, at the cost of reading one unit's state per step.
  *
  * Not compared: units with a single holder, and weights in bf16, which the optimizer computes from
@@ -38,6 +39,10 @@ void state_digest_free(struct state_digest *check); /* NULL allowed */
  */
 void state_digest_run(struct state_digest *check, const struct plan_layout *layout, unsigned rank,
                       bool all);
+/** state_digest_all() - return the digests of all units at this boundary, computed by the first
+ * call at it; borrowed until the next run */
+const struct unit_digests *state_digest_all(struct state_digest *check,
+                                            const struct plan_layout *layout, unsigned rank);
 
 /** state_digest_of() - return the digests of the last run; borrowed until the next one */
 const struct unit_digests *state_digest_of(const struct state_digest *check);

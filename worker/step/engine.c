@@ -326,6 +326,17 @@ static int data_broke(const struct engine *engine, struct error *error)
                      engine->data_error.text);
 }
 
+static void compare_state(struct engine *engine)
+{
+    const struct state *state = engine->state;
+    const struct plan_layout *layout = &engine->plan->layout;
+
+    if (job_spec_checkpoint_due(state->spec, state->applied_step))
+        (void)state_digest_all(engine->check, layout, engine->part.rank);
+    else
+        state_digest_run(engine->check, layout, engine->part.rank, false);
+}
+
 int engine_compute(struct engine *engine, struct error *error)
 {
     struct mesh_statistics before, after;
@@ -352,8 +363,7 @@ int engine_compute(struct engine *engine, struct error *error)
                                        : links_broke(engine, status, error);
     gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
                          &engine->state->hold);
-    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank,
-                     job_spec_checkpoint_due(engine->state->spec, engine->state->applied_step));
+    compare_state(engine);
     status = engine->state->kernel->synchronize(engine->state->device, error);
     if (status)
         return status;

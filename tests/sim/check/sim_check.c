@@ -245,6 +245,7 @@ void sim_check_commit(struct sim *sim, const struct plan *plan, const struct sim
         sim_fail(sim, "generation %llu commits step %llu, which not everybody holds",
                  (unsigned long long)plan->generation, (unsigned long long)record->step);
     sim_check_noticed(sim, plan, record->step);
+    sim_check_late(sim, plan, record->step);
     if (sim_record_digest(record) != check->record_digests[record->step] &&
         !sim_bits_may_be_wrong(sim, plan->generation))
         sim_fail(sim, "step %llu is committed with other values than in the undisturbed run",

@@ -11,6 +11,7 @@
 void dispute_compare(struct sim_worker *worker, bool all)
 {
     const struct plan *plan = worker->plan;
+    worker->rounds.all_step = all ? worker->state.applied_step : UINT64_MAX;
     bool compares = (plan->layout.replica_count > 1 || plan->layout.shadow_count > 0) &&
                     worker->sim->bug != BUG_UNSEEN_STATE;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++) {
@@ -18,6 +19,12 @@ void dispute_compare(struct sim_worker *worker, bool all)
         worker->rounds.digests.known[unit] = compares && in_turn && worker->keeps[unit];
         worker->rounds.digests.values[unit] = sim_unit_digest(&worker->state.units[unit]);
     }
+}
+
+void dispute_compare_once(struct sim_worker *worker)
+{
+    if (worker->rounds.all_step != worker->state.applied_step)
+        dispute_compare(worker, true);
 }
 
 void dispute_hear(struct sim_worker *worker)

@@ -17,6 +17,7 @@
 #include "sim/worker/sim_worker.h"
 
 #define MICRO_BATCHES 16 /* of a lane */
+#define LOOK_LEAST_NS NS_PER_MS
 
 static uint64_t next_step(const struct sim_worker *worker)
 {
@@ -262,23 +263,42 @@ static void decide(struct sim_worker *root)
     }
 }
 
-/* Rank 0 looks after every micro-batch. */
+/* ---- between two micro-batches ---- */
+
+static bool computes(const struct sim_worker *worker)
+{
+    return worker->alive && worker->engine && worker->mesh &&
+           worker->mesh->state == SIM_MESH_OPEN && worker->point == POINT_FORWARD &&
+           worker->busy_until_ns > worker->sim->now_ns;
+}
+
+static bool has_cause_to_look(const struct sim_worker *worker)
+{
+    return (computes(worker) && sim_vote_is_watched(worker)) || may_decide(worker);
+}
+
 static void look(void *context)
 {
-    struct sim_worker *root = context;
-    root->share.looks = false;
-    decide(root);
-    sim_division_watch(root);
+    struct sim_worker *worker = context;
+    worker->share.looks = false;
+    if (computes(worker) && sim_vote_is_watched(worker))
+        sim_vote_look(worker);
+    decide(worker);
+    sim_division_watch(worker);
 }
 
 void sim_division_watch(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
-    if (worker->share.looks || !may_decide(worker))
+    struct step_division division;
+    if (worker->share.looks || !has_cause_to_look(worker))
         return;
+    find_division(worker, &division);
     uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    unsigned left = step_division_left(&division, replica_of(worker));
     worker->share.looks = true;
-    sim_post(worker->sim, sim->now_ns + 1 + whole_ns / MICRO_BATCHES, &worker->pause, look, worker);
+    sim_post(worker->sim, sim->now_ns + MAX(LOOK_LEAST_NS, whole_ns / MAX(1u, left)),
+             &worker->pause, look, worker);
 }
 
 void sim_division_forget(struct sim_worker *worker)

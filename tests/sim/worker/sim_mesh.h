@@ -31,6 +31,8 @@ enum sim_tag {
     SIM_ALL_HERE,
     SIM_FACTS,
     SIM_DIVISION,
+    SIM_VOTE,
+    SIM_VOTED,
 };
 
 /* The content of a message about the model: the fields that its tag needs. */

@@ -303,7 +303,7 @@ struct sim_replication *sim_replication_start(struct sim_worker *worker)
     replication->plan = plan_copy(worker->plan);
     assert(replication->plan);
     copies_leave_out(replication->plan, worker->snapshot.left_out);
-    replication->step = worker->snapshot.begun_step;
+    replication->step = worker->snapshot.progress.begun.step;
     replication->leads = worker->rank == 0;
     replication->self = (unsigned)copies_find(&replication->plan->checkpoints, name);
     replication->writer_count = copies_writer_count(replication->plan);

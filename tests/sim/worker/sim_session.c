@@ -56,7 +56,9 @@ bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, ui
 void session_begin(struct sim_worker *worker)
 {
     worker->rounds.readiness = (struct readiness){0};
-    memset(&worker->writers, 0, sizeof(worker->writers));
+    memset(&worker->snapshot.writers, 0, sizeof(worker->snapshot.writers));
+    checkpoint_vote_close(&worker->snapshot.vote);
+    worker->rounds.all_step = UINT64_MAX;
     sim_straggler_watch(worker);
     worker_go(worker, POINT_STEP);
 }
@@ -210,15 +212,13 @@ static bool at_backward(struct sim_worker *worker)
 /* What this rank sends up, in a round of the step that it holds or of a step that is applied. */
 static void fill_up(const struct sim_worker *worker, bool closing, struct step_commit_up *up)
 {
-    const struct sim_snapshot *snapshot = &worker->snapshot;
-    bool unable = snapshot->unable_step != 0 && snapshot->unable_step == snapshot->failed_step;
+    const struct checkpoint_progress *progress = &worker->snapshot.progress;
 
     up->checkpoint_durable =
-        closing
-            ? final_checkpoint_report(&worker->final, snapshot->durable_step, worker->recorded_step)
-            : snapshot->durable_step;
-    up->checkpoint_failed = snapshot->failed_step;
-    if (unable)
+        closing ? final_checkpoint_report(&worker->final, progress->durable, worker->recorded_step)
+                : progress->durable;
+    up->checkpoint_failed = progress->failed;
+    if (checkpoint_progress_is_unable(progress))
         up->unable = (struct checkpoint_writers_unable){.count = 1, .ranks = {worker->rank}};
     up->digests = worker->rounds.digests;
     if (closing) {
@@ -315,7 +315,10 @@ static bool at_shadow(struct sim_worker *worker)
             return broken && worker->alive;
         add_squares(worker, shadow->stage, payload.digest);
     }
-    dispute_compare(worker, sim_snapshot_due(worker->sim, worker->state.applied_step));
+    if (sim_snapshot_due(worker->sim, worker->state.applied_step))
+        dispute_compare_once(worker);
+    else
+        dispute_compare(worker, false);
     worker->state.holds = true;
     sim_check_hold(worker->sim, worker);
     sim_snapshot_poll(worker);
@@ -373,8 +376,10 @@ static bool round_stops(struct sim_worker *worker, int status)
 static void hear_of_checkpoint(struct sim_worker *worker)
 {
     const struct step_commit_down *down = &worker->rounds.commit->down;
-    checkpoint_writers_hear(&worker->writers, down->checkpoint_failed, &down->unable,
+    checkpoint_writers_hear(&worker->snapshot.writers, down->checkpoint_failed, &down->unable,
                             down->checkpoint_durable);
+    if (MAX(down->checkpoint_durable, down->checkpoint_failed) >= worker->snapshot.vote.step)
+        checkpoint_vote_close(&worker->snapshot.vote);
 }
 
 static bool at_gather(struct sim_worker *worker)
@@ -405,7 +410,7 @@ static int decide_commit(struct sim_worker *worker)
     if (status || worker->rounds.closing || commit->down.dispute)
         return status;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
-        commit->down.checkpoint_durable = worker->snapshot.durable_step;
+        commit->down.checkpoint_durable = worker->snapshot.progress.durable;
     worker->rounds.readiness = commit->down.readiness;
     sim_record_from(&commit->down.record, &record);
     sim_check_commit(worker->sim, worker->plan, &record, commit->down.switch_generation);
@@ -518,8 +523,11 @@ static void look_after_checkpoint(struct sim_worker *worker)
     if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
         return;
     bool may_begin = !down->checkpoint_busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
-    if (may_begin)
-        checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
+    if (may_begin) {
+        checkpoint_writers_begin(&worker->snapshot.writers, worker->plan,
+                                 worker->state.applied_step);
+        sim_vote_begin(worker);
+    }
     sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
 }
 
@@ -568,10 +576,9 @@ static bool at_announced(struct sim_worker *worker)
 
 void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
 {
-    const struct sim_snapshot *snapshot = &worker->snapshot;
-    if (snapshot->begun_step != 0 && snapshot->begun_step == snapshot->abandoned_step)
-        sim_snapshot_forget(worker);
-    checkpoint_writers_begin(&worker->writers, worker->plan, worker->state.applied_step);
+    if (checkpoint_progress_is_abandoned(&worker->snapshot.progress))
+        sim_snapshot_reset(worker);
+    checkpoint_writers_begin(&worker->snapshot.writers, worker->plan, worker->state.applied_step);
     worker->leaves_as = leaves_as;
     final_checkpoint_begin(&worker->final, worker->state.applied_step, worker->rank == 0);
     worker_go(worker, POINT_SHARE);
@@ -586,13 +593,13 @@ static bool at_share(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (snapshot->begun_step != step)
+    if (snapshot->progress.begun.step != step)
         sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
     sim_snapshot_poll(worker);
-    if (snapshot->durable_step != step) {
-        if (!snapshot->writing && snapshot->failed_step != step)
+    if (snapshot->progress.durable != step) {
+        if (!snapshot->progress.writes && snapshot->progress.failed != step)
             sim_snapshot_begin(worker);
-        if (snapshot->writing) {
+        if (snapshot->progress.writes) {
             worker_alarm(worker, snapshot->done_ns);
             return false;
         }
@@ -621,7 +628,7 @@ static bool after_closing(struct sim_worker *worker)
         begin_round(worker, true);
         return true;
     case FINAL_CHECKPOINT_RETRY:
-        sim_snapshot_forget(worker);
+        sim_snapshot_reset(worker);
         session_finish(worker, worker->leaves_as);
         worker->busy_until_ns = worker->sim->now_ns + RETRY_NS;
         return true;
@@ -658,7 +665,7 @@ static bool at_record(struct sim_worker *worker)
         worker_broken(worker, -ECONNRESET);
         return worker->alive;
     }
-    if (worker->recorded_step >= step || worker->snapshot.failed_step == step ||
+    if (worker->recorded_step >= step || worker->snapshot.progress.failed == step ||
         worker->sim->now_ns >= worker->look_ns)
         return looked(worker);
     worker_alarm(worker, worker->look_ns);

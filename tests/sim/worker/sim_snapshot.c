@@ -29,57 +29,38 @@ void sim_snapshot_end_copies(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     sim_snapshot_take_result(worker);
+    if (snapshot->replication && snapshot->progress.commits)
+        checkpoint_progress_commit_ended(&snapshot->progress, snapshot->progress.begun.step,
+                                         snapshot->progress.begun.generation, false);
+    checkpoint_progress_end_copies(&snapshot->progress);
     sim_replication_stop(snapshot->replication);
     snapshot->replication = NULL;
 }
 
 void sim_snapshot_reset(struct sim_worker *worker)
 {
-    struct sim_snapshot *snapshot = &worker->snapshot;
     sim_snapshot_end_copies(worker);
-    snapshot->begun_step = snapshot->durable_step = snapshot->failed_step = 0;
-    snapshot->abandoned_step = 0;
-    snapshot->kept_step = snapshot->unable_step = 0;
-}
-
-void sim_snapshot_forget(struct sim_worker *worker)
-{
-    sim_snapshot_reset(worker);
+    checkpoint_progress_forget(&worker->snapshot.progress);
 }
 
 void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step)
 {
-    const struct sim_snapshot *snapshot = &worker->snapshot;
-    if (failed_step == 0 || failed_step != snapshot->begun_step)
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    if (!checkpoint_progress_abandon(&snapshot->progress, failed_step))
         return;
-    if (!makes_copies(worker)) { /* a single folder, which rank 0 manages */
-        if (worker->rank == 0 && snapshot->abandoned_step != failed_step)
-            sim_disk_abandon(worker->sim, failed_step, snapshot->part.generation);
-        worker->snapshot.abandoned_step = failed_step;
+    if (!makes_copies(worker)) {
+        sim_disk_abandon(worker->sim, failed_step, snapshot->part.generation);
         return;
     }
     sim_snapshot_end_copies(worker);
-    worker->snapshot.abandoned_step = failed_step;
     if (worker->rank == 0)
         sim_check_given_up(worker->sim, failed_step, snapshot->part.generation);
     sim_folders_abandon(worker->sim, worker->node, failed_step, snapshot->part.generation);
 }
 
-/* A step was begun, and rank 0 does not know its outcome yet. */
-static bool is_open(const struct sim_snapshot *snapshot)
-{
-    bool committed = snapshot->begun_step == snapshot->committed_step &&
-                     snapshot->part.generation == snapshot->committed_generation;
-    return snapshot->begun_step != 0 && !committed &&
-           snapshot->begun_step != snapshot->abandoned_step &&
-           snapshot->begun_step != snapshot->failed_step;
-}
-
 bool sim_snapshot_busy(const struct sim_worker *worker)
 {
-    const struct sim_snapshot *snapshot = &worker->snapshot;
-    return snapshot->writing || snapshot->replication ||
-           (worker->rank == 0 && makes_copies(worker) && is_open(snapshot));
+    return checkpoint_progress_is_busy(&worker->snapshot.progress);
 }
 
 /* How many replicas of this one's stage that write come before replica @end. */
@@ -88,33 +69,46 @@ static unsigned count_writers(const struct sim_worker *worker, unsigned end)
     const struct plan *plan = worker->plan;
     unsigned count = 0;
     for (unsigned replica = 0; replica < end; replica++)
-        count += !worker->writers.left_out[plan_layout_rank(
+        count += !worker->snapshot.writers.left_out[plan_layout_rank(
             &plan->layout, replica, worker->rank % plan->layout.stage_count)];
     return count;
+}
+
+static struct checkpoint_begin begin_of(const struct sim_worker *worker)
+{
+    const struct plan *plan = worker->plan;
+    bool sits_out = worker->snapshot.writers.left_out[worker->rank];
+    bool has_copies = makes_copies(worker) && !sits_out;
+    int node = copies_find(&plan->checkpoints, sim_node_name(worker->sim, worker->node));
+    return (struct checkpoint_begin){
+        .step = worker->state.applied_step,
+        .generation = plan->generation,
+        .rank = worker->rank,
+        .sits_out = sits_out,
+        .has_copies = has_copies,
+        .is_keeper = has_copies && node >= 0 && copies_keeper(plan, (unsigned)node) == worker->rank,
+    };
 }
 
 bool sim_snapshot_begin(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     const struct plan *plan = worker->plan;
+    const struct checkpoint_begin begin = begin_of(worker);
     unsigned replica = count_writers(worker, worker->rank / plan->layout.stage_count);
     unsigned replica_count = count_writers(worker, plan->layout.replica_count);
-    if (snapshot->writing || snapshot->replication)
+    if (!checkpoint_progress_may_begin(&snapshot->progress))
         return false;
-    snapshot->part = (struct sim_part){
-        .step = worker->state.applied_step, .generation = plan->generation, .rank = worker->rank};
+    snapshot->part =
+        (struct sim_part){.step = begin.step, .generation = begin.generation, .rank = worker->rank};
     for (unsigned unit = worker->first_unit; unit < worker->first_unit + worker->unit_count; unit++)
         if (replica_count > 0 && unit % replica_count == replica)
             snapshot->part.units[unit] = worker->state.units[unit];
-    memcpy(snapshot->left_out, worker->writers.left_out, sizeof(snapshot->left_out));
-    snapshot->begun_step = worker->state.applied_step;
+    memcpy(snapshot->left_out, worker->snapshot.writers.left_out, sizeof(snapshot->left_out));
     snapshot->world = plan->layout.worker_count;
-    snapshot->writing = !snapshot->left_out[worker->rank];
-    if (!snapshot->writing) { /* others do */
-        snapshot->durable_step = snapshot->begun_step;
-        return true;
-    }
-    snapshot->done_ns = sim_soon(worker->sim, 5000, 200000);
+    checkpoint_progress_begin(&snapshot->progress, &begin);
+    if (snapshot->progress.writes)
+        snapshot->done_ns = sim_soon(worker->sim, 5000, 200000);
     return true;
 }
 
@@ -123,62 +117,50 @@ static void poll_keeper(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     int status;
-    if (!snapshot->replication || worker->rank == 0 ||
-        !sim_replication_done(snapshot->replication, &status))
+    if (!snapshot->progress.keeps || !sim_replication_done(snapshot->replication, &status))
         return;
     sim_replication_stop(snapshot->replication);
     snapshot->replication = NULL;
-    if (status < 0 && worker->sim->bug != BUG_SILENT_KEEPER)
-        snapshot->failed_step = snapshot->begun_step;
-    if (status == -EIO)
-        snapshot->unable_step = snapshot->failed_step;
+    if (worker->sim->bug == BUG_SILENT_KEEPER)
+        status = 0;
+    checkpoint_progress_copies_ended(&snapshot->progress, status == 0 ? CHECKPOINT_OUTCOME_DONE
+                                                          : status == -EIO
+                                                              ? CHECKPOINT_OUTCOME_UNABLE
+                                                              : CHECKPOINT_OUTCOME_FAILED);
+}
+
+/* The share is written, unless the disk is broken. */
+static enum checkpoint_outcome write_share(struct sim_worker *worker)
+{
+    const struct sim_snapshot *snapshot = &worker->snapshot;
+    if (snapshot->progress.begun.step == 0)
+        return CHECKPOINT_OUTCOME_DONE; /* of a generation that is over */
+    if (sim_disk_is_broken(worker->sim, worker->node))
+        return CHECKPOINT_OUTCOME_UNABLE;
+    if (makes_copies(worker))
+        sim_folders_write(worker->sim, worker->node, &snapshot->part);
+    else
+        sim_disk_write_part(worker->sim, &snapshot->part);
+    return CHECKPOINT_OUTCOME_DONE;
 }
 
 void sim_snapshot_poll(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     poll_keeper(worker);
-    if (!snapshot->writing || worker->sim->now_ns < snapshot->done_ns)
-        return;
-    snapshot->writing = false;
-    if (snapshot->begun_step == 0)
-        return; /* of a generation that is over */
-    if (sim_disk_is_broken(worker->sim, worker->node)) {
-        snapshot->failed_step = snapshot->unable_step = snapshot->begun_step;
-        return;
-    }
-    if (makes_copies(worker))
-        sim_folders_write(worker->sim, worker->node, &snapshot->part);
-    else
-        sim_disk_write_part(worker->sim, &snapshot->part);
-    snapshot->durable_step = snapshot->begun_step;
-}
-
-static void start_spread(struct sim_worker *worker)
-{
-    struct sim_snapshot *snapshot = &worker->snapshot;
-    int store = copies_find(&worker->plan->checkpoints, sim_node_name(worker->sim, worker->node));
-    if (snapshot->kept_step == snapshot->begun_step || snapshot->left_out[worker->rank] ||
-        (worker->rank != 0 && copies_keeper(worker->plan, (unsigned)store) != worker->rank))
-        return;
-    snapshot->kept_step = snapshot->begun_step;
-    snapshot->replication = sim_replication_start(worker);
+    if (snapshot->progress.writes && worker->sim->now_ns >= snapshot->done_ns)
+        checkpoint_progress_share_ended(&snapshot->progress, write_share(worker));
 }
 
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
-    if (durable_step == 0 || durable_step != snapshot->begun_step ||
-        durable_step == snapshot->failed_step || snapshot->committing ||
-        (durable_step == snapshot->committed_step &&
-         snapshot->part.generation == snapshot->committed_generation))
+    if (checkpoint_progress_start(&snapshot->progress, durable_step) == CHECKPOINT_WORK_NONE)
         return;
     if (makes_copies(worker)) {
-        if (!snapshot->replication)
-            start_spread(worker);
+        snapshot->replication = sim_replication_start(worker);
         return;
     }
-    snapshot->committing = true;
     snapshot->commit_step = durable_step;
     snapshot->commit_generation = snapshot->part.generation;
     snapshot->commit_world = snapshot->world;
@@ -191,11 +173,10 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     struct sim_snapshot *snapshot = &worker->snapshot;
     AUTO_FREE struct control_message *message = sim_allocate(1, sizeof(*message));
     struct control_checkpoint *told = &message->checkpoint;
-    snapshot->committed_step = step;
-    snapshot->committed_generation = generation;
     message->type = CONTROL_CHECKPOINT;
     told->step = step;
     told->generation = generation;
+    told->is_unproven = worker->point == POINT_FORWARD && worker->state.applied_step == step;
     sim_disk_path(step, told->path, sizeof(told->path));
     if (snapshot->replication)
         told->shares = sim_replication_shares(snapshot->replication);
@@ -207,16 +188,16 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     control_message_done(message);
 }
 
-static void take_spread(struct sim_worker *worker)
+static void take_replication(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
+    uint64_t step = snapshot->progress.begun.step, generation = snapshot->part.generation;
     int status;
-    if (worker->rank != 0 || !sim_replication_done(snapshot->replication, &status))
+    if (!snapshot->progress.commits || !sim_replication_done(snapshot->replication, &status))
         return;
-    if (status < 0)
-        snapshot->failed_step = snapshot->begun_step;
-    else
-        tell_committed(worker, snapshot->begun_step, snapshot->part.generation);
+    checkpoint_progress_commit_ended(&snapshot->progress, step, generation, status == 0);
+    if (status == 0)
+        tell_committed(worker, step, generation);
     sim_replication_stop(snapshot->replication);
     snapshot->replication = NULL;
 }
@@ -225,18 +206,18 @@ void sim_snapshot_take_result(struct sim_worker *worker)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;
     if (snapshot->replication)
-        take_spread(worker);
-    if (!snapshot->committing || worker->sim->now_ns < snapshot->commit_done_ns)
+        take_replication(worker);
+    if (!snapshot->progress.commits || makes_copies(worker) ||
+        worker->sim->now_ns < snapshot->commit_done_ns)
         return;
-    snapshot->committing = false;
     int status = sim_disk_commit(worker->sim, snapshot->commit_step, snapshot->commit_generation,
                                  snapshot->commit_world, snapshot->commit_left_out);
+    checkpoint_progress_commit_ended(&snapshot->progress, snapshot->commit_step,
+                                     snapshot->commit_generation, status == 0);
     if (status == 0) {
         tell_committed(worker, snapshot->commit_step, snapshot->commit_generation);
         return;
     }
-    if (snapshot->commit_step == snapshot->begun_step)
-        snapshot->failed_step = snapshot->commit_step;
     if (status == -EEXIST)
         sim_fail(worker->sim, "the checkpoint of step %llu holds other bits than this run's",
                  (unsigned long long)snapshot->commit_step);

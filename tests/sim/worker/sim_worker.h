@@ -8,6 +8,8 @@
 
 #include "comm/mesh/mesh.h"
 #include "elastic/messages/control.h"
+#include "protocol/checkpoint_progress.h"
+#include "protocol/checkpoint_vote.h"
 #include "protocol/division_round.h"
 #include "protocol/final_checkpoint.h"
 #include "protocol/step_commit.h"
@@ -55,19 +57,18 @@ struct sim_command {
 
 /* worker/checkpoint/snapshot.c: this rank's share, and on rank 0 the commit. */
 struct sim_snapshot {
-    bool writing;
-    uint64_t done_ns;
+    struct checkpoint_progress progress;
+    struct checkpoint_writers writers;
+    struct checkpoint_vote vote;
+    uint64_t done_ns; /* when the share is written */
     struct sim_part part;
-    uint64_t begun_step, durable_step, failed_step, committed_step, committed_generation;
-    uint64_t abandoned_step;
-    uint64_t unable_step; /* failed because of this node's disk */
-    bool left_out[JOB_DEVICES_MAX], commit_left_out[JOB_DEVICES_MAX]; /* ranks that skipped it */
-    bool committing;
+    unsigned world;
+    bool left_out[JOB_DEVICES_MAX]; /* ranks that skipped the checkpoint begun last */
+    /* Without copies: the commit in flight. */
     uint64_t commit_done_ns, commit_step, commit_generation;
-    unsigned world, commit_world;
-    /* With copies: this node's part in the newest checkpoint, and the step begun last. */
-    struct sim_replication *replication;
-    uint64_t kept_step;
+    unsigned commit_world;
+    bool commit_left_out[JOB_DEVICES_MAX];
+    struct sim_replication *replication; /* with copies: this node's part; NULL: none in flight */
 };
 
 /* worker/step/kept_step.c: what the worker has of a step in progress. */
@@ -83,7 +84,7 @@ struct sim_share {
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
     uint64_t from_ns;                     /* the beginning of the forward that is under way */
-    bool looks;                           /* rank 0: an event is due after its next micro-batch */
+    bool looks;                           /* an event is due after its next micro-batch */
 };
 
 /* The content of the rounds along the tree of ranks (sim_tree.h). */
@@ -93,6 +94,7 @@ struct sim_rounds {
     bool closing;                /* of the commit: a round after the last step */
     struct readiness readiness;  /* rank 0: as of the last commit */
     struct unit_digests digests; /* of the last comparison */
+    uint64_t all_step;           /* boundary at which it was of all units; UINT64_MAX: none */
     enum dispute_about disputed; /* in the last round, as far as the worker knows */
     struct dispute_memory disputes;
     struct dispute dispute;
@@ -158,7 +160,6 @@ struct sim_worker {
     struct sim_rounds rounds;
     uint64_t switch_generation; /* announced: it follows this boundary; 0: none */
     struct sim_snapshot snapshot;
-    struct checkpoint_writers writers;
     uint64_t progress_ns;
     struct straggler *straggler; /* rank 0, if the job evicts stragglers */
     uint64_t computed_ns;        /* compute time of this step; 0: not measured */
@@ -227,8 +228,8 @@ void sim_division_keep(struct sim_worker *worker);
 void sim_division_forget(struct sim_worker *worker);
 /** sim_division_announced() - A planned change is announced: rank 0 may begin it within the step */
 void sim_division_announced(struct sim_worker *worker);
-/** sim_division_watch() - The worker begins to compute a step: rank 0 looks after each
- * micro-batch whether a change that is announced begins within it */
+/** sim_division_watch() - The worker computes: while a checkpoint is in flight, and on rank 0 while
+ * a change is announced, it looks around after each micro-batch */
 void sim_division_watch(struct sim_worker *worker);
 /** sim_division_leaves() - The links broke within a step: return whether the worker goes on in the
  * next generation at once */
@@ -240,6 +241,8 @@ bool sim_division_leaves(struct sim_worker *worker);
  * dispute_compare() - Compute the digests of the units whose turn it is, or of all units with @all
  */
 void dispute_compare(struct sim_worker *worker, bool all);
+/** dispute_compare_once() - the same of all units, if that was not done at this boundary */
+void dispute_compare_once(struct sim_worker *worker);
 /** dispute_hear() - Note the dispute that the commit round has found so far */
 void dispute_hear(struct sim_worker *worker);
 /** dispute_settle() - Begin a dispute instead of the round's commit */
@@ -250,6 +253,15 @@ bool dispute_at_out(struct sim_worker *worker);
 /** dispute_let_go() - Drop the state of the generation if the worker knows that replicas differ in
  * it; return why the worker cannot go on */
 enum worker_cause dispute_let_go(struct sim_worker *worker);
+
+/* sim_checkpoint_vote.c: worker/session/checkpoint_duty.c while a step is computed */
+
+/** sim_vote_begin() - open the vote on the checkpoint that all ranks have just begun */
+void sim_vote_begin(struct sim_worker *worker);
+/** sim_vote_is_watched() - Return whether a checkpoint is in flight */
+bool sim_vote_is_watched(const struct sim_worker *worker);
+/** sim_vote_look() - between two micro-batches: let the share, the vote and the commit go on */
+void sim_vote_look(struct sim_worker *worker);
 
 /** sim_restore() - Restore the state that the plan does not move here. Return 0; -ENOENT: the
  * checkpoint is lost; -EHOSTUNREACH: a node that may have it does not answer */
@@ -269,8 +281,6 @@ void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step);
 void sim_snapshot_end_copies(struct sim_worker *worker);
 /** sim_snapshot_take_result() - Report a finished commit to firnd */
 void sim_snapshot_take_result(struct sim_worker *worker);
+/** sim_snapshot_reset() - Forget the step begun last: a generation begins, or the step failed
+ * somewhere and is to be written again */
 void sim_snapshot_reset(struct sim_worker *worker);
-/**
- * sim_snapshot_forget() - Allow the step begun last, which failed somewhere, to be written again
- */
-void sim_snapshot_forget(struct sim_worker *worker);

@@ -61,7 +61,8 @@ static void sample_message(struct control_message *message, enum control_type ty
                                                       .size_bytes = 1ull << 40,
                                                       .stall_seconds = 0.001,
                                                       .write_seconds = 1.5,
-                                                      .shares = sample_places()};
+                                                      .shares = sample_places(),
+                                                      .is_unproven = true};
     strcpy(message->text, "layers 0-1 frozen");
     message->committed = true;
 }
@@ -94,6 +95,7 @@ static void check_back(const struct control_message *back, const struct control_
         assert_string_equal(back->checkpoint.shares, sent->checkpoint.shares);
         assert_memory_equal(&back->checkpoint, &sent->checkpoint,
                             offsetof(struct control_checkpoint, shares));
+        assert_true(back->checkpoint.is_unproven);
         assert_int_equal(back->checkpoint.kept_from, sent->checkpoint.kept_from);
         assert_int_equal(back->checkpoint.spared_step, sent->checkpoint.spared_step);
         assert_true(back->committed);
