@@ -102,13 +102,26 @@ static bool is_elsewhere(const struct sim *sim, unsigned unit)
     return false;
 }
 
+/* Return whether the last step is on disk, and the node computes no part of the next one. */
+static bool has_left(const struct sim *sim)
+{
+    if (sim_check_newest_record(sim) < sim->check->committed_step)
+        return false;
+    for (unsigned i = 0; i < sim->worker_count; i++) {
+        const struct sim_worker *worker = sim->workers[i];
+        if (worker->alive && worker->engine && worker->node == sim->notices->node &&
+            worker->generation == sim->check->committing_generation)
+            return false;
+    }
+    return true;
+}
+
 /* Check that the last step is on other nodes, but for a step about to be applied, or on disk. */
 static void check_handed_over(struct sim *sim)
 {
     const struct sim_notices *notices = sim->notices;
     if (!notices->settled || notices->deadline_ns < notices->said_ns + ENOUGH_NS ||
-        !is_undisturbed(sim, notices->said_ns) ||
-        sim_check_newest_record(sim) >= sim->check->committed_step)
+        !is_undisturbed(sim, notices->said_ns) || has_left(sim))
         return;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)
         if (!is_elsewhere(sim, unit))
