@@ -152,12 +152,12 @@ static void draw_one_fault(struct sim *sim)
     sim->one_fault = sim_chance(sim, STREAM_SETUP, ONE_FAULT_PERCENT);
     if (!sim->one_fault)
         return;
-    sim->spec.train.steps = SIM_STEPS_MAX;
+    sim->spec.train.steps = SIM_STEPS_LONG;
     sim->spec.elastic.shadow = false;
     sim->compute_us = ONE_FAULT_COMPUTE_US;
 }
 
-static void submit(struct sim *sim)
+void sim_submit(struct sim *sim)
 {
     char key[KV_KEY_MAX];
     AUTO_JSON json_t *tree = job_spec_encode(&sim->spec);
@@ -237,7 +237,7 @@ static void add_nodes(struct sim *sim)
     else if (!sim->one_fault && !sim_cuts_lone(sim) && !sim_notices_alone(sim) &&
              !sim_bits_alone(sim))
         limit_memory(sim, slots);
-    submit(sim);
+    sim_submit(sim);
     for (unsigned i = 0; i < sim->node_count; i++)
         sim_firnd_start(&sim->nodes[i]);
 }
@@ -299,12 +299,12 @@ struct sim *sim_new_scene(uint64_t steps, uint64_t checkpoint_every, unsigned no
     sim->spec.train.steps = steps;
     sim->spec.checkpoint.every = checkpoint_every;
     surround(sim);
-    submit(sim);
     sim->node_count = node_count;
     sim->nodes = sim_allocate(SIM_NODES_MAX, sizeof(*sim->nodes));
     for (unsigned i = 0; i < node_count; i++) {
         name_node(sim, i);
         sim->nodes[i].slot_count = 1;
+        sim->nodes[i].links = LINKS_AT_FIRST;
         sim->network->down[i] = true;
     }
     sim->faults = sim_allocate(1, sizeof(*sim->faults)); /* none */

@@ -28,8 +28,9 @@
 #ifndef SIM_NODES_MAX /* trace/trace.c has larger ones */
 #define SIM_NODES_MAX 5
 #define SIM_LANES     6
-#define SIM_STEPS_MAX 512
+#define SIM_STEPS_MAX 8192
 #endif
+#define SIM_STEPS_LONG      512 /* of a job from a seed that lasts as long as its faults need */
 #define SIM_SLOTS_MAX       3
 #define SIM_UNITS           8 /* of the model: three layers */
 #define SIM_FAILURE_TIMEOUT (1500 * NS_PER_MS)
@@ -182,9 +183,11 @@ extern struct sim *sim_now;
 struct sim *sim_new(uint64_t seed, enum sim_bug bug, bool trace);
 /** sim_new_scene() - the same job for @steps, a checkpoint every @checkpoint_every of them, on
  * @node_count machines that are switched off, and with nothing drawn that goes wrong:
- * sim_node_return() and sim_node_lose() are the caller's */
+ * sim_submit(), sim_node_return() and sim_node_lose() are the caller's */
 struct sim *sim_new_scene(uint64_t steps, uint64_t checkpoint_every, unsigned node_count,
                           const struct sim_costs *costs);
+/** sim_submit() - Submit the job as sim->spec describes it; the number of steps stays */
+void sim_submit(struct sim *sim);
 void sim_free(struct sim *sim);
 /** sim_run_until() - false: a rule was broken */
 bool sim_run_until(struct sim *sim, uint64_t until_ns);

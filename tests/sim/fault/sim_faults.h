@@ -59,6 +59,7 @@ struct sim_faults {
     unsigned wish, devices;
     uint64_t
         slots_back_ns;  /* slots that are out of service, and left to themselves, are back then */
+    uint64_t nan_step;  /* of a scene: the loss of this step is NaN; 0: none */
     uint64_t outage_ns; /* since when nothing is disturbed but the store, which is away; or 0 */
 };
 

@@ -41,7 +41,7 @@ static bool is_other_bug(const struct sim *sim)
 /* A job that lasts, most often with each half of the model on one slot alone. */
 static void make_exposed(struct sim *sim)
 {
-    sim->spec.train.steps = SIM_STEPS_MAX;
+    sim->spec.train.steps = SIM_STEPS_LONG;
     sim->spec.elastic.shadow = false;
     if (!sim_chance(sim, STREAM_NOTICES, EXPOSED_PERCENT))
         return;

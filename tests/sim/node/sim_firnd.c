@@ -240,6 +240,16 @@ static void on_elected(void *context, bool leads, const char *leader)
 
 /* ---- start and end ---- */
 
+static void describe_machine(const struct sim_machine *machine, struct node_record *self)
+{
+    memcpy(self->numerics_identity, machine->numerics_identity, sizeof(self->numerics_identity));
+    memcpy(self->other_numerics_identities[0], machine->last_numerics_identity,
+           sizeof(self->other_numerics_identities[0]));
+    self->slots[self->slot_count - 1].computes = machine->last_numerics_identity[0] != '\0';
+    self->control = machine->control;
+    self->control_oldest = machine->control_oldest;
+}
+
 static void describe_self(struct sim_firnd *firnd)
 {
     struct node_record *self = &firnd->daemon.node.self;
@@ -257,6 +267,7 @@ static void describe_self(struct sim_firnd *firnd)
         self->slots[slot].speed = 1.0;
         self->slots[slot].memory_bytes = firnd->sim->slot_memory;
     }
+    describe_machine(&firnd->sim->nodes[firnd->node].machine, self);
 }
 
 static void configure(struct sim_firnd *firnd, const struct sim_node *node)

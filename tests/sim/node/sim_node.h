@@ -25,8 +25,18 @@ struct sim_company {
     bool known;             /* it was for long enough once */
 };
 
+/* What a scene makes of a machine; all zero in histories from seeds. */
+struct sim_machine {
+    char numerics_identity[RECORD_NUMERICS_SIZE];      /* of its slots, */
+    char last_numerics_identity[RECORD_NUMERICS_SIZE]; /* and of its last slot; "": as the others */
+    unsigned control, control_oldest; /* versions that its firnd says it speaks; 0: none said */
+    double slowness[SIM_SLOTS_MAX];   /* of each slot: times slower than its peers; 0: as fast */
+    bool is_deaf;                     /* its workers do not hear that they have to stop */
+};
+
 struct sim_node {
     struct sim *sim;
+    struct sim_machine machine;
     unsigned index, slot_count;
     unsigned links; /* protocol of the workers that it starts */
     char name[NAME_SIZE];

@@ -179,6 +179,7 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
         (uint64_t)MAX(1.0, setting->checkpoint_seconds / step_seconds(setting, trace->most));
     struct sim *sim = sim_new_scene(SIM_STEPS_MAX, every, trace->node_count, &costs);
     uint64_t began_ns = sim->now_ns;
+    sim_submit(sim);
     ask_for_one_stage(sim);
     struct player *players = sim_allocate(trace->event_count + 1, sizeof(*players));
     for (size_t i = 0; i < trace->event_count; i++) {

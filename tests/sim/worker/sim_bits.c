@@ -61,7 +61,7 @@ static void make_quiet(struct sim *sim)
     sim->spec.elastic.freeze.policy = JOB_FREEZE_NONE;
     sim->spec.elastic.shadow = false;
     sim->spec.elastic.evict_stragglers.factor = 0;
-    sim->spec.train.steps = SIM_STEPS_MAX;
+    sim->spec.train.steps = SIM_STEPS_LONG;
     sim->stages = sim_chance(sim, STREAM_BITS, PIPELINE_PERCENT) ? 2 : 0;
 }
 

@@ -8,7 +8,9 @@
 #include "base/timeouts.h"
 #include "protocol/step_commit_message.h"
 #include "sim/check/sim_check.h"
+#include "sim/fault/sim_faults.h"
 #include "sim/fault/sim_stragglers.h"
+#include "sim/node/sim_node.h"
 #include "sim/node/sim_store.h"
 #include "sim/worker/sim_bits.h"
 #include "sim/worker/sim_worker.h"
@@ -74,20 +76,31 @@ static void compute_drawn(struct sim_worker *worker, double share)
                                      MIN(1.0, share * worker->plan->layout.replica_count));
 }
 
+/* The durations of a scene: the slot computes @share of the stage, as slowly as the scene says. */
+static void compute_given(struct sim_worker *worker, double share)
+{
+    const struct sim *sim = worker->sim;
+    double slowness = sim->nodes[worker->node].machine.slowness[worker->slot];
+    uint64_t share_ns =
+        (uint64_t)((double)(sim->costs.lane_ns * SIM_LANES * worker->unit_count) * share);
+    worker->computed_ns = share_ns / SIM_UNITS;
+    if (slowness > 0)
+        worker->computed_ns = (uint64_t)((double)worker->computed_ns * slowness);
+    worker->busy_until_ns = sim->now_ns + worker->computed_ns;
+}
+
 /* Compute forward and backward in one piece before sending the result on: nothing overlaps. */
 static void compute(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
     double share = sim_division_share(worker);
-    uint64_t share_ns =
-        (uint64_t)((double)(sim->costs.lane_ns * SIM_LANES * worker->unit_count) * share);
     worker->share.from_ns = sim->now_ns;
-    if (sim->spec.elastic.evict_stragglers.factor > 0)
+    if (sim->costs.lane_ns > 0)
+        compute_given(worker, share);
+    else if (sim->spec.elastic.evict_stragglers.factor > 0)
         worker->busy_until_ns = sim->now_ns + sim_straggler_compute(worker);
-    else if (sim->costs.lane_ns == 0)
-        compute_drawn(worker, share);
     else
-        worker->busy_until_ns = sim->now_ns + share_ns / SIM_UNITS;
+        compute_drawn(worker, share);
     sim_division_watch(worker);
 }
 
@@ -443,6 +456,16 @@ static void settle_in(struct sim_worker *worker)
     }
 }
 
+/* worker/session/trainer.c's diverged(): no worker applies the step, and all of them say so. */
+static bool refuse_step(struct sim_worker *worker)
+{
+    worker->cause = CAUSE_DIVERGED;
+    worker_report(worker, WORKER_REFUSED);
+    worker->cause = CAUSE_NONE;
+    worker_go(worker, POINT_OUT);
+    return true;
+}
+
 static bool after_closing(struct sim_worker *worker);
 
 static bool at_ask(struct sim_worker *worker)
@@ -466,6 +489,8 @@ static bool at_ask(struct sim_worker *worker)
     }
     if (rounds->closing)
         return after_closing(worker);
+    if (next_step(worker) == worker->sim->faults->nan_step)
+        return refuse_step(worker);
     settle_in(worker);
     worker_go(worker, POINT_APPLY);
     worker_busy(worker, 500, 6000);

@@ -82,6 +82,8 @@ static void tell_announced(struct sim_worker *worker, const struct sim_command *
 static void observe(struct sim_worker *worker, const struct sim_command *command)
 {
     if (command->type == CONTROL_STOP) {
+        if (worker->sim->nodes[worker->node].machine.is_deaf)
+            return;
         worker->stopping = true;
         break_off(worker);
     } else if (command->type == CONTROL_HOLD) {

@@ -42,7 +42,7 @@ enum sim_point {
     POINT_RECORD,
     POINT_CLAIMS,  /* of the children, in a dispute */
     POINT_VERDICT, /* waits for the parent's verdict */
-    POINT_OUT,     /* its slot goes out of service: waits to be stopped */
+    POINT_OUT,     /* its slot goes out of service, or the job diverges: waits to be stopped */
     POINT_COUNT,
 };
 

@@ -1,4 +1,6 @@
 /* The statuses of a simulated worker to its firnd, and the planted bugs that falsify them. */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +9,7 @@
 #include "sim/node/sim_process.h"
 #include "sim/sim_scale.h"
 #include "sim/worker/sim_worker.h"
+#include "worker/session/divergence.h"
 
 static void describe_held(const struct sim_worker *worker, struct worker_report *report)
 {
@@ -39,6 +42,18 @@ static void describe_unreached(const struct sim_worker *worker, struct worker_re
     report->unreached_count = MIN(unreached->count, (unsigned)REPORT_UNREACHED_MAX);
     memcpy(report->unreached, unreached->ranks,
            report->unreached_count * sizeof(report->unreached[0]));
+}
+
+/* In the words of the real worker. */
+static void describe_divergence(const struct sim_worker *worker, struct worker_report *report)
+{
+    struct error error = {0};
+    AUTO_FREE struct step_record *record = sim_allocate(1, sizeof(*record));
+    *record = worker->rounds.commit->down.record;
+    record->lane_losses[0] = NAN;
+    int status = divergence_check(&worker->sim->spec.train, record, &error);
+    assert(status == -EDOM);
+    snprintf(report->text, sizeof(report->text), "%.255s", error.text);
 }
 
 /* Planted bugs: falsify the worker's report. */
@@ -76,6 +91,8 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     if (worker->cause == CAUSE_STARTS)
         snprintf(ret_report->text, sizeof(ret_report->text), "opens its device: %llu",
                  (unsigned long long)worker->sim->now_ns);
+    if (worker->cause == CAUSE_DIVERGED)
+        describe_divergence(worker, ret_report);
     ret_report->root = phase == WORKER_RUNNING && worker->rank == 0;
     describe_held(worker, ret_report);
     if (phase == WORKER_STUCK)
