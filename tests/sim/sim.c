@@ -384,6 +384,7 @@ void sim_free(struct sim *sim)
         sim_firnd_end(&sim->nodes[i], false);
     for (unsigned i = 0; i < sim->worker_count; i++)
         sim_worker_kill(sim->workers[i]);
+    sim_mesh_free_links(sim);
     for (unsigned i = 0; i < sim->worker_count; i++)
         sim_worker_free(sim->workers[i]);
     sim_store_free(sim->store);

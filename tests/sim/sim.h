@@ -202,6 +202,9 @@ struct sim_event *sim_post(struct sim *sim, uint64_t at_ns, const struct sim_pau
                            void (*fire)(void *context), void *context);
 /** sim_cancel() - Cancel an event that has not fired; NULL allowed */
 void sim_cancel(struct sim *sim, struct sim_event *event);
+/** sim_cancel_one() - Cancel an event that would call @fire, and return its context; NULL: no event
+ * would */
+void *sim_cancel_one(struct sim *sim, void (*fire)(void *context));
 /** sim_step() - fire the next event; false: there is none */
 bool sim_step(struct sim *sim);
 void sim_queue_free(struct sim *sim);

@@ -100,6 +100,18 @@ void sim_cancel(struct sim *sim, struct sim_event *event)
     free(event);
 }
 
+void *sim_cancel_one(struct sim *sim, void (*fire)(void *context))
+{
+    for (size_t i = 0; i < sim->event_count; i++) {
+        void *context = sim->heap[i]->context;
+        if (sim->heap[i]->fire != fire)
+            continue;
+        sim_cancel(sim, sim->heap[i]);
+        return context;
+    }
+    return NULL;
+}
+
 bool sim_step(struct sim *sim)
 {
     if (sim->event_count == 0)

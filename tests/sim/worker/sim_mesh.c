@@ -317,6 +317,29 @@ static void pump(struct sim_link *link, unsigned end)
         link_free_if_over(link);
 }
 
+static void link_free(struct sim_link *link)
+{
+    for (unsigned end = 0; end < 2; end++)
+        while (link->queues[end]) {
+            struct sim_message *message = link->queues[end];
+            link->queues[end] = message->next;
+            message_free(message);
+        }
+    link_free_if_over(link);
+}
+
+/* A link with messages in flight has an event that would deliver the next one. */
+void sim_mesh_free_links(struct sim *sim)
+{
+    for (unsigned end = 0; end < 2; end++) {
+        struct sim_link *link;
+        while ((link = sim_cancel_one(sim, end == 0 ? pump_first : pump_second))) {
+            link->pumps[end] = NULL;
+            link_free(link);
+        }
+    }
+}
+
 /* Return the link with @rank, if a message can be sent over it. */
 static struct sim_peer *find_open(struct sim_mesh *mesh, unsigned rank)
 {

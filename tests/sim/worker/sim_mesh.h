@@ -98,6 +98,9 @@ void sim_mesh_close(struct sim_mesh *mesh);
  * sim_mesh_reset() - Reset the links of a killed process: the kernel notifies the reachable peers
  */
 void sim_mesh_reset(struct sim_mesh *mesh);
+/** sim_mesh_free_links() - Free the links that still have messages in flight, once all workers are
+ * dead */
+void sim_mesh_free_links(struct sim *sim);
 void sim_mesh_send(struct sim_mesh *mesh, unsigned rank, enum sim_tag tag, unsigned index,
                    const struct sim_payload *payload);
 /** sim_mesh_take() - Return whether the message has arrived; a peer that left without sending it
