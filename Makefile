@@ -59,8 +59,8 @@ build-asan: packages
 	$(call compile,asan,build/asan,firn_test_programs)
 
 # A minute of random inputs for the decoders, shared among them.
-asan: build-asan ## run unit, parity and fuzz tests under the address and undefined sanitizers
-	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=8 ctest --test-dir build/asan --output-on-failure -j$(TESTS_AT_ONCE) -R '^(unit|parity|fuzz)_'
+asan: build-asan ## run unit, parity and fuzz tests and scenes under the address and undefined sanitizers
+	ASAN_OPTIONS=abort_on_error=1 FIRN_FUZZ_SECONDS=8 ctest --test-dir build/asan --output-on-failure -j$(TESTS_AT_ONCE) -R '^(unit|parity|fuzz|scene)_'
 
 fuzz: packages ## fuzz every decoder with libFuzzer, SECONDS=600 each; TARGETS="plan link": these alone; what it finds is in build/fuzz/found
 	$(call compile,fuzz,build/fuzz,firn_fuzzers)

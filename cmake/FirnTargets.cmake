@@ -82,7 +82,7 @@ if(FIRN_SANITIZE)
     set(FIRN_TEST_SECONDS 900)
 endif()
 
-# Every program of unit, parity and fuzz tests: the builds with sanitizers need nothing else.
+# Every program of unit, parity and fuzz tests and of scenes: the builds with sanitizers need nothing else.
 add_custom_target(firn_test_programs)
 
 # glibc fills what it allocates and what is freed with this byte: nothing may depend on zeros.

@@ -5,7 +5,7 @@
 
 In a copy of the tree each of the files is instrumented: at every place that is easily wrong (PLACES) stands a question, "is
 it this one?", so one build in build/mutants holds all mutants, and an environment variable chooses one (mutant.h). The unit
-tests of the files' folders run once as they are, which shows who reaches which place; then each mutant is given to the tests
+tests of the files' folders (for elastic/ the scenes of tests/sim/scene as well) run once as they are, which shows who reaches which place; then each mutant is given to the tests
 that reach it, the quickest first, until one fails, hangs, leaks or is stopped by a sanitizer. What none notices is printed
 with its line: a test that is missing, code that is not needed, or a change that makes no difference. What does not compile
 is no mutant.
@@ -432,12 +432,19 @@ def configure():
         "--log-level=WARNING")
 
 
+def tests_under(folder):
+    """The test programs' names, without what CMake puts before them."""
+    names = sorted(name for _, _, files in os.walk(os.path.join(TOP, "tests", folder)) for name in files)
+    return [name[:-2] for name in names if name.startswith("test_") and name.endswith(".c")]
+
+
 def build_tests(folders, jobs):
-    """The unit tests of @folders, as paths."""
+    """The unit tests of @folders, as paths, and the scenes that play the leader and the agents."""
     targets = []
     for folder in sorted(folders):
-        names = sorted(name for _, _, files in os.walk(os.path.join(TOP, "tests/unit", folder)) for name in files)
-        targets += [f"unit_{folder}_{name[:-2]}" for name in names if name.startswith("test_") and name.endswith(".c")]
+        targets += [f"unit_{folder}_{name}" for name in tests_under(f"unit/{folder}")]
+    if "elastic" in folders:
+        targets += [f"scene_{name}" for name in tests_under("sim/scene")]
     run("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", *targets)
     return [os.path.join(BUILD, "tests", target) for target in targets]
 

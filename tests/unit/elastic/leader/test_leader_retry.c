@@ -237,6 +237,26 @@ static void test_damaged_checkpoints_alone_ask_the_operator(void **state)
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_FRESH);
 }
 
+/*
+ * The job does not begin at step 0: the nodes may come back, or their files are in an object store.
+ */
+static void test_a_job_whose_checkpoints_are_away_waits_for_their_nodes(void **state)
+{
+    (void)state;
+    three_view.plan = NULL;
+    three_view.report_count = 0;
+    three_view.checkpoint = (struct leader_checkpoint){0};
+    snprintf(three_view.checkpoint.missing, sizeof(three_view.checkpoint.missing), "node x or y");
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_true(three_decision.misses_checkpoint);
+    assert_string_equal(three_decision.text, "waits for node x or y");
+    three_view.checkpoint.missing[0] = '\0';
+    three_decide();
+    assert_false(three_decision.misses_checkpoint);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_FRESH);
+}
+
 static void test_what_was_given_up_is_taken_back_when_nothing_else_is_left(void **state)
 {
     (void)state;
@@ -282,6 +302,7 @@ int main(void)
         TEST(test_nor_for_what_was_found_out_long_ago),
         TEST(test_nor_where_it_was_not_the_checkpoint_that_failed),
         TEST(test_damaged_checkpoints_alone_ask_the_operator),
+        TEST(test_a_job_whose_checkpoints_are_away_waits_for_their_nodes),
         TEST(test_what_was_given_up_is_taken_back_when_nothing_else_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
