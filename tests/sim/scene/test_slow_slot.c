@@ -11,7 +11,7 @@
 #define RELIEF_SECONDS 10 /* two windows of slow steps, the report, and the change */
 #define TERM_SECONDS   60
 
-_Static_assert(TERM_SECONDS *NS_PER_SECOND == TIMEOUTS_SLOW_SLOT_MIN * SIM_FAILURE_TIMEOUT,
+_Static_assert(TIMEOUTS_SLOW_SLOT_MIN == TERM_SECONDS * NS_PER_SECOND / SIM_FAILURE_TIMEOUT,
                "a slot that is slow for the first time is out for so long");
 
 static struct scene *prepare(unsigned nodes)
