@@ -12,7 +12,7 @@
 #define LANE_NS          (10 * NS_PER_MS) /* of the whole model, forward and backward */
 #define TICK_NS          (5 * NS_PER_MS)
 #define REGISTER_SECONDS 20
-#define PROGRESS_SECONDS 30
+#define PROGRESS_SECONDS 5
 #define STEPS_AT_FIRST   5
 
 static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
