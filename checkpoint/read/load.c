@@ -128,6 +128,8 @@ static void *read_tensors(void *argument)
             checkpoint_read(rest->reader, wish->name, wish->role, wish->data, wish->count, &error);
         if (status != 0)
             fail_rest(rest, i, status, &error);
+        else if (rest->load->listener.loaded)
+            rest->load->listener.loaded(rest->load->listener.context, wish->count * sizeof(float));
     }
     return NULL;
 }
@@ -176,6 +178,7 @@ int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_lo
         .depth = options->depth != 0 ? MIN(options->depth, (unsigned)IO_DEPTH_MAX) : DEPTH_DEFAULT,
         .block_bytes = options->block_bytes != 0 ? options->block_bytes : BLOCK_DEFAULT,
         .wishes = wishes,
+        .listener = options->listener,
         .met = calloc(count + 1, sizeof(bool)),
     };
     assert(MANIFEST_CHUNK_BYTES % load.block_bytes == 0 && load.block_bytes % 4096 == 0);

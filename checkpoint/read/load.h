@@ -20,12 +20,20 @@ struct checkpoint_wish {
     size_t count;
 };
 
+/* Told how a reading goes on, from any of its threads. */
+struct load_listener {
+    void (*loaded)(void *context,
+                   uint64_t size_bytes); /* so many bytes more; NULL: nobody listens */
+    void *context;
+};
+
 struct checkpoint_load_options {
     const struct io *io;   /* from io_probe() */
     unsigned thread_count; /* 0: number of processors, at most LOAD_THREADS_MAX */
     unsigned depth;        /* reads in flight per thread; 0: default */
     /* per read: a power of two from 4 KiB to MANIFEST_CHUNK_BYTES; 0: default */
     size_t block_bytes;
+    struct load_listener listener; /* after each block, or each tensor that is read carefully */
 };
 
 #define LOAD_THREADS_MAX 4

@@ -162,6 +162,8 @@ static void accept_block(struct lane *lane, const struct lane_block *block)
         data += size;
         position += size;
     }
+    if (!lane->failed && lane->load->listener.loaded)
+        lane->load->listener.loaded(lane->load->listener.context, block->end - block->begin);
 }
 
 static bool open_lane(struct lane *lane)

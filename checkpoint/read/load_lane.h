@@ -14,6 +14,7 @@ struct load {
     unsigned depth;
     size_t block_bytes;
     const struct checkpoint_wish *wishes;
+    struct load_listener listener;
     struct load_plan plan;
     int *direct; /* a descriptor for each of the reader's files; -1: none */
     bool *met;   /* per wish: set by the thread that loads its tensor */

@@ -259,6 +259,19 @@ int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, s
     return status;
 }
 
+int checkpoint_look(const char *folder, struct error *error)
+{
+    struct manifest manifest;
+    int status = manifest_load(folder, NULL, &manifest, error);
+    if (status != 0)
+        return status;
+    for (size_t i = 0; status == 0 && i < manifest.file_count; i++)
+        if (!reader_is_metrics(manifest.files[i].name))
+            status = reader_look_at(folder, &manifest.files[i], error);
+    manifest_done(&manifest);
+    return status;
+}
+
 bool checkpoint_is_lost(const char *path, int code)
 {
     char folder[FOLDER_PATH_SIZE];

@@ -22,6 +22,15 @@ struct checkpoint_reader;
 int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                     struct error *error) CHECK_RESULT;
 
+/**
+ * checkpoint_look() - check that a checkpoint is there: its manifest, and the presence and size of
+ * every file
+ *
+ * For a caller that must not wait for a disk: besides the manifest nothing is read, however many
+ * and large the files are. Return: as checkpoint_open()
+ */
+int checkpoint_look(const char *folder, struct error *error) CHECK_RESULT;
+
 struct checkpoint_remote;
 
 /* A checkpoint with copies, whose files are spread over several nodes (remote.h). */

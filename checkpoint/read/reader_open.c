@@ -33,6 +33,15 @@ static int open_file(struct reader_file *file, struct error *error)
     return 0;
 }
 
+int reader_look_at(const char *folder, const struct manifest_file *entry, struct error *error)
+{
+    struct reader_file file = {.entry = entry, .descriptor = -1};
+    folder_file_path(folder, entry->name, file.path);
+    int status = open_file(&file, error);
+    close_descriptor(&file.descriptor);
+    return status;
+}
+
 static bool is_safetensors(const char *name)
 {
     static const char suffix[] = ".safetensors";

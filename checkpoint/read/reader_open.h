@@ -8,6 +8,10 @@
  * them, also after a failure */
 int reader_open_files(struct checkpoint_reader *reader, const char *folder,
                       struct error *error) CHECK_RESULT;
+/** reader_look_at() - check the presence and size of one file of a checkpoint in @folder; errors of
+ * checkpoint_open() */
+int reader_look_at(const char *folder, const struct manifest_file *entry,
+                   struct error *error) CHECK_RESULT;
 /** reader_load_index() - read the verified header of a safetensors file, from the first good
  * copy */
 int reader_load_index(const struct checkpoint_reader *reader, const struct reader_file *file,

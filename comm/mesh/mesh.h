@@ -39,6 +39,8 @@
 #define MESH_KEY_SIZE    32
 #define MESH_MESSAGE_MAX ((size_t)1 << 34) /* bytes of one message */
 
+#define MESH_NO_TIMEOUT UINT64_MAX
+
 #define MESH_NAME_SIZE (NAME_SIZE + 16)
 
 struct mesh_peer {
@@ -72,7 +74,8 @@ struct mesh_options {
                                     * share of their own; 0: 256 MiB */
     uint64_t connect_timeout_ns;   /* until all links are up: from the call, or where peers join
                                     * later, from the first link to one of them. -ETIMEDOUT then,
-                                    * naming the missing ranks; sooner when a host is unreached */
+                                    * naming the missing ranks; sooner when a host is unreached.
+                                    * MESH_NO_TIMEOUT: the caller cancels */
     bool checksums;   /* use checksums instead of authentication on links to peers that set this too
                        * (comm/mesh/frame_seal.h) */
     bool any_address; /* accept connections from addresses that no peer has (translated ones) */

@@ -23,7 +23,8 @@
  * generation's connectors find room in it.
  *
  * A peer that joins later trains in the generation before, and its step may take half an hour.
- * Connections to it wait in its backlog. They are renewed seldom, so that the backlog is not full
+ * Without a time-out all peers may be as late: they read their state from a slow disk. Connections
+ * to such a peer wait in its backlog. They are renewed seldom, so that the backlog is not full
  * of abandoned ones when the peer comes. The limit of the wait begins with the first link to such a
  * peer, because all of them switch after the same step.
  *
@@ -95,15 +96,23 @@ static void list_unreached(struct mesh *mesh)
             list->ranks[list->count++] = mesh->peers[i].options.rank;
 }
 
-static bool waits_for_switch(const struct mesh *mesh)
+static bool waits_without_limit(const struct mesh *mesh)
 {
     return mesh->rendezvous.deadline_ns == UINT64_MAX;
+}
+
+static uint64_t deadline_ns(const struct mesh *mesh)
+{
+    return mesh->terms.connect_timeout_ns == MESH_NO_TIMEOUT
+               ? UINT64_MAX
+               : mesh->now_ns + mesh->terms.connect_timeout_ns;
 }
 
 /* Return the deadline of one attempt: many attempts must fit into the remaining time. */
 static uint64_t attempt_deadline_ns(const struct mesh *mesh, const struct peer *peer)
 {
-    if (peer->options.joins_later && waits_for_switch(mesh))
+    bool is_late = peer->options.joins_later || mesh->terms.connect_timeout_ns == MESH_NO_TIMEOUT;
+    if (is_late && waits_without_limit(mesh))
         return mesh->now_ns + TIMEOUTS_LATE_ATTEMPT * mesh->terms.failure_timeout_ns;
     uint64_t left_ns = mesh->rendezvous.deadline_ns > mesh->now_ns
                            ? mesh->rendezvous.deadline_ns - mesh->now_ns
@@ -182,7 +191,7 @@ void rendezvous_end(struct mesh *mesh, int result, const char *text)
 
 void rendezvous_begin(struct mesh *mesh)
 {
-    mesh->rendezvous.deadline_ns = mesh->now_ns + mesh->terms.connect_timeout_ns;
+    mesh->rendezvous.deadline_ns = deadline_ns(mesh);
     mesh->identity.expects = expects;
     mesh->identity.context = mesh;
     listen_again(mesh);
@@ -255,8 +264,8 @@ void rendezvous_ready(struct peer *peer)
     if (!peer->up)
         mesh->rendezvous.up_count++;
     peer->up = true;
-    if (peer->options.joins_later && waits_for_switch(mesh))
-        mesh->rendezvous.deadline_ns = mesh->now_ns + mesh->terms.connect_timeout_ns;
+    if (peer->options.joins_later && waits_without_limit(mesh))
+        mesh->rendezvous.deadline_ns = deadline_ns(mesh);
 }
 
 /* Accept only sealed frames from here on. */

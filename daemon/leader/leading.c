@@ -346,26 +346,22 @@ static void mark_folder(const struct led *led, const char *path)
 }
 
 /*
- * Never plan with a checkpoint that does not open: use the one before it. Opening reads headers
- * only; workers find damage in the data. A checkpoint that this node cannot reach may still be
- * reachable for the workers.
+ * Never plan with a checkpoint that is not there: use the one before it. Workers find damage in its
+ * files: to read them here could take longer than a leader may be silent. A checkpoint that this
+ * node cannot reach may still be reachable for the workers.
  */
-static bool checkpoint_opens(struct led *led, const struct view *view,
-                             const struct plan_start *start)
+static bool checkpoint_is_there(struct led *led, const struct view *view,
+                                const struct plan_start *start)
 {
-    struct checkpoint_reader *reader;
     struct error error = {0};
-    int status;
 
     if (start->source != PLAN_SOURCE_CHECKPOINT || start->resume_step != view->view.checkpoint.step)
         return true;
     if (view->view.checkpoint.shares) /* its shares are on other nodes: the workers check them */
         return true;
-    status = checkpoint_open(start->restore_path, &reader, &error);
-    if (!status) {
-        checkpoint_close(reader);
+    int status = checkpoint_look(start->restore_path, &error);
+    if (!status)
         return true;
-    }
     if (!checkpoint_is_lost(start->restore_path, status)) {
         log_warning("job %s: the leader cannot look at the checkpoint of step %" PRIu64 ": %s",
                     led->job, start->resume_step, error.text);
@@ -448,7 +444,7 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
     if (decision->action == LEADER_PUBLISH &&
-        !checkpoint_opens(led, view, &decision->plan->start)) {
+        !checkpoint_is_there(led, view, &decision->plan->start)) {
         wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
         return;
     }

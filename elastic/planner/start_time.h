@@ -1,8 +1,9 @@
 /*
  * Bound the time from the publication of a plan until its workers run. A worker first gets its
  * state from the seed, a checkpoint or its peers, in time proportional to the bytes. Then it opens
- * its links. A worker that needs longer counts as hung. The leader gives a generation up after this
- * time, and workers wait for each other for the same time.
+ * its links. The leader gives a generation up after this time without progress: workers that read
+ * their state report it (worker/session/start_watch.h), and are waited for however slow the disk
+ * is. Where state comes from memory, workers wait for each other for the same time.
  */
 #pragma once
 

@@ -87,6 +87,7 @@ const char *const sim_bug_names[BUG_COUNT] = {
     [BUG_BLIND_SWITCH] = "blind-switch",
     [BUG_PATIENT_SWITCH] = "patient-switch",
     [BUG_LATE_RECORD] = "late-record",
+    [BUG_HASTY_PEER] = "hasty-peer",
 };
 
 static void describe_job(struct sim *sim)

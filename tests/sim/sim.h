@@ -85,6 +85,7 @@ enum sim_bug {
     BUG_BLIND_SWITCH,
     BUG_PATIENT_SWITCH,
     BUG_LATE_RECORD,
+    BUG_HASTY_PEER,
     BUG_COUNT,
 };
 extern const char *const sim_bug_names[BUG_COUNT];
@@ -152,7 +153,7 @@ struct sim {
     uint64_t compute_us;   /* of one step, about */
     uint64_t slot_memory;  /* bytes of each slot; 0: unlimited */
     unsigned stages;       /* asked for; 0: free */
-    bool slow_starts;      /* devices open in up to ten minutes */
+    bool slow_starts;      /* devices open, and state is read, in up to ten minutes */
     bool one_fault;        /* sim_fault_alone is all that happens */
     unsigned links_newest; /* link protocol to which nodes are upgraded */
     unsigned node_count;

@@ -1,7 +1,7 @@
 /*
  * Draw the time that a step takes, from a millisecond to half an hour, and the time in which a
- * process opens its device, from 50 ms to ten minutes. Every limit of the cluster but the failure
- * time-out must hold for all of them.
+ * process opens its device, and then reads its state, from 50 ms to ten minutes each. Every limit
+ * of the cluster but the failure time-out must hold for all of them.
  */
 #include "sim/sim_scale.h"
 
@@ -63,9 +63,14 @@ uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance)
                             : 0;
 }
 
+uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t generation)
+{
+    return sim_scale_device_ns(sim, sim_mix(instance, generation));
+}
+
 uint64_t sim_scale_start_max_ns(const struct sim *sim)
 {
-    return sim->slow_starts ? (uint64_t)START_MOST_US * NS_PER_US : 0;
+    return sim->slow_starts ? 2 * (uint64_t)START_MOST_US * NS_PER_US : 0;
 }
 
 uint64_t sim_scale_beyond_ns(const struct sim *sim)

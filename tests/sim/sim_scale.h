@@ -7,8 +7,10 @@
 void sim_scale_draw(struct sim *sim);
 
 /** sim_scale_device_ns() - return how long the process of @instance opens its device, besides the
- * time of most histories; sim_scale_start_max_ns() - bound it */
+ * time of most histories; sim_scale_restore_ns() - how long it then reads its state for
+ * @generation; sim_scale_start_max_ns() - bound the sum */
 uint64_t sim_scale_device_ns(const struct sim *sim, uint64_t instance);
+uint64_t sim_scale_restore_ns(const struct sim *sim, uint64_t instance, uint64_t generation);
 uint64_t sim_scale_start_max_ns(const struct sim *sim);
 
 /** sim_scale_beyond_ns() - return how much longer than in most histories a step may take: a

@@ -271,6 +271,18 @@ static uint64_t unexpected_bytes(const struct trainer *trainer, unsigned rank, u
     return 0;
 }
 
+/* Where all ranks read their state, the leader sees who goes on with that, and gives the generation
+ * up when nobody does. */
+static uint64_t links_timeout_ns(const struct trainer *trainer, const struct plan *named)
+{
+    const struct plan *plan = trainer->plan;
+
+    return plan->start.source == PLAN_SOURCE_MEMORY || named != plan
+               ? start_time_ns(&plan->layout, &trainer->spec.model,
+                               trainer->options->failure_timeout_ns)
+               : MESH_NO_TIMEOUT;
+}
+
 /* Open the links among the ranks of the present plan, with the key and the number of @named.
  * @newcomer: the others may still train */
 static int open_links(struct trainer *trainer, unsigned rank, const struct plan *named,
@@ -291,8 +303,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         .any_address = trainer->options->link_any_address,
         .unreached = &trainer->links.unreached,
         .unexpected_max_bytes = process_link_bytes(&trainer->spec.model),
-        .connect_timeout_ns = start_time_ns(&plan->layout, &trainer->spec.model,
-                                            trainer->options->failure_timeout_ns),
+        .connect_timeout_ns = links_timeout_ns(trainer, named),
     };
     struct mesh *mesh;
     uint64_t drained;

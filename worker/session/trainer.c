@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -132,6 +133,38 @@ static enum session_outcome stepped_aside(struct trainer *trainer)
     return SESSION_BROKEN;
 }
 
+/* The reading of one state, by several threads. */
+struct state_reading {
+    struct start_watch *watch;
+    _Atomic uint64_t size_bytes; /* so far */
+};
+
+static void note_state(void *context, uint64_t size_bytes)
+{
+    struct state_reading *reading = context;
+    char text[REPORT_TEXT_SIZE], words[SIZE_WORDS_SIZE];
+
+    size_bytes += atomic_fetch_add(&reading->size_bytes, size_bytes);
+    snprintf(text, sizeof(text), "reads its state: %s so far", size_words(size_bytes, words));
+    start_watch_note(reading->watch, text);
+}
+
+/* Reading a large state from a slow disk takes minutes: the leader and the other workers wait for
+ * as long as it goes on. */
+static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    struct state_reading reading = {.watch = trainer->start_watch};
+
+    start_watch_begin(trainer->start_watch, trainer->plan->generation, "reads its state");
+    trainer->state->listener = (struct load_listener){note_state, &reading};
+    int status = generation_obtain_state(trainer, rank, error);
+
+    trainer->state->listener = (struct load_listener){0};
+    if (start_watch_end(trainer->start_watch) && !status)
+        status_report_send(trainer, WORKER_STARTING, "");
+    return status;
+}
+
 static int join(struct trainer *trainer, unsigned rank, struct error *error)
 {
     int status = generation_join(trainer, rank, error);
@@ -165,7 +198,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
         status_report_send(trainer, WORKER_PREPARED, "");
     if (generation_make_room(trainer, (unsigned)rank, &error))
         return refuse(trainer, &error);
-    status = generation_obtain_state(trainer, (unsigned)rank, &error);
+    status = obtain_state(trainer, (unsigned)rank, &error);
     if (status)
         return without_state(trainer, status, &error);
     status = join(trainer, (unsigned)rank, &error);

@@ -65,6 +65,9 @@ int pretrained_units(struct state *state, unsigned first, unsigned count, struct
         status = state_take_unit(state, unit, error);
         if (!status)
             status = read_unit(state, folder, unit, error);
+        if (!status && state->listener.loaded)
+            state->listener.loaded(state->listener.context,
+                                   state->units[unit].layout.count * sizeof(float));
     }
     model_folder_close(folder);
     if (status) {

@@ -41,7 +41,8 @@ static int wish_canonical(void *context, const struct canonical_tensor *tensor)
 static int load(struct reading *reading)
 {
     const char *why;
-    const struct checkpoint_load_options options = {.io = io_probe(&why)};
+    const struct checkpoint_load_options options = {.io = io_probe(&why),
+                                                    .listener = reading->state->listener};
 
     return checkpoint_load(reading->reader, &options, reading->wishes, reading->wish_count, NULL,
                            reading->error);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "checkpoint/read/load.h"
 #include "elastic/step/freeze.h"
 #include "elastic/step/step_record.h"
 #include "kernels/kernel.h"
@@ -30,10 +31,11 @@ struct state {
     const struct job_spec *spec; /* borrowed */
     struct model_spec model;
     const struct kernel *kernel;
-    struct kernel_device *device; /* borrowed */
-    struct arena *arena;          /* memory of an engine */
-    struct pinned *pinned;        /* buffers of an engine's messages */
-    unsigned thread_count;        /* host threads that initialize a unit; 1 unless set */
+    struct kernel_device *device;  /* borrowed */
+    struct arena *arena;           /* memory of an engine */
+    struct pinned *pinned;         /* buffers of an engine's messages */
+    unsigned thread_count;         /* host threads that initialize a unit; 1 unless set */
+    struct load_listener listener; /* told while units are read from files; none unless set */
     unsigned unit_count;
     struct state_unit *units;
     struct kernel_adamw_tensor *step_tensors; /* room for all of one optimizer step */

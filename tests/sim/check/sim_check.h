@@ -171,6 +171,9 @@ void sim_check_settled(struct sim *sim, const struct plan *plan);
 /** sim_check_late() - rank 0 of @plan commits @step: a checkpoint of the step before is recorded,
  * if this step has taken long */
 void sim_check_late(struct sim *sim, const struct plan *plan, uint64_t step);
+/** sim_check_patience() - @worker gives up waiting for links: not while a peer that it reaches
+ * reads its state */
+void sim_check_patience(const struct sim_worker *worker);
 /** sim_check_pace() - a generation is about to be written, to be prepared or to be in force */
 void sim_check_pace(struct sim *sim);
 /** a transaction was carried out: records of checkpoints only go forward */

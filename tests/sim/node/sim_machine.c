@@ -23,9 +23,7 @@ ssize_t __wrap_getrandom(void *data, size_t size_bytes, unsigned flags);
 int __wrap_file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
                         struct error *error);
 int __wrap_file_make_directories(const char *path, unsigned mode, struct error *error);
-int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
-                           struct error *error);
-void __wrap_checkpoint_close(struct checkpoint_reader *reader);
+int __wrap_checkpoint_look(const char *folder, struct error *error);
 bool __wrap_checkpoint_pinned(const char *path);
 bool __wrap_checkpoint_is_lost(const char *path, int code);
 int __wrap_checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error);
@@ -123,14 +121,12 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
     sim_trace(sim_now, "%s: %s: %s", facts->node, kind, text);
 }
 
-int __wrap_checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
-                           struct error *error)
+int __wrap_checkpoint_look(const char *folder, struct error *error)
 {
     if (!sim_disk_open(sim_now, folder)) {
         sim_check_missed(sim_now, sim_disk_step(folder));
         return error_set(error, sim_now->seed % 2 == 0 ? -ENOENT : -EBADMSG, "%s is lost", folder);
     }
-    *ret_reader = NULL;
     return 0;
 }
 
@@ -169,11 +165,6 @@ bool __wrap_checkpoint_is_lost(const char *path, int code)
 {
     (void)path;
     return code == -EBADMSG;
-}
-
-void __wrap_checkpoint_close(struct checkpoint_reader *reader)
-{
-    (void)reader;
 }
 
 /* ---- one daemon asks another over HTTP ---- */

@@ -553,7 +553,7 @@ static void tick(void *context)
     mesh->tick = NULL;
     mesh->ticked_ns = sim->now_ns;
     if (mesh->state == SIM_MESH_OPENING &&
-        ((!mesh->waits_for_switch && sim->now_ns >= mesh->deadline_ns) ||
+        ((!mesh->waits_for_switch && !mesh->no_timeout && sim->now_ns >= mesh->deadline_ns) ||
          (!mesh->patient && somebody_is_unreached(mesh)))) {
         sim_mesh_fail(mesh, -ETIMEDOUT);
         return;
@@ -598,6 +598,8 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *nam
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = named->links.patient;
     mesh->deadline_ns = sim->now_ns + OPEN_NS;
+    mesh->no_timeout =
+        plan->start.source != PLAN_SOURCE_MEMORY && named == plan && sim->bug != BUG_HASTY_PEER;
     mesh->ticked_ns = sim->now_ns;
     for (unsigned i = 0; i < mesh->peer_count; i++) {
         const struct plan_worker *at = &plan->layout.workers[ranks[i]];

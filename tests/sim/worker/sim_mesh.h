@@ -71,6 +71,7 @@ struct sim_mesh {
     int result;            /* of opening: 0, -ETIMEDOUT, -ESTALE, -ECONNRESET, -ECANCELED */
     bool patient;          /* as comm/mesh/mesh.h has it */
     bool waits_for_switch; /* until a peer that joins later is linked: there is no deadline */
+    bool no_timeout;       /* the same, until all are */
     uint64_t deadline_ns, ticked_ns;
     uint64_t attention_ns; /* as in comm/mesh/failure_detector.h */
     struct sim_event *tick;

@@ -79,8 +79,6 @@ int sim_restore(struct sim_worker *worker)
     struct sim_state *state = &worker->state;
     struct sim_checkpoint checkpoint = {0};
     int status = 0;
-    sim_state_drop(state, NULL); /* it could not have both in its memory */
-    sim_check_forget(worker);
     if (plan->start.source != PLAN_SOURCE_CHECKPOINT)
         initialize(&checkpoint);
     else if (plan->start.restore_sha256[0] != '\0')

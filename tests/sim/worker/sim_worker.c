@@ -390,6 +390,20 @@ void worker_finish_early(struct sim_worker *worker)
     worker_go(worker, POINT_LINKS);
 }
 
+static void begin_restore(struct sim_worker *worker)
+{
+    uint64_t scaled_ns =
+        sim_scale_restore_ns(worker->sim, worker->instance, worker->plan->generation);
+    dispute_memory_rollback(&worker->rounds.disputes);
+    sim_state_drop(&worker->state, NULL); /* it could not have both in its memory */
+    sim_check_forget(worker);
+    worker_go(worker, POINT_RESTORE);
+    worker_busy(worker, 5000, 60000);
+    if (worker->plan->start.source == PLAN_SOURCE_CHECKPOINT)
+        worker->busy_until_ns += worker->sim->costs.restore_ns;
+    worker->ready_ns = scaled_ns > 0 ? worker->sim->now_ns + scaled_ns : 0;
+}
+
 void worker_switch(struct sim_worker *worker)
 {
     sim_check_switch(worker->sim, worker, worker->pending);
@@ -415,11 +429,7 @@ void worker_switch(struct sim_worker *worker)
     if (plan->change.planned)
         worker_report(worker, WORKER_PREPARED);
     if (worker->rank < plan->layout.worker_count && plan->start.source != PLAN_SOURCE_MEMORY) {
-        dispute_memory_rollback(&worker->rounds.disputes);
-        worker_go(worker, POINT_RESTORE);
-        worker_busy(worker, 5000, 60000);
-        if (plan->start.source == PLAN_SOURCE_CHECKPOINT)
-            worker->busy_until_ns += worker->sim->costs.restore_ns;
+        begin_restore(worker);
         return;
     }
     open_links(worker);
@@ -434,13 +444,30 @@ static bool refuse_input(struct sim_worker *worker)
     return false;
 }
 
+/* worker/session/start_watch.c */
+static void report_start(struct sim_worker *worker)
+{
+    uint64_t now_ns = worker->sim->now_ns;
+    worker->cause = CAUSE_STARTS;
+    worker_report(worker, WORKER_STARTING);
+    worker->cause = CAUSE_NONE;
+    worker->busy_until_ns =
+        MIN(now_ns + TIMEOUTS_START_REPORT * SIM_FAILURE_TIMEOUT, worker->ready_ns);
+}
+
 static bool at_restore(struct sim_worker *worker)
 {
+    if (worker->sim->now_ns < worker->ready_ns && !worker->stopping) {
+        report_start(worker);
+        return true;
+    }
     bool lacks_input = sim_input_is_lacking(worker) && !worker->stopping;
     if (lacks_input && worker->sim->bug != BUG_HASTY_LEADER)
         return refuse_input(worker);
     int status = lacks_input ? -EACCES : sim_restore(worker);
     if (status == 0) {
+        if (worker->ready_ns > 0)
+            worker_report(worker, WORKER_STARTING); /* the reading is over */
         open_links(worker);
     } else if (worker->stopping) {
         worker_exit(worker, 0);
@@ -484,6 +511,8 @@ static bool at_links(struct sim_worker *worker)
         return false;
     if (mesh->state == SIM_MESH_FAILED) {
         int result = mesh->result;
+        if (result == -ETIMEDOUT)
+            sim_check_patience(worker);
         sim_mesh_close(mesh);
         worker->mesh = NULL;
         worker_broken(worker, result);
@@ -588,7 +617,7 @@ static bool at_boot(struct sim_worker *worker)
     worker_go(worker, POINT_DEVICE);
     worker_busy(worker, 5000, 100000);
     uint64_t device_ns = sim_scale_device_ns(worker->sim, worker->instance);
-    worker->device_ready_ns = device_ns > 0 ? worker->sim->now_ns + device_ns : 0;
+    worker->ready_ns = device_ns > 0 ? worker->sim->now_ns + device_ns : 0;
     return true;
 }
 
@@ -603,20 +632,9 @@ static bool port_is_taken(const struct sim_worker *worker)
     return false;
 }
 
-/* worker/session/start_watch.c */
-static void report_start(struct sim_worker *worker)
-{
-    uint64_t now_ns = worker->sim->now_ns;
-    worker->cause = CAUSE_STARTS;
-    worker_report(worker, WORKER_STARTING);
-    worker->cause = CAUSE_NONE;
-    worker->busy_until_ns =
-        MIN(now_ns + TIMEOUTS_START_REPORT * SIM_FAILURE_TIMEOUT, worker->device_ready_ns);
-}
-
 static bool at_device(struct sim_worker *worker)
 {
-    if (worker->sim->now_ns < worker->device_ready_ns) {
+    if (worker->sim->now_ns < worker->ready_ns) {
         report_start(worker);
         return true;
     }
@@ -630,7 +648,7 @@ static bool at_device(struct sim_worker *worker)
         worker_exit(worker, 1);
         return false;
     }
-    if (worker->device_ready_ns > 0)
+    if (worker->ready_ns > 0)
         worker_report(worker, WORKER_STARTING); /* the start is over */
     worker_go(worker, POINT_WAIT);
     return true;

@@ -124,7 +124,7 @@ struct sim_worker {
     uint64_t died_ns;
     struct sim_pause pause;
     struct sim_event *wake, *alarm;
-    uint64_t device_ready_ns; /* when its device is open */
+    uint64_t ready_ns; /* when its device is open, or its state is read; 0: at once */
 
     /* the control socket */
     struct worker_process *process; /* a connected daemon */

@@ -89,7 +89,7 @@ static void describe(const struct sim_worker *worker, enum worker_phase phase,
     };
     ret_report->cause = worker->cause;
     if (worker->cause == CAUSE_STARTS)
-        snprintf(ret_report->text, sizeof(ret_report->text), "opens its device: %llu",
+        snprintf(ret_report->text, sizeof(ret_report->text), "has come to %llu",
                  (unsigned long long)worker->sim->now_ns);
     if (worker->cause == CAUSE_DIVERGED)
         describe_divergence(worker, ret_report);
