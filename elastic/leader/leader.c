@@ -51,7 +51,7 @@ static void describe_divergence(const struct leader_context *context,
                                 const struct worker_report *report, char ret_text[PLAN_REASON_SIZE])
 {
     uint64_t step = context->view->checkpoint.step;
-    bool is_origin = step == report->applied_step; /* of the step that diverged */
+    bool is_origin = step == context->view->progress.step; /* of the step that diverged */
     if (step == 0)
         snprintf(ret_text, PLAN_REASON_SIZE, "%.120s; there is no checkpoint to go on from",
                  report->text);

@@ -1,4 +1,5 @@
 /* Scenes of a job that fails for a cause of its own: the loss of a step is NaN. */
+#include "membership/kv/keys.h"
 #include "sim/fault/sim_faults.h"
 #include "sim/scene/scene_events.h"
 
@@ -52,10 +53,33 @@ static void test_a_job_that_diverges_fails_at_once(void **state)
     expect_divergence(1);
 }
 
+/* Step 15 shows that the parameters after step 14 are of no use: the checkpoint before is kept. */
+static void test_the_checkpoint_before_the_last_stays(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(2, 1);
+    char newest[KV_KEY_MAX], before[KV_KEY_MAX];
+    scene->sim->spec.checkpoint.every = 7;
+    scene->sim->faults->nan_step = NAN_STEP;
+    scene->sim->costs.lane_ns = 5 * LANE_NS; /* recorded within the next step */
+    scene_begin(scene);
+    scene_until(scene, 30, scene_is(scene, "failed"));
+    assert_true(scene_says(scene, "to go on from the checkpoint of step 14, or from the one before "
+                                  "it, with other settings"));
+    scene_run(scene, 60); /* retention */
+    assert_int_equal(scene->sim->spec.checkpoint.keep, 1);
+    assert_non_null(
+        sim_store_find(scene->sim->store, keys_checkpoint(newest, SIM_CLUSTER, SIM_JOB, 14)));
+    assert_non_null(
+        sim_store_find(scene->sim->store, keys_checkpoint(before, SIM_CLUSTER, SIM_JOB, 7)));
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_job_that_diverges_fails_at_once),
+        cmocka_unit_test(test_the_checkpoint_before_the_last_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

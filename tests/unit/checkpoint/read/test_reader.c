@@ -149,6 +149,15 @@ static void test_reading_notices_damage(void **state)
     checkpoint_close(reader);
 }
 
+/* A look finds the same, unless the file's content has to be read for it. */
+static void assert_seen(const char *path, const char *file)
+{
+    struct error error = {0};
+    assert_int_not_equal(checkpoint_look(path, &error), 0);
+    if (!strstr(error.text, file))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, file);
+}
+
 static void test_missing_and_misshapen_files_are_named(void **state)
 {
     struct fixture *fixture = *state;
@@ -160,13 +169,17 @@ static void test_missing_and_misshapen_files_are_named(void **state)
         assert_int_equal(stat(path, &status), 0);
         assert_int_equal(rename(path, aside), 0);
         assert_refused(fixture->path, -ENOENT, files[i], "No such file");
+        assert_seen(fixture->path, files[i]);
         assert_int_equal(mkdir(path, 0755), 0);
         assert_refused(fixture->path, i == 6 ? -EISDIR : -EBADMSG, files[i], "");
         assert_int_equal(rmdir(path), 0);
         assert_int_equal(rename(aside, path), 0);
         assert_int_equal(truncate(path, status.st_size + 1), 0);
         assert_refused(fixture->path, -EBADMSG, files[i], i == 6 ? "checksum" : "too long");
+        assert_seen(fixture->path, files[i]);
         assert_int_equal(truncate(path, status.st_size), 0);
+        struct error error = {0};
+        assert_int_equal(checkpoint_look(fixture->path, &error), 0);
     }
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         folder_file_path(fixture->path, files[i], path);

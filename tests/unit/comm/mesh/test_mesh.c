@@ -428,11 +428,31 @@ static void test_one_that_does_not_join_with_the_others_is_missed(void **state)
     world_done(&world);
 }
 
+/* Rank 1 reads its state for as long as it takes. */
+static void test_without_a_timeout_a_late_peer_is_awaited(void **state)
+{
+    (void)state;
+    struct world world;
+    struct opener openers[2];
+    world_init(&world, 2);
+    world.open_ns = MESH_NO_TIMEOUT;
+    world_opener_start(&openers[0], &world, 0);
+    let_time_pass(300 * NS_PER_MS);
+    world_opener_start(&openers[1], &world, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(world_opener_join(&openers[i]), 0);
+        world.meshes[i] = openers[i].mesh;
+    }
+    world_close(&world);
+    world_done(&world);
+}
+
 static void test_opening_can_be_cancelled(void **state)
 {
     (void)state;
     struct world world;
     world_init(&world, 2);
+    world.open_ns = MESH_NO_TIMEOUT;
     struct opener opener;
     int cancel = eventfd(0, EFD_CLOEXEC);
     uint64_t one = 1;
@@ -541,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_a_host_that_gives_no_sign_of_life_is_named_soon),
         cmocka_unit_test(test_those_who_join_later_are_waited_for),
         cmocka_unit_test(test_one_that_does_not_join_with_the_others_is_missed),
+        cmocka_unit_test(test_without_a_timeout_a_late_peer_is_awaited),
         cmocka_unit_test(test_opening_can_be_cancelled),
         cmocka_unit_test(test_options_are_checked),
         cmocka_unit_test(test_posting_is_checked),
