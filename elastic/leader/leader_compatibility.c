@@ -237,6 +237,13 @@ void leader_compatibility_words(const struct leader_compatibility *kind, const s
         unlike_words(kind, node, unlike, ret_words, size);
 }
 
+bool leader_compatibility_has_changed(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    return plan && plan->links.protocol != 0 &&
+           leader_compatibility(context).links != plan->links.protocol;
+}
+
 bool leader_compatibility_is_over(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;

@@ -99,6 +99,9 @@ bool leader_compatibility_has(const struct leader_compatibility *kind, const str
  * this job with ..."; "": no slot is excluded */
 void leader_compatibility_words(const struct leader_compatibility *kind, const struct member *node,
                                 char *ret_words, size_t size);
+/** leader_compatibility_has_changed() - return whether the next plan has another link protocol than
+ * the one in force, which is empty: its workers cannot take part */
+bool leader_compatibility_has_changed(const struct leader_context *context);
 /** leader_compatibility_is_over() - return whether no node starts workers of the link protocol of
  * the plan in force any more, and slots of another link protocol are enough for the job */
 bool leader_compatibility_is_over(const struct leader_context *context);

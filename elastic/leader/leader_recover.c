@@ -228,10 +228,11 @@ static int fall_back(struct leader_context *context, const struct leader_survivo
                      const struct recovery *recovery, const char *contradiction)
 {
     const struct plan *plan = context->view->plan;
-    if (plan->layout.worker_count == 0 || context->view->wish.desired == JOB_DESIRED_PAUSED)
-        return leader_empty_plan(context, PLAN_REASON_PAUSE, false,
-                                 "state is incomplete: going back to the newest checkpoint");
     char lost[120], why[224], starter[160];
+    snprintf(why, sizeof(why), "%.160s: going back to the newest checkpoint",
+             contradiction ? contradiction : "state is incomplete");
+    if (plan->layout.worker_count == 0 || context->view->wish.desired == JOB_DESIRED_PAUSED)
+        return leader_empty_plan(context, PLAN_REASON_PAUSE, false, why);
     name_lost(context, lost, sizeof(lost));
     const char *starting =
         lost[0] != '\0' ? NULL : leader_starting_words(context, starter, sizeof(starter));
@@ -353,6 +354,10 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (status == 0 && disputed) /* some survivors may not have heard of it */
         status =
             error_set(&contradiction, -EBADMSG, "replicas held different parameters or moments");
+    if (status == 0 && recovery->kind != RECOVERY_CHECKPOINT &&
+        leader_compatibility_has_changed(context))
+        status = error_set(&contradiction, -EBADMSG,
+                           "workers with the state speak another link protocol than nodes start");
     if (status == -EBADMSG)
         *recovery = (struct recovery){.kind = RECOVERY_CHECKPOINT};
     else if (status < 0)

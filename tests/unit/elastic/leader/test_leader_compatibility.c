@@ -1,7 +1,7 @@
 /*
  * Tests of the versions and the arithmetic that nodes register: which control versions understand
  * each other, and how the leader says that a node does not fit a job. Upgrades of a whole cluster
- * are scenes (tests/sim/scene/test_leader_compatibility.c).
+ * are scenes (tests/sim/scene/test_unlike_nodes.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,6 +100,37 @@ static void test_a_core_that_firnd_could_ask_for_is_named(void **state)
     }
 }
 
+/* Two of three workers die while the job leaves, and nodes start workers of protocol @links. */
+static void lose_two_while_leaving(unsigned links)
+{
+    three_plan->layout.worker_count = 0;
+    three_plan->change.planned = true;
+    three_plan->change.reason = PLAN_REASON_UPGRADE;
+    three_plan->links.protocol = 2;
+    three_plan->start.resume_step = 9;
+    for (unsigned node = 0; node < NODES; node++) {
+        three_nodes[node].protocol.links = links;
+        three_say(node, node ? WORKER_DEAD : WORKER_STUCK, 5, node ? 0 : 9);
+    }
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->links.protocol, links);
+}
+
+/* The survivor has the newest state, but cannot link to workers of another protocol. */
+static void test_survivors_do_not_mix_with_workers_of_another_protocol(void **state)
+{
+    (void)state;
+    lose_two_while_leaving(2);
+    three_expect_published(9, 0);
+    assert_int_equal(three_teardown(NULL), 0);
+    assert_int_equal(three_setup(NULL), 0);
+    lose_two_while_leaving(3);
+    assert_int_equal(three_decision.plan->layout.worker_count, 0); /* it leaves, too */
+    assert_false(three_decision.plan->change.planned);
+    assert_non_null(strstr(three_decision.plan->change.text, "speak another link protocol"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +138,8 @@ int main(void)
         cmocka_unit_test(test_a_node_without_slots_is_not_to_be_upgraded),
         cmocka_unit_test(test_what_is_not_said_is_said_to_be_so),
         cmocka_unit_test(test_versions_meet_where_their_ranges_do),
+        cmocka_unit_test_setup_teardown(test_survivors_do_not_mix_with_workers_of_another_protocol,
+                                        three_setup, three_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
