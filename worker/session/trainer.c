@@ -150,17 +150,20 @@ static void note_state(void *context, uint64_t size_bytes)
 }
 
 /* Reading a large state from a slow disk takes minutes: the leader and the other workers wait for
- * as long as it goes on. */
+ * as long as it goes on. A worker that has its state says so: it is not the one that hangs. */
 static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct state_reading reading = {.watch = trainer->start_watch};
 
+    if (trainer->plan->start.source == PLAN_SOURCE_MEMORY)
+        return 0;
     start_watch_begin(trainer->start_watch, trainer->plan->generation, "reads its state");
     trainer->state->listener = (struct load_listener){note_state, &reading};
     int status = generation_obtain_state(trainer, rank, error);
 
     trainer->state->listener = (struct load_listener){0};
-    if (start_watch_end(trainer->start_watch) && !status)
+    (void)start_watch_end(trainer->start_watch);
+    if (!status)
         status_report_send(trainer, WORKER_STARTING, "");
     return status;
 }
