@@ -14,8 +14,9 @@ enum timeouts {
     /* ---- links ---- */
     TIMEOUTS_UNREACHED = 4, /* a peer refuses connections before it is reported as unreached */
     TIMEOUTS_UNREACHED_TOO = TIMEOUTS_UNREACHED - 1, /* another peer is reported along with it */
-    TIMEOUTS_LINKS_OPEN = 20,   /* the links of a generation open, beside its start */
-    TIMEOUTS_LATE_ATTEMPT = 40, /* one attempt to link to a peer that still computes its step */
+    TIMEOUTS_LINKS_OPEN = 20, /* the links of a generation open, beside its start */
+    TIMEOUTS_LATE_ATTEMPT =
+        40, /* one attempt to link to a peer that computes its step or reads its state */
     TIMEOUTS_CARRIER_JOIN = 20, /* the members of a carrier agree on it and join */
     TIMEOUTS_CARRIER_MOVE = 40, /* a tensor arrives, while its sender may still compute */
     TIMEOUTS_REMOTE_AWAY = 4,   /* a node whose firnd did not answer is not asked for files */

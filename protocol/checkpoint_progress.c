@@ -93,7 +93,7 @@ enum checkpoint_work checkpoint_progress_start(struct checkpoint_progress *progr
     const struct checkpoint_begin *begun = &progress->begun;
 
     if (!durable_step || durable_step != begun->step || durable_step == progress->failed ||
-        progress->commits || is_committed(progress))
+        progress->commits || is_committed(progress) || checkpoint_progress_is_abandoned(progress))
         return CHECKPOINT_WORK_NONE;
     if (begun->rank == 0) {
         progress->commits = true;

@@ -237,7 +237,7 @@ const struct schema_key job_schema[] = {
     {"checkpoint.every", SCHEMA_COUNT, AT(checkpoint.every), 0, STEPS_MAX, .default_json = "0", .unit = "steps",
      .also = " save_steps interval save_every ", .meaning = "Steps between checkpoints; 0: only at the end, on pause and on drain"},
     {"checkpoint.keep", SCHEMA_UNSIGNED, AT(checkpoint.keep), 1, 1000, .default_json = "2", .unit = "checkpoints",
-     .also = " save_total_limit ", .meaning = "The number of newest checkpoints that stay; older ones are deleted"},
+     .also = " save_total_limit ", .meaning = "The number of newest checkpoints that stay; older ones are deleted. For a while up to two more stay: the newest that has been read back, and the one before a checkpoint whose next step is still computed"},
     {"checkpoint.copies", SCHEMA_UNSIGNED, AT(checkpoint.copies), 1, 8, .default_json = "1", .unit = "nodes",
      .meaning = "On how many nodes' disks each shard lies. 1: in one folder that all nodes share. More: every node has a folder of its own (`path` must not be shared), and the loss of any `copies` - 1 nodes with their disks loses nothing"},
     {"checkpoint.object.bucket", SCHEMA_BUCKET, AT(checkpoint.object_bucket), .default_json = "\"\"",

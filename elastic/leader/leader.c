@@ -60,7 +60,7 @@ static void describe_divergence(const struct leader_context *context,
                  "%.120s; to go on from the checkpoint of step %llu%s with other settings: firnctl "
                  "job submit --from",
                  report->text, (unsigned long long)step,
-                 is_origin ? ", or from the one before it," : "");
+                 is_origin ? ", or from an older one," : "");
 }
 
 /*

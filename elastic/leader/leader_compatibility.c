@@ -240,8 +240,8 @@ void leader_compatibility_words(const struct leader_compatibility *kind, const s
 bool leader_compatibility_has_changed(const struct leader_context *context)
 {
     const struct plan *plan = context->view->plan;
-    return plan && plan->links.protocol != 0 &&
-           leader_compatibility(context).links != plan->links.protocol;
+    unsigned links = leader_compatibility(context).links;
+    return plan && plan->links.protocol != 0 && links != 0 && links != plan->links.protocol;
 }
 
 bool leader_compatibility_is_over(const struct leader_context *context)

@@ -26,7 +26,15 @@
 
 /* Time limit of the other nodes' keepers: long enough for a slow network. */
 #define KEEPERS_NS          (60 * NS_PER_SECOND)
+#define KEEPERS_LOOK_NS     NS_PER_SECOND
 #define KEEPERS_BYTES_A_SEC ((uint64_t)4 << 20)
+
+/* With copies: what the commit has of the other nodes. */
+struct commit_copies {
+    struct replication_receipt *receipts; /* per copy node that writes; NULL without copies */
+    struct hash128 *part_digests;         /* per copy node: of the parts that rank 0 has merged */
+    bool keepers_told;                    /* read by the thread, with acquire */
+};
 
 struct checkpoint_commit {
     pthread_t thread;
@@ -42,8 +50,7 @@ struct checkpoint_commit {
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
     struct replication *replication;
-    struct replication_receipt *receipts; /* per copy node that writes; NULL without copies */
-    struct hash128 *part_digests;         /* per copy node: of the parts that rank 0 has merged */
+    struct commit_copies copies;
     struct control_checkpoint result;
     char warning[CONTROL_TEXT_SIZE];
     int status;
@@ -104,7 +111,7 @@ static unsigned places_of(const struct checkpoint_commit *commit, unsigned copy_
 
     memcpy(ret_nodes[count++], plan->checkpoints.copy_nodes[copy_node].node, NAME_SIZE);
     for (unsigned i = 0; i < commit->replication->writer_count && count < MANIFEST_NODES_MAX; i++)
-        if (commit->receipts[i].has[copy_node])
+        if (commit->copies.receipts[i].has[copy_node])
             memcpy(ret_nodes[count++], plan->checkpoints.copy_nodes[i].node, NAME_SIZE);
     return count;
 }
@@ -131,7 +138,7 @@ static bool has_copy(const void *receipts, unsigned keeper, unsigned writer)
  * record without nodes would mean one folder for all nodes. */
 static int tell_places(struct checkpoint_commit *commit)
 {
-    int status = copies_places(commit->replication->plan, has_copy, commit->receipts,
+    int status = copies_places(commit->replication->plan, has_copy, commit->copies.receipts,
                                &commit->result.shares);
 
     if (status == -ENOSPC)
@@ -152,7 +159,7 @@ static void warn_of_missing(struct checkpoint_commit *commit)
         char nodes[MANIFEST_NODES_MAX][NAME_SIZE];
         fewest = MIN(fewest, places_of(commit, copy_node, nodes));
         if (!problem[0])
-            problem = commit->receipts[copy_node].problem;
+            problem = commit->copies.receipts[copy_node].problem;
     }
     if (fewest >= plan->checkpoints.copies)
         return;
@@ -182,11 +189,11 @@ static int check_receipts(struct checkpoint_commit *commit)
     const struct replication *replication = commit->replication;
 
     for (unsigned keeper = 0; keeper < replication->writer_count; keeper++) {
-        const struct replication_receipt *receipt = &commit->receipts[keeper];
+        const struct replication_receipt *receipt = &commit->copies.receipts[keeper];
         struct hash128 expected = {0};
         for (unsigned copy_node = 0; copy_node < replication->writer_count; copy_node++)
             if (receipt->has[copy_node])
-                replication_add_digest(&expected, commit->part_digests[copy_node]);
+                replication_add_digest(&expected, commit->copies.part_digests[copy_node]);
         if (receipt->has_digest && !hash128_equal(receipt->digest, expected))
             return error_set(&commit->error, -EBADMSG,
                              "node %s has copies of an earlier attempt at the checkpoint of step "
@@ -197,17 +204,35 @@ static int check_receipts(struct checkpoint_commit *commit)
     return 0;
 }
 
+/* Within a step, a keeper begins when its worker looks, which may be at the end of the step: there
+ * is no limit until the step's commit has told all of them.
+ * @deadline_ns: 0: not known yet */
+static int await_receipt(struct checkpoint_commit *commit, unsigned copy_node, uint64_t size_bytes,
+                         uint64_t *deadline_ns)
+{
+    int status;
+
+    do {
+        if (!*deadline_ns && __atomic_load_n(&commit->copies.keepers_told, __ATOMIC_ACQUIRE))
+            *deadline_ns = keepers_deadline(size_bytes);
+        status = replication_await_receipt(commit->replication, copy_node,
+                                           *deadline_ns ? *deadline_ns
+                                                        : clock_monotonic_ns() + KEEPERS_LOOK_NS,
+                                           &commit->copies.receipts[copy_node], &commit->error);
+    } while (status == -ETIMEDOUT && !*deadline_ns);
+    return status;
+}
+
 static int collect_receipts(struct checkpoint_commit *commit, uint64_t size_bytes)
 {
     struct replication *replication = commit->replication;
-    int status =
-        replication_receive(replication, &commit->receipts[replication->self], &commit->error);
-    uint64_t deadline_ns = keepers_deadline(size_bytes);
+    int status = replication_receive(replication, &commit->copies.receipts[replication->self],
+                                     &commit->error);
+    uint64_t deadline_ns = 0;
 
     for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++)
         if (copy_node != replication->self)
-            status = replication_await_receipt(replication, copy_node, deadline_ns,
-                                               &commit->receipts[copy_node], &commit->error);
+            status = await_receipt(commit, copy_node, size_bytes, &deadline_ns);
     return status ? status : check_receipts(commit);
 }
 
@@ -249,9 +274,9 @@ static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct ma
     if (!commit->replication)
         return read_part(commit, rank, ret_part);
     status = replication_part(commit->replication, rank, ret_part, &digest, &commit->error);
-    if (!status && !commit->receipts)
+    if (!status && !commit->copies.receipts)
         replication_add_digest(
-            &commit->part_digests[replication_copy_node(commit->replication, rank)], digest);
+            &commit->copies.part_digests[replication_copy_node(commit->replication, rank)], digest);
     return status;
 }
 
@@ -267,7 +292,7 @@ static int merge_parts(struct checkpoint_commit *commit, struct manifest *into)
         status = fetch_part(commit, rank, &part);
         if (!status)
             status = manifest_merge(into, &part, &commit->error);
-        if (!status && commit->replication && commit->receipts)
+        if (!status && commit->replication && commit->copies.receipts)
             status = name_places(commit, into, first_file, rank);
         manifest_done(&part);
     }
@@ -342,9 +367,9 @@ static int gather_copies(struct checkpoint_commit *commit)
 {
     struct manifest all = {0};
 
-    commit->part_digests =
-        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->part_digests));
-    if (!commit->part_digests)
+    commit->copies.part_digests =
+        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->copies.part_digests));
+    if (!commit->copies.part_digests)
         return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
     int status = merge_parts(commit, &all);
     uint64_t size_bytes = total_bytes(&all);
@@ -352,9 +377,9 @@ static int gather_copies(struct checkpoint_commit *commit)
     manifest_done(&all);
     if (status)
         return status;
-    commit->receipts =
-        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->receipts));
-    if (!commit->receipts)
+    commit->copies.receipts =
+        calloc((size_t)commit->replication->writer_count + 1, sizeof(*commit->copies.receipts));
+    if (!commit->copies.receipts)
         return error_set(&commit->error, -ENOMEM, "no memory for the copies of a checkpoint");
     return collect_receipts(commit, size_bytes);
 }
@@ -392,8 +417,8 @@ static void commit_free(struct checkpoint_commit *commit)
     json_decref(commit->state);
     json_decref(commit->config);
     control_checkpoint_done(&commit->result);
-    free(commit->receipts);
-    free(commit->part_digests);
+    free(commit->copies.receipts);
+    free(commit->copies.part_digests);
     free(commit->left_out);
     free(commit);
 }
@@ -429,6 +454,11 @@ struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit
         return commit;
     commit_free(commit);
     return NULL;
+}
+
+void checkpoint_commit_keepers_told(struct checkpoint_commit *commit)
+{
+    __atomic_store_n(&commit->copies.keepers_told, true, __ATOMIC_RELEASE);
 }
 
 bool checkpoint_commit_done(const struct checkpoint_commit *commit)

@@ -547,6 +547,14 @@ void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step)
     checkpoint_progress_not_started(&snapshot->progress, work);
 }
 
+void snapshot_all_told(struct snapshot *snapshot, uint64_t durable_step)
+{
+    struct checkpoint_commit *commit = snapshot->outcome.commit;
+
+    if (commit && checkpoint_commit_step(commit) == durable_step)
+        checkpoint_commit_keepers_told(commit);
+}
+
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
                          struct error *error)
 {

@@ -2,11 +2,12 @@
  * Checkpoints for the step loop: begin one at a step boundary, continue computing, release the
  * parameters before the optimizer changes them, and, on rank 0, commit when all shares are durable.
  *
- * A share's description (a manifest part) is written beside its data. Rank 0 learns through the
- * step commits when every share is durable, reads the parts, and commits from a thread of its own,
- * so no step waits for it. A failed share is reported upwards the same way: the checkpoint is
- * abandoned, training continues, and an alarm is raised. A checkpoint that is still being written
- * when the layout changes is abandoned as well; the next one follows its interval.
+ * A share's description (a manifest part) is written beside its data. Rank 0 learns from a step
+ * commit, or a vote within the step, when every share is durable, reads the parts, and commits from
+ * a thread of its own, so no step waits for it. A failed share is reported upwards the same way:
+ * the checkpoint is abandoned, training continues, and an alarm is raised. A checkpoint that is
+ * still being written when the layout changes is abandoned as well; the next one follows its
+ * interval.
  */
 #pragma once
 
@@ -104,6 +105,10 @@ void snapshot_forget_abandoned(struct snapshot *snapshot);
  * rank 0 starts the commit, and with copies the other nodes' keepers start their part
  * (worker/checkpoint/copy_keeper.h). If the start fails the step counts as failed. */
 void snapshot_commit(struct snapshot *snapshot, uint64_t durable_step);
+
+/** snapshot_all_told() - a commit has told all ranks that the shares of @durable_step are durable
+ * (checkpoint_commit_keepers_told()); after snapshot_commit() */
+void snapshot_all_told(struct snapshot *snapshot, uint64_t durable_step);
 
 /** snapshot_abandon() - abandon @failed_step, of which some rank's share failed: rank 0, with
  * copies every rank, removes the files written so far. Only the first failed share of a checkpoint

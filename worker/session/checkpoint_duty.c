@@ -49,19 +49,32 @@ void checkpoint_duty_begin_vote(struct trainer *trainer)
                           trainer->engine->part.rank, trainer->state->applied_step);
 }
 
-/* Cast this rank's vote if its share is durable. After the step that follows the checkpoint, a
- * commit has compared the state. */
-static void cast(struct trainer *trainer)
+/* Compute the digests for the vote. After the step that follows the checkpoint, a commit has
+ * compared the state. A device that has failed may have given the share other bytes: then nothing
+ * is cast, and the step sees the failure. */
+static int find_digests(struct trainer *trainer, const struct unit_digests **ret_digests)
 {
     const struct engine *engine = trainer->engine;
-    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
-    const struct unit_digests *digests = NULL;
+    struct error error = {0};
 
-    if (vote->is_cast || snapshot_durable_step(trainer->checkpoints.snapshot) != vote->step)
-        return;
-    if (trainer->state->applied_step == vote->step)
-        digests = state_digest_all(engine->check, &engine->plan->layout, engine->part.rank);
-    checkpoint_vote_cast(vote, digests);
+    *ret_digests = NULL;
+    carrier_guard(engine->routes->guard);
+    if (trainer->state->applied_step == trainer->checkpoints.vote.step)
+        *ret_digests = state_digest_all(engine->check, &engine->plan->layout, engine->part.rank);
+    int status = trainer->device.kernel->synchronize(trainer->device.device, &error);
+    int guarded = carrier_unguard(engine->routes->guard);
+    return status ? status : guarded;
+}
+
+/* Cast this rank's vote if its share is durable. */
+static void cast_vote(struct trainer *trainer)
+{
+    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
+    const struct unit_digests *digests;
+
+    if (!vote->is_cast && snapshot_durable_step(trainer->checkpoints.snapshot) == vote->step &&
+        !find_digests(trainer, &digests))
+        checkpoint_vote_cast(vote, digests);
 }
 
 static uint64_t tag_of(bool answer)
@@ -70,7 +83,7 @@ static uint64_t tag_of(bool answer)
 }
 
 /* Take the messages that have arrived from @peer, of this vote and of earlier ones. */
-static int hear(struct trainer *trainer, unsigned peer, bool answer)
+static int take_messages(struct trainer *trainer, unsigned peer, bool answer)
 {
     struct checkpoint_vote *vote = &trainer->checkpoints.vote;
     int status = 0;
@@ -88,19 +101,19 @@ static int hear(struct trainer *trainer, unsigned peer, bool answer)
     return status == -ETIMEDOUT ? 0 : status;
 }
 
-static int listen(struct trainer *trainer)
+static int take_all(struct trainer *trainer)
 {
     const struct checkpoint_vote *vote = &trainer->checkpoints.vote;
     int status = 0;
 
     for (unsigned child = 0; !status && child < vote->child_count; child++)
-        status = hear(trainer, vote->first_child + child, false);
+        status = take_messages(trainer, vote->first_child + child, false);
     if (!status && vote->is_sent)
-        status = hear(trainer, commit_tree_parent(vote->rank), true);
+        status = take_messages(trainer, commit_tree_parent(vote->rank), true);
     return status;
 }
 
-static int say(struct trainer *trainer)
+static int send_message(struct trainer *trainer)
 {
     struct checkpoint_vote *vote = &trainer->checkpoints.vote;
     CLEANUP(bytes_done) struct bytes message = {0};
@@ -119,11 +132,11 @@ static void run_vote(struct trainer *trainer)
 {
     struct checkpoint_vote *vote = &trainer->checkpoints.vote;
 
-    cast(trainer);
-    int status = listen(trainer);
+    cast_vote(trainer);
+    int status = take_all(trainer);
     while (!status &&
            (vote->action == CHECKPOINT_VOTE_SEND_UP || vote->action == CHECKPOINT_VOTE_SEND_DOWN))
-        status = say(trainer);
+        status = send_message(trainer);
     if (status == -EBADMSG)
         mesh_abort(trainer->links.mesh, "a vote on a checkpoint makes no sense");
     if (vote->action != CHECKPOINT_VOTE_AGREED)

@@ -76,6 +76,7 @@ static int look_after_commit(struct trainer *trainer)
 
     snapshot_commit(trainer->checkpoints.snapshot,
                     step); /* starts once the commit before it has ended */
+    snapshot_all_told(trainer->checkpoints.snapshot, step);
     status_report_checkpoint(trainer, false);
     if (trainer->checkpoints.recorded_step < step &&
         snapshot_failed_step(trainer->checkpoints.snapshot) != step)

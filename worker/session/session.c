@@ -162,6 +162,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
     checkpoint_duty_take_reports(&trainer->checkpoints, down);
     checkpoint_duty_give_up(trainer, down->checkpoint_failed);
     snapshot_commit(trainer->checkpoints.snapshot, down->checkpoint_durable);
+    snapshot_all_told(trainer->checkpoints.snapshot, down->checkpoint_durable);
     if (trainer->engine->part.rank == 0)
         status_report_checkpoint(trainer, false);
     else if (down->checkpoint_durable > down->checkpoint_failed &&

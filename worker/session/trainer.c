@@ -164,7 +164,7 @@ static int obtain_state(struct trainer *trainer, unsigned rank, struct error *er
     trainer->state->listener = (struct load_listener){0};
     (void)start_watch_end(trainer->start_watch);
     if (!status)
-        status_report_send(trainer, WORKER_STARTING, "");
+        status_report_send(trainer, WORKER_PREPARED, "");
     return status;
 }
 

@@ -466,7 +466,7 @@ static bool at_restore(struct sim_worker *worker)
         return refuse_input(worker);
     int status = lacks_input ? -EACCES : sim_restore(worker);
     if (status == 0) {
-        worker_report(worker, WORKER_STARTING); /* the reading is over */
+        worker_report(worker, WORKER_PREPARED); /* the reading is over */
         open_links(worker);
     } else if (worker->stopping) {
         worker_exit(worker, 0);
