@@ -147,7 +147,7 @@ void sim_check_awaited(struct sim *sim, const struct sim_worker *worker, uint64_
 {
     const struct sim_sealed *cannot = &sim->check->cannot;
     if (cannot->step == step && cannot->generation == generation && is_said(sim, cannot) &&
-        worker->held_generation < generation)
+        worker->held_generation < generation && generation >= sim->check->given_away)
         sim_fail(sim,
                  "the checkpoint of step %llu is still waited for, although a node has said "
                  "long ago that it cannot do its part",
