@@ -35,6 +35,7 @@ struct sim_replication {
     uint64_t seal;               /* of the manifest, once it is known */
     uint64_t has[SIM_NODES_MAX]; /* by copy node: of which copy nodes it has copies, a bit each */
     uint64_t deadline_ns;
+    bool keepers_told; /* until then receipts are waited for without a limit */
     int status;
     struct sim_event *event;
 };
@@ -200,6 +201,14 @@ static void check_merged(const struct sim_replication *replication)
     sim_check_sealed(sim, replication->step, replication->plan->generation);
 }
 
+void sim_replication_keepers_told(struct sim_replication *replication)
+{
+    if (!replication || replication->keepers_told)
+        return;
+    replication->keepers_told = true;
+    replication->deadline_ns = replication->worker->sim->now_ns + KEEPERS_NS;
+}
+
 static void seal(struct sim_replication *replication)
 {
     struct sim_folder *mine = look_at_part(replication, replication->self);
@@ -220,7 +229,8 @@ static void await_receipts(struct sim_replication *replication)
             continue;
         if (part && part->receipt) {
             replication->has[replication->next] = part->copied;
-        } else if (replication->worker->sim->now_ns > replication->deadline_ns) {
+        } else if (replication->keepers_told &&
+                   replication->worker->sim->now_ns > replication->deadline_ns) {
             finish(replication, -ETIMEDOUT);
             return;
         } else {

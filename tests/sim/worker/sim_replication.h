@@ -12,6 +12,9 @@ struct sim_replication; /* one node's part in one checkpoint */
 
 /** sim_replication_start() - of the step that the worker's share was begun for last */
 struct sim_replication *sim_replication_start(struct sim_worker *worker);
+/** sim_replication_keepers_told() - A commit has told all ranks: from now on receipts are waited
+ * for a limited time only; NULL allowed */
+void sim_replication_keepers_told(struct sim_replication *replication);
 /** sim_replication_done() - Return whether the work has ended; then *ret_status is its result: 0,
  * or negative */
 bool sim_replication_done(const struct sim_replication *replication, int *ret_status);

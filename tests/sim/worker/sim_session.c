@@ -543,6 +543,7 @@ static void look_after_checkpoint(struct sim_worker *worker)
     sim_snapshot_abandon(worker, down->checkpoint_failed);
     if (worker->rank == 0 || plan_keeps_copies(worker->plan))
         sim_snapshot_commit(worker, down->checkpoint_durable);
+    sim_snapshot_all_told(worker, down->checkpoint_durable);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
     if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
@@ -683,6 +684,7 @@ static bool at_record(struct sim_worker *worker)
         return looked(worker);
     }
     sim_snapshot_commit(worker, step);
+    sim_snapshot_all_told(worker, step);
     sim_snapshot_take_result(worker);
     worker_messages(worker);
     if (worker->stopping || worker->mesh->state == SIM_MESH_FAILED ||

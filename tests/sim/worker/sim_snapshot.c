@@ -168,6 +168,13 @@ void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step)
     snapshot->commit_done_ns = sim_soon(worker->sim, 2000, 60000);
 }
 
+void sim_snapshot_all_told(struct sim_worker *worker, uint64_t durable_step)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    if (snapshot->progress.commits && snapshot->progress.begun.step == durable_step)
+        sim_replication_keepers_told(snapshot->replication);
+}
+
 static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t generation)
 {
     struct sim_snapshot *snapshot = &worker->snapshot;

@@ -274,6 +274,9 @@ bool sim_snapshot_busy(const struct sim_worker *worker);
 bool sim_snapshot_begin(struct sim_worker *worker);
 void sim_snapshot_poll(struct sim_worker *worker);
 void sim_snapshot_commit(struct sim_worker *worker, uint64_t durable_step);
+/** sim_snapshot_all_told() - A commit has told all ranks that the shares of @durable_step are
+ * durable */
+void sim_snapshot_all_told(struct sim_worker *worker, uint64_t durable_step);
 /** sim_snapshot_abandon() - With copies: drop the local files of @failed_step, which failed on some
  * node */
 void sim_snapshot_abandon(struct sim_worker *worker, uint64_t failed_step);
