@@ -220,6 +220,8 @@ uint64_t sim_mix(uint64_t a, uint64_t b);
 /** sim_fail() - Report a broken rule: the first report ends the run */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_tell(const struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** sim_drop_logs() - Drop the logs of real code, which are for operators; a trace shows warnings */
+void sim_drop_logs(void);
 #define sim_trace(sim, ...)                                                                        \
     do {                                                                                           \
         if ((sim)->trace)                                                                          \

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "sim/check/sim_check.h"
 
 static const char usage[] =
@@ -48,17 +47,6 @@ static sigjmp_buf assertion;
 static void on_abort(int signal)
 {
     siglongjmp(assertion, signal);
-}
-
-/* Drop the daemons' logs: they are for operators, and the trace has its own messages. */
-static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
-                       size_t field_count, void *context)
-{
-    (void)fields;
-    (void)field_count;
-    (void)context;
-    if (sim_now && level <= LOG_LEVEL_WARNING)
-        sim_trace(sim_now, "log: %s", message);
 }
 
 static double processor_seconds(void)
@@ -236,7 +224,7 @@ int main(int argc, char **argv)
     }
     signal(SIGABRT, on_abort);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    log_set_sink(ignore_log, NULL);
+    sim_drop_logs();
     if (options.all_bugs)
         return run_bugs(&options);
     return options.jobs > 0 ? run_jobs(&options) : run_all(&options);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "sim/sim.h"
 
 struct sim_event {
@@ -192,4 +193,20 @@ void sim_fail(struct sim *sim, const char *format, ...)
     vsnprintf(sim->failure + used, sizeof(sim->failure) - (size_t)used, format, arguments);
     va_end(arguments);
     sim_trace(sim, "VIOLATION %s", sim->failure);
+}
+
+/* Drop the daemons' logs: they are for operators, and the trace has its own messages. */
+static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
+                       size_t field_count, void *context)
+{
+    (void)fields;
+    (void)field_count;
+    (void)context;
+    if (sim_now && level <= LOG_LEVEL_WARNING)
+        sim_trace(sim_now, "log: %s", message);
+}
+
+void sim_drop_logs(void)
+{
+    log_set_sink(ignore_log, NULL);
 }

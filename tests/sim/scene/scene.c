@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "membership/kv/keys.h"
 #include "sim/check/sim_check.h"
 
@@ -14,16 +13,6 @@
 #define REGISTER_SECONDS 20
 #define PROGRESS_SECONDS 5
 #define STEPS_AT_FIRST   5
-
-static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
-                       size_t field_count, void *context)
-{
-    (void)level;
-    (void)message;
-    (void)fields;
-    (void)field_count;
-    (void)context;
-}
 
 /* ---- watching the store ---- */
 
@@ -141,7 +130,7 @@ struct scene *scene_new(unsigned nodes, unsigned slots)
 {
     const struct sim_costs costs = {.lane_ns = LANE_NS};
     struct scene *scene = sim_allocate(1, sizeof(*scene));
-    log_set_sink(ignore_log, NULL);
+    sim_drop_logs();
     scene->sim = sim_new_scene(STEPS, SCENE_CHECKPOINT_EVERY, nodes, &costs);
     for (unsigned i = 0; i < nodes; i++)
         scene->sim->nodes[i].slot_count = slots;

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/log.h"
 #include "membership/kv/keys.h"
 #include "membership/kv/records.h"
 #include "sim/check/sim_check.h"
@@ -104,16 +103,6 @@ static struct outcome compute(const struct spot_trace *trace, const struct setti
 }
 
 /* ---- the run ---- */
-
-static void ignore_log(enum log_level level, const char *message, const struct log_field *fields,
-                       size_t field_count, void *context)
-{
-    (void)level;
-    (void)message;
-    (void)fields;
-    (void)field_count;
-    (void)context;
-}
 
 static void report(const struct spot_trace *trace, const struct setting *setting,
                    const struct sim *sim, double end, double restart_seconds)
@@ -236,7 +225,7 @@ int main(int argc, char **argv)
         spot_trace_done(&trace);
         return EXIT_FAILURE;
     }
-    log_set_sink(ignore_log, NULL);
+    sim_drop_logs();
     int result = run(&trace, &setting);
     spot_trace_done(&trace);
     return result;
