@@ -103,3 +103,52 @@ int checkpoint_vote_pack(struct checkpoint_vote *vote, struct bytes *message)
     vote->action = up ? CHECKPOINT_VOTE_LISTEN : CHECKPOINT_VOTE_AGREED;
     return writer.status;
 }
+
+/* ---- over links ---- */
+
+static int take_messages(struct checkpoint_vote *vote, const struct checkpoint_vote_links *links,
+                         unsigned peer, bool is_answer)
+{
+    int status = 0;
+
+    while (!status) {
+        CLEANUP(bytes_done) struct bytes message = {0};
+        status = links->take(links->context, peer, is_answer, &message);
+        if (!status)
+            status = is_answer ? checkpoint_vote_hear(vote, message.data, message.size_bytes)
+                               : checkpoint_vote_take(vote, peer - vote->first_child, message.data,
+                                                      message.size_bytes);
+    }
+    return status == -EAGAIN ? 0 : status;
+}
+
+static int send_message(struct checkpoint_vote *vote, const struct checkpoint_vote_links *links)
+{
+    CLEANUP(bytes_done) struct bytes message = {0};
+    bool is_answer = vote->action == CHECKPOINT_VOTE_SEND_DOWN;
+    unsigned first = is_answer ? vote->first_child : commit_tree_parent(vote->rank);
+    unsigned count = is_answer ? vote->child_count : 1;
+    int status = checkpoint_vote_pack(vote, &message);
+
+    for (unsigned i = 0; !status && i < count; i++)
+        status = links->send(links->context, first + i, is_answer, &message);
+    return status;
+}
+
+static bool has_to_send(const struct checkpoint_vote *vote)
+{
+    return vote->action == CHECKPOINT_VOTE_SEND_UP || vote->action == CHECKPOINT_VOTE_SEND_DOWN;
+}
+
+int checkpoint_vote_run(struct checkpoint_vote *vote, const struct checkpoint_vote_links *links)
+{
+    int status = 0;
+
+    for (unsigned child = 0; !status && child < vote->child_count; child++)
+        status = take_messages(vote, links, vote->first_child + child, false);
+    if (!status && vote->is_sent)
+        status = take_messages(vote, links, commit_tree_parent(vote->rank), true);
+    while (!status && has_to_send(vote))
+        status = send_message(vote, links);
+    return status;
+}

@@ -15,8 +15,8 @@
  * open, and the commit of the step reports them. Messages name the checkpoint: one that arrives
  * after the commit has told everything is ignored.
  *
- * A state machine without I/O: its action is the next thing that its driver does. A worker drives
- * it from worker/session/checkpoint_duty.c, the simulator by events.
+ * A state machine without I/O: its action is the next thing to do. checkpoint_vote_run() does it
+ * over the links that a worker has (worker/session/checkpoint_duty.c), or one of the simulator.
  */
 #pragma once
 
@@ -68,3 +68,18 @@ int checkpoint_vote_hear(struct checkpoint_vote *vote, const void *data,
 /** checkpoint_vote_pack() - append the message that `action` names; it counts as sent. 0; -ENOMEM
  */
 int checkpoint_vote_pack(struct checkpoint_vote *vote, struct bytes *message) CHECK_RESULT;
+
+/* The links of one rank, which wait for nothing. @is_answer: down the tree, else a vote, up. */
+struct checkpoint_vote_links {
+    void *context;
+    /* Take the next message that has arrived from @peer; the caller frees it. 0; -EAGAIN: there is
+     * none; another error: the links broke. */
+    int (*take)(void *context, unsigned peer, bool is_answer, struct bytes *ret_message);
+    /* 0; an error: the links broke. */
+    int (*send)(void *context, unsigned peer, bool is_answer, const struct bytes *message);
+};
+
+/** checkpoint_vote_run() - take what has arrived, of this vote and of earlier ones, and send what
+ * is due. 0; -EBADMSG; -ENOMEM; the errors of @links */
+int checkpoint_vote_run(struct checkpoint_vote *vote,
+                        const struct checkpoint_vote_links *links) CHECK_RESULT;

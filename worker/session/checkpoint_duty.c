@@ -77,67 +77,42 @@ static void cast_vote(struct trainer *trainer)
         checkpoint_vote_cast(vote, digests);
 }
 
-static uint64_t tag_of(bool answer)
+/* ---- the vote over the mesh ---- */
+
+static uint64_t tag_of(bool is_answer)
 {
-    return tag_make(TAG_CHECKPOINT_VOTE, 0, answer);
+    return tag_make(TAG_CHECKPOINT_VOTE, 0, is_answer);
 }
 
-/* Take the messages that have arrived from @peer, of this vote and of earlier ones. */
-static int take_messages(struct trainer *trainer, unsigned peer, bool answer)
+static int take(void *context, unsigned peer, bool is_answer, struct bytes *ret_message)
 {
-    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
-    int status = 0;
+    const struct trainer *trainer = context;
+    void *data = NULL;
+    size_t size_bytes = 0;
+    int status =
+        mesh_receive_any(trainer->links.mesh, peer, tag_of(is_answer), 1, &data, &size_bytes);
 
-    while (!status) {
-        AUTO_FREE void *message = NULL;
-        size_t size_bytes = 0;
-        status =
-            mesh_receive_any(trainer->links.mesh, peer, tag_of(answer), 1, &message, &size_bytes);
-        if (!status)
-            status =
-                answer ? checkpoint_vote_hear(vote, message, size_bytes)
-                       : checkpoint_vote_take(vote, peer - vote->first_child, message, size_bytes);
-    }
-    return status == -ETIMEDOUT ? 0 : status;
+    if (!status)
+        *ret_message =
+            (struct bytes){.data = data, .size_bytes = size_bytes, .capacity_bytes = size_bytes};
+    return status == -ETIMEDOUT ? -EAGAIN : status;
 }
 
-static int take_all(struct trainer *trainer)
+static int send_to(void *context, unsigned peer, bool is_answer, const struct bytes *message)
 {
-    const struct checkpoint_vote *vote = &trainer->checkpoints.vote;
-    int status = 0;
+    const struct trainer *trainer = context;
 
-    for (unsigned child = 0; !status && child < vote->child_count; child++)
-        status = take_messages(trainer, vote->first_child + child, false);
-    if (!status && vote->is_sent)
-        status = take_messages(trainer, commit_tree_parent(vote->rank), true);
-    return status;
-}
-
-static int send_message(struct trainer *trainer)
-{
-    struct checkpoint_vote *vote = &trainer->checkpoints.vote;
-    CLEANUP(bytes_done) struct bytes message = {0};
-    bool up = vote->action == CHECKPOINT_VOTE_SEND_UP;
-    unsigned first = up ? commit_tree_parent(vote->rank) : vote->first_child;
-    unsigned count = up ? 1 : vote->child_count;
-    int status = checkpoint_vote_pack(vote, &message);
-
-    for (unsigned i = 0; !status && i < count; i++)
-        status = mesh_send(trainer->links.mesh, first + i, tag_of(!up), message.data,
-                           message.size_bytes, NULL);
-    return status;
+    return mesh_send(trainer->links.mesh, peer, tag_of(is_answer), message->data,
+                     message->size_bytes, NULL);
 }
 
 static void run_vote(struct trainer *trainer)
 {
+    const struct checkpoint_vote_links links = {trainer, take, send_to};
     struct checkpoint_vote *vote = &trainer->checkpoints.vote;
 
     cast_vote(trainer);
-    int status = take_all(trainer);
-    while (!status &&
-           (vote->action == CHECKPOINT_VOTE_SEND_UP || vote->action == CHECKPOINT_VOTE_SEND_DOWN))
-        status = send_message(trainer);
-    if (status == -EBADMSG)
+    if (checkpoint_vote_run(vote, &links) == -EBADMSG)
         mesh_abort(trainer->links.mesh, "a vote on a checkpoint makes no sense");
     if (vote->action != CHECKPOINT_VOTE_AGREED)
         return;

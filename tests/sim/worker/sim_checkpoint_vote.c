@@ -34,54 +34,27 @@ static void cast(struct sim_worker *worker)
     checkpoint_vote_cast(vote, digests);
 }
 
-static int hear(struct sim_worker *worker, unsigned peer, bool answer)
+static int take(void *context, unsigned peer, bool is_answer, struct bytes *ret_message)
 {
-    struct checkpoint_vote *vote = &worker->snapshot.vote;
-    int status = 0;
-    while (!status) {
-        CLEANUP(bytes_done) struct bytes content = {0};
-        if (!sim_mesh_take_bytes(worker->mesh, peer, answer ? SIM_VOTED : SIM_VOTE, 0, &content))
-            return worker->mesh->state == SIM_MESH_FAILED ? -ECONNRESET : 0;
-        status = answer ? checkpoint_vote_hear(vote, content.data, content.size_bytes)
-                        : checkpoint_vote_take(vote, peer - vote->first_child, content.data,
-                                               content.size_bytes);
-    }
-    return status;
+    const struct sim_worker *worker = context;
+    if (sim_mesh_take_bytes(worker->mesh, peer, is_answer ? SIM_VOTED : SIM_VOTE, 0, ret_message))
+        return 0;
+    return worker->mesh->state == SIM_MESH_FAILED ? -ECONNRESET : -EAGAIN;
 }
 
-static int listen(struct sim_worker *worker)
+static int send_to(void *context, unsigned peer, bool is_answer, const struct bytes *message)
 {
-    const struct checkpoint_vote *vote = &worker->snapshot.vote;
-    int status = 0;
-    for (unsigned child = 0; !status && child < vote->child_count; child++)
-        status = hear(worker, vote->first_child + child, false);
-    if (!status && vote->is_sent)
-        status = hear(worker, commit_tree_parent(vote->rank), true);
-    return status;
-}
-
-static void say(struct sim_worker *worker)
-{
-    struct checkpoint_vote *vote = &worker->snapshot.vote;
-    CLEANUP(bytes_done) struct bytes content = {0};
-    bool up = vote->action == CHECKPOINT_VOTE_SEND_UP;
-    unsigned first = up ? commit_tree_parent(vote->rank) : vote->first_child;
-    unsigned count = up ? 1 : vote->child_count;
-    if (checkpoint_vote_pack(vote, &content))
-        abort();
-    for (unsigned i = 0; i < count; i++)
-        sim_mesh_send_bytes(worker->mesh, first + i, up ? SIM_VOTE : SIM_VOTED, 0, &content);
+    const struct sim_worker *worker = context;
+    sim_mesh_send_bytes(worker->mesh, peer, is_answer ? SIM_VOTED : SIM_VOTE, 0, message);
+    return 0;
 }
 
 static void run_vote(struct sim_worker *worker)
 {
+    const struct checkpoint_vote_links links = {worker, take, send_to};
     struct checkpoint_vote *vote = &worker->snapshot.vote;
     cast(worker);
-    int status = listen(worker);
-    while (!status &&
-           (vote->action == CHECKPOINT_VOTE_SEND_UP || vote->action == CHECKPOINT_VOTE_SEND_DOWN))
-        say(worker);
-    if (status == -EBADMSG)
+    if (checkpoint_vote_run(vote, &links) == -EBADMSG)
         sim_fail(worker->sim, "rank %u takes a vote on the checkpoint of step %llu for nonsense",
                  worker->rank, (unsigned long long)vote->step);
     if (vote->action != CHECKPOINT_VOTE_AGREED)
