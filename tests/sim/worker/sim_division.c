@@ -151,11 +151,8 @@ void sim_division_begin(struct sim_worker *worker)
                                                .lanes = SIM_LANES,
                                                .micro_batches = MICRO_BATCHES};
     worker->share.division.step = 0;
-    if (worker->plan->start.source != PLAN_SOURCE_MEMORY) {
-        worker->share.kept.step = 0;
-        begin_session(worker);
-        return;
-    }
+    if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
+        worker->share.kept.step = 0; /* the round stands for that of the data: all are here */
     struct step_facts facts = list_facts(worker);
     division_round_done(&rounds->division);
     rounds->tree =
