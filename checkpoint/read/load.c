@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "checkpoint/read/load_lane.h"
+#include "checkpoint/read/reader_open.h"
 
 #define DEPTH_DEFAULT 8
 #define BLOCK_DEFAULT ((size_t)1 << 20)
@@ -168,6 +169,22 @@ static int read_rest(struct checkpoint_reader *reader, const struct load *load, 
     return rest.status == 0 ? 0 : error_set(error, rest.status, "%s", rest.error.text);
 }
 
+/* Open and check the files that the reader has only looked at. A tensor that no file has is left to
+ * checkpoint_read(), which says so. */
+static int open_wanted(struct checkpoint_reader *reader, const struct checkpoint_wish *wishes,
+                       unsigned count, struct error *error)
+{
+    int status = 0;
+
+    for (unsigned i = 0; status == 0 && i < count; i++) {
+        const struct manifest_tensor *tensor =
+            reader_find_tensor(reader, wishes[i].name, wishes[i].role);
+        if (tensor)
+            status = reader_open_file(reader, reader_find_file(reader, tensor->file), error);
+    }
+    return status;
+}
+
 int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_load_options *options,
                     const struct checkpoint_wish *wishes, unsigned count,
                     struct checkpoint_load_result *ret_result, struct error *error)
@@ -182,14 +199,18 @@ int checkpoint_load(struct checkpoint_reader *reader, const struct checkpoint_lo
         .met = calloc(count + 1, sizeof(bool)),
     };
     assert(MANIFEST_CHUNK_BYTES % load.block_bytes == 0 && load.block_bytes % 4096 == 0);
+    int status = open_wanted(reader, wishes, count, error);
+    if (status != 0)
+        goto out;
     /* If memory is short, read with checkpoint_read() instead. */
     if (load.met && load_plan_make(reader, wishes, count, &load.plan) == 0 &&
         open_files(reader, &load) == 0)
         run_lanes(reader, &load, threads_wanted(&load, options->thread_count));
     result.read_bytes = load.read_bytes;
-    int status = read_rest(reader, &load, count, &result, error);
+    status = read_rest(reader, &load, count, &result, error);
     close_files(reader, &load);
     load_plan_done(&load.plan);
+out:
     free(load.met);
     if (ret_result != NULL)
         *ret_result = result;

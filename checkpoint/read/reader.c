@@ -244,19 +244,31 @@ void checkpoint_close(struct checkpoint_reader *reader)
     free(reader);
 }
 
-int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, struct error *error)
+static int open_folder(const char *folder, enum reader_extent extent,
+                       struct checkpoint_reader **ret_reader, struct error *error)
 {
     struct checkpoint_reader *reader = calloc(1, sizeof(*reader));
     if (!reader)
         return error_set(error, -ENOMEM, "no memory to open %s", folder);
     int status = manifest_load(folder, NULL, &reader->manifest, error);
     if (status == 0)
-        status = reader_open_files(reader, folder, error);
+        status = reader_open_files(reader, folder, extent, error);
     if (status != 0)
         checkpoint_close(reader);
     else
         *ret_reader = reader;
     return status;
+}
+
+int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader, struct error *error)
+{
+    return open_folder(folder, READER_ALL, ret_reader, error);
+}
+
+int checkpoint_open_to_load(const char *folder, struct checkpoint_reader **ret_reader,
+                            struct error *error)
+{
+    return open_folder(folder, READER_WANTED, ret_reader, error);
 }
 
 int checkpoint_look(const char *folder, struct error *error)

@@ -23,6 +23,16 @@ int checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                     struct error *error) CHECK_RESULT;
 
 /**
+ * checkpoint_open_to_load() - open a checkpoint of which a part is to be loaded
+ *
+ * As checkpoint_open(), but of the files with tensors only presence and size are checked, and they
+ * are closed again: checkpoint_load(), which alone may read the tensors of this reader, opens and
+ * checks the files that it reads. So N workers that restore N files read N headers, not N * N.
+ */
+int checkpoint_open_to_load(const char *folder, struct checkpoint_reader **ret_reader,
+                            struct error *error) CHECK_RESULT;
+
+/**
  * checkpoint_look() - check that a checkpoint is there: its manifest, and the presence and size of
  * every file
  *

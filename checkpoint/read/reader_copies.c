@@ -173,7 +173,7 @@ int checkpoint_open_copies(const struct checkpoint_source *source,
     snprintf(reader->name, sizeof(reader->name), "%s", slash ? slash + 1 : source->folder);
     int status = find_manifest(source, reader->name, &reader->manifest, error);
     if (status == 0)
-        status = reader_open_files(reader, source->folder, error);
+        status = reader_open_files(reader, source->folder, READER_ALL, error);
     if (status != 0)
         checkpoint_close(reader);
     else

@@ -274,7 +274,40 @@ static int look_at_file(struct checkpoint_reader *reader, struct reader_file *fi
     return 0;
 }
 
-int reader_open_files(struct checkpoint_reader *reader, const char *folder, struct error *error)
+int reader_open_file(struct checkpoint_reader *reader, const struct reader_file *file,
+                     struct error *error)
+{
+    struct reader_file *opened = &reader->files[file - reader->files];
+    if (!file->unchecked)
+        return 0;
+    int status = open_and_check(reader, opened, error);
+    opened->unchecked = status != 0;
+    if (status != 0) {
+        close_descriptor(&opened->descriptor);
+        opened->descriptor = -1;
+    }
+    return status;
+}
+
+/* Leave the rest to reader_open_file(). */
+static int look_only(struct reader_file *file, const char *folder, struct error *error)
+{
+    file->unchecked = true;
+    return reader_look_at(folder, file->entry, error);
+}
+
+static int look_at(struct checkpoint_reader *reader, struct reader_file *file, const char *folder,
+                   enum reader_extent extent, struct error *error)
+{
+    if (reader->remote)
+        return look_at_copy(reader, file, error);
+    return extent == READER_WANTED && is_safetensors(file->entry->name)
+               ? look_only(file, folder, error)
+               : look_at_file(reader, file, error);
+}
+
+int reader_open_files(struct checkpoint_reader *reader, const char *folder,
+                      enum reader_extent extent, struct error *error)
 {
     const struct manifest *manifest = &reader->manifest;
     reader->files = calloc(manifest->file_count + 1, sizeof(*reader->files));
@@ -287,8 +320,7 @@ int reader_open_files(struct checkpoint_reader *reader, const char *folder, stru
         file->entry = &manifest->files[i];
         file->descriptor = -1;
         folder_file_path(folder, file->entry->name, file->path);
-        status =
-            reader->remote ? look_at_copy(reader, file, error) : look_at_file(reader, file, error);
+        status = look_at(reader, file, folder, extent, error);
     }
     return status;
 }

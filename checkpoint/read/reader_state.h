@@ -9,6 +9,7 @@ struct reader_file {
     const struct manifest_file *entry;
     char path[FOLDER_FILE_SIZE];
     int descriptor; /* -1: not open */
+    bool unchecked; /* only looked at: to be opened and checked before it is read */
 };
 
 /* The copy of a file to read: the file of `descriptor`, or @node's. */

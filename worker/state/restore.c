@@ -207,7 +207,7 @@ int restore_units(struct state *state, const char *path, unsigned first, unsigne
                   struct error *error)
 {
     struct checkpoint_reader *reader;
-    int status = checkpoint_open(path, &reader, error);
+    int status = checkpoint_open_to_load(path, &reader, error);
 
     return status ? status : restore_from(state, reader, path, first, count, error);
 }

@@ -295,6 +295,60 @@ static void test_damage_is_refused_by_file_and_chunk(void **state)
     load(&options, 0, UNITS);
 }
 
+static int load_part(unsigned first, unsigned end, struct error *error)
+{
+    const struct checkpoint_load_options options = {.io = io_threads_table()};
+    struct checkpoint_wish wishes[TENSORS];
+    struct checkpoint_reader *reader;
+    if (checkpoint_open_to_load(path, &reader, error) != 0)
+        fail_msg("%s", error->text);
+    unsigned count = wish_units(wishes, first, end);
+    int status = checkpoint_load(reader, &options, wishes, count, NULL, error);
+    if (status == 0)
+        assert_granted(wishes, count);
+    free_wishes(wishes, count);
+    checkpoint_close(reader);
+    return status;
+}
+
+/* Of N workers that restore from N files each reads the headers of its own. */
+static void test_only_files_of_wanted_tensors_are_read(void **state)
+{
+    static const char model[] = "model-00002-of-00003.safetensors";
+    struct error error = {0};
+    (void)state;
+    assert_int_equal(load_part(0, UNITS, &error), 0);
+    damage(model, 20); /* in its header */
+    assert_int_equal(load_part(0, 3, &error), 0);
+    assert_int_equal(load_part(5, UNITS, &error), 0);
+    assert_int_equal(load_part(2, 4, &error), -EBADMSG);
+    if (!strstr(error.text, model) || !strstr(error.text, "chunk 0 "))
+        fail_msg("%s", error.text);
+    damage(model, 20);
+    assert_int_equal(load_part(0, UNITS, &error), 0);
+}
+
+/* Presence and size of all files are checked by every worker. */
+static void test_a_file_that_is_missing_or_cut_is_seen_when_opening(void **state)
+{
+    char name[1300], away[1310];
+    struct checkpoint_reader *reader;
+    struct error error = {0};
+    struct stat status;
+    (void)state;
+    snprintf(name, sizeof(name), "%s/model-00002-of-00003.safetensors", path);
+    snprintf(away, sizeof(away), "%s.away", name);
+    assert_int_equal(rename(name, away), 0);
+    assert_int_equal(checkpoint_open_to_load(path, &reader, &error), -ENOENT);
+    assert_int_equal(rename(away, name), 0);
+    assert_int_equal(stat(name, &status), 0);
+    assert_int_equal(truncate(name, status.st_size + 1), 0);
+    assert_int_equal(checkpoint_open_to_load(path, &reader, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, "too long"));
+    assert_int_equal(truncate(name, status.st_size), 0);
+    assert_int_equal(load_part(0, UNITS, &error), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +357,8 @@ int main(void)
         cmocka_unit_test(test_a_read_that_fails_is_done_again_with_care),
         cmocka_unit_test(test_what_is_not_there_is_said),
         cmocka_unit_test(test_damage_is_refused_by_file_and_chunk),
+        cmocka_unit_test(test_only_files_of_wanted_tensors_are_read),
+        cmocka_unit_test(test_a_file_that_is_missing_or_cut_is_seen_when_opening),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
