@@ -448,6 +448,16 @@ bool cluster_job_over(const struct cluster_job *job)
     return !strcmp(state, "completed") || !strcmp(state, "cancelled") || !strcmp(state, "failed");
 }
 
+/* A generation goes on training while the one that replaces it is being prepared. */
+static bool trains(const struct cluster_job *job)
+{
+    const char *state = cluster_job_state(job);
+
+    return !strcmp(state, "running") ||
+           (!strcmp(state, "preparing") && job->plan && job->plan->layout.worker_count &&
+            job->progress.generation == job->plan->generation);
+}
+
 double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns)
 {
     const struct progress_record *progress = &job->progress;
@@ -456,7 +466,7 @@ double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns)
     double usual =
         WORD_SECONDS + (isfinite(progress->step_seconds) ? 3 * progress->step_seconds : 0);
 
-    return then_ns && !strcmp(cluster_job_state(job), "running") && seconds > usual ? seconds : 0;
+    return then_ns && trains(job) && seconds > usual ? seconds : 0;
 }
 
 const struct checkpoint_record *cluster_sound_checkpoint(const struct cluster_job *job)

@@ -68,8 +68,8 @@ struct cluster_node *cluster_find_node(const struct cluster *cluster, const char
 const char *cluster_job_state(const struct cluster_job *job);
 /** cluster_job_over() - completed, cancelled or failed */
 bool cluster_job_over(const struct cluster_job *job);
-/** cluster_job_word_age() - seconds since the newest word of a running job; 0: it is as new as it
- * should be. An old one says that etcd, or the way there, takes no newer ones. */
+/** cluster_job_word_age() - seconds since the newest word of a job that trains; 0: it is as new as
+ * it should be. An old one says that etcd, or the way there, takes no newer ones. */
 double cluster_job_word_age(const struct cluster_job *job, uint64_t now_unix_ns);
 /** cluster_job_check_open() - refuse changes of a job that is over: -EALREADY, and @error says how
  * to continue from its checkpoints */

@@ -334,12 +334,34 @@ static void test_an_answer_that_is_not_understood_names_the_node(void **state)
     worker_list_done(&list);
 }
 
+/* A generation trains while the next one is prepared; after a pause none does. */
+static void test_age_of_the_newest_word(void **state)
+{
+    const uint64_t now_ns = 1000 * 1000000000ull;
+    struct plan plan = {.generation = 4, .layout.worker_count = 2};
+    struct cluster_job job = {.plan = &plan, .progress = {.generation = 4, .step_seconds = 0.5}};
+    (void)state;
+    job.progress.unix_ns = now_ns - 40 * 1000000000ull;
+    strcpy(job.state.state, "running");
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 40, 1e-6);
+    strcpy(job.state.state, "preparing");
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 40, 1e-6);
+    plan.generation = 5;
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 0, 0);
+    plan.generation = 4;
+    plan.layout.worker_count = 0;
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 0, 0);
+    strcpy(job.state.state, "paused");
+    assert_float_equal(cluster_job_word_age(&job, now_ns), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_keys_become_nodes_and_jobs, teardown),
         cmocka_unit_test_teardown(test_what_was_reached_before_a_fall_back_is_not_shown, teardown),
         cmocka_unit_test_teardown(test_checkpoints_are_newest_first, teardown),
+        cmocka_unit_test(test_age_of_the_newest_word),
         cmocka_unit_test_teardown(test_damaged_keys_hide_nothing_else, teardown),
         cmocka_unit_test_teardown(test_names_that_are_not_there_have_a_hint, teardown),
         cmocka_unit_test_teardown(test_a_job_that_is_over_says_how_another_goes_on, teardown),
