@@ -19,7 +19,8 @@
  * Frames come from outside: frame_decode() accepts only frames that a correct peer can send.
  *
  * FRAME_VERSION is the version of the whole link protocol. Raise it with every change of these
- * frames or of the messages that they carry (worker/device/tags.h).
+ * frames, of the messages that they carry (worker/device/tags.h), or of the bits that a step
+ * computes: workers of one generation must compute the same.
  */
 #pragma once
 
@@ -30,7 +31,7 @@
 
 #define FRAME_MAGIC 0x6e726966u /* "firn" */
 #ifndef FRAME_VERSION           /* a test builds a worker with another version */
-#define FRAME_VERSION 9
+#define FRAME_VERSION 10
 #endif
 #define FRAME_HEADER_SIZE 40
 #define FRAME_SEGMENT_MAX (1u << 20)

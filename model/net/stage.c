@@ -204,8 +204,14 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
 static int prepare(const struct stage_options *options)
 {
     const struct kernel_attention shape = stage_attention_of(options->spec, options->batch);
+    const struct kernel_attention sample = stage_attention_of(options->spec, 1);
 
-    return has_attention(options) ? options->kernel->attention_prepare(options->device, shape) : 0;
+    if (!has_attention(options))
+        return 0;
+    int status = options->kernel->attention_prepare(options->device, shape);
+    return status == 0 && options->frozen > 0 && options->batch > 1
+               ? options->kernel->attention_prepare(options->device, sample)
+               : status;
 }
 
 size_t stage_memory_bytes(const struct stage_options *options)
@@ -225,8 +231,8 @@ static int allocate_tables(struct stage *stage)
     if (stage->kernel->event_new(stage->device, &stage->losses_here))
         return -ENOMEM;
     if (!stage->layouts || !stage->slots || !stage->host_losses || !stage->recorded_weights ||
-        recordings_new(stage->kernel, stage->device, stage_forward_place(stage, stage->slot_count),
-                       &stage->recordings))
+        recordings_new(stage->kernel, stage->device,
+                       stage_frozen_place(stage, stage->slot_count, 0), &stage->recordings))
         return -ENOMEM;
 
     for (unsigned i = 0; i < stage->unit_count; i++)
@@ -344,6 +350,23 @@ void *stage_input(struct stage *stage, unsigned slot)
 void *stage_output(struct stage *stage, unsigned slot)
 {
     return stage_slot_of(stage, slot)->streams[stage->unit_count];
+}
+
+unsigned stage_frozen_units(const struct stage *stage)
+{
+    return stage->shared.frozen;
+}
+
+size_t stage_sample_bytes(const struct stage *stage)
+{
+    return stage_boundary_bytes(stage) / stage->batch;
+}
+
+void *stage_frozen_output(struct stage *stage, unsigned slot, unsigned sample)
+{
+    assert(stage->shared.frozen > 0 && sample < stage->batch);
+    return (char *)stage_slot_of(stage, slot)->streams[stage->shared.frozen] +
+           sample * stage_sample_bytes(stage);
 }
 
 void *stage_output_gradient(struct stage *stage)

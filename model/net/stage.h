@@ -10,19 +10,23 @@
  * element.
  *
  * The first units can be frozen: they keep nothing. Their sublayers share one set of activations of
- * each kind and two streams, whatever their number and that of the slots.
+ * each kind and two streams, whatever their number and that of the slots. They compute one sample
+ * at a time: the bits of a product's row depend on how many rows there are and on its place among
+ * them, and a frozen output must be a function of the sample alone, so that it can be kept and used
+ * again in another micro-batch (worker/cache/frozen_outputs.h).
  *
  * To save memory a trained sublayer can keep only its input, and backward first recomputes the rest
  * with the same kernels on the same bits, so the result is the same to the bit.
  *
  * A micro-batch in slot s: the caller fills stage_input(s) (unless the stage begins with the
- * embedding), calls stage_forward() and reads stage_output(s) (unless it ends with the head). For
- * the way back it fills stage_output_gradient() (unless it ends with the head) and calls
- * stage_backward_unit() from the last unit down to the first trained one; after the stage's first
- * trained unit, stage_input_gradient() holds the gradient for the previous stage. There is one
- * gradient stream in flight at a time (1F1B runs one backward at a time), but the output gradient
- * and the input gradient are two buffers: the next one may arrive while the last one is still being
- * sent.
+ * embedding), calls stage_forward_frozen() for each sample where units are frozen, or fills
+ * stage_frozen_output() itself, calls stage_forward() and reads stage_output(s) (unless it ends
+ * with the head). For the way back it fills stage_output_gradient() (unless it ends with the head)
+ * and calls stage_backward_unit() from the last unit down to the first trained one; after the
+ * stage's first trained unit, stage_input_gradient() holds the gradient for the previous stage.
+ * There is one gradient stream in flight at a time (1F1B runs one backward at a time), but the
+ * output gradient and the input gradient are two buffers: the next one may arrive while the last
+ * one is still being sent.
  *
  * Backward of a slot follows a forward of the same slot with keep == true, once, before anything
  * else is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no
@@ -75,8 +79,26 @@ void *stage_output(struct stage *stage, unsigned slot);
 void *stage_output_gradient(struct stage *stage);
 void *stage_input_gradient(struct stage *stage);
 
+/** stage_frozen_units() - return how many of the stage's first units are frozen */
+unsigned stage_frozen_units(const struct stage *stage);
+
+/** stage_frozen_output() - return the device buffer of the frozen units' output for the @sample-th
+ * sample of slot @slot: (T,C) activations, stage_sample_bytes() */
+void *stage_frozen_output(struct stage *stage, unsigned slot, unsigned sample);
+size_t stage_sample_bytes(const struct stage *stage);
+
 /**
- * stage_forward() - run the stage's units on slot @slot
+ * stage_forward_frozen() - run the frozen units on the @sample-th sample of slot @slot
+ * @weights: of all units of the stage, as for stage_forward()
+ * @tokens: host memory, (T) i32 of that sample, copied; needed by the embedding only
+ *
+ * Fills stage_frozen_output(). Not for a stage without frozen units.
+ */
+void stage_forward_frozen(struct stage *stage, unsigned slot, unsigned sample, void *const *weights,
+                          const int32_t *tokens);
+
+/**
+ * stage_forward() - run the stage's units that are not frozen on slot @slot
  * @weights: weights[i] is the flat device array of unit first_unit + i
  * @tokens, @targets: host memory, (B,T) i32 in [0, V), copied; needed by the embedding and the head
  *   only. A target of -1 does not count: its token has no loss and no gradient. With the embedding

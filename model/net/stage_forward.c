@@ -161,30 +161,77 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
         mix_mlp(&f);
 }
 
-static void forward_units(const struct stage *stage, const struct stage_slot *slot,
-                          void *const *weights)
+/* Forward of @f; @above: the unit above in the same run, whose norm is made with the sum, or NULL
+ */
+static void forward_unit(const struct forward *f, struct forward *above, const int32_t *tokens)
 {
-    struct forward f = forward_of(stage, slot, 0, weights[0]), above;
+    switch (f->layout->kind) {
+    case UNIT_EMBEDDING:
+        forward_embedding(f, tokens);
+        break;
+    case UNIT_ATTENTION:
+        mix_attention(f);
+        forward_projection(f, above);
+        break;
+    case UNIT_MLP:
+        mix_mlp(f);
+        forward_projection(f, above);
+        break;
+    case UNIT_HEAD:
+        forward_head(f);
+        break;
+    }
+}
 
-    for (unsigned i = 0; i < stage->unit_count; i++, f = above) {
+/* The units that are not frozen. */
+static void forward_trained(const struct stage *stage, const struct stage_slot *slot,
+                            void *const *weights)
+{
+    unsigned first = stage->shared.frozen;
+    struct forward f = forward_of(stage, slot, first, weights[first]), above;
+
+    for (unsigned i = first; i < stage->unit_count; i++, f = above) {
         bool last = i + 1 == stage->unit_count;
         above = last ? f : forward_of(stage, slot, i + 1, weights[i + 1]);
-        switch (f.layout->kind) {
-        case UNIT_EMBEDDING:
-            forward_embedding(&f, slot->tokens);
-            break;
-        case UNIT_ATTENTION:
-            mix_attention(&f);
-            forward_projection(&f, last ? NULL : &above);
-            break;
-        case UNIT_MLP:
-            mix_mlp(&f);
-            forward_projection(&f, last ? NULL : &above);
-            break;
-        case UNIT_HEAD:
-            forward_head(&f);
-            break;
-        }
+        forward_unit(&f, last ? NULL : &above, slot->tokens);
+    }
+}
+
+/* A stream of one sample: the first and the last one have those of all samples of the slot. */
+static void *stream_of_sample(const struct stage *stage, const struct stage_slot *slot,
+                              unsigned index, unsigned sample)
+{
+    bool whole = index == 0 || index == stage->shared.frozen;
+    char *stream = slot->streams[index];
+
+    return stream && whole ? stream + sample * stage_sample_bytes(stage) : stream;
+}
+
+static struct forward forward_of_sample(const struct stage *one, const struct stage *stage,
+                                        const struct stage_slot *slot, unsigned index,
+                                        unsigned sample, void *const *weights)
+{
+    struct forward f = forward_of(one, slot, index, weights[index]);
+
+    f.input = stream_of_sample(stage, slot, index, sample);
+    f.output = stream_of_sample(stage, slot, index + 1, sample);
+    return f;
+}
+
+static void forward_frozen(const struct stage *stage, const struct stage_slot *slot,
+                           unsigned sample, void *const *weights)
+{
+    struct stage one = *stage;
+    unsigned count = stage->shared.frozen;
+    const int32_t *tokens = slot->tokens ? slot->tokens + sample * stage->spec.context : NULL;
+
+    one.batch = 1;
+    one.rows = stage->spec.context;
+    struct forward f = forward_of_sample(&one, stage, slot, 0, sample, weights), above;
+    for (unsigned i = 0; i < count; i++, f = above) {
+        bool last = i + 1 == count;
+        above = last ? f : forward_of_sample(&one, stage, slot, i + 1, sample, weights);
+        forward_unit(&f, last ? NULL : &above, tokens);
     }
 }
 
@@ -208,7 +255,25 @@ static void forward_recorded(struct stage *stage, unsigned slot_index,
 
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_units(stage, slot, weights);
+        forward_trained(stage, slot, weights);
+}
+
+void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sample,
+                          void *const *weights, const int32_t *tokens)
+{
+    const struct recording_key key = {.place = stage_frozen_place(stage, slot_index, sample),
+                                      .weights = weights[0]};
+    const struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    size_t context = stage->spec.context;
+
+    assert(stage->shared.frozen > 0 && sample < stage->batch);
+    assert(!slot->tokens || tokens);
+    if (slot->tokens)
+        stage->kernel->upload(stage->device, slot->tokens + sample * context, tokens,
+                              context * sizeof(int32_t));
+    follow_weights(stage, weights);
+    while (recordings_next(stage->recordings, &key))
+        forward_frozen(stage, slot, sample, weights);
 }
 
 /* The losses are no part of a recording: with a mask, their scale changes in every step. */
@@ -220,15 +285,17 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
 
     assert(!slot->tokens || tokens);
     assert(!slot->targets || targets || !keep);
-    if (slot->tokens)
+    slot->kept = keep;
+    if (stage->shared.frozen == stage->unit_count)
+        return;
+    if (slot->tokens && stage->shared.frozen == 0)
         stage->kernel->upload(stage->device, slot->tokens, tokens, stage->rows * sizeof(int32_t));
     if (has_loss)
         stage->kernel->upload(stage->device, slot->targets, targets, stage->rows * sizeof(int32_t));
-    slot->kept = keep;
     if (keep)
         forward_recorded(stage, slot_index, slot, weights);
     else /* evaluation is rare */
-        forward_units(stage, slot, weights);
+        forward_trained(stage, slot, weights);
     if (has_loss)
         forward_loss(stage, slot, loss_scale);
 }

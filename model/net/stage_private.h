@@ -124,10 +124,16 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
 const void *stage_attention_input(const struct stage *stage, const struct unit_layout *layout,
                                   const void *weights, void *wide);
 
-/* Places of recordings: a slot's forward, then backward of each of its units. */
+/* Places of recordings: a slot's forward, then backward of each of its units; behind those of all
+ * slots the frozen units' forward of each sample of a slot. */
 static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)
 {
     return slot * (stage->unit_count + 1);
+}
+
+static inline unsigned stage_frozen_place(const struct stage *stage, unsigned slot, unsigned sample)
+{
+    return stage_forward_place(stage, stage->slot_count) + slot * stage->batch + sample;
 }
 
 static inline unsigned stage_backward_place(const struct stage *stage, unsigned slot,

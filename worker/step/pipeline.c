@@ -62,6 +62,17 @@ static int load_training_samples(struct engine *engine, struct micro_batch batch
                                &engine->data_error);
 }
 
+static void forward_frozen(struct engine *engine, unsigned slot)
+{
+    const struct job_spec *spec = engine->state->spec;
+
+    if (!stage_frozen_units(engine->stage))
+        return;
+    for (unsigned sample = 0; sample < spec->train.micro_batch; sample++)
+        stage_forward_frozen(engine->stage, slot, sample, engine->weights,
+                             engine->tokens + (size_t)sample * spec->model.context);
+}
+
 /* One forward through the stage: input from the stage before, output to the stage after. */
 static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
 {
@@ -72,6 +83,7 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
+    forward_frozen(engine, slot);
     stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
                   engine->loss_scale);
     if (!first_stage(&engine->part))
