@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEPS_MAX 1e12
-#define SEED_MAX  9007199254740991.0 /* 2^53 - 1: every JSON reader keeps such a number exact */
+#define STEPS_MAX    1e12
+#define CACHE_MB_MAX 1e9                /* a petabyte */
+#define SEED_MAX     9007199254740991.0 /* 2^53 - 1: every JSON reader keeps such a number exact */
 
 #define VOCAB_BYTES         256
 #define VOCAB_GPT2          50257
@@ -216,6 +217,9 @@ const struct schema_key job_schema[] = {
     {"elastic.freeze.after", SCHEMA_COUNT, AT(elastic.freeze.after), 0, STEPS_MAX, .default_json = "0",
      .unit = "steps", .also = " warmup ",
      .meaning = "No decision before this step; the first is `every` steps later"},
+    {"elastic.freeze.cache_mb", SCHEMA_COUNT, AT(elastic.freeze.cache_mb), 0, CACHE_MB_MAX,
+     .default_json = "16384", .unit = "MiB", .also = " cache autocache cache_size activation_cache ",
+     .meaning = "Space on each node's disk for the outputs of frozen layers, so that later epochs load them instead of computing; 0: none"},
 
     {"elastic.mixed_devices", SCHEMA_FLAG, AT(elastic.mixed_devices), .default_json = "false",
      .also = " heterogeneous mixed allow_mixed ",

@@ -436,7 +436,7 @@ static struct philox_key epoch_key(const struct dataset *dataset, uint64_t epoch
 }
 
 /* The sample of the text that is the job's @position-th. */
-static uint64_t train_sample(const struct dataset *dataset, uint64_t position)
+uint64_t dataset_train_sample(const struct dataset *dataset, uint64_t position)
 {
     uint64_t epoch = position / dataset->train_count, index = position % dataset->train_count;
 
@@ -450,8 +450,9 @@ int dataset_train_batch(const struct dataset *dataset, uint64_t first_sample, un
 
     for (unsigned i = 0; status == 0 && i < batch; i++) {
         size_t row = (size_t)i * dataset->context;
-        status = read_sample(dataset, &dataset->text, train_sample(dataset, first_sample + i),
-                             ret_tokens + row, ret_targets + row, error);
+        status =
+            read_sample(dataset, &dataset->text, dataset_train_sample(dataset, first_sample + i),
+                        ret_tokens + row, ret_targets + row, error);
     }
     return status;
 }
@@ -481,7 +482,7 @@ uint64_t dataset_train_counted(const struct dataset *dataset, uint64_t first_sam
     if (!loss_mask_is_given(mask))
         return count * dataset->context;
     for (uint64_t i = 0; i < count; i++)
-        counted += loss_mask_count(mask, train_sample(dataset, first_sample + i));
+        counted += loss_mask_count(mask, dataset_train_sample(dataset, first_sample + i));
     return counted;
 }
 

@@ -98,6 +98,10 @@ uint64_t dataset_token_count(const struct dataset *dataset);
 uint64_t dataset_train_count(const struct dataset *dataset);      /* samples, >= 1 */
 uint64_t dataset_validation_count(const struct dataset *dataset); /* samples, may be 0 */
 
+/** dataset_train_sample() - return the number, below the train count, of the sample at @position:
+ * its epoch is position / train count */
+uint64_t dataset_train_sample(const struct dataset *dataset, uint64_t position);
+
 /**
  * dataset_train_batch() - read the micro-batch that begins at global sample @first_sample
  * @first_sample: counts samples since the job's first; epoch = first_sample / train count

@@ -362,11 +362,10 @@ size_t stage_sample_bytes(const struct stage *stage)
     return stage_boundary_bytes(stage) / stage->batch;
 }
 
-void *stage_frozen_output(struct stage *stage, unsigned slot, unsigned sample)
+void *stage_frozen_output(struct stage *stage, unsigned unit_count, unsigned slot, unsigned sample)
 {
-    assert(stage->shared.frozen > 0 && sample < stage->batch);
-    return (char *)stage_slot_of(stage, slot)->streams[stage->shared.frozen] +
-           sample * stage_sample_bytes(stage);
+    assert(unit_count > 0 && unit_count <= stage->shared.frozen && sample < stage->batch);
+    return stage_stream_of_sample(stage, stage_slot_of(stage, slot), unit_count, sample);
 }
 
 void *stage_output_gradient(struct stage *stage)

@@ -82,20 +82,23 @@ void *stage_input_gradient(struct stage *stage);
 /** stage_frozen_units() - return how many of the stage's first units are frozen */
 unsigned stage_frozen_units(const struct stage *stage);
 
-/** stage_frozen_output() - return the device buffer of the frozen units' output for the @sample-th
- * sample of slot @slot: (T,C) activations, stage_sample_bytes() */
-void *stage_frozen_output(struct stage *stage, unsigned slot, unsigned sample);
+/** stage_frozen_output() - return the device buffer for the output of the first @unit_count units,
+ * 1 to stage_frozen_units(), for the @sample-th sample of slot @slot: (T,C) activations,
+ * stage_sample_bytes(). That of all frozen units is the slot's; the others are shared, and keep
+ * their content until the next stage_forward_frozen() */
+void *stage_frozen_output(struct stage *stage, unsigned unit_count, unsigned slot, unsigned sample);
 size_t stage_sample_bytes(const struct stage *stage);
 
 /**
  * stage_forward_frozen() - run the frozen units on the @sample-th sample of slot @slot
+ * @from: the output of the first so many units is in stage_frozen_output() and is not computed
  * @weights: of all units of the stage, as for stage_forward()
  * @tokens: host memory, (T) i32 of that sample, copied; needed by the embedding only
  *
- * Fills stage_frozen_output(). Not for a stage without frozen units.
+ * Fills stage_frozen_output() of all frozen units. Not for a stage without any.
  */
-void stage_forward_frozen(struct stage *stage, unsigned slot, unsigned sample, void *const *weights,
-                          const int32_t *tokens);
+void stage_forward_frozen(struct stage *stage, unsigned slot, unsigned sample, unsigned from,
+                          void *const *weights, const int32_t *tokens);
 
 /**
  * stage_forward() - run the stage's units that are not frozen on slot @slot

@@ -197,29 +197,19 @@ static void forward_trained(const struct stage *stage, const struct stage_slot *
     }
 }
 
-/* A stream of one sample: the first and the last one have those of all samples of the slot. */
-static void *stream_of_sample(const struct stage *stage, const struct stage_slot *slot,
-                              unsigned index, unsigned sample)
-{
-    bool whole = index == 0 || index == stage->shared.frozen;
-    char *stream = slot->streams[index];
-
-    return stream && whole ? stream + sample * stage_sample_bytes(stage) : stream;
-}
-
 static struct forward forward_of_sample(const struct stage *one, const struct stage *stage,
                                         const struct stage_slot *slot, unsigned index,
                                         unsigned sample, void *const *weights)
 {
     struct forward f = forward_of(one, slot, index, weights[index]);
 
-    f.input = stream_of_sample(stage, slot, index, sample);
-    f.output = stream_of_sample(stage, slot, index + 1, sample);
+    f.input = stage_stream_of_sample(stage, slot, index, sample);
+    f.output = stage_stream_of_sample(stage, slot, index + 1, sample);
     return f;
 }
 
 static void forward_frozen(const struct stage *stage, const struct stage_slot *slot,
-                           unsigned sample, void *const *weights)
+                           unsigned sample, unsigned from, void *const *weights)
 {
     struct stage one = *stage;
     unsigned count = stage->shared.frozen;
@@ -227,8 +217,8 @@ static void forward_frozen(const struct stage *stage, const struct stage_slot *s
 
     one.batch = 1;
     one.rows = stage->spec.context;
-    struct forward f = forward_of_sample(&one, stage, slot, 0, sample, weights), above;
-    for (unsigned i = 0; i < count; i++, f = above) {
+    struct forward f = forward_of_sample(&one, stage, slot, from, sample, weights), above;
+    for (unsigned i = from; i < count; i++, f = above) {
         bool last = i + 1 == count;
         above = last ? f : forward_of_sample(&one, stage, slot, i + 1, sample, weights);
         forward_unit(&f, last ? NULL : &above, tokens);
@@ -258,22 +248,22 @@ static void forward_recorded(struct stage *stage, unsigned slot_index,
         forward_trained(stage, slot, weights);
 }
 
-void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sample,
+void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sample, unsigned from,
                           void *const *weights, const int32_t *tokens)
 {
     const struct recording_key key = {.place = stage_frozen_place(stage, slot_index, sample),
-                                      .weights = weights[0]};
+                                      .weights = weights[from]};
     const struct stage_slot *slot = stage_slot_of(stage, slot_index);
     size_t context = stage->spec.context;
 
-    assert(stage->shared.frozen > 0 && sample < stage->batch);
+    assert(from < stage->shared.frozen && sample < stage->batch);
     assert(!slot->tokens || tokens);
-    if (slot->tokens)
+    if (slot->tokens && from == 0)
         stage->kernel->upload(stage->device, slot->tokens + sample * context, tokens,
                               context * sizeof(int32_t));
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_frozen(stage, slot, sample, weights);
+        forward_frozen(stage, slot, sample, from, weights);
 }
 
 /* The losses are no part of a recording: with a mask, their scale changes in every step. */

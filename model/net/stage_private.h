@@ -142,6 +142,18 @@ static inline unsigned stage_backward_place(const struct stage *stage, unsigned 
     return stage_forward_place(stage, slot) + 1 + index;
 }
 
+/** stage_stream_of_sample() - return the part of stream @index, which a frozen unit reads or
+ * writes, that belongs to one sample: the first and the last one of them have all samples of the
+ * slot */
+static inline void *stage_stream_of_sample(const struct stage *stage, const struct stage_slot *slot,
+                                           unsigned index, unsigned sample)
+{
+    bool whole = index == 0 || index == stage->shared.frozen;
+    char *stream = slot->streams[index];
+
+    return stream && whole ? stream + sample * stage_sample_bytes(stage) : stream;
+}
+
 /** stage_slot_of() - bounds-checked */
 struct stage_slot *stage_slot_of(struct stage *stage, unsigned slot);
 

@@ -473,7 +473,7 @@ static struct step lean_step(enum stage_recompute recompute, unsigned frozen)
     tiny_zero_gradients(&tiny);
     for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
         for (unsigned sample = TINY_BATCH; frozen && sample-- > 0;) /* any order */
-            stage_forward_frozen(stage, micro, sample, tiny.weights,
+            stage_forward_frozen(stage, micro, sample, 0, tiny.weights,
                                  tiny.tokens[micro] + sample * TINY_CONTEXT);
         stage_forward(stage, micro, tiny.weights, tiny.tokens[micro], tiny.targets[micro], true,
                       LOSS_SCALE);

@@ -166,6 +166,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
     if (rank >= plan->layout.worker_count)
         return 0;
     if (plan->start.source != PLAN_SOURCE_MEMORY) {
+        frozen_weights_forget(trainer->frozen.weights);
         state_drop_all(trainer->state);
         dispute_memory_rollback(&trainer->commit.disputes);
     }

@@ -52,6 +52,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .watch = {.leaves = look_around, .context = trainer},
         .division = division,
         .kept = trainer->kept,
+        .frozen = &trainer->frozen,
     };
 
     trainer->kept = NULL;

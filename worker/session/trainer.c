@@ -86,6 +86,7 @@ static enum session_outcome diverged(struct trainer *trainer, const struct error
 static enum session_outcome leave_service(struct trainer *trainer, const struct error *error)
 {
     log_error("%s", error->text);
+    frozen_outputs_condemn(trainer->frozen.outputs);
     status_report_send(trainer, WORKER_BAD, error->text);
     commands_await_stop(trainer);
     return SESSION_STOPPED;
@@ -105,6 +106,8 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
     generation_end_handover(trainer);
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
+        frozen_outputs_condemn(trainer->frozen.outputs);
+        frozen_weights_forget(trainer->frozen.weights);
         generation_forget_step(trainer);
         state_drop_all(trainer->state);
         state_begin(trainer->state);
@@ -236,6 +239,7 @@ static int train_generations(struct trainer *trainer)
             status_report_send(trainer, WORKER_LEFT, "");
             return 0;
         case SESSION_FINISHED:
+            frozen_outputs_finish(trainer->frozen.outputs);
             status_report_send(trainer, WORKER_FINISHED, "");
             return 0;
         case SESSION_STOPPED:
@@ -313,6 +317,28 @@ static int open_state(struct trainer *trainer, struct error *error)
     return status;
 }
 
+/* The node's workers share the folder, and the files in it where they compute alike. */
+static int open_frozen(struct trainer *trainer, struct error *error)
+{
+    const struct worker_options *options = trainer->options;
+    uint64_t budget_bytes = trainer->spec.elastic.freeze.cache_mb << 20;
+    char folder[OPTIONS_PATH_SIZE + 16], identity[PLAN_NUMERICS_SIZE];
+    char numerics[PLAN_NUMERICS_SIZE + 16];
+    int status = kernel_backend_identity(options->device, identity, sizeof(identity), error);
+
+    if (status)
+        return status;
+    snprintf(folder, sizeof(folder), "%s/frozen", options->job_dir);
+    snprintf(numerics, sizeof(numerics), "%s %u", identity, options->thread_count);
+    trainer->frozen = (struct frozen_cache){
+        .outputs = frozen_outputs_new(folder, numerics, budget_bytes),
+        .weights = frozen_weights_new(),
+    };
+    return trainer->frozen.outputs && trainer->frozen.weights
+               ? 0
+               : error_set(error, -ENOMEM, "no memory for the outputs of frozen layers");
+}
+
 /* Test early: the operator has time to act before the first checkpoint is due. */
 static void try_checkpoints(struct trainer *trainer)
 {
@@ -362,6 +388,8 @@ static int open_job(struct trainer *trainer, struct error *error)
 
     if (!status)
         status = open_state(trainer, error);
+    if (!status)
+        status = open_frozen(trainer, error);
     if (status)
         return status;
     try_checkpoints(trainer);
@@ -427,6 +455,8 @@ static void trainer_done(struct trainer *trainer)
     control_server_stop(trainer->report.control);
     snapshot_free(trainer->checkpoints.snapshot);
     metrics_close(trainer->metrics.file);
+    frozen_outputs_free(trainer->frozen.outputs);
+    frozen_weights_free(trainer->frozen.weights);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
     numerics_log_done(&trainer->device.numerics);

@@ -60,6 +60,7 @@ struct trainer {
     struct session_links links;
     struct step_watch watch;
     struct reserve reserve;
+    struct frozen_cache frozen; /* of the outputs of frozen layers, for all engines */
     struct session_commit commit;
     struct session_checkpoints checkpoints;
     struct commands commands;

@@ -77,10 +77,10 @@ static int make_buffers(struct engine *engine)
     const struct job_spec *spec = engine->state->spec;
     size_t tokens = (size_t)spec->train.micro_batch * spec->model.context;
 
-    engine->tokens = calloc(tokens, sizeof(int32_t));
-    engine->targets = calloc(tokens, sizeof(int32_t));
+    engine->samples.tokens = calloc(tokens, sizeof(int32_t));
+    engine->samples.targets = calloc(tokens, sizeof(int32_t));
     engine->weights = calloc(engine->part.unit_count, sizeof(*engine->weights));
-    if (!engine->tokens || !engine->targets || !engine->weights)
+    if (!engine->samples.tokens || !engine->samples.targets || !engine->weights)
         return -ENOMEM;
     for (unsigned i = 0; i < engine->part.unit_count; i++) {
         state_make_weights(engine->state, engine->part.first_unit + i);
@@ -183,6 +183,8 @@ static int make_all(struct engine *engine, const struct engine_options *options,
         status = make_gradients(engine, error);
     if (!status)
         status = make_stage(engine, error);
+    if (!status)
+        status = frozen_prefix_open(engine, options->frozen);
     if (!status && (status = make_buffers(engine)) == 0 && (status = make_links(engine)) == 0)
         status = make_shadow(engine);
     if (!status)
@@ -264,8 +266,9 @@ struct kept_step *engine_close(struct engine *engine)
     gradient_norm_free(engine->squares);
     state_digest_free(engine->check);
     free(engine->weights);
-    free(engine->tokens);
-    free(engine->targets);
+    frozen_prefix_close(engine);
+    free(engine->samples.tokens);
+    free(engine->samples.targets);
     free(engine->applied);
     gradients_free(engine->gradients);
     stage_free(engine->stage);
@@ -308,6 +311,12 @@ static void begin_record(struct engine *engine)
     engine->share.kept = NULL;
 }
 
+static void count_frozen(struct engine *engine)
+{
+    if (engine->prefix.cache)
+        engine->prefix.counts = frozen_outputs_take_counts(engine->prefix.cache->outputs);
+}
+
 static int links_broke(const struct engine *engine, int status, struct error *error)
 {
     struct mesh_fault fault;
@@ -323,7 +332,7 @@ static int links_broke(const struct engine *engine, int status, struct error *er
 static int data_broke(const struct engine *engine, struct error *error)
 {
     return error_set(error, -EILSEQ, "step %llu: %s", (unsigned long long)engine->state->hold.step,
-                     engine->data_error.text);
+                     engine->samples.error.text);
 }
 
 static void compare_state(struct engine *engine)
@@ -359,8 +368,8 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = shadow_await(engine->shadow);
     if (status)
-        return engine->data_error.code ? data_broke(engine, error)
-                                       : links_broke(engine, status, error);
+        return engine->samples.error.code ? data_broke(engine, error)
+                                          : links_broke(engine, status, error);
     gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
                          &engine->state->hold);
     compare_state(engine);
@@ -372,6 +381,7 @@ int engine_compute(struct engine *engine, struct error *error)
         return links_broke(engine, status, error);
     engine->state->holds = true;
     engine->share.computes = false;
+    count_frozen(engine);
     mesh_statistics(engine->mesh, &after);
     engine->timing.wait_ns = after.wait_ns - before.wait_ns;
     engine->timing.compute_ns = clock_monotonic_ns() - began_ns - engine->timing.wait_ns;
@@ -386,7 +396,7 @@ int engine_evaluate(struct engine *engine, struct error *error)
     step_record_init(&state->hold, state->applied_step + 1, 0, state->spec->train.lanes);
     state->hold.evaluated = true;
     int status = pipeline_evaluate(engine);
-    if (engine->data_error.code)
+    if (engine->samples.error.code)
         return data_broke(engine, error);
     return status ? error_set(error, status,
                               "the links of generation %llu broke while the model was evaluated",

@@ -18,6 +18,7 @@
 #include "worker/device/routes.h"
 #include "worker/device/tensor_channel.h"
 #include "worker/state/state.h"
+#include "worker/step/frozen_prefix.h"
 #include "worker/step/gradients.h"
 
 struct kept_step;
@@ -65,6 +66,12 @@ struct engine_watch {
     void *context;
 };
 
+/* The samples of a micro-batch. */
+struct engine_samples {
+    int32_t *tokens, *targets; /* (micro_batch, T) */
+    struct error error;        /* one of this node's data cannot be used; code 0: none */
+};
+
 struct engine {
     struct state *state;           /* borrowed */
     const struct dataset *dataset; /* borrowed */
@@ -85,10 +92,10 @@ struct engine {
     struct reduction *reduction;   /* across the replicas of the stage */
     struct engine_channels channels;
     struct tied_embedding *tie; /* NULL: no tied table here */
-    int32_t *tokens, *targets;
+    struct engine_samples samples;
+    struct frozen_prefix prefix;
     float loss_scale; /* of the step: turns the sum of its token losses into their mean */
     struct engine_timing timing;
-    struct error data_error; /* a sample of this node's data cannot be used; code 0: none */
 };
 
 struct engine_options {
@@ -99,7 +106,8 @@ struct engine_options {
     unsigned rank;
     struct engine_watch watch;
     const struct step_division *division; /* copied; NULL: as the plan says */
-    struct kept_step *kept; /* consumed: what @division counts on here; NULL: nothing */
+    struct kept_step *kept;      /* consumed: what @division counts on here; NULL: nothing */
+    struct frozen_cache *frozen; /* borrowed; NULL: none */
 };
 
 /** engine_new() - create an engine and the memory of a step */

@@ -126,6 +126,14 @@ static uint64_t samples_per_step(const struct job_training *training)
     return (uint64_t)training->lanes * training->micro_batches_per_lane * training->micro_batch;
 }
 
+bool job_dataset_repeats(const struct job_training *training, const struct dataset *dataset,
+                         uint64_t position)
+{
+    uint64_t count = dataset_train_count(dataset);
+
+    return (position / count + 1) * count < training->steps * samples_per_step(training);
+}
+
 uint64_t job_dataset_counted(const struct job_training *training, const struct dataset *dataset,
                              uint64_t step)
 {

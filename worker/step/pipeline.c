@@ -49,28 +49,30 @@ static int receive(struct tensor_channel *direction, unsigned count, unsigned in
     return status ? status : tensor_channel_land(&direction[index]);
 }
 
-static int load_training_samples(struct engine *engine, struct micro_batch batch)
+/* The place of a micro-batch's first sample in the order of all samples of the job. */
+static uint64_t position_of(const struct engine *engine, struct micro_batch batch)
 {
     const struct job_spec *spec = engine->state->spec;
     uint64_t per_step = (uint64_t)spec->train.lanes * spec->train.micro_batches_per_lane;
-    uint64_t position = (engine->state->hold.step - 1) * per_step +
-                        (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
-                        batch.index_in_lane;
+    uint64_t index = (engine->state->hold.step - 1) * per_step +
+                     (uint64_t)batch.lane * spec->train.micro_batches_per_lane +
+                     batch.index_in_lane;
 
-    return dataset_train_batch(engine->dataset, position * spec->train.micro_batch,
-                               spec->train.micro_batch, engine->tokens, engine->targets,
-                               &engine->data_error);
+    return index * spec->train.micro_batch;
 }
 
-static void forward_frozen(struct engine *engine, unsigned slot)
+static int load_training_samples(struct engine *engine, unsigned micro_batch)
 {
     const struct job_spec *spec = engine->state->spec;
+    uint64_t position = position_of(engine, micro_batch_at(engine, micro_batch));
+    bool last = micro_batch + 1 == engine->part.micro_batch_count;
 
-    if (!stage_frozen_units(engine->stage))
-        return;
-    for (unsigned sample = 0; sample < spec->train.micro_batch; sample++)
-        stage_forward_frozen(engine->stage, slot, sample, engine->weights,
-                             engine->tokens + (size_t)sample * spec->model.context);
+    frozen_prefix_train(engine, position,
+                        last ? UINT64_MAX
+                             : position_of(engine, micro_batch_at(engine, micro_batch + 1)));
+    return dataset_train_batch(engine->dataset, position, spec->train.micro_batch,
+                               engine->samples.tokens, engine->samples.targets,
+                               &engine->samples.error);
 }
 
 /* One forward through the stage: input from the stage before, output to the stage after. */
@@ -83,9 +85,9 @@ static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
-    forward_frozen(engine, slot);
-    stage_forward(engine->stage, slot, engine->weights, engine->tokens, engine->targets, keep,
-                  engine->loss_scale);
+    frozen_prefix_forward(engine, slot);
+    stage_forward(engine->stage, slot, engine->weights, engine->samples.tokens,
+                  engine->samples.targets, keep, engine->loss_scale);
     if (!first_stage(&engine->part))
         tensor_channel_used(&engine->channels.inputs[slot]);
     status = carrier_unguard(engine->routes->guard);
@@ -133,9 +135,10 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         unsigned slot = *turn % one_f_one_b_slots(&engine->position);
         double loss = 0;
+        frozen_prefix_validate(engine, (uint64_t)batch * spec->train.micro_batch);
         int status = dataset_validation_batch(
             engine->dataset, (uint64_t)batch * spec->train.micro_batch, spec->train.micro_batch,
-            engine->tokens, engine->targets, &engine->data_error);
+            engine->samples.tokens, engine->samples.targets, &engine->samples.error);
         if (!status)
             status = forward(engine, slot,
                              tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
@@ -169,7 +172,7 @@ static int train_forward(struct engine *engine, const struct one_f_one_b_operati
     int status = 0;
 
     if (first_stage(&engine->part) || last_stage(engine))
-        status = load_training_samples(engine, batch);
+        status = load_training_samples(engine, operation->micro_batch);
     if (!status)
         status = forward(engine, operation->slot,
                          tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),

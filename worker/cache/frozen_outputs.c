@@ -1,0 +1,342 @@
+#include "worker/cache/frozen_outputs.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/size_words.h"
+#include "worker/cache/output_file.h"
+
+#define PATH_SIZE    1024
+#define NAME_PREFIX  "outputs-"
+#define MEASURED     8  /* outputs that are computed after a beginning, and loads that are timed */
+#define LOOK_EVERY   64 /* writes between two looks at the free space */
+#define FREE_PART    10 /* one part in so many stays free */
+#define BUDGET_FILES 2  /* the file in use and the one before */
+
+struct stored {
+    struct output_file *file; /* NULL: none */
+    char name[sizeof(NAME_PREFIX) + HASH128_TEXT_SIZE];
+    unsigned unit_count;
+    uint64_t room; /* samples that have a place */
+};
+
+/* Whether loading is faster than computing. */
+struct speed {
+    unsigned to_compute; /* outputs that are computed in any case */
+    unsigned loads, computations;
+    uint64_t load_ns, compute_ns;
+    bool judged;
+};
+
+struct frozen_outputs {
+    char folder[PATH_SIZE];
+    struct hash128 numerics;
+    uint64_t budget_bytes;
+    size_t sample_bytes;
+    struct stored now, before;
+    struct speed speed;
+    unsigned writes; /* since the last look at the free space */
+    bool loads, writes_on;
+    struct frozen_outputs_counts counts;
+};
+
+struct frozen_outputs *frozen_outputs_new(const char *folder, const char *numerics,
+                                          uint64_t budget_bytes)
+{
+    struct frozen_outputs *outputs = calloc(1, sizeof(*outputs));
+
+    if (!outputs)
+        return NULL;
+    outputs->budget_bytes = budget_bytes;
+    outputs->numerics = hash_xxh3(numerics, strlen(numerics));
+    if ((size_t)snprintf(outputs->folder, sizeof(outputs->folder), "%s", folder) >=
+        sizeof(outputs->folder))
+        outputs->budget_bytes = 0;
+    return outputs;
+}
+
+static void close_stored(struct stored *stored)
+{
+    output_file_close(stored->file);
+    *stored = (struct stored){0};
+}
+
+void frozen_outputs_free(struct frozen_outputs *outputs)
+{
+    if (!outputs)
+        return;
+    close_stored(&outputs->now);
+    close_stored(&outputs->before);
+    free(outputs);
+}
+
+/* ---- files ---- */
+
+static struct hash128 key_of(const struct frozen_outputs *outputs,
+                             const struct frozen_outputs_part *part)
+{
+    const struct hash128 hashes[] = {hash_xxh3(FIRN_VERSION, strlen(FIRN_VERSION)),
+                                     outputs->numerics, part->weights, part->data};
+    uint64_t words[2 * ARRAY_COUNT(hashes) + 3];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < ARRAY_COUNT(hashes); i++) {
+        words[count++] = hashes[i].high;
+        words[count++] = hashes[i].low;
+    }
+    words[count++] = part->unit_count;
+    words[count++] = part->sample_count;
+    words[count++] = part->sample_bytes;
+    return hash_xxh3(words, count * sizeof(*words));
+}
+
+static void path_in(const char *folder, const char *name, char ret_path[PATH_SIZE + 256])
+{
+    snprintf(ret_path, PATH_SIZE + 256, "%s/%s", folder, name);
+}
+
+static bool is_kept(const struct frozen_outputs *outputs, const char *name)
+{
+    return outputs &&
+           (strcmp(name, outputs->now.name) == 0 || strcmp(name, outputs->before.name) == 0);
+}
+
+/* Remove all files but those in use. @outputs: NULL: none is */
+static void remove_files(const char *folder, const struct frozen_outputs *outputs)
+{
+    char path[PATH_SIZE + 256];
+    DIR *directory = opendir(folder);
+
+    if (!directory)
+        return;
+    for (const struct dirent *entry; (entry = readdir(directory));) {
+        if (strncmp(entry->d_name, NAME_PREFIX, sizeof(NAME_PREFIX) - 1) != 0 ||
+            is_kept(outputs, entry->d_name))
+            continue;
+        path_in(folder, entry->d_name, path);
+        unlink(path);
+    }
+    closedir(directory);
+}
+
+void frozen_outputs_finish(struct frozen_outputs *outputs)
+{
+    close_stored(&outputs->now);
+    close_stored(&outputs->before);
+    outputs->budget_bytes = 0;
+    remove_files(outputs->folder, NULL);
+    rmdir(outputs->folder);
+}
+
+static int open_stored(const struct frozen_outputs *outputs, const struct frozen_outputs_part *part,
+                       struct stored *ret_stored, struct error *error)
+{
+    char key[HASH128_TEXT_SIZE], path[PATH_SIZE + 256];
+    struct stored stored = {.unit_count = part->unit_count};
+    struct output_file_shape shape = {
+        .key = key_of(outputs, part),
+        .count = MIN(part->sample_count, outputs->budget_bytes / BUDGET_FILES /
+                                             output_file_record_bytes(part->sample_bytes)),
+        .size_bytes = part->sample_bytes,
+    };
+
+    hash128_text(shape.key, key);
+    snprintf(stored.name, sizeof(stored.name), NAME_PREFIX "%s", key);
+    path_in(outputs->folder, stored.name, path);
+    stored.room = shape.count;
+    int status = file_make_directories(outputs->folder, 0700, error);
+    if (!status)
+        status = output_file_open(path, &shape, &stored.file, error);
+    if (!status)
+        *ret_stored = stored;
+    return status;
+}
+
+/* What has fewer layers than @part is worth to go on from. */
+static void turn(struct frozen_outputs *outputs, const struct frozen_outputs_part *part)
+{
+    if (outputs->now.file && outputs->now.unit_count < part->unit_count &&
+        outputs->sample_bytes == part->sample_bytes) {
+        close_stored(&outputs->before);
+        outputs->before = outputs->now;
+        outputs->now = (struct stored){0};
+    }
+    close_stored(&outputs->now);
+    if (outputs->before.unit_count >= part->unit_count ||
+        outputs->sample_bytes != part->sample_bytes)
+        close_stored(&outputs->before);
+}
+
+bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_outputs_part *part)
+{
+    struct error error = {0};
+    char key[HASH128_TEXT_SIZE], size[SIZE_WORDS_SIZE];
+
+    if (!outputs->budget_bytes)
+        return false;
+    hash128_text(key_of(outputs, part), key);
+    if (outputs->now.file && strcmp(outputs->now.name + sizeof(NAME_PREFIX) - 1, key) == 0)
+        return true;
+    turn(outputs, part);
+    outputs->sample_bytes = part->sample_bytes;
+    if (open_stored(outputs, part, &outputs->now, &error)) {
+        log_warning("outputs of frozen layers are not kept: %s", error.text);
+        return false;
+    }
+    outputs->speed = (struct speed){.to_compute = MEASURED};
+    outputs->loads = outputs->writes_on = true;
+    remove_files(outputs->folder, outputs);
+    log_info("outputs of %u frozen units are kept for %" PRIu64 " of %" PRIu64
+             " samples, %s when all are there, in %s",
+             part->unit_count, outputs->now.room, part->sample_count,
+             size_words(outputs->now.room * output_file_record_bytes(part->sample_bytes), size),
+             outputs->folder);
+    return true;
+}
+
+bool frozen_outputs_has_room(const struct frozen_outputs *outputs, uint64_t index)
+{
+    return outputs->now.file && index < outputs->now.room;
+}
+
+/* ---- loading ---- */
+
+/* Compare the means once both are known. */
+static void judge(struct frozen_outputs *outputs)
+{
+    struct speed *speed = &outputs->speed;
+
+    if (speed->judged || speed->loads < MEASURED || speed->computations < MEASURED)
+        return;
+    double load_ms = (double)speed->load_ns / speed->loads / 1e6;
+    double compute_ms = (double)speed->compute_ns / speed->computations / 1e6;
+    speed->judged = true;
+    outputs->loads = load_ms < compute_ms;
+    outputs->writes_on = outputs->writes_on && outputs->loads;
+    log_info("the frozen layers' output of a sample takes %.2f ms to load and %.2f ms to compute%s",
+             load_ms, compute_ms, outputs->loads ? "" : ": nothing is loaded any more");
+}
+
+static bool read_from(struct frozen_outputs *outputs, struct stored *stored, uint64_t index,
+                      void *content)
+{
+    int status = output_file_read(stored->file, index, content);
+
+    if (status && status != -ENOENT && status != -EBADMSG) {
+        log_warning("outputs of frozen layers in %s cannot be read, and are computed: %s",
+                    outputs->folder, strerror(-status));
+        outputs->loads = outputs->writes_on = false;
+    }
+    return !status;
+}
+
+static unsigned find(struct frozen_outputs *outputs, uint64_t index,
+                     const struct frozen_outputs_target *target)
+{
+    struct stored *places[BUDGET_FILES] = {&outputs->now, &outputs->before};
+
+    for (unsigned i = 0; i < BUDGET_FILES && outputs->loads; i++)
+        if (places[i]->file && index < places[i]->room &&
+            read_from(outputs, places[i], index,
+                      target->at(target->context, places[i]->unit_count)))
+            return places[i]->unit_count;
+    return 0;
+}
+
+unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
+                             const struct frozen_outputs_target *target)
+{
+    struct speed *speed = &outputs->speed;
+    uint64_t began_ns = clock_monotonic_ns();
+
+    if (!frozen_outputs_has_room(outputs, index) || !outputs->loads)
+        return 0;
+    if (speed->to_compute) {
+        speed->to_compute--;
+        return 0;
+    }
+    unsigned found = find(outputs, index, target);
+    if (found == outputs->now.unit_count) {
+        outputs->counts.loaded++;
+        speed->load_ns += clock_monotonic_ns() - began_ns;
+        speed->loads++;
+        judge(outputs);
+    }
+    return found;
+}
+
+/* ---- keeping ---- */
+
+/* Files that nobody asked for must not fill a disk that others need. */
+static bool has_space(struct frozen_outputs *outputs)
+{
+    struct statvfs space;
+
+    if (outputs->writes++ % LOOK_EVERY)
+        return true;
+    if (statvfs(outputs->folder, &space) || space.f_bavail >= space.f_blocks / FREE_PART)
+        return true;
+    log_warning("less than a %uth of the file system of %s is free: no more outputs of frozen "
+                "layers are kept",
+                FREE_PART, outputs->folder);
+    return false;
+}
+
+void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
+                         unsigned from, uint64_t took_ns)
+{
+    outputs->counts.continued += from > 0;
+    outputs->counts.computed += from == 0;
+    if (from == 0) {
+        outputs->speed.compute_ns += took_ns;
+        outputs->speed.computations++;
+        judge(outputs);
+    }
+    if (!output || !frozen_outputs_has_room(outputs, index) || !outputs->writes_on)
+        return;
+    outputs->writes_on = has_space(outputs);
+    int status = outputs->writes_on ? output_file_write(outputs->now.file, index, output) : 0;
+    if (!status)
+        return;
+    log_warning("no more outputs of frozen layers are kept in %s: %s", outputs->folder,
+                strerror(-status));
+    outputs->writes_on = false;
+}
+
+void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index)
+{
+    if (frozen_outputs_has_room(outputs, index) && outputs->loads)
+        output_file_expect(outputs->now.file, index);
+}
+
+static void condemn(const struct stored *stored)
+{
+    if (stored->file)
+        output_file_condemn(stored->file);
+}
+
+void frozen_outputs_condemn(struct frozen_outputs *outputs)
+{
+    condemn(&outputs->now);
+    condemn(&outputs->before);
+    frozen_outputs_finish(outputs);
+}
+
+struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *outputs)
+{
+    struct frozen_outputs_counts counts = outputs->counts;
+
+    outputs->counts = (struct frozen_outputs_counts){0};
+    return counts;
+}

@@ -1,0 +1,96 @@
+/*
+ * Outputs of the frozen layers, kept on the node from one epoch to the next.
+ *
+ * Problem: frozen layers compute the same output for the same sample in every epoch. With most
+ * layers frozen that is most of the work of a step.
+ *
+ * Design: a frozen output follows from the sample and the frozen weights alone (model/net/stage.h),
+ * so it is kept in a file of this node (worker/cache/output_file.h) whose key is the digest of
+ * these weights, the data, the numerics and the version of firn. All workers of the node share the
+ * file; a worker that finds a sample there loads it instead of computing. The bits are the same
+ * whether an output is loaded or computed: with the file new, full, damaged or gone, and whichever
+ * worker wrote it.
+ *
+ *   - The sample's index is its place. Where not all samples have room, those with the lowest
+ *     indices have it: an epoch visits every sample once, in a random order, so any fixed choice of
+ *     a share s of the samples is met with a share s of the visits, and evicting gains nothing.
+ *   - When more layers freeze another file begins. An output in the one before is the input of the
+ *     layers that have frozen since: only these are computed. Older files are removed.
+ *   - The first outputs after a beginning are computed even if they are there. Where loading takes
+ *     longer than computing, nothing is loaded any more.
+ *   - The kernel's page cache is the memory tier, and it reads the next micro-batch's samples
+ * ahead. Nothing is written when less than a tenth of the file system is free.
+ *
+ * What fails ends the use of the file, with one line in the log, and never the training.
+ *
+ * What grows: a file has a record for each sample, as far as the budget goes; a look or a write is
+ * one system call for any number of samples, workers and epochs.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/hash.h"
+
+struct frozen_outputs;
+
+/* What the outputs of a stage's frozen units depend on. */
+struct frozen_outputs_part {
+    struct hash128 weights; /* of the frozen units */
+    struct hash128 data;
+    unsigned unit_count; /* frozen units, from the first one of the model on */
+    uint64_t sample_count;
+    size_t sample_bytes; /* of the output of one sample */
+};
+
+struct frozen_outputs_counts {
+    uint64_t loaded, continued, computed; /* samples: found, found with fewer layers, not found */
+};
+
+/**
+ * frozen_outputs_new() - NULL: no memory
+ * @folder: of this node, for these files alone; made when it is needed
+ * @numerics: how this worker computes: of workers that differ in it none uses the other's files
+ * @budget_bytes: of all files; 0: nothing is kept
+ */
+struct frozen_outputs *frozen_outputs_new(const char *folder, const char *numerics,
+                                          uint64_t budget_bytes);
+void frozen_outputs_free(struct frozen_outputs *outputs); /* NULL allowed; the files stay */
+
+/** frozen_outputs_begin() - go over to the outputs of @part. Return: whether there is a file */
+bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_outputs_part *part);
+/** frozen_outputs_has_room() - return whether sample @index has a place in the file */
+bool frozen_outputs_has_room(const struct frozen_outputs *outputs, uint64_t index);
+
+/* A buffer of host memory for the output of the first so many units. */
+struct frozen_outputs_target {
+    void *(*at)(void *context, unsigned unit_count);
+    void *context;
+};
+
+/**
+ * frozen_outputs_load() - load the output of sample @index
+ * @target: returns where the output of that many units goes
+ *
+ * Return: the number of units that need not be computed; 0: nothing was found
+ */
+unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
+                             const struct frozen_outputs_target *target);
+/** frozen_outputs_keep() - keep the output of all units, which were computed in @took_ns from
+ * unit @from on; @output NULL: it is not needed again */
+void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
+                         unsigned from, uint64_t took_ns);
+/** frozen_outputs_expect() - sample @index is loaded soon */
+void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index);
+
+/** frozen_outputs_take_counts() - return the counts since the last call */
+struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *outputs);
+
+/** frozen_outputs_condemn() - take the files from all workers of the node, because this one has
+ * computed wrongly and may have written to them. They compute from then on */
+void frozen_outputs_condemn(struct frozen_outputs *outputs);
+
+/** frozen_outputs_finish() - remove the files: the job is over */
+void frozen_outputs_finish(struct frozen_outputs *outputs);

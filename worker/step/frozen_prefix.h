@@ -1,0 +1,48 @@
+/*
+ * The frozen units at the begin of a stage: for each sample of a micro-batch their output is taken
+ * from the node's kept outputs (worker/cache/frozen_outputs.h), or computed.
+ *
+ * Outputs are kept for the first stage alone, in host memory, and only where the job goes over its
+ * data more than once. A stage behind the first one computes its frozen units always: whether it
+ * needs them would have to be agreed with the stages below.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "worker/cache/frozen_outputs.h"
+#include "worker/cache/frozen_weights.h"
+
+struct engine;
+
+/* Of a worker process, for all its engines. */
+struct frozen_cache {
+    struct frozen_outputs *outputs; /* NULL: nothing is kept */
+    struct frozen_weights *weights;
+};
+
+/* Of one engine. */
+struct frozen_prefix {
+    struct frozen_cache *offered; /* borrowed; used from the first micro-batch on, when the state is
+                                     there; NULL: none */
+    struct frozen_cache *cache;   /* in use; NULL: outputs are neither kept nor loaded */
+    uint64_t validation_count;    /* samples that an evaluation reads */
+    uint64_t *places;             /* per sample of the micro-batch: its index among kept outputs */
+    bool *returns;                /* per sample: it comes again */
+    struct frozen_outputs_counts counts; /* of the last step */
+};
+
+/** frozen_prefix_open() - prepare for the engine's stage, whose units may still be on their way;
+ * @cache NULL: without. -ENOMEM */
+int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache) CHECK_RESULT;
+void frozen_prefix_close(struct engine *engine);
+
+/** frozen_prefix_train() - the next micro-batch has the samples at @position of the job and behind
+ * @next_position: of the micro-batch after it; UINT64_MAX: none */
+void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next_position);
+/** frozen_prefix_validate() - the next micro-batch has validation samples from @first on */
+void frozen_prefix_validate(struct engine *engine, uint64_t first);
+/** frozen_prefix_forward() - fill the frozen units' output of slot @slot; their tokens are in
+ * engine->tokens */
+void frozen_prefix_forward(struct engine *engine, unsigned slot);
