@@ -10,6 +10,7 @@
 #include "daemon/core/ending.h"
 #include "daemon/jobs/earlier_report.h"
 #include "daemon/jobs/fencing.h"
+#include "daemon/jobs/frozen_folder.h"
 #include "daemon/jobs/job.h"
 #include "daemon/jobs/slot_service.h"
 #include "daemon/leader/leading.h"
@@ -120,6 +121,7 @@ static void sync_jobs(struct daemon *daemon)
             job_gone(job);
             if (job_idle(&job->workers)) {
                 *link = job->next;
+                frozen_folder_remove(job->folders.dir);
                 job_close(job);
                 continue;
             }

@@ -68,6 +68,17 @@ static int get_counts(const json_t *tree, struct history_step *step, struct erro
     return status;
 }
 
+/* Only where outputs of frozen layers are kept. */
+static int get_frozen(const json_t *tree, struct history_step *step, struct error *error)
+{
+    step->frozen_loaded = step->frozen_computed = 0;
+    if (!json_has(tree, "frozen_loaded"))
+        return 0;
+    int status = json_get_u64(tree, "frozen_loaded", INT64_MAX, &step->frozen_loaded, error);
+    return status ? status
+                  : json_get_u64(tree, "frozen_computed", INT64_MAX, &step->frozen_computed, error);
+}
+
 static int get_final(const json_t *tree, struct history_step *step, struct error *error)
 {
     step->final_evaluated = json_has(tree, "final_val_loss_bits");
@@ -104,6 +115,8 @@ static int parse_line(const char *line, size_t length, struct history_step *ret_
 
     if (!status)
         status = get_counts(tree, ret_step, error);
+    if (!status)
+        status = get_frozen(tree, ret_step, error);
     if (!status)
         status = get_reals(tree, ret_step, error);
     if (!status)

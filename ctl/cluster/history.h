@@ -26,6 +26,7 @@ struct history_step {
     uint64_t step, generation, tokens, unix_ns;
     double loss, grad_norm, lr, step_ms; /* NaN where JSON says null */
     unsigned frozen_layers, stages, replicas, workers;
+    uint64_t frozen_loaded, frozen_computed; /* samples of one replica; both 0: not known */
     bool evaluated;
     double val_loss;
     char loss_bits[BITS64_TEXT_SIZE], grad_norm_bits[BITS64_TEXT_SIZE];

@@ -68,6 +68,18 @@ static void print_losses(const struct report_facts *facts)
                format_loss(facts->val_loss_last, to));
 }
 
+static void print_frozen(const struct cluster_job *job, const struct report_facts *facts)
+{
+    double samples = (double)facts->frozen_loaded + (double)facts->frozen_computed;
+
+    printf("frozen       %u of %u layer%s at the end", facts->frozen_layers,
+           job->spec->model.layers, plural(job->spec->model.layers));
+    if (samples > 0)
+        printf("; their output was loaded for %.0f %% of the samples since the first froze",
+               100 * (double)facts->frozen_loaded / samples);
+    printf("\n");
+}
+
 static void print_summary(const struct cluster_job *job, const struct report_facts *facts)
 {
     char words[sizeof(job->state.state) + sizeof(job->state.text) + 8];
@@ -83,8 +95,7 @@ static void print_summary(const struct cluster_job *job, const struct report_fac
     printf("time         %s, %s a step, %s tokens/s\n", format_duration(facts->seconds, took),
            format_duration(facts->step_seconds_mean, step),
            format_count(facts->tokens_per_second, rate));
-    printf("frozen       %u of %u layer%s at the end\n", facts->frozen_layers,
-           job->spec->model.layers, plural(job->spec->model.layers));
+    print_frozen(job, facts);
     printf("checkpoints  %zu kept", job->checkpoint_count);
     if (job->checkpoint_count)
         printf(", the newest of step %" PRIu64 " (%s)", job->checkpoints[0].step,
@@ -138,16 +149,18 @@ static int print_json(const struct cluster_job *job, const struct report_facts *
                       struct error *error)
 {
     json_t *tree = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:[]}", "job",
-        job->name, "state", cluster_job_state(job), "steps", (json_int_t)job->spec->train.steps,
-        "steps_committed", (json_int_t)facts->steps_committed, "steps_lost",
-        (json_int_t)facts->steps_lost, "first_step", (json_int_t)facts->first_step, "loss_first",
-        real_or_null(facts->loss_first), "loss_last", real_or_null(facts->loss_last),
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:[]}",
+        "job", job->name, "state", cluster_job_state(job), "steps",
+        (json_int_t)job->spec->train.steps, "steps_committed", (json_int_t)facts->steps_committed,
+        "steps_lost", (json_int_t)facts->steps_lost, "first_step", (json_int_t)facts->first_step,
+        "loss_first", real_or_null(facts->loss_first), "loss_last", real_or_null(facts->loss_last),
         "val_loss_first", real_or_null(facts->val_loss_first), "val_loss_last",
         real_or_null(facts->val_loss_last), "seconds", real_or_null(facts->seconds),
         "step_seconds_mean", real_or_null(facts->step_seconds_mean), "tokens_per_second",
         real_or_null(facts->tokens_per_second), "frozen_layers", (int)facts->frozen_layers,
-        "checkpoints_kept", (json_int_t)job->checkpoint_count, "generations");
+        "frozen_loaded", (json_int_t)facts->frozen_loaded, "frozen_computed",
+        (json_int_t)facts->frozen_computed, "checkpoints_kept", (json_int_t)job->checkpoint_count,
+        "generations");
 
     for (size_t i = 0; i < facts->generation_count && tree; i++)
         if (json_array_append_new(json_object_get(tree, "generations"),

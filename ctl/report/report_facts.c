@@ -92,6 +92,8 @@ int report_facts_take(struct report_facts *facts, const struct history_step *ste
     if (step->final_evaluated)
         facts->val_loss_last = step->final_loss;
     facts->frozen_layers = step->frozen_layers;
+    facts->frozen_loaded += step->frozen_loaded;
+    facts->frozen_computed += step->frozen_computed;
     facts->steps_committed = step->step;
     return 0;
 }

@@ -22,9 +22,10 @@ struct report_facts {
     double seconds, step_seconds_mean, tokens_per_second;
     double step_ms_total; /* of step_count steps, from first_ns and first_tokens on */
     uint64_t step_count, first_ns, last_ns, first_tokens, last_tokens;
-    unsigned frozen_layers;                /* at the end */
-    uint64_t checkpoints;                  /* events that tell of one */
-    struct report_generation *generations; /* ascending */
+    unsigned frozen_layers;                  /* at the end */
+    uint64_t frozen_loaded, frozen_computed; /* samples, as far as known (ctl/cluster/history.h) */
+    uint64_t checkpoints;                    /* events that tell of one */
+    struct report_generation *generations;   /* ascending */
     size_t generation_count;
 };
 

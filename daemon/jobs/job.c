@@ -18,6 +18,7 @@
 #include "daemon/jobs/checkpoint_record.h"
 #include "daemon/jobs/copying.h"
 #include "daemon/jobs/fencing.h"
+#include "daemon/jobs/frozen_folder.h"
 #include "daemon/jobs/job_folder.h"
 #include "daemon/jobs/job_progress.h"
 #include "daemon/jobs/retention_rule.h"
@@ -527,6 +528,18 @@ static void sync_plan(struct job *job, const char *leaf, enum agent_event_type t
     plan_free(old);
 }
 
+/* Once the job is over and has no worker here. */
+static void remove_outputs(struct job *job)
+{
+    const struct daemon *daemon = job->daemon;
+    bool over = job_idle(&job->workers) &&
+                view_job_rests(&daemon->keys.mirror, daemon->config->cluster, job->name);
+
+    if (over && !job->is_over)
+        frozen_folder_remove(job->folders.dir);
+    job->is_over = over;
+}
+
 void job_sync(struct job *job)
 {
     sync_plan(job, "generation", AGENT_PLAN, &job->plans.plan, &job->plans.revision);
@@ -535,6 +548,7 @@ void job_sync(struct job *job)
     retention_rule_sync(job);
     retention_sweep_sync(job);
     copying_sync(job);
+    remove_outputs(job);
     rest(job);
 }
 

@@ -117,6 +117,7 @@ struct job {
     struct copying *copying; /* makes missing copies; NULL: not started */
     struct loop_timer *tick;
     bool gone;        /* logged that etcd no longer has the job */
+    bool is_over;     /* and no worker of it is left here (daemon/jobs/frozen_folder.h) */
     bool store_tried; /* access to the object store has been tested */
 };
 

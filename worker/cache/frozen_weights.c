@@ -23,7 +23,8 @@ void frozen_weights_free(struct frozen_weights *weights)
 
 void frozen_weights_forget(struct frozen_weights *weights)
 {
-    *weights = (struct frozen_weights){0};
+    if (weights)
+        *weights = (struct frozen_weights){0};
 }
 
 /* Of the tensors alone: what lies between them is nobody's. */

@@ -8,7 +8,7 @@ struct frozen_weights;
 
 struct frozen_weights *frozen_weights_new(void); /* NULL: no memory */
 void frozen_weights_free(struct frozen_weights *weights);
-/** frozen_weights_forget() - call when the state goes back to another step */
+/** frozen_weights_forget() - call when the state goes back to another step; NULL allowed */
 void frozen_weights_forget(struct frozen_weights *weights);
 
 /** frozen_weights_digest() - compute the digest of the parameters of units [0, @unit_count), which

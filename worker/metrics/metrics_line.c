@@ -77,6 +77,10 @@ int metrics_line_format(const struct metrics_line *line, struct bytes *into)
         status = append_final(line->final_loss, into);
     if (!status && line->masked)
         status = bytes_append_format(into, ",\"counted\":%" PRIu64, line->counted);
+    if (!status && line->frozen_loaded + line->frozen_computed > 0)
+        status =
+            bytes_append_format(into, ",\"frozen_loaded\":%" PRIu64 ",\"frozen_computed\":%" PRIu64,
+                                line->frozen_loaded, line->frozen_computed);
     if (!status && line->slowest)
         status = append_slowest(line, into);
     if (!status)

@@ -27,6 +27,9 @@ struct metrics_line {
     double val_loss;
     bool final_evaluated; /* the last step, with the validation loss of the model after it: */
     double final_loss;
+    /* Samples of the writer's replica whose frozen output was loaded, and those for which frozen
+     * layers were computed; both 0: no outputs are kept. */
+    uint64_t frozen_loaded, frozen_computed;
     const struct plan *plan;               /* of the step */
     const struct straggler_stage *slowest; /* of each of its stages; NULL: not known */
 };

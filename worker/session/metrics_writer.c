@@ -55,6 +55,11 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
 
     if (!trainer->metrics.file)
         return;
+    if (trainer->engine) { /* NULL: the step is of a generation before */
+        const struct frozen_outputs_counts *frozen = &trainer->engine->prefix.counts;
+        line.frozen_loaded = frozen->loaded;
+        line.frozen_computed = frozen->computed + frozen->continued;
+    }
     if (record->evaluated)
         line.val_loss = step_record_validation_loss(
             record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,

@@ -143,13 +143,20 @@ static void compute(struct engine *engine, unsigned slot, unsigned sample, unsig
                             from, clock_monotonic_ns() - began_ns);
 }
 
+uint64_t frozen_prefix_uneven_ns(const struct engine *engine)
+{
+    return engine->prefix.cache && engine->position.backward ? engine->prefix.took_ns : 0;
+}
+
 void frozen_prefix_forward(struct engine *engine, unsigned slot)
 {
     unsigned count = stage_frozen_units(engine->stage);
+    uint64_t began_ns = clock_monotonic_ns();
 
     for (unsigned sample = 0; count && sample < engine->state->spec->train.micro_batch; sample++) {
         unsigned found = load(engine, slot, sample);
         if (found < count)
             compute(engine, slot, sample, found);
     }
+    engine->prefix.took_ns += clock_monotonic_ns() - began_ns;
 }

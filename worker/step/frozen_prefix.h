@@ -31,6 +31,7 @@ struct frozen_prefix {
     uint64_t *places;             /* per sample of the micro-batch: its index among kept outputs */
     bool *returns;                /* per sample: it comes again */
     struct frozen_outputs_counts counts; /* of the last step */
+    uint64_t took_ns;                    /* loading and computing, since the engine began */
 };
 
 /** frozen_prefix_open() - prepare for the engine's stage, whose units may still be on their way;
@@ -43,6 +44,9 @@ void frozen_prefix_close(struct engine *engine);
 void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next_position);
 /** frozen_prefix_validate() - the next micro-batch has validation samples from @first on */
 void frozen_prefix_validate(struct engine *engine, uint64_t first);
+/** frozen_prefix_uneven_ns() - return the time, since the engine began, that says nothing about the
+ * slot's speed: a node may have kept the samples of some lanes and not of others */
+uint64_t frozen_prefix_uneven_ns(const struct engine *engine);
 /** frozen_prefix_forward() - fill the frozen units' output of slot @slot; their tokens are in
  * engine->tokens */
 void frozen_prefix_forward(struct engine *engine, unsigned slot);
