@@ -85,7 +85,6 @@ static int decide(void *content)
     down->checkpoint_failed = sum->checkpoint_failed;
     down->unable = sum->unable;
     down->checkpoint_busy = sum->checkpoint_busy;
-    down->readiness = sum->readiness;
     memcpy(down->busy_ns, commit->sum.busy_ns, sizeof(down->busy_ns));
     if (!commit->closing)
         straggler_slowest(commit->layout, down->busy_ns, down->slowest);
@@ -110,8 +109,7 @@ static int pack_answer(const void *content, struct bytes *message)
 
 void step_commit_begin(struct step_commit *commit, struct tree_round *round,
                        const struct plan_layout *layout, unsigned rank, bool closing,
-                       const struct step_commit_up *mine, uint64_t switch_generation,
-                       struct error *error)
+                       const struct step_commit_up *mine, struct error *error)
 {
     static const struct tree_question question = {take_part, pack_part, decide, take_answer,
                                                   pack_answer};
@@ -119,7 +117,7 @@ void step_commit_begin(struct step_commit *commit, struct tree_round *round,
     commit->layout = layout;
     commit->rank = rank;
     commit->closing = closing;
-    commit->switch_generation = switch_generation;
+    commit->switch_generation = 0;
     commit->error = error;
     commit->sum.up = *mine;
     commit->sum.dispute = DISPUTE_NOTHING;
@@ -127,4 +125,10 @@ void step_commit_begin(struct step_commit *commit, struct tree_round *round,
     commit->sum.busy_ns[rank] = mine->busy_ns;
     memset(&commit->down, 0, sizeof(commit->down)); /* of a dispute the root sends the rest, too */
     tree_round_begin(round, &question, commit, layout, rank);
+}
+
+void step_commit_switch(struct step_commit *commit, const struct plan *plan,
+                        const struct plan *next)
+{
+    commit->switch_generation = readiness_switch(&commit->sum.up.readiness, plan, next);
 }

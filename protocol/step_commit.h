@@ -53,7 +53,6 @@ struct step_commit_down {
     uint64_t checkpoint_durable, checkpoint_failed;        /* over all ranks */
     struct checkpoint_writers_unable unable;               /* the same */
     bool checkpoint_busy;                                  /* the same */
-    struct readiness readiness;                            /* over all ranks; at the root only */
     uint64_t busy_ns[JOB_DEVICES_MAX];                     /* of each rank; at the root only */
     struct straggler_stage slowest[STEP_RECORD_UNITS_MAX]; /* of each stage; not when closing */
     struct step_record record;
@@ -64,7 +63,7 @@ struct step_commit {
     const struct plan_layout *layout;
     unsigned rank;
     bool closing;
-    uint64_t switch_generation;    /* on the root: to begin after this step; 0: none */
+    uint64_t switch_generation;    /* on the root: step_commit_switch(); 0: none */
     struct step_commit_part sum;   /* of this rank and its subtree */
     struct step_commit_part child; /* received last */
     struct step_commit_down down;  /* valid when the round is done; its dispute always */
@@ -74,7 +73,6 @@ struct step_commit {
 /**
  * step_commit_begin() - begin the round of one rank of @layout
  * @closing: a round after the last step: records may be incomplete, and times are not sent
- * @switch_generation: of the root; ignored elsewhere
  * @layout, @error: borrowed until the end of the round
  *
  * Errors of the round (protocol/tree_round.h): -EILSEQ: two ranks read different data (@error names
@@ -83,5 +81,12 @@ struct step_commit {
  */
 void step_commit_begin(struct step_commit *commit, struct tree_round *round,
                        const struct plan_layout *layout, unsigned rank, bool closing,
-                       const struct step_commit_up *mine, uint64_t switch_generation,
-                       struct error *error);
+                       const struct step_commit_up *mine, struct error *error);
+
+/**
+ * step_commit_switch() - on the root, which has the parts of all ranks and decides next: let the
+ * generation of @next begin after this step, if all ranks that it needs are ready for it
+ * @plan: in force; @next: may be NULL
+ */
+void step_commit_switch(struct step_commit *commit, const struct plan *plan,
+                        const struct plan *next);

@@ -137,6 +137,7 @@ static void on_progress(struct job *job, unsigned slot, const struct control_pro
         job->workers.progress[slot].validation_loss = before.validation_loss;
     if (has_rank_zero(job, slot) &&
         (clock_monotonic_ns() - job->workers.progress_written_ns >= PROGRESS_NS ||
+         progress->frozen_layers != before.frozen_layers || /* another layout may be better now */
          progress->step == job->spec.train.steps))
         job_progress_write(job, slot);
 }

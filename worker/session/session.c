@@ -147,7 +147,6 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
         return status;
     status = begin_engine(trainer, rank, error);
     trainer->commit.first = true;
-    memset(&trainer->commit.readiness, 0, sizeof(trainer->commit.readiness));
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
     checkpoint_vote_close(&trainer->checkpoints.vote);
     return status;
@@ -293,10 +292,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     struct error share_error = {0};
     uint64_t announced = commands_ready_generation(trainer);
     const struct commit_root root = {
-        .switch_generation =
-            readiness_switch(&trainer->commit.readiness, trainer->plan, trainer->commands.pending),
-        .may_commit = await_permission,
-        .context = trainer};
+        .next = trainer->commands.pending, .may_commit = await_permission, .context = trainer};
     int status;
 
     if (!up)
@@ -311,8 +307,6 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;
     status = commit_agreement_run(trainer, false, up, &root, down, error);
-    if (!status && trainer->engine->part.rank == 0)
-        trainer->commit.readiness = down->readiness;
     if (!status && trainer->commit.straggler)
         straggler_step(trainer->commit.straggler, down->busy_ns);
     return status && !error->code
@@ -396,6 +390,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
         metrics_writer_record(trainer, trainer->metrics.last_step_ns, down->slowest);
     status_report_progress(trainer, trainer->commit.last_ns - began_ns,
                            down->switch_generation != 0 ||
+                               trainer->state->freeze.frozen_layers != frozen_before ||
                                trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
     tell_divergence(trainer);

@@ -27,7 +27,6 @@ struct session_commit {
                               the step is kept */
     uint64_t stopped_ns;   /* when the last step ended without a commit */
     double switch_seconds; /* pause of the last planned change; 0: none yet */
-    struct readiness readiness;  /* on rank 0: as of the last commit */
     struct straggler *straggler; /* on rank 0, if stragglers are evicted; else NULL */
     struct dispute_memory disputes;
     uint64_t agreed_step; /* the last boundary at which all units were compared, and were equal */

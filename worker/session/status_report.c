@@ -154,7 +154,7 @@ void status_report_checkpoint_alarm(const struct worker_options *options,
     status_report_alarm(report, ALARM_CHECKPOINT, text);
 }
 
-void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last)
+void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool at_once)
 {
     const struct state *state = trainer->state;
     AUTO_FREE struct control_message *message = NULL;
@@ -169,7 +169,7 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_l
     if (trainer->metrics.final_known)
         trainer->metrics.validation_loss = trainer->metrics.final_loss;
     trainer->report.held_back_ns = step_ns;
-    if (now_ns - trainer->report.progress_ns < PROGRESS_NS && !is_last)
+    if (now_ns - trainer->report.progress_ns < PROGRESS_NS && !at_once)
         return;
     message = calloc(1, sizeof(*message));
     if (!message)

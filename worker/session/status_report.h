@@ -43,8 +43,9 @@ void status_report_alarm(struct status_report *report, enum alarm_about about, c
 void status_report_checkpoint_alarm(const struct worker_options *options,
                                     struct status_report *report, const struct error *error);
 /** status_report_progress() - report the step just applied, which took @step_ns; at most four times
- * a second, and always with @is_last, the last step of a generation */
-void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool is_last);
+ * a second, and always with @at_once: the last step of a generation, or one after which layers
+ * freeze */
+void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool at_once);
 /** status_report_held_back() - report the progress of the last step, if the rate limit held it back
  */
 void status_report_held_back(struct trainer *trainer);

@@ -29,11 +29,12 @@ int commit_round_run(struct mesh *mesh, const struct plan *plan, unsigned rank, 
     ret_down->dispute = DISPUTE_NOTHING;
     if (!commit)
         return -ENOMEM;
-    step_commit_begin(commit, &exchange.round, &plan->layout, rank, closing, mine,
-                      root->switch_generation, error);
+    step_commit_begin(commit, &exchange.round, &plan->layout, rank, closing, mine, error);
     int status = tree_exchange_gather(&exchange);
     if (!status)
         status = permit(commit, root);
+    if (!status && rank == 0)
+        step_commit_switch(commit, plan, root->next);
     if (!status)
         status = tree_exchange_run(&exchange);
     *ret_down = commit->down;

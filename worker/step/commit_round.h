@@ -7,7 +7,7 @@
 
 /* Decisions of the root; ignored elsewhere. */
 struct commit_root {
-    uint64_t switch_generation; /* to begin after this step; 0: none */
+    const struct plan *next; /* to begin after this step, if all are ready; NULL: none */
     /* Called when all ranks hold, before any rank learns it; negative ends the round. NULL: none */
     int (*may_commit)(void *context);
     void *context;

@@ -57,7 +57,6 @@ bool session_take(struct sim_worker *worker, unsigned from, enum sim_tag tag, ui
 
 void session_begin(struct sim_worker *worker)
 {
-    worker->rounds.readiness = (struct readiness){0};
     memset(&worker->snapshot.writers, 0, sizeof(worker->snapshot.writers));
     checkpoint_vote_close(&worker->snapshot.vote);
     worker->rounds.all_step = UINT64_MAX;
@@ -254,11 +253,8 @@ static void fill_up(const struct sim_worker *worker, bool closing, struct step_c
 static void begin_round(struct sim_worker *worker, bool closing)
 {
     const struct plan *plan = worker->plan;
-    const struct plan *next = worker->pending;
     struct sim_rounds *rounds = &worker->rounds;
     AUTO_FREE struct step_commit_up *up = sim_allocate(1, sizeof(*up));
-    uint64_t switch_generation =
-        closing ? 0 : readiness_switch(&worker->rounds.readiness, plan, next);
 
     fill_up(worker, closing, up);
     worker->rounds.disputed = DISPUTE_NOTHING;
@@ -267,7 +263,7 @@ static void begin_round(struct sim_worker *worker, bool closing)
     rounds->tree.answer_tag = closing ? SIM_CLOSED : SIM_COMMIT;
     rounds->tree.step = up->record.step;
     step_commit_begin(rounds->commit, &rounds->tree.round, &plan->layout, worker->rank, closing, up,
-                      switch_generation, NULL);
+                      NULL);
     worker_go(worker, POINT_GATHER);
 }
 
@@ -419,12 +415,13 @@ static int decide_commit(struct sim_worker *worker)
 {
     struct step_commit *commit = worker->rounds.commit;
     struct sim_record record;
+    if (!worker->rounds.closing)
+        step_commit_switch(commit, worker->plan, worker->pending);
     int status = tree_round_decide(&worker->rounds.tree.round);
     if (status || worker->rounds.closing || commit->down.dispute)
         return status;
     if (worker->sim->bug == BUG_CHECKPOINT_NOT_DURABLE)
         commit->down.checkpoint_durable = worker->snapshot.progress.durable;
-    worker->rounds.readiness = commit->down.readiness;
     sim_record_from(&commit->down.record, &record);
     sim_check_commit(worker->sim, worker->plan, &record, commit->down.switch_generation);
     if (worker->straggler)

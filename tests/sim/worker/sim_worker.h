@@ -92,7 +92,6 @@ struct sim_rounds {
     struct sim_tree tree; /* the one under way */
     struct step_commit *commit;
     bool closing;                /* of the commit: a round after the last step */
-    struct readiness readiness;  /* rank 0: as of the last commit */
     struct unit_digests digests; /* of the last comparison */
     uint64_t all_step;           /* boundary at which it was of all units; UINT64_MAX: none */
     enum dispute_about disputed; /* in the last round, as far as the worker knows */

@@ -120,6 +120,7 @@ struct fixture {
     struct world world;
     struct plan *plan;
     struct rank *ranks;
+    uint64_t steps; /* that were committed */
 };
 
 static void fixture_init(struct fixture *fixture, unsigned count)
@@ -173,13 +174,10 @@ static void test_commit(void **state)
         fixture_init(&fixture, counts[c]);
         for (uint64_t step = 5; step < 8; step++) {
             set_up(fixture.ranks, &fixture.world, fixture.plan, step);
-            /* only the root's flag counts */
-            for (unsigned i = 0; i < counts[c]; i++)
-                fixture.ranks[i].root.switch_generation = step == 6 ? 9 + i : i;
             run_all(fixture.ranks, counts[c]);
             for (unsigned i = 0; i < counts[c]; i++) {
                 check_committed(&fixture.ranks[i], counts[c], step);
-                assert_int_equal(fixture.ranks[i].down.switch_generation, step == 6 ? 9 : 0);
+                assert_int_equal(fixture.ranks[i].down.switch_generation, 0);
             }
         }
         fixture_done(&fixture);
@@ -356,43 +354,48 @@ static void test_other_losses(void **state)
     fixture_done(&fixture);
 }
 
-/*
- * Return the readiness that the root learns when ranks [0, announced) have received generation 9,
- * and the other ranks none.
- */
-static struct readiness learn(struct fixture *fixture, unsigned announced)
+/* Whether the commit announces @next when ranks [0, announced) have received generation 9, the last
+ * of them generation @last, and the other ranks none. */
+static bool is_announced(struct fixture *fixture, unsigned announced, uint64_t last,
+                         const struct plan *next)
 {
-    set_up(fixture->ranks, &fixture->world, fixture->plan, 5 + announced);
+    set_up(fixture->ranks, &fixture->world, fixture->plan, ++fixture->steps);
     for (unsigned i = 0; i < RANKS; i++)
-        readiness_init(&fixture->ranks[i].up.readiness, i, i < announced ? 9 : 0);
+        readiness_init(&fixture->ranks[i].up.readiness, i,
+                       i + 1 == announced ? last
+                       : i < announced    ? 9
+                                          : 0);
+    fixture->ranks[0].root.next = next;
     run_all(fixture->ranks, RANKS);
-    return fixture->ranks[0].down.readiness;
+    for (unsigned i = 0; i < RANKS; i++)
+        assert_int_equal(fixture->ranks[i].down.switch_generation,
+                         fixture->ranks[0].down.switch_generation);
+    return fixture->ranks[0].down.switch_generation == next->generation;
 }
 
 /* A switch waits for the ranks that the next plan needs, and for no other rank. */
 static void test_who_has_the_next_plan(void **state)
 {
     struct fixture fixture;
-    struct plan *without_last = plan_of(RANKS - 1), *empty = plan_of(1);
+    struct plan *without_last = plan_of(RANKS - 1), *all = plan_of(RANKS), *empty = plan_of(1);
 
     (void)state;
     fixture_init(&fixture, RANKS);
-    without_last->generation = empty->generation = fixture.plan->generation = 9;
+    fixture.plan->generation = 8;
+    without_last->generation = all->generation = empty->generation = 9;
+    without_last->follows = all->follows = empty->follows = 8;
+    without_last->change.planned = all->change.planned = empty->change.planned = true;
     empty->layout.worker_count = 0; /* the first worker of its list only leaves */
     empty->layout.donor_count = 1;
     for (unsigned announced = 0; announced <= RANKS; announced++) {
-        struct readiness readiness = learn(&fixture, announced);
-        assert_int_equal(readiness.lacking_count, RANKS - announced);
-        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, fixture.plan),
-                         announced == RANKS);
-        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, without_last),
+        assert_int_equal(is_announced(&fixture, announced, 9, all), announced == RANKS);
+        assert_int_equal(is_announced(&fixture, announced, 9, without_last),
                          announced >= RANKS - 1);
-        assert_int_equal(readiness_is_complete(&readiness, &fixture.plan->layout, empty),
-                         announced == RANKS);
+        assert_int_equal(is_announced(&fixture, announced, 9, empty), announced == RANKS);
     }
-    struct readiness newer = learn(&fixture, RANKS);
-    newer.announced_max = 10; /* a rank knows a newer plan than the root */
-    assert_false(readiness_is_complete(&newer, &fixture.plan->layout, without_last));
+    /* A rank knows a newer plan than the root. */
+    assert_false(is_announced(&fixture, RANKS, 10, without_last));
+    plan_free(all);
     plan_free(without_last);
     plan_free(empty);
     fixture_done(&fixture);

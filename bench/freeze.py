@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""What freezing, kept outputs and elastic layouts save: one job on eight equal slots, several ways.
+
+freeze.py [--steps N] [--share P] [--memory MIB] [--width W] [--epoch E] [--seeds S] [--rows static,freeze,...]
+
+A node of eight slots, each worker with P of a processor (a control group) and MIB for tensors, too little for the whole
+model while all its layers train. An epoch has E steps, and after each one layers freeze by the schedule of PipeTransformer,
+alpha = 1/3. The rows are those of its ablation, each a run of the same job with the same seed:
+
+  static     a pipeline of eight stages, nothing freezes
+  freeze     the same pipeline; layers freeze
+  pipe+cache and the pipeline may shrink, outputs of frozen layers are kept; one replica
+  pipe+dp    the pipeline may shrink, and what that frees becomes replicas; nothing is kept
+  all        all of it
+
+Printed: seconds from the first commit to the last, and how many times faster than `static`; pauses; samples whose frozen
+output was loaded; the step of each layout as it was, and as the planner predicted it: times that factor by which its
+prediction of `static` was wrong, since slots were measured before they were limited. The validation loss is that of the
+finished model, its mean and standard deviation over S seeds (of `static` and `all` only, where S is above 1).
+"""
+import argparse
+import contextlib
+import glob
+import os
+import re
+import statistics
+import threading
+
+from cgroup import Share
+from local_cluster import Cluster, Report, median
+
+SLOTS = 8
+SAMPLES_A_STEP = 16
+CONTEXT = 128
+PATIENCE = 1800  # seconds for one run
+FAMILY = "/usr/include/linux/*.h"
+
+JOB = """
+name: freeze
+model: {{family: gpt2, layers: 12, width: {width}, heads: 6, context: 128, vocab: 256, tied: true}}
+data: {{format: bytes, path: {data}, validation: {validation}}}
+train: {{steps: {steps}, lanes: 8, micro_batch: 2, seed: {seed}, optimizer: {{lr: 1e-3}}}}
+evaluate: {{every: {steps}, batches: 16}}
+elastic: {{devices: {{min: 1, max: 8}}, freeze: {freeze}}}
+checkpoint: {{every: 1000000}}
+"""
+FREEZE = "{{policy: schedule, alpha: 0.3333333, every: {epoch}, cache_mb: {cache}}}"
+ROWS = {
+    "static": ("{{policy: none}}", ["--stages", str(SLOTS)], 0),
+    "freeze": (FREEZE, ["--stages", str(SLOTS)], 0),
+    "pipe+cache": (FREEZE, ["--replicas", "1"], 1024),
+    "pipe+dp": (FREEZE, [], 0),
+    "all": (FREEZE, [], 1024),
+}
+
+
+class Slots(Cluster):
+    """One node whose workers are put into the control group of their slot as they start."""
+
+    def __init__(self, share, memory):
+        super().__init__(1, SLOTS, "--memory", str(memory))
+        self.patience = PATIENCE
+        self.shares = contextlib.ExitStack()
+        self.groups = [self.shares.enter_context(Share(f"slot{number}", share)) for number in range(SLOTS)]
+        self.ends = threading.Event()
+        self.watcher = threading.Thread(target=self.watch)
+
+    def watch(self):
+        known = set()
+        while not self.ends.wait(0.05):
+            for path in glob.glob("/proc/[0-9]*/cmdline"):
+                pid = path.split("/")[2]
+                with contextlib.suppress(OSError), open(path, "rb") as file:
+                    words = file.read().decode(errors="replace").split("\0")
+                    if pid not in known and words[0].endswith("firn-worker") and self.folder in " ".join(words):
+                        known.add(pid)
+                        self.groups[int(words[words.index("--slot") + 1])].add(pid)
+
+    def __enter__(self):
+        super().__enter__()
+        self.watcher.start()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.ends.set()
+        self.watcher.join()
+        super().__exit__(kind, error, trace)
+        self.shares.close()
+
+
+def write_data(folder, samples):
+    """An epoch's samples and some to validate on, from the same headers."""
+    text = b"".join(open(path, "rb").read() for path in sorted(glob.glob(FAMILY)))
+    paths = []
+    for name, begin, count in (("data", 0, samples), ("validation", samples, 64)):
+        paths.append(f"{folder}/{name}")
+        with open(paths[-1], "wb") as file:
+            file.write(text[begin * CONTEXT:(begin + count) * CONTEXT + 1])
+    return paths
+
+
+def run(row, seed, options):
+    """The metrics of all steps in their order, and the job's events."""
+    freeze, flags, cache = ROWS[row]
+    with Slots(options.share, options.memory) as cluster:
+        data, validation = write_data(cluster.folder, options.epoch * SAMPLES_A_STEP)
+        path = cluster.folder + "/job.yaml"
+        with open(path, "w", encoding="ascii") as file:
+            file.write(JOB.format(width=options.width, steps=options.steps, seed=seed, data=data, validation=validation,
+                                  freeze=freeze.format(epoch=options.epoch, cache=cache)))
+        cluster.submit(path, row.replace("+", "-"), *flags)
+        cluster.await_that("all steps are committed", lambda: "final_val_loss" in cluster.lines().get(options.steps, {}))
+        lines = sorted(cluster.lines().values(), key=lambda line: line["step"])
+        return lines, list(cluster.read("events.jsonl"))
+
+
+def seconds_of(lines):
+    return (lines[-1]["unix_ns"] - lines[0]["unix_ns"]) / 1e9
+
+
+def generations_of(events):
+    """The event of each generation that began after a pause: a text is told once by each writer of events."""
+    return list({event["generation"]: event for event in events if event.get("pause_ms")}.values())
+
+
+def predictions_of(events):
+    """generation -> seconds a step, where the reason of the generation has them."""
+    predicted = {}
+    for event in events:
+        match = re.search(r"generation (\d+).*predicted step ([\d.]+) ms", event["text"])
+        if match:
+            predicted[int(match[1])] = float(match[2]) / 1e3
+    return predicted
+
+
+def show(report, row, lines, events, static):
+    seconds = seconds_of(lines)
+    pauses = [event["pause_ms"] / 1e3 for event in generations_of(events)]
+    loaded = sum(line.get("frozen_loaded", 0) for line in lines)
+    asked = loaded + sum(line.get("frozen_computed", 0) for line in lines)
+    report.say(f"   {row:11}{seconds:7.1f} s  {static / seconds:4.2f} x  validation {lines[-1]['final_val_loss']:.3f}  loaded "
+               f"{100 * loaded / asked if asked else 0:.0f} %  pauses "
+               + (", ".join(f"{pause:.2f}" for pause in pauses) or "none"),
+               **{row: {"seconds": seconds, "ratio": static / seconds, "pauses": pauses,
+                        "validation": lines[-1]["final_val_loss"], "loaded": loaded, "asked": asked}})
+    predicted, spans = predictions_of(events), {}
+    for line in lines:
+        spans.setdefault((line["generation"], line["stages"], line["replicas"], line["frozen_layers"]), []).append(line)
+    for (generation, stages, replicas, frozen), span in spans.items():
+        measured = median([line["step_ms"] / 1e3 for line in span[1:] or span])
+        report.say(f"     {stages} x {replicas}, {frozen:2} frozen, {len(span):3} steps: {measured:.3f} s"
+                   + (f", predicted {predicted[generation]:.3f}" if generation in predicted else ""))
+    return sum(pauses)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=192)
+    parser.add_argument("--share", type=float, default=0.2)
+    parser.add_argument("--memory", type=int, default=50)
+    parser.add_argument("--width", type=int, default=192)
+    parser.add_argument("--epoch", type=int, default=24)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", default=",".join(ROWS))
+    options = parser.parse_args()
+    report = Report("freeze", f"12 layers of width {options.width} that freeze, on {SLOTS} slots of {options.share} processors")
+    static, losses = None, {}
+    for row in options.rows.split(","):
+        for seed in range(1, 1 + (options.seeds if row in ("static", "all") else 1)):
+            lines, events = run(row, seed, options)
+            losses.setdefault(row, []).append(lines[-1]["final_val_loss"])
+            if seed == 1:
+                static = static or seconds_of(lines)
+                paused = show(report, row, lines, events, static)
+                report.say(f"     without its pauses {static / (seconds_of(lines) - paused):.2f} x")
+    for row, values in losses.items():
+        if len(values) > 1:
+            report.say(f"   {row}: validation {statistics.mean(values):.3f} +- {statistics.stdev(values):.3f} over {len(values)} seeds")
+    report.write()
+
+
+main()
