@@ -198,6 +198,73 @@ static void test_bf16_through_a_death(void **state)
     crew_expect_same(alone, revived, digest, other_digest);
 }
 
+/* A step has 8 of 36 samples: an epoch and more is kept before the last steps. */
+#define EPOCHS_STEPS  24
+#define EPOCH_SAMPLES 36
+
+static void write_data(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    for (unsigned i = 0; i < EPOCH_SAMPLES * 8 + 1; i++)
+        fputc((int)('a' + i * i % 23), file);
+    fclose(file);
+}
+
+/* One layer of two is frozen from the start. @ret_loaded: lines of metrics that tell of loads */
+static char *run_epochs(uint64_t cache_mb, unsigned replicas, const char *data, char ret_digest[33],
+                        unsigned *ret_loaded)
+{
+    struct job_spec spec = small_job(JOB_PRECISION_BF16, 16);
+    struct crew crew;
+
+    spec.elastic.freeze.policy = JOB_FREEZE_NONE;
+    spec.elastic.freeze.from_start = 1;
+    spec.elastic.freeze.cache_mb = cache_mb;
+    spec.train.steps = EPOCHS_STEPS;
+    spec.train.micro_batch = 2;
+    spec.train.micro_batches_per_lane = 1;
+    spec.evaluate.every = 6;
+    spec.model.context = 8;
+    spec.data.validation_share = 0.12;
+    snprintf(spec.data.path.paths[0], sizeof(spec.data.path.paths[0]), "%s", data);
+    crew_init(&crew, &spec);
+    crew.device = gpu();
+    for (unsigned slot = 0; slot < replicas; slot++)
+        crew_spawn(&crew, slot);
+    struct plan *plan = crew_plan(&crew, 1, replicas);
+    crew_send(&crew, plan, CONTROL_SWITCH);
+    crew_pump(&crew, crew_finished, NULL, WAIT_SECONDS);
+    char *exact = crew_exact(&crew, 0);
+    crew_digest(&crew, EPOCHS_STEPS, ret_digest);
+    *ret_loaded = crew_count_lines(&crew, 0, "frozen_loaded");
+    plan_free(plan);
+    crew_done(&crew);
+    return exact;
+}
+
+/* What frozen layers computed is loaded in later epochs, from memory of the host. */
+static void test_kept_outputs_change_no_bit(void **state)
+{
+    char digest[33], other_digest[33], data[] = "/tmp/firn-gpu-data-XXXXXX";
+    unsigned loaded;
+    int descriptor = mkstemp(data);
+
+    (void)state;
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    write_data(data);
+    AUTO_FREE char *without = run_epochs(0, 1, data, digest, &loaded);
+    assert_int_equal(loaded, 0);
+    for (unsigned replicas = 1; replicas <= 2; replicas++) {
+        AUTO_FREE char *with = run_epochs(64, replicas, data, other_digest, &loaded);
+        crew_expect_same(without, with, digest, other_digest);
+        assert_true(loaded > (replicas == 1 ? EPOCHS_STEPS / 2 : 0));
+    }
+    unlink(data);
+}
+
 static bool first_refuses(const struct crew *crew, void *context)
 {
     (void)context;
@@ -231,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f32_on_every_layout),
         cmocka_unit_test(test_bf16_through_a_death),
+        cmocka_unit_test(test_kept_outputs_change_no_bit),
         cmocka_unit_test(test_what_does_not_fit_is_refused_with_the_numbers),
     };
 

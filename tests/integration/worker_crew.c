@@ -357,17 +357,38 @@ static const char *bits_of(const json_t *line, const char *key)
     return bits ? bits : "-";
 }
 
-char *crew_exact(const struct crew *crew, unsigned slot)
+static void read_metrics(const struct crew *crew, unsigned slot, struct bytes *ret_text)
 {
     char path[512];
-    struct bytes text = {0}, exact = {0};
     struct error error = {0};
 
     path_of(crew, slot, "metrics.jsonl", path);
-    if (file_read(path, 1u << 26, &text, &error) < 0) {
+    if (file_read(path, 1u << 26, ret_text, &error) < 0) {
         print_logs(crew);
         fail_msg("%s", error.text);
     }
+}
+
+unsigned crew_count_lines(const struct crew *crew, unsigned slot, const char *key)
+{
+    struct bytes text = {0};
+    unsigned count = 0;
+
+    read_metrics(crew, slot, &text);
+    for (char *line = strtok((char *)text.data, "\n"); line; line = strtok(NULL, "\n")) {
+        AUTO_JSON json_t *tree = json_loads(line, 0, NULL);
+        assert_non_null(tree);
+        count += json_integer_value(json_object_get(tree, key)) != 0;
+    }
+    bytes_done(&text);
+    return count;
+}
+
+char *crew_exact(const struct crew *crew, unsigned slot)
+{
+    struct bytes text = {0}, exact = {0};
+
+    read_metrics(crew, slot, &text);
     for (char *line = strtok((char *)text.data, "\n"); line; line = strtok(NULL, "\n")) {
         AUTO_JSON json_t *tree = json_loads(line, 0, NULL);
         assert_non_null(tree);

@@ -73,6 +73,8 @@ void crew_kill(struct crew *crew, unsigned slot, int signal);
 /** crew_exact() - slot's metrics as `step loss_bits grad_norm_bits frozen_layers` lines; malloc'ed
  */
 char *crew_exact(const struct crew *crew, unsigned slot);
+/** crew_count_lines() - return how many of slot's lines of metrics have a @key that is not 0 */
+unsigned crew_count_lines(const struct crew *crew, unsigned slot, const char *key);
 /** crew_expect_same() - Compare crew_exact() and crew_digest() of a worker alone and of another
  * run; the message names the first step that differs */
 void crew_expect_same(const char *alone, const char *exact, const char *digest_alone,

@@ -205,7 +205,7 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
     return true;
 }
 
-bool frozen_outputs_has_room(const struct frozen_outputs *outputs, uint64_t index)
+static bool has_room(const struct frozen_outputs *outputs, uint64_t index)
 {
     return outputs->now.file && index < outputs->now.room;
 }
@@ -260,7 +260,7 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
     struct speed *speed = &outputs->speed;
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!frozen_outputs_has_room(outputs, index) || !outputs->loads)
+    if (!has_room(outputs, index) || !outputs->loads)
         return 0;
     if (speed->to_compute) {
         speed->to_compute--;
@@ -293,20 +293,29 @@ static bool has_space(struct frozen_outputs *outputs)
     return false;
 }
 
-void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
-                         unsigned from, uint64_t took_ns)
+bool frozen_outputs_keeps(const struct frozen_outputs *outputs, uint64_t index)
+{
+    return has_room(outputs, index) && outputs->writes_on;
+}
+
+void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from)
 {
     outputs->counts.continued += from > 0;
     outputs->counts.computed += from == 0;
+}
+
+void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
+                         unsigned from, uint64_t took_ns)
+{
+    frozen_outputs_pass(outputs, from);
     if (from == 0) {
         outputs->speed.compute_ns += took_ns;
         outputs->speed.computations++;
         judge(outputs);
     }
-    if (!output || !frozen_outputs_has_room(outputs, index) || !outputs->writes_on)
-        return;
-    outputs->writes_on = has_space(outputs);
-    int status = outputs->writes_on ? output_file_write(outputs->now.file, index, output) : 0;
+    outputs->writes_on = outputs->writes_on && has_space(outputs);
+    int status =
+        output && outputs->writes_on ? output_file_write(outputs->now.file, index, output) : 0;
     if (!status)
         return;
     log_warning("no more outputs of frozen layers are kept in %s: %s", outputs->folder,
@@ -316,7 +325,7 @@ void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const v
 
 void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index)
 {
-    if (frozen_outputs_has_room(outputs, index) && outputs->loads)
+    if (has_room(outputs, index) && outputs->loads)
         output_file_expect(outputs->now.file, index);
 }
 

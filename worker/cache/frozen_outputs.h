@@ -61,8 +61,6 @@ void frozen_outputs_free(struct frozen_outputs *outputs); /* NULL allowed; the f
 
 /** frozen_outputs_begin() - go over to the outputs of @part. Return: whether there is a file */
 bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_outputs_part *part);
-/** frozen_outputs_has_room() - return whether sample @index has a place in the file */
-bool frozen_outputs_has_room(const struct frozen_outputs *outputs, uint64_t index);
 
 /* A buffer of host memory for the output of the first so many units. */
 struct frozen_outputs_target {
@@ -78,8 +76,12 @@ struct frozen_outputs_target {
  */
 unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
                              const struct frozen_outputs_target *target);
-/** frozen_outputs_keep() - keep the output of all units, which were computed in @took_ns from
- * unit @from on; @output NULL: it is not needed again */
+/** frozen_outputs_keeps() - return whether the output of sample @index would be kept */
+bool frozen_outputs_keeps(const struct frozen_outputs *outputs, uint64_t index);
+/** frozen_outputs_pass() - count an output, computed from unit @from on, that is not kept */
+void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from);
+/** frozen_outputs_keep() - keep the output of all units, computed in @took_ns from unit @from on,
+ * of a sample for which frozen_outputs_keeps(); NULL: it did not arrive from the device */
 void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
                          unsigned from, uint64_t took_ns);
 /** frozen_outputs_expect() - sample @index is loaded soon */

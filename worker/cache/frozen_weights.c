@@ -1,6 +1,5 @@
 #include "worker/cache/frozen_weights.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -28,30 +27,28 @@ void frozen_weights_forget(struct frozen_weights *weights)
 }
 
 /* Of the tensors alone: what lies between them is nobody's. */
-static void read_unit(struct hash_stream *hash, const struct state_unit *unit)
+static struct hash128 read_unit(const struct state *state, const struct state_unit *unit)
 {
-    hash_stream_reset(hash);
-    for (unsigned i = 0; i < unit->layout.tensor_count; i++) {
-        const struct unit_tensor *tensor = &unit->layout.tensors[i];
-        hash_stream_add(hash, unit->parameters + tensor->offset, tensor->count * sizeof(float));
-    }
+    struct kernel_flat_tensor tensors[UNIT_TENSORS_MAX];
+    uint64_t digests[UNIT_TENSORS_MAX];
+    unsigned count = unit->layout.tensor_count;
+
+    for (unsigned i = 0; i < count; i++)
+        tensors[i] =
+            (struct kernel_flat_tensor){.values = unit->parameters + unit->layout.tensors[i].offset,
+                                        .count = unit->layout.tensors[i].count};
+    state->kernel->digests(state->device, tensors, count, digests);
+    return hash_xxh3(digests, count * sizeof(*digests));
 }
 
-int frozen_weights_digest(struct frozen_weights *weights, const struct state *state,
-                          unsigned unit_count, struct hash128 *ret_digest)
+struct hash128 frozen_weights_digest(struct frozen_weights *weights, const struct state *state,
+                                     unsigned unit_count)
 {
-    struct hash_stream *hash = hash_stream_new();
-
-    if (!hash)
-        return -ENOMEM;
     for (unsigned unit = 0; unit < unit_count; unit++) {
         if (weights->known[unit])
             continue;
-        read_unit(hash, &state->units[unit]);
-        weights->digests[unit] = hash_stream_result(hash);
+        weights->digests[unit] = read_unit(state, &state->units[unit]);
         weights->known[unit] = true;
     }
-    hash_stream_free(hash);
-    *ret_digest = hash_xxh3(weights->digests, unit_count * sizeof(*weights->digests));
-    return 0;
+    return hash_xxh3(weights->digests, unit_count * sizeof(*weights->digests));
 }

@@ -11,7 +11,7 @@ void frozen_weights_free(struct frozen_weights *weights);
 /** frozen_weights_forget() - call when the state goes back to another step; NULL allowed */
 void frozen_weights_forget(struct frozen_weights *weights);
 
-/** frozen_weights_digest() - compute the digest of the parameters of units [0, @unit_count), which
- * are held, in memory of the host. -ENOMEM */
-int frozen_weights_digest(struct frozen_weights *weights, const struct state *state,
-                          unsigned unit_count, struct hash128 *ret_digest) CHECK_RESULT;
+/** frozen_weights_digest() - return the digest of the parameters of units [0, @unit_count), which
+ * are held. Waits for the compute queue; anything after a failure of the device */
+struct hash128 frozen_weights_digest(struct frozen_weights *weights, const struct state *state,
+                                     unsigned unit_count);

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "worker/step/engine.h"
 #include "worker/step/job_dataset.h"
 
@@ -23,7 +23,8 @@ static uint64_t validation_samples(const struct engine *engine)
 
 static bool is_kept(const struct engine *engine)
 {
-    return engine->part.stage_index == 0 && engine->state->kernel->host_memory &&
+    return engine->part.stage_index == 0 &&
+           (engine->state->kernel->host_memory || engine->plan->layout.stage_count == 1) &&
            stage_frozen_units(engine->stage) > 0 &&
            job_dataset_repeats(&engine->state->spec->train, engine->dataset, 0);
 }
@@ -32,16 +33,14 @@ static bool is_kept(const struct engine *engine)
 static bool begin(struct engine *engine, struct frozen_cache *cache)
 {
     struct frozen_outputs_part part = {
+        .weights =
+            frozen_weights_digest(cache->weights, engine->state, stage_frozen_units(engine->stage)),
         .data = dataset_digest(engine->dataset),
         .unit_count = stage_frozen_units(engine->stage),
         .sample_count = engine->prefix.validation_count + dataset_train_count(engine->dataset),
         .sample_bytes = stage_sample_bytes(engine->stage),
     };
 
-    if (frozen_weights_digest(cache->weights, engine->state, part.unit_count, &part.weights)) {
-        log_warning("outputs of frozen layers are not kept: no memory");
-        return false;
-    }
     return frozen_outputs_begin(cache->outputs, &part);
 }
 
@@ -55,6 +54,17 @@ static bool is_used(struct engine *engine)
     return prefix->cache;
 }
 
+static int open_host(struct engine *engine)
+{
+    const struct state *state = engine->state;
+
+    if (state->kernel->host_memory)
+        return 0;
+    engine->prefix.host = malloc(stage_sample_bytes(engine->stage));
+    return engine->prefix.host ? state->kernel->event_new(state->device, &engine->prefix.arrived)
+                               : -ENOMEM;
+}
+
 int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
 {
     struct frozen_prefix *prefix = &engine->prefix;
@@ -65,7 +75,7 @@ int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
     prefix->validation_count = validation_samples(engine);
     prefix->places = calloc(batch, sizeof(*prefix->places));
     prefix->returns = calloc(batch, sizeof(*prefix->returns));
-    if (!prefix->places || !prefix->returns)
+    if (!prefix->places || !prefix->returns || open_host(engine))
         return -ENOMEM;
     prefix->offered = cache;
     return 0;
@@ -73,6 +83,8 @@ int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
 
 void frozen_prefix_close(struct engine *engine)
 {
+    engine->state->kernel->event_free(engine->state->device, engine->prefix.arrived);
+    free(engine->prefix.host);
     free(engine->prefix.places);
     free(engine->prefix.returns);
 }
@@ -112,35 +124,80 @@ struct place {
 static void *output_at(void *context, unsigned unit_count)
 {
     const struct place *place = context;
+    struct engine *engine = place->engine;
 
-    return stage_frozen_output(place->engine->stage, unit_count, place->slot, place->sample);
+    return engine->prefix.host
+               ? engine->prefix.host
+               : stage_frozen_output(engine->stage, unit_count, place->slot, place->sample);
 }
 
+/* Return how many units need not be computed. */
 static unsigned load(struct engine *engine, unsigned slot, unsigned sample)
 {
+    const struct state *state = engine->state;
+    struct frozen_prefix *prefix = &engine->prefix;
     struct place place = {engine, slot, sample};
     const struct frozen_outputs_target target = {output_at, &place};
 
-    return engine->prefix.cache ? frozen_outputs_load(engine->prefix.cache->outputs,
-                                                      engine->prefix.places[sample], &target)
-                                : 0;
+    if (!prefix->cache)
+        return 0;
+    unsigned found = frozen_outputs_load(prefix->cache->outputs, prefix->places[sample], &target);
+    if (found > 0 && prefix->host)
+        state->kernel->upload(state->device,
+                              stage_frozen_output(engine->stage, found, slot, sample), prefix->host,
+                              stage_sample_bytes(engine->stage));
+    return found;
+}
+
+/* Bring an output to the host. A failed device leaves the memory there alone: an output that still
+ * begins or ends with the pattern of before may not have arrived. NULL: so it is. */
+static const void *fetch(struct engine *engine, const void *output)
+{
+    static const uint64_t pattern = 0xfff1a9b3c5d7e4f2;
+    const struct state *state = engine->state;
+    struct frozen_prefix *prefix = &engine->prefix;
+    size_t size_bytes = stage_sample_bytes(engine->stage);
+    char *last = prefix->host + size_bytes - sizeof(pattern);
+
+    memcpy(prefix->host, &pattern, sizeof(pattern));
+    memcpy(last, &pattern, sizeof(pattern));
+    state->kernel->download(state->device, prefix->host, output, size_bytes);
+    state->kernel->event_record(state->device, prefix->arrived, KERNEL_QUEUE_COMPUTE);
+    state->kernel->event_wait(state->device, prefix->arrived);
+    return memcmp(prefix->host, &pattern, sizeof(pattern)) == 0 ||
+                   memcmp(last, &pattern, sizeof(pattern)) == 0
+               ? NULL
+               : prefix->host;
+}
+
+static void keep(struct engine *engine, unsigned slot, unsigned sample, unsigned from,
+                 uint64_t began_ns)
+{
+    struct frozen_prefix *prefix = &engine->prefix;
+    unsigned count = stage_frozen_units(engine->stage);
+    const void *output = stage_frozen_output(engine->stage, count, slot, sample);
+
+    if (prefix->host)
+        output = fetch(engine, output);
+    frozen_outputs_keep(prefix->cache->outputs, prefix->places[sample], output, from,
+                        clock_monotonic_ns() - began_ns);
 }
 
 static void compute(struct engine *engine, unsigned slot, unsigned sample, unsigned from)
 {
     struct frozen_prefix *prefix = &engine->prefix;
-    unsigned count = stage_frozen_units(engine->stage);
     uint64_t began_ns = clock_monotonic_ns();
 
     stage_forward_frozen(engine->stage, slot, sample, from, engine->weights,
                          engine->samples.tokens +
                              (size_t)sample * engine->state->spec->model.context);
-    if (prefix->cache)
-        frozen_outputs_keep(prefix->cache->outputs, prefix->places[sample],
-                            prefix->returns[sample]
-                                ? stage_frozen_output(engine->stage, count, slot, sample)
-                                : NULL,
-                            from, clock_monotonic_ns() - began_ns);
+    if (!prefix->cache)
+        return;
+    if (prefix->returns[sample] &&
+        frozen_outputs_keeps(prefix->cache->outputs, prefix->places[sample]))
+        keep(engine, slot, sample, from, began_ns);
+    else
+        frozen_outputs_pass(prefix->cache->outputs, from);
 }
 
 uint64_t frozen_prefix_uneven_ns(const struct engine *engine)

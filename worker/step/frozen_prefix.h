@@ -2,9 +2,11 @@
  * The frozen units at the begin of a stage: for each sample of a micro-batch their output is taken
  * from the node's kept outputs (worker/cache/frozen_outputs.h), or computed.
  *
- * Outputs are kept for the first stage alone, in host memory, and only where the job goes over its
- * data more than once. A stage behind the first one computes its frozen units always: whether it
- * needs them would have to be agreed with the stages below.
+ * Outputs are kept for the first stage alone, and only where the job goes over its data more than
+ * once. A stage behind the first one computes its frozen units always: whether it needs them would
+ * have to be agreed with the stages below. On a GPU outputs are kept where the stage is the only
+ * one: to write an output the host waits for the compute queue, which in a pipeline may wait for
+ * another stage.
  */
 #pragma once
 
@@ -30,6 +32,8 @@ struct frozen_prefix {
     uint64_t validation_count;    /* samples that an evaluation reads */
     uint64_t *places;             /* per sample of the micro-batch: its index among kept outputs */
     bool *returns;                /* per sample: it comes again */
+    char *host;                   /* one output, where the device's memory is not the host's */
+    struct kernel_event *arrived; /* an output has come to the host; NULL: as host */
     struct frozen_outputs_counts counts; /* of the last step */
     uint64_t took_ns;                    /* loading and computing, since the engine began */
 };
