@@ -136,7 +136,7 @@ static void explain(struct leader_context *context, const struct demand *demand,
         why,
         plan_layout_words(view->plan->layout.stage_count, view->plan->layout.replica_count, layout),
         plan->layout.stage_count, plan->layout.replica_count,
-        plan->layout.predicted_step_seconds * 1e3);
+        plan_layout_expected_seconds(&plan->layout) * 1e3);
 }
 
 /* List the units of a running worker: its stage and the stages that it shadows. */
@@ -178,7 +178,8 @@ static void say_running(struct leader_context *context)
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout);
     if (view->progress.step_seconds > 0)
         leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
-                   view->progress.step_seconds * 1e3, plan->layout.predicted_step_seconds * 1e3);
+                   view->progress.step_seconds * 1e3,
+                   plan_layout_expected_seconds(&plan->layout) * 1e3);
     else
         leader_say(context, JOB_RUNNING, "%s", layout);
     unsigned bare = view->spec->elastic.shadow ? shadow_stages_bare_stages(&plan->layout) : 0;
@@ -246,16 +247,35 @@ static void limit_change(struct leader_context *context, const struct demand *de
     change->limit_ns = MIN(patience_ns, preemption_spare_ns(&numbers));
 }
 
+/* Learn from the plan in force by how much the planner is wrong here: slots are slower together
+ * than alone, and links than their first measurement. It is predicted once more, since its slots
+ * may have been measured after it was made. */
+static int calibrate(struct leader_context *context, const struct slot_pool *pool,
+                     struct plan_layout *layout)
+{
+    const struct leader_view *view = context->view;
+    const struct plan_layout *now = &view->plan->layout;
+    double predicted;
+    int status = leader_predict(context, pool, now, now->frozen_layers, &predicted);
+    layout->prediction_factor = now->prediction_factor;
+    if (status == 0 && view->progress.step_seconds > 0 && predicted > 0)
+        layout->prediction_factor = view->progress.step_seconds / predicted;
+    return status;
+}
+
 /* Take the planner's layout, keep it for later or drop it. */
 static int weigh(struct leader_context *context, const struct demand *demand,
                  const struct slot_pool *pool, struct plan *plan)
 {
     double now_seconds;
-    int status = leader_predict(context, pool, &context->view->plan->layout, &now_seconds);
+    int status = leader_predict(context, pool, &context->view->plan->layout,
+                                context->view->progress.frozen_layers, &now_seconds);
     bool worth = must_change(demand) || covers_more(context, &plan->layout) ||
                  plan->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (status == 0 && !worth)
         instant_clear(&context->memory->better_seen);
+    if (status == 0 && worth)
+        status = calibrate(context, pool, &plan->layout);
     if (status < 0 || !worth || must_wait(context, demand)) {
         plan_free(plan);
         return status;

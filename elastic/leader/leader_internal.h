@@ -56,10 +56,11 @@ unsigned leader_devices_min(const struct leader_view *view);
 int leader_layout(struct leader_context *context, const struct slot_pool *pool,
                   unsigned frozen_layers, struct plan **ret_plan) CHECK_RESULT;
 
-/** leader_predict() - predict the seconds of a step of @layout under the present frozen boundary,
- * on slots as fast as @pool says */
+/** leader_predict() - predict the seconds of a step of @layout with @frozen_layers frozen, on slots
+ * as fast as @pool says */
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
-                   const struct plan_layout *layout, double *ret_seconds) CHECK_RESULT;
+                   const struct plan_layout *layout, unsigned frozen_layers,
+                   double *ret_seconds) CHECK_RESULT;
 
 /** leader_transfer() - call state_moves_fill() with the units' real sizes */
 int leader_transfer(struct leader_context *context, struct plan *plan,

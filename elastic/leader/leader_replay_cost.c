@@ -6,7 +6,7 @@ uint64_t leader_replay_cost_ns(const struct leader_context *context, const struc
                                uint64_t from, uint64_t to)
 {
     const struct leader_view *view = context->view;
-    double predicted = plan ? plan->layout.predicted_step_seconds : 0;
+    double predicted = plan ? plan_layout_expected_seconds(&plan->layout) : 0;
     double each =
         view->progress.last_step_seconds > 0 ? view->progress.last_step_seconds : predicted;
     double seconds = to > from ? (double)(to - from) * each : 0;

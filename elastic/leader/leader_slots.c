@@ -187,11 +187,11 @@ int leader_layout(struct leader_context *context, const struct slot_pool *pool,
 }
 
 int leader_predict(struct leader_context *context, const struct slot_pool *pool,
-                   const struct plan_layout *layout, double *ret_seconds)
+                   const struct plan_layout *layout, unsigned frozen_layers, double *ret_seconds)
 {
     AUTO_FREE struct planner_unit *units = NULL;
     struct planner_input input;
-    int status = make_input(context, pool, context->view->progress.frozen_layers, &units, &input);
+    int status = make_input(context, pool, frozen_layers, &units, &input);
     return status < 0 ? status : planner_predict(&input, layout, ret_seconds);
 }
 
@@ -254,6 +254,8 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
     plan->follows = context->view->plan ? context->view->plan->generation : 0;
+    if (context->view->plan && plan->layout.prediction_factor == 0)
+        plan->layout.prediction_factor = context->view->plan->layout.prediction_factor;
     struct leader_compatibility kind = leader_compatibility(context);
     snprintf(plan->numerics, sizeof(plan->numerics), "%s",
              kind.numerics_identity ? kind.numerics_identity : "");

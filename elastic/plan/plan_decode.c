@@ -193,6 +193,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
     if (status == 0)
         status = json_get_double(tree, "predicted_step_seconds",
                                  &plan->layout.predicted_step_seconds, error);
+    if (status == 0 && json_has(tree, "prediction_factor"))
+        status = json_get_double(tree, "prediction_factor", &plan->layout.prediction_factor, error);
     return status;
 }
 

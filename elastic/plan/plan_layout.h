@@ -58,7 +58,16 @@ struct plan_layout {
     enum plan_recompute recompute; /* of all stages */
     unsigned frozen_layers;        /* assumed by the planner; the state has the actual number */
     double predicted_step_seconds; /* predicted by the planner */
+    double prediction_factor;      /* by which steps of the plan before took longer than it
+                                      predicted: a calibrated time is the product; 0: unknown */
 };
+
+/** plan_layout_expected_seconds() - return the calibrated prediction of a step */
+static inline double plan_layout_expected_seconds(const struct plan_layout *layout)
+{
+    return layout->predicted_step_seconds *
+           (layout->prediction_factor > 0 ? layout->prediction_factor : 1);
+}
 
 static inline unsigned plan_layout_rank(const struct plan_layout *layout, unsigned replica,
                                         unsigned stage)

@@ -58,6 +58,7 @@ struct plan *sample_plan(void)
     plan->start.histories = calloc(1, sizeof(*plan->start.histories));
     memcpy(plan->start.histories, histories, sizeof(histories));
     plan->layout.predicted_step_seconds = 0.1;
+    plan->layout.prediction_factor = 1.5;
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;
     plan->change.is_limited = true;
     plan->change.limit_ns = 12500000000;

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/elastic/three_nodes.h"
@@ -84,6 +85,37 @@ static void test_it_leaves_a_node_that_drains_before_it_gives_way(void **state)
     assert_non_null(strstr(three_decision.plan->change.text, "node c drains"));
 }
 
+/* Decide with a measured step; return the expected seconds of the next plan, which the text has. */
+static double expected_after(double step_seconds)
+{
+    char words[64];
+    let_another_wait(2);
+    three_view.progress.step_seconds = step_seconds;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    double seconds = plan_layout_expected_seconds(&three_decision.plan->layout);
+    snprintf(words, sizeof(words), "predicted step %.1f ms", seconds * 1e3);
+    assert_non_null(strstr(three_decision.plan->change.text, words));
+    return seconds;
+}
+
+/* What the planner predicts is told as it would be if it were as wrong as of the plan in force. */
+static void test_a_prediction_is_calibrated_by_the_measured_step(void **state)
+{
+    (void)state;
+    three_plan->layout.prediction_factor = 3;
+    double unmeasured = expected_after(0);
+    assert_true(three_decision.plan->layout.prediction_factor == 3);
+    assert_true(unmeasured == 3 * three_decision.plan->layout.predicted_step_seconds);
+    double once = expected_after(0.25);
+    double twice = expected_after(0.5);
+    assert_true(once > 0.25); /* of three slots one stays */
+    assert_true(once < 3 * 0.25 + 0.01);
+    assert_true(twice > 1.999 * once && twice < 2.001 * once);
+    three_plan->layout.prediction_factor = 0;
+    three_view.progress.step_seconds = 0;
+}
+
 /* A job without slots reports the jobs for which the free slots are reserved. */
 static void test_it_names_those_before_it(void **state)
 {
@@ -111,6 +143,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_it_names_those_before_it, three_setup, three_teardown),
         cmocka_unit_test_setup_teardown(test_it_gives_way_to_a_job_that_waits, three_setup,
                                         three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_prediction_is_calibrated_by_the_measured_step,
+                                        three_setup, three_teardown),
         cmocka_unit_test_setup_teardown(test_it_keeps_what_it_cannot_do_without, three_setup,
                                         three_teardown),
         cmocka_unit_test_setup_teardown(test_it_leaves_a_node_that_drains_before_it_gives_way,

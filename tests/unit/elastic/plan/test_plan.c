@@ -63,6 +63,7 @@ static void test_round_trip(void **state)
     assert_true(back->start.has_commit && back->start.commit.step == 42);
     assert_true(back->start.commit.lane_losses[7] == 0.1);
     assert_true(back->layout.predicted_step_seconds == 0.1);
+    assert_true(back->layout.prediction_factor == 1.5);
     assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
     assert_true(back->change.is_limited);
     assert_int_equal(back->change.limit_ns, 12500000000);
@@ -250,6 +251,10 @@ static void break_time(struct plan *plan)
 {
     plan->layout.predicted_step_seconds = -1;
 }
+static void break_factor(struct plan *plan)
+{
+    plan->layout.prediction_factor = INFINITY;
+}
 static void break_counts(struct plan *plan)
 {
     plan->layout.worker_count = 5;
@@ -408,6 +413,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_key, "key"},
         {break_key_length, "key"},
         {break_time, "predicted_step_seconds"},
+        {break_factor, "prediction_factor"},
         {break_counts, "2 stages x 3 replicas are not 5 workers"},
         {break_first_unit, "stage_first_unit"},
         {break_empty_stage, "range 1 is empty"},
@@ -462,9 +468,9 @@ static void test_check_refuses_every_broken_invariant(void **state)
 static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
-    static const char *const rare[] = {"commit",     "shadows",   "arithmetic", "copies",
-                                       "slow",       "recompute", "patient",    "limit_ns",
-                                       "breaks_off", "disputed",  "links"};
+    static const char *const rare[] = {
+        "commit",  "shadows",  "arithmetic", "copies",   "slow",  "recompute",
+        "patient", "limit_ns", "breaks_off", "disputed", "links", "prediction_factor"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
