@@ -19,8 +19,9 @@
 
 #define PATH_SIZE    1024
 #define NAME_PREFIX  "outputs-"
-#define MEASURED     8  /* outputs that are computed after a beginning, and loads that are timed */
+#define MEASURED     15 /* outputs that are computed after a beginning, and loads that are timed */
 #define LOOK_EVERY   64 /* writes between two looks at the free space */
+#define WRITE_PART   2  /* writing may take this part of the time of computing */
 #define FREE_PART    10 /* one part in so many stays free */
 #define BUDGET_FILES 2  /* the file in use and the one before */
 
@@ -31,11 +32,18 @@ struct stored {
     uint64_t room; /* samples that have a place */
 };
 
-/* Whether loading is faster than computing. */
+/* The first times after a beginning. */
+struct times {
+    uint64_t ns[MEASURED];
+    unsigned count;
+};
+
+/* Whether loading is faster than computing, and writing fast enough. */
 struct speed {
     unsigned to_compute; /* outputs that are computed in any case */
-    unsigned loads, computations;
-    uint64_t load_ns, compute_ns;
+    struct times loads, computations;
+    uint64_t write_ns; /* of all writes */
+    unsigned writes;
     bool judged;
 };
 
@@ -46,7 +54,6 @@ struct frozen_outputs {
     size_t sample_bytes;
     struct stored now, before;
     struct speed speed;
-    unsigned writes; /* since the last look at the free space */
     bool loads, writes_on;
     struct frozen_outputs_counts counts;
 };
@@ -212,15 +219,36 @@ static bool has_room(const struct frozen_outputs *outputs, uint64_t index)
 
 /* ---- loading ---- */
 
-/* Compare the means once both are known. */
+static void note(struct times *times, uint64_t took_ns)
+{
+    if (times->count < MEASURED)
+        times->ns[times->count++] = took_ns;
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static double median_ms(const struct times *times)
+{
+    uint64_t sorted[MEASURED];
+
+    memcpy(sorted, times->ns, sizeof(sorted));
+    qsort(sorted, MEASURED, sizeof(*sorted), compare_times);
+    return (double)sorted[MEASURED / 2] / 1e6;
+}
+
+/* Compare the medians once both are known. */
 static void judge(struct frozen_outputs *outputs)
 {
     struct speed *speed = &outputs->speed;
 
-    if (speed->judged || speed->loads < MEASURED || speed->computations < MEASURED)
+    if (speed->judged || speed->loads.count < MEASURED || speed->computations.count < MEASURED)
         return;
-    double load_ms = (double)speed->load_ns / speed->loads / 1e6;
-    double compute_ms = (double)speed->compute_ns / speed->computations / 1e6;
+    double load_ms = median_ms(&speed->loads), compute_ms = median_ms(&speed->computations);
     speed->judged = true;
     outputs->loads = load_ms < compute_ms;
     outputs->writes_on = outputs->writes_on && outputs->loads;
@@ -269,8 +297,7 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
     unsigned found = find(outputs, index, target);
     if (found == outputs->now.unit_count) {
         outputs->counts.loaded++;
-        speed->load_ns += clock_monotonic_ns() - began_ns;
-        speed->loads++;
+        note(&speed->loads, clock_monotonic_ns() - began_ns);
         judge(outputs);
     }
     return found;
@@ -283,13 +310,40 @@ static bool has_space(struct frozen_outputs *outputs)
 {
     struct statvfs space;
 
-    if (outputs->writes++ % LOOK_EVERY)
+    if (outputs->speed.writes % LOOK_EVERY)
         return true;
     if (statvfs(outputs->folder, &space) || space.f_bavail >= space.f_blocks / FREE_PART)
         return true;
     log_warning("less than a %uth of the file system of %s is free: no more outputs of frozen "
                 "layers are kept",
                 FREE_PART, outputs->folder);
+    return false;
+}
+
+static int write_output(struct frozen_outputs *outputs, uint64_t index, const void *output)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = output_file_write(outputs->now.file, index, output);
+
+    outputs->speed.write_ns += clock_monotonic_ns() - began_ns;
+    outputs->speed.writes++;
+    return status;
+}
+
+/* The kernel lets a process that writes faster than the disk wait. */
+static bool keeps_up(const struct frozen_outputs *outputs)
+{
+    const struct speed *speed = &outputs->speed;
+
+    if (speed->writes < LOOK_EVERY || speed->computations.count < MEASURED)
+        return true;
+    double write_ms = (double)speed->write_ns / speed->writes / 1e6;
+    double compute_ms = median_ms(&speed->computations);
+    if (write_ms <= 1 || write_ms <= compute_ms / WRITE_PART)
+        return true;
+    log_warning("the disk of %s takes %.1f ms for the output of a sample, which takes %.1f ms to "
+                "compute: no more outputs of frozen layers are kept",
+                outputs->folder, write_ms, compute_ms);
     return false;
 }
 
@@ -309,18 +363,15 @@ void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const v
 {
     frozen_outputs_pass(outputs, from);
     if (from == 0) {
-        outputs->speed.compute_ns += took_ns;
-        outputs->speed.computations++;
+        note(&outputs->speed.computations, took_ns);
         judge(outputs);
     }
-    outputs->writes_on = outputs->writes_on && has_space(outputs);
-    int status =
-        output && outputs->writes_on ? output_file_write(outputs->now.file, index, output) : 0;
-    if (!status)
-        return;
-    log_warning("no more outputs of frozen layers are kept in %s: %s", outputs->folder,
-                strerror(-status));
-    outputs->writes_on = false;
+    outputs->writes_on = has_space(outputs);
+    int status = output && outputs->writes_on ? write_output(outputs, index, output) : 0;
+    if (status)
+        log_warning("no more outputs of frozen layers are kept in %s: %s", outputs->folder,
+                    strerror(-status));
+    outputs->writes_on = outputs->writes_on && !status && keeps_up(outputs);
 }
 
 void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index)

@@ -19,7 +19,8 @@
  *   - The first outputs after a beginning are computed even if they are there. Where loading takes
  *     longer than computing, nothing is loaded any more.
  *   - The kernel's page cache is the memory tier, and it reads the next micro-batch's samples
- * ahead. Nothing is written when less than a tenth of the file system is free.
+ * ahead. Nothing is written when less than a tenth of the file system is free, or when writing
+ * takes more than a millisecond and half the time of computing: a slow disk makes its writers wait.
  *
  * What fails ends the use of the file, with one line in the log, and never the training.
  *

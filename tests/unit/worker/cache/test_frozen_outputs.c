@@ -17,7 +17,7 @@
 #define ELEMENTS 16
 #define BUDGET   ((uint64_t)1 << 20)
 #define LONG_NS  1000000000ull /* a computation that any disk beats */
-#define MEASURED 8
+#define MEASURED 15
 
 static char parent[64], folder[96];
 static float buffers[8][ELEMENTS]; /* by units */
@@ -192,6 +192,7 @@ static void test_samples_without_room_are_computed(void **state)
     struct frozen_outputs *outputs = begin("n", (uint64_t)2 * 10 * 4096, 3); /* ten, in two files */
     assert_true(frozen_outputs_keeps(outputs, 9));
     assert_false(frozen_outputs_keeps(outputs, 10));
+    run_epoch(outputs, 3, LONG_NS);
     run_epoch(outputs, 3, LONG_NS);
     assert_int_equal(run_epoch(outputs, 3, LONG_NS), 10);
     frozen_outputs_free(outputs);
