@@ -62,6 +62,7 @@ const char *trace_span_word(unsigned kind)
         [TRACE_LINKS] = "open links",
         [TRACE_HANDOVER] = "receive state",
         [TRACE_BUILD] = "build engine",
+        [TRACE_FROZEN] = "frozen units",
     };
 
     return kind < ARRAY_COUNT(words) && words[kind] ? words[kind] : "other";

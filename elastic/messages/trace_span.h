@@ -39,6 +39,7 @@ enum trace_kind {
     TRACE_LINKS,    /* the links of a generation are opened */
     TRACE_HANDOVER, /* state is received from other workers */
     TRACE_BUILD,    /* buffers and links of a generation's engine are made */
+    TRACE_FROZEN,   /* frozen units of a micro-batch: their outputs are loaded, or computed */
 };
 
 struct trace_span {

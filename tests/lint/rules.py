@@ -33,7 +33,7 @@ ROOMS = {
     "checkpoint": ("io", "format", "remote", "read", "write", "replicate", "object"),
     "membership": ("transport", "kv", "etcd"),
     "elastic": ("job", "step", "plan", "planner", "copies", "messages", "recovery", "leader", "agent"),
-    "worker": ("device", "state", "cache", "step", "metrics", "checkpoint", "session"),
+    "worker": ("trace", "device", "state", "cache", "step", "metrics", "checkpoint", "session"),
     "daemon": ("config", "core", "node", "jobs", "checkpoint", "leader", "http"),
     "ctl": ("command", "view", "cluster", "local", "report", "checkpoint", "job"),
 }

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "worker/device/tags.h"
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
+#include "worker/trace/recorder.h"
 
 void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step)
 {
@@ -37,8 +39,37 @@ void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
 
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error)
 {
-    return snapshot_begin(trainer->checkpoints.snapshot, trainer->plan, trainer->engine->part.rank,
-                          trainer->checkpoints.writers.left_out, error);
+    struct session_checkpoints *checkpoints = &trainer->checkpoints;
+    uint64_t began_ns = clock_monotonic_ns(), step = trainer->state->applied_step;
+    int status = snapshot_begin(checkpoints->snapshot, trainer->plan, trainer->engine->part.rank,
+                                checkpoints->writers.left_out, error);
+
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_SNAPSHOT, step);
+    if (!status) {
+        checkpoints->writing_step = step;
+        checkpoints->writing_since_ns = began_ns;
+    }
+    return status;
+}
+
+/* The share is on its way while steps go on: its span ends where this thread learns of it. */
+static void record_writing(struct session_checkpoints *checkpoints, struct recorder *recorder)
+{
+    uint64_t step = checkpoints->writing_step;
+
+    if (!step || (snapshot_durable_step(checkpoints->snapshot) != step &&
+                  snapshot_failed_step(checkpoints->snapshot) != step))
+        return;
+    recorder_add_kind(recorder, checkpoints->writing_since_ns, TRACE_WRITE, step);
+    checkpoints->writing_step = 0;
+}
+
+int checkpoint_duty_poll(struct trainer *trainer, uint64_t deadline_ns, struct error *error)
+{
+    int status = snapshot_poll(trainer->checkpoints.snapshot, deadline_ns, error);
+
+    record_writing(&trainer->checkpoints, trainer->recorder);
+    return status;
 }
 
 /* ---- while a step is computed ---- */
@@ -129,10 +160,12 @@ void checkpoint_duty_look(struct trainer *trainer)
 
     if (!is_open && snapshot_settled(snapshot))
         return;
-    if (snapshot_poll(snapshot, 0, &error))
+    if (checkpoint_duty_poll(trainer, 0, &error))
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
+    uint64_t began_ns = clock_monotonic_ns();
     if (is_open)
         run_vote(trainer);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_VOTE, trainer->state->applied_step + 1);
     if (trainer->engine->part.rank == 0)
         status_report_checkpoint(trainer, true);
 }

@@ -23,6 +23,10 @@ void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
                                   const struct step_commit_down *down);
 /** checkpoint_duty_begin() - call snapshot_begin() with the writers chosen last; its errors */
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error) CHECK_RESULT;
+/** checkpoint_duty_poll() - call snapshot_poll(), and record a share that has ended in the trace;
+ * its errors */
+int checkpoint_duty_poll(struct trainer *trainer, uint64_t deadline_ns,
+                         struct error *error) CHECK_RESULT;
 /** checkpoint_duty_give_up() - remove this worker's files of the checkpoint of @failed_step, in
  * which some worker failed. That worker has raised its own alarm; rank 0 raises the job's */
 void checkpoint_duty_give_up(struct trainer *trainer, uint64_t failed_step);

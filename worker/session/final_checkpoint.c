@@ -17,6 +17,7 @@
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
+#include "worker/trace/recorder.h"
 
 #define RETRY_NS (2 * NS_PER_SECOND)
 #define ROUND_NS (NS_PER_SECOND / 20) /* between two rounds while rank 0 commits */
@@ -54,15 +55,13 @@ static void write_share(struct trainer *trainer)
     snapshot_give_up_copies(trainer->checkpoints.snapshot, state->applied_step);
     status_report_checkpoint(trainer, false); /* may be of a commit that has just ended */
     do { /* a share of an earlier boundary may still be in flight */
-        status =
-            snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+        status = checkpoint_duty_poll(trainer, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
             status = checkpoint_duty_begin(trainer, &error);
     } while (status == -EBUSY && !commands_stopping(&trainer->commands));
     while (!status && snapshot_durable_step(trainer->checkpoints.snapshot) != state->applied_step &&
            !commands_stopping(&trainer->commands))
-        status =
-            snapshot_poll(trainer->checkpoints.snapshot, clock_monotonic_ns() + RETRY_NS, &error);
+        status = checkpoint_duty_poll(trainer, clock_monotonic_ns() + RETRY_NS, &error);
     if (status)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
@@ -94,7 +93,7 @@ static void look_after_copies(struct trainer *trainer)
     struct error error = {0};
 
     snapshot_commit(trainer->checkpoints.snapshot, trainer->state->applied_step);
-    if (snapshot_poll(trainer->checkpoints.snapshot, 0, &error))
+    if (checkpoint_duty_poll(trainer, 0, &error))
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
@@ -180,6 +179,7 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
                                     struct error *error)
 {
     struct final_checkpoint final;
+    uint64_t began_ns = clock_monotonic_ns();
     int status = 0;
 
     /* A regular checkpoint at this very boundary may have failed. Its files are removed on the
@@ -188,6 +188,7 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     final_checkpoint_begin(&final, trainer->state->applied_step, trainer->engine->part.rank == 0);
     while (!status && final.action != FINAL_CHECKPOINT_DONE && !is_stopped(trainer, &final))
         status = act(trainer, &final, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_FINAL_CHECKPOINT, final.step);
     if (final.action == FINAL_CHECKPOINT_DONE) {
         status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
         return then;

@@ -24,6 +24,7 @@
 #include "worker/state/restore.h"
 #include "worker/step/kept_step.h"
 #include "worker/step/memory.h"
+#include "worker/trace/recorder.h"
 
 static struct generation_entry entry_of(const struct state *state)
 {
@@ -36,6 +37,18 @@ static struct generation_entry entry_of(const struct state *state)
 
 /* ---- leaving the last generation ---- */
 
+void generation_apply(struct trainer *trainer, const struct step_record *record)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+
+    snapshot_release(trainer->checkpoints.snapshot);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_SNAPSHOT, record->step);
+    began_ns = clock_monotonic_ns();
+    engine_apply(trainer->engine, record);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_OPTIMIZER, record->step);
+    recorder_applied(trainer->recorder, record->step);
+}
+
 int generation_settle(struct trainer *trainer, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -47,8 +60,7 @@ int generation_settle(struct trainer *trainer, struct error *error)
         int status = divergence_check(&trainer->spec.train, &plan->start.commit, error);
         if (status)
             return status;
-        snapshot_release(trainer->checkpoints.snapshot);
-        engine_apply(trainer->engine, &plan->start.commit);
+        generation_apply(trainer, &plan->start.commit);
         /* Units kept only as a donor have no gradients: they are one step behind now. */
         engine_drop_others(trainer->engine);
         trainer->metrics.final_known = false;
@@ -342,8 +354,10 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
 int generation_join(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
+    uint64_t began_ns = clock_monotonic_ns();
     int status = open_links(trainer, rank, plan, generation_entry_is_newcomer(plan, rank), error);
 
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_LINKS, plan->start.resume_step + 1);
     return status || plan->start.source != PLAN_SOURCE_MEMORY
                ? status
                : handover_begin(trainer->state, plan, rank, trainer->links.mesh, &trainer->handover,
@@ -365,6 +379,8 @@ int generation_receive_state(struct trainer *trainer, struct error *error)
     if (!trainer->handover)
         return 0;
     int status = handover_receive(trainer->handover, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_HANDOVER,
+                      trainer->plan->start.resume_step + 1);
     uint64_t took_ns = clock_monotonic_ns() - began_ns;
     if (!status && took_ns > trainer->options->failure_timeout_ns)
         log_info("the state of generation %" PRIu64 " came in %.1f s", trainer->plan->generation,

@@ -6,6 +6,9 @@
 
 #include "worker/session/trainer.h"
 
+/** generation_apply() - apply the step of @record, which all ranks hold, when the checkpoint in
+ * flight has copied what changes */
+void generation_apply(struct trainer *trainer, const struct step_record *record);
 /** generation_settle() - before the old engine is freed: apply a step that the survivors agreed to
  * keep, from the held gradients; -EDOM: it must not be applied (worker/session/divergence.h) */
 int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT;

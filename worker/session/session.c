@@ -25,6 +25,7 @@
 #include "worker/session/step_agreement.h"
 #include "worker/state/handover.h"
 #include "worker/state/state_digest.h"
+#include "worker/trace/recorder.h"
 
 /* ---- opening ---- */
 
@@ -50,13 +51,16 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .rank = rank,
         .routes = &trainer->links.routes,
         .watch = {.leaves = look_around, .context = trainer},
+        .recorder = trainer->recorder,
         .division = division,
         .kept = trainer->kept,
         .frozen = &trainer->frozen,
     };
+    uint64_t began_ns = clock_monotonic_ns();
 
     trainer->kept = NULL;
     int status = engine_new(&options, &trainer->engine, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_BUILD, trainer->state->applied_step + 1);
     straggler_free(trainer->commit.straggler);
     trainer->commit.straggler = NULL;
     if (status || rank != 0 || factor == 0)
@@ -252,6 +256,9 @@ static void measure_pause(struct trainer *trainer, uint64_t now_ns)
 
     if (!trainer->commit.first)
         return;
+    if (trainer->commit.last_ns)
+        recorder_add_kind(trainer->recorder, trainer->commit.last_ns, TRACE_PAUSE,
+                          trainer->state->applied_step + 1);
     trainer->report.pause_seconds =
         trainer->commit.last_ns ? (double)(now_ns - trainer->commit.last_ns) / 1e9 : 0;
     if (plan->change.planned)
@@ -297,7 +304,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
 
     if (!up)
         return error_set(error, -ENOMEM, "no memory for a commit");
-    if (snapshot_poll(trainer->checkpoints.snapshot, 0, &share_error))
+    if (checkpoint_duty_poll(trainer, 0, &share_error))
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &share_error);
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
@@ -363,6 +370,37 @@ static int renew_engine(struct trainer *trainer, struct error *error)
     return status;
 }
 
+/* Agree on the step that this worker holds. */
+static int agree(struct trainer *trainer, struct step_commit_down *down, struct error *error)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = commit_step(trainer, down, error);
+
+    if (!status)
+        status = check_divergence(trainer, &down->record, error);
+    if (!status)
+        status = settle_into_generation(trainer);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_COMMIT, trainer->state->hold.step);
+    return status;
+}
+
+/* Compute the next step to its end, and apply it. */
+static int advance(struct trainer *trainer, struct step_commit_down *down, struct error *error)
+{
+    uint64_t step = trainer->state->applied_step + 1, began_ns = clock_monotonic_ns();
+    int status = engine_compute(trainer->engine, error);
+
+    if (!status)
+        status = agree(trainer, down, error);
+    if (!status)
+        generation_apply(trainer, &down->record);
+    recorder_add(
+        trainer->recorder, began_ns,
+        (struct trace_span){
+            .kind = TRACE_STEP, .step = step, .lane = TRACE_NO_LANE, .broken = status != 0});
+    return status;
+}
+
 static int run_step(struct trainer *trainer, struct step_commit_down *down, struct error *error)
 {
     unsigned frozen_before = trainer->state->freeze.frozen_layers;
@@ -372,18 +410,10 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     if (!status) {
         measure_pause(trainer, began_ns);
         step_watch_begin(&trainer->watch);
-        status = engine_compute(trainer->engine, error);
+        status = advance(trainer, down, error);
     }
-    if (!status)
-        status = commit_step(trainer, down, error);
-    if (!status)
-        status = check_divergence(trainer, &down->record, error);
-    if (!status)
-        status = settle_into_generation(trainer);
     if (status)
         return status;
-    snapshot_release(trainer->checkpoints.snapshot);
-    engine_apply(trainer->engine, &down->record);
     trainer->commit.last_ns = clock_monotonic_ns();
     trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;
     if (!metrics_writer_waits(trainer))
@@ -394,6 +424,8 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
                                trainer->state->applied_step == trainer->spec.train.steps);
     tell_freeze(trainer, frozen_before);
     tell_divergence(trainer);
+    recorder_add_kind(trainer->recorder, trainer->commit.last_ns, TRACE_METRICS,
+                      trainer->state->applied_step);
     look_after_checkpoint(trainer, down);
     return 0;
 }

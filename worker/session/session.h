@@ -41,6 +41,7 @@ struct session_checkpoints {
     uint64_t recorded_step;            /* of the newest checkpoint that firnd has recorded */
     uint64_t refused_step; /* of a checkpoint that firnd did not record: another generation is in
                               force */
+    uint64_t writing_step, writing_since_ns; /* of this rank's share, for the trace; 0: none */
 };
 
 enum session_outcome {

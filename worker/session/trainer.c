@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -23,6 +24,7 @@
 #include "worker/session/status_report.h"
 #include "worker/state/handover.h"
 #include "worker/step/job_dataset.h"
+#include "worker/trace/recorder.h"
 
 #define SPEC_FILE_MAX ((size_t)1 << 20)
 
@@ -157,6 +159,7 @@ static void note_state(void *context, uint64_t size_bytes)
 static int obtain_state(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct state_reading reading = {.watch = trainer->start_watch};
+    uint64_t began_ns = clock_monotonic_ns();
 
     if (trainer->plan->start.source == PLAN_SOURCE_MEMORY)
         return 0;
@@ -166,6 +169,8 @@ static int obtain_state(struct trainer *trainer, unsigned rank, struct error *er
 
     trainer->state->listener = (struct load_listener){0};
     (void)start_watch_end(trainer->start_watch);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_READ_STATE,
+                      trainer->plan->start.resume_step + 1);
     if (!status)
         status_report_send(trainer, WORKER_PREPARED, "");
     return status;
@@ -183,6 +188,15 @@ static int join(struct trainer *trainer, unsigned rank, struct error *error)
     return status ? status : generation_receive_state(trainer, error);
 }
 
+static void enter_trace(struct recorder *recorder, const struct plan *plan, unsigned rank)
+{
+    if (rank < plan->layout.worker_count)
+        recorder_enter(recorder, plan->generation, rank % plan->layout.stage_count,
+                       rank / plan->layout.stage_count);
+    else
+        recorder_enter(recorder, plan->generation, TRACE_NO_STAGE, TRACE_NO_STAGE);
+}
+
 /* Run one generation from its plan to its end; the plan has become trainer->plan. */
 static enum session_outcome run_generation(struct trainer *trainer)
 {
@@ -198,6 +212,7 @@ static enum session_outcome run_generation(struct trainer *trainer)
     trainer->links.unreached.count = 0;
     if (rank < 0)
         return generation_steps_aside(trainer) ? stepped_aside(trainer) : SESSION_LEFT;
+    enter_trace(trainer->recorder, plan, (unsigned)rank);
     if (!generation_fits(trainer, (unsigned)rank, &error))
         return broken(trainer, error.code, &error);
     if (plan->change.planned) /* if the new generation never comes up, the leader has this report */
@@ -293,8 +308,11 @@ static int open_kernel(struct trainer *trainer, struct error *error)
 
 static int open_device(struct trainer *trainer, struct error *error)
 {
+    uint64_t began_ns = clock_monotonic_ns();
+
     start_watch_begin(trainer->start_watch, 0, "opens its device");
     int status = open_kernel(trainer, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_DEVICE, 0);
     if (start_watch_end(trainer->start_watch) && !status)
         status_report_send(trainer, WORKER_STARTING, "");
     return status;
@@ -367,10 +385,12 @@ static int open_data(struct trainer *trainer, struct error *error)
     const char *folder = trainer->options->digests_dir;
     const struct dataset_listener listener = {.reading = note_reading,
                                               .context = trainer->start_watch};
+    uint64_t began_ns = clock_monotonic_ns();
 
     start_watch_begin(trainer->start_watch, 0, "reads the training data");
     int status = job_dataset_open(&trainer->spec, folder[0] ? folder : NULL, &listener,
                                   &trainer->dataset, error);
+    recorder_add_kind(trainer->recorder, began_ns, TRACE_OPEN_DATA, 0);
     if (start_watch_end(trainer->start_watch) && !status)
         status_report_send(trainer, WORKER_STARTING, "");
     if (!status && dataset_was_known(trainer->dataset))
@@ -384,10 +404,8 @@ static int open_data(struct trainer *trainer, struct error *error)
 /* Open the files of the job on this node. */
 static int open_job(struct trainer *trainer, struct error *error)
 {
-    int status = file_make_directories(trainer->options->job_dir, 0755, error);
+    int status = open_state(trainer, error);
 
-    if (!status)
-        status = open_state(trainer, error);
     if (!status)
         status = open_frozen(trainer, error);
     if (status)
@@ -406,6 +424,17 @@ static int refused(struct trainer *trainer, int status, const struct error *erro
     return status;
 }
 
+/* Training has priority: there may be no room for a trace. */
+static void open_trace(struct trainer *trainer)
+{
+    const struct recorder_options options = {.folder = trainer->options->job_dir,
+                                             .slot = trainer->options->slot};
+    struct error error = {0};
+
+    if (recorder_open(&options, &trainer->recorder, &error))
+        log_warning("there will be no trace of this worker: %s", error.text);
+}
+
 /* A port in use, or a device that does not open, is not a fault of the job: firnd retries, and then
  * takes the slot out of service. */
 static int open_all(struct trainer *trainer, struct error *error)
@@ -417,7 +446,12 @@ static int open_all(struct trainer *trainer, struct error *error)
     status_report_send(trainer, WORKER_STARTING, "");
     status = refused(trainer, load_spec(trainer->options, &trainer->spec, error), error);
     if (!status)
-        status = open_device(trainer, error);
+        status =
+            refused(trainer, file_make_directories(trainer->options->job_dir, 0755, error), error);
+    if (status)
+        return status;
+    open_trace(trainer);
+    status = open_device(trainer, error);
     return status ? status : refused(trainer, open_job(trainer, error), error);
 }
 
@@ -457,6 +491,7 @@ static void trainer_done(struct trainer *trainer)
     metrics_close(trainer->metrics.file);
     frozen_outputs_free(trainer->frozen.outputs);
     frozen_weights_free(trainer->frozen.weights);
+    recorder_close(trainer->recorder);
     dataset_close(trainer->dataset);
     state_free(trainer->state);
     numerics_log_done(&trainer->device.numerics);

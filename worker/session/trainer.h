@@ -41,6 +41,7 @@
 #include "worker/step/engine.h"
 
 struct handover;
+struct recorder;
 
 /* The members of one worker process. */
 struct trainer {
@@ -66,6 +67,7 @@ struct trainer {
     struct commands commands;
     struct status_report report;
     struct metrics_writer metrics;
+    struct recorder *recorder; /* NULL: no trace */
 };
 
 /** trainer_run() - run until the worker's end. Return: 0 left or finished, -ECANCELED stopped by

@@ -13,6 +13,7 @@
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
 #include "worker/step/tied_embedding.h"
+#include "worker/trace/recorder.h"
 
 bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_training *training,
                       uint64_t step)
@@ -207,6 +208,7 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
                               .part.rank = options->rank,
                               .routes = options->routes,
                               .watch = options->watch,
+                              .timing.recorder = options->recorder,
                               .share.kept = options->kept,
                               .mesh = options->routes->mesh};
     int status = make_all(engine, options, error);
@@ -346,6 +348,35 @@ static void compare_state(struct engine *engine)
         state_digest_run(engine->check, layout, engine->part.rank, false);
 }
 
+/* Wait until the gradients of this rank are the sums of the whole step. */
+static int finish_sums(struct engine *engine)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = reduction_finish(engine->reduction);
+
+    if (!status)
+        status = tied_embedding_exchange(engine->tie);
+    if (!status)
+        status = shadow_reduced(engine->shadow);
+    if (!status)
+        status = shadow_await(engine->shadow);
+    recorder_add_kind(engine->timing.recorder, began_ns, TRACE_REDUCE, engine->state->hold.step);
+    return status;
+}
+
+static int measure_norm(struct engine *engine, struct error *error)
+{
+    const struct state *state = engine->state;
+    uint64_t began_ns = clock_monotonic_ns();
+
+    gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
+                         &engine->state->hold);
+    compare_state(engine);
+    int status = state->kernel->synchronize(state->device, error);
+    recorder_add_kind(engine->timing.recorder, began_ns, TRACE_NORM, state->hold.step);
+    return status;
+}
+
 int engine_compute(struct engine *engine, struct error *error)
 {
     struct mesh_statistics before, after;
@@ -360,20 +391,11 @@ int engine_compute(struct engine *engine, struct error *error)
     if (!status)
         status = pipeline_run(engine);
     if (!status)
-        status = reduction_finish(engine->reduction);
-    if (!status)
-        status = tied_embedding_exchange(engine->tie);
-    if (!status)
-        status = shadow_reduced(engine->shadow);
-    if (!status)
-        status = shadow_await(engine->shadow);
+        status = finish_sums(engine);
     if (status)
         return engine->samples.error.code ? data_broke(engine, error)
                                           : links_broke(engine, status, error);
-    gradient_norm_record(engine->squares, engine->plan, engine->part.rank, engine->applied,
-                         &engine->state->hold);
-    compare_state(engine);
-    status = engine->state->kernel->synchronize(engine->state->device, error);
+    status = measure_norm(engine, error);
     if (status)
         return status;
     status = routes_compare(engine->routes, engine->state->hold.step);

@@ -22,12 +22,15 @@
 #include "worker/step/gradients.h"
 
 struct kept_step;
+struct recorder;
 struct reduction;
 struct shadow;
 struct state_digest;
 struct tied_embedding;
 
+/* The measured times of a step, and the recorder of its spans. */
 struct engine_timing {
+    struct recorder *recorder;    /* borrowed; NULL: none */
     uint64_t compute_ns, wait_ns; /* of the last step: own, and waiting for others */
     uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
 };
@@ -105,6 +108,7 @@ struct engine_options {
     const struct routes *routes;   /* borrowed */
     unsigned rank;
     struct engine_watch watch;
+    struct recorder *recorder;            /* borrowed; NULL: none */
     const struct step_division *division; /* copied; NULL: as the plan says */
     struct kept_step *kept;      /* consumed: what @division counts on here; NULL: nothing */
     struct frozen_cache *frozen; /* borrowed; NULL: none */

@@ -7,6 +7,7 @@
 #include "worker/step/job_dataset.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
+#include "worker/trace/recorder.h"
 
 /* The lane of one of the replica's micro-batches, and its index in that lane. */
 struct micro_batch {
@@ -21,6 +22,19 @@ static struct micro_batch micro_batch_at(const struct engine *engine, unsigned i
     for (; index >= share->division->micro_batches - run->start; run++)
         index -= share->division->micro_batches - run->start;
     return (struct micro_batch){.lane = run->lane, .index_in_lane = run->start + index};
+}
+
+/* Record a span from @began_ns until now, and return its end. */
+static uint64_t record(const struct engine *engine, enum trace_kind kind, struct micro_batch batch,
+                       uint64_t began_ns)
+{
+    const struct trace_span span = {.kind = (uint16_t)kind,
+                                    .step = engine->state->hold.step,
+                                    .lane = (uint16_t)batch.lane,
+                                    .micro_batch = batch.index_in_lane};
+
+    recorder_add(engine->timing.recorder, began_ns, span);
+    return clock_monotonic_ns();
 }
 
 static bool first_stage(const struct engine_part *part)
@@ -64,48 +78,72 @@ static uint64_t position_of(const struct engine *engine, struct micro_batch batc
 static int load_training_samples(struct engine *engine, unsigned micro_batch)
 {
     const struct job_spec *spec = engine->state->spec;
-    uint64_t position = position_of(engine, micro_batch_at(engine, micro_batch));
+    struct micro_batch batch = micro_batch_at(engine, micro_batch);
+    uint64_t position = position_of(engine, batch), began_ns = clock_monotonic_ns();
     bool last = micro_batch + 1 == engine->part.micro_batch_count;
 
     frozen_prefix_train(engine, position,
                         last ? UINT64_MAX
                              : position_of(engine, micro_batch_at(engine, micro_batch + 1)));
-    return dataset_train_batch(engine->dataset, position, spec->train.micro_batch,
-                               engine->samples.tokens, engine->samples.targets,
-                               &engine->samples.error);
+    int status = dataset_train_batch(engine->dataset, position, spec->train.micro_batch,
+                                     engine->samples.tokens, engine->samples.targets,
+                                     &engine->samples.error);
+    record(engine, TRACE_DATA, batch, began_ns);
+    return status;
 }
 
+/* One forward of one micro-batch. */
+struct pass {
+    struct micro_batch batch;
+    unsigned slot;
+    uint64_t tag;
+    bool validates, keep; /* keep: what the backward needs */
+};
+
 /* One forward through the stage: input from the stage before, output to the stage after. */
-static int forward(struct engine *engine, unsigned slot, uint64_t tag, bool keep)
+static int forward(struct engine *engine, const struct pass *pass)
 {
+    unsigned slot = pass->slot;
+    uint64_t at_ns = clock_monotonic_ns();
     int status = tensor_channel_reuse(&engine->channels.outputs[slot]);
 
+    at_ns = record(engine, TRACE_WAIT_SENT, pass->batch, at_ns);
     if (!status && !first_stage(&engine->part))
-        status = receive(engine->channels.inputs, one_f_one_b_slots(&engine->position), slot, tag);
+        status =
+            receive(engine->channels.inputs, one_f_one_b_slots(&engine->position), slot, pass->tag);
+    at_ns = record(engine, TRACE_WAIT_ACTIVATIONS, pass->batch, at_ns);
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
     frozen_prefix_forward(engine, slot);
+    if (stage_frozen_units(engine->stage))
+        at_ns = record(engine, TRACE_FROZEN, pass->batch, at_ns);
     stage_forward(engine->stage, slot, engine->weights, engine->samples.tokens,
-                  engine->samples.targets, keep, engine->loss_scale);
+                  engine->samples.targets, pass->keep, engine->loss_scale);
     if (!first_stage(&engine->part))
         tensor_channel_used(&engine->channels.inputs[slot]);
     status = carrier_unguard(engine->routes->guard);
-    if (status)
+    at_ns = record(engine, pass->validates ? TRACE_VALIDATION : TRACE_FORWARD, pass->batch, at_ns);
+    if (status || last_stage(engine))
         return status;
-    return last_stage(engine) ? 0 : tensor_channel_send(&engine->channels.outputs[slot], tag);
+    status = tensor_channel_send(&engine->channels.outputs[slot], pass->tag);
+    record(engine, TRACE_SEND, pass->batch, at_ns);
+    return status;
 }
 
 /* On the last stage. Reading the loss waits for the device, which may be waiting for its input. */
-static int read_loss(struct engine *engine, unsigned slot, double *ret_loss)
+static int read_loss(struct engine *engine, const struct pass *pass, double *ret_loss)
 {
-    int status = tensor_channel_complete(&engine->channels.inputs[slot]);
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = tensor_channel_complete(&engine->channels.inputs[pass->slot]);
 
     if (status)
         return status;
     carrier_guard(engine->routes->guard);
-    *ret_loss = stage_loss_sum(engine->stage, slot);
-    return carrier_unguard(engine->routes->guard);
+    *ret_loss = stage_loss_sum(engine->stage, pass->slot);
+    status = carrier_unguard(engine->routes->guard);
+    record(engine, TRACE_LOSS, pass->batch, began_ns);
+    return status;
 }
 
 /* Lane losses start unknown on every stage; the last stage sets those of its own lanes. */
@@ -133,17 +171,21 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 
     unsigned count = job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
-        unsigned slot = *turn % one_f_one_b_slots(&engine->position);
+        const struct pass pass = {
+            .batch = {.lane = lane, .index_in_lane = batch / spec->train.lanes},
+            .slot = *turn % one_f_one_b_slots(&engine->position),
+            .tag = tag_make(TAG_VALIDATION, engine->state->hold.step, *turn),
+            .validates = true,
+        };
         double loss = 0;
         frozen_prefix_validate(engine, (uint64_t)batch * spec->train.micro_batch);
         int status = dataset_validation_batch(
             engine->dataset, (uint64_t)batch * spec->train.micro_batch, spec->train.micro_batch,
             engine->samples.tokens, engine->samples.targets, &engine->samples.error);
         if (!status)
-            status = forward(engine, slot,
-                             tag_make(TAG_VALIDATION, engine->state->hold.step, *turn), false);
+            status = forward(engine, &pass);
         if (!status && last_stage(engine))
-            status = read_loss(engine, slot, &loss);
+            status = read_loss(engine, &pass, &loss);
         if (status)
             return status;
         add_loss(&lane_loss, loss, false);
@@ -167,21 +209,24 @@ static int evaluate(struct engine *engine)
 
 static int train_forward(struct engine *engine, const struct one_f_one_b_operation *operation)
 {
-    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    const struct pass pass = {
+        .batch = micro_batch_at(engine, operation->micro_batch),
+        .slot = operation->slot,
+        .tag = tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
+        .keep = engine->position.backward,
+    };
     double loss = 0;
     int status = 0;
 
     if (first_stage(&engine->part) || last_stage(engine))
         status = load_training_samples(engine, operation->micro_batch);
     if (!status)
-        status = forward(engine, operation->slot,
-                         tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
-                         engine->position.backward);
+        status = forward(engine, &pass);
     if (status || !last_stage(engine))
         return status;
-    status = read_loss(engine, operation->slot, &loss);
+    status = read_loss(engine, &pass, &loss);
     if (!status)
-        add_training_loss(engine, batch, loss);
+        add_training_loss(engine, pass.batch, loss);
     return status;
 }
 
@@ -208,18 +253,28 @@ static int backward_unit(struct engine *engine, const struct one_f_one_b_operati
     return unit_passed(engine, unit);
 }
 
-static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
+/* Wait for the gradient from the next stage, and for the buffer of the gradient to the stage
+ * before. */
+static int await_gradient(struct engine *engine, struct micro_batch batch, uint64_t tag)
 {
-    uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
-    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
-    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    uint64_t at_ns = clock_monotonic_ns();
     int status = 0;
 
     if (!last_stage(engine))
         status = receive(&engine->channels.output_gradient, 1, 0, tag);
+    at_ns = record(engine, TRACE_WAIT_GRADIENTS, batch, at_ns);
     if (!status)
-        status = tensor_channel_reuse(
-            &engine->channels.input_gradient); /* its buffer is written below */
+        status = tensor_channel_reuse(&engine->channels.input_gradient);
+    record(engine, TRACE_WAIT_SENT, batch, at_ns);
+    return status;
+}
+
+static int backward(struct engine *engine, const struct one_f_one_b_operation *operation,
+                    struct micro_batch batch)
+{
+    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
+    int status = 0;
+
     for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
          !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, batch, unit);
@@ -230,9 +285,24 @@ static int train_backward(struct engine *engine, const struct one_f_one_b_operat
         tensor_channel_used(&engine->channels.output_gradient);
     if (!first_stage(&engine->part))
         tensor_channel_used(&engine->channels.inputs[operation->slot]);
+    return status;
+}
+
+static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
+{
+    uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    int status = await_gradient(engine, batch, tag);
+    uint64_t at_ns = clock_monotonic_ns();
+
+    if (!status)
+        status = backward(engine, operation, batch);
+    at_ns = record(engine, TRACE_BACKWARD, batch, at_ns);
     if (status || engine->part.first_unit <= engine->part.trained_from)
         return status;
-    return tensor_channel_send(&engine->channels.input_gradient, tag);
+    status = tensor_channel_send(&engine->channels.input_gradient, tag);
+    record(engine, TRACE_SEND, batch, at_ns);
+    return status;
 }
 
 static uint64_t waited_ns(const struct engine *engine)
@@ -246,6 +316,7 @@ static uint64_t waited_ns(const struct engine *engine)
 /* No result of a step is used before every message of the step has arrived. */
 static int complete_all(struct engine *engine)
 {
+    uint64_t began_ns = clock_monotonic_ns();
     int status = tensor_channel_complete(&engine->channels.input_gradient);
 
     for (unsigned slot = 0; !status && slot < one_f_one_b_slots(&engine->position); slot++) {
@@ -253,7 +324,10 @@ static int complete_all(struct engine *engine)
         if (!status)
             status = tensor_channel_complete(&engine->channels.inputs[slot]);
     }
-    return status ? status : tensor_channel_complete(&engine->channels.output_gradient);
+    if (!status)
+        status = tensor_channel_complete(&engine->channels.output_gradient);
+    recorder_add_kind(engine->timing.recorder, began_ns, TRACE_WAIT_SENT, engine->state->hold.step);
+    return status;
 }
 
 /* The sums of this replica's lanes were complete before the step went on. */
