@@ -13,6 +13,7 @@
 #include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/outbox.h"
+#include "daemon/http/trace_files.h"
 #include "daemon/jobs/fencing.h"
 #include "daemon/jobs/job.h"
 #include "elastic/agent/isolation.h"
@@ -191,8 +192,22 @@ static int read_path(const struct http_file *file, const char *path, struct byte
     case HTTP_RANGE:
         status = append_range(descriptor, (off_t)file->from, file->size_bytes, body);
         break;
+    case HTTP_TRACES:
+    case HTTP_SPANS:
+        assert(false); /* read_trace() */
     }
     return status;
+}
+
+static int read_trace(const struct http_file *file, struct bytes *body, struct error *error)
+{
+    const struct trace_query query = {.from_step = file->from,
+                                      .to_step = file->to,
+                                      .after = file->after,
+                                      .count_max = TRACE_FILES_SPANS_MAX};
+
+    return file->part == HTTP_TRACES ? trace_files_list(file->path, body, error)
+                                     : trace_files_read(file->path, &query, body, error);
 }
 
 /* Where the file begins after `from`, older lines may be in the one before (base/line_rotation.h).
@@ -224,6 +239,9 @@ int http_answer_read(const struct http_file *file, struct bytes *body, struct er
 {
     const char *name = strrchr(file->path, '/'); /* where it lies is nobody else's business */
     bool lines = file->part == HTTP_LINES_BY_STEP || file->part == HTTP_LINES_BY_TIME;
+
+    if (file->part == HTTP_TRACES || file->part == HTTP_SPANS)
+        return read_trace(file, body, error);
     int status = read_path(file, file->path, body);
 
     if (!status && lines && body->size_bytes)

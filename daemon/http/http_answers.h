@@ -19,13 +19,16 @@ enum http_part {
     HTTP_LINES_BY_TIME, /* from that "unix_ns" on */
     HTTP_END,           /* the last bytes */
     HTTP_RANGE,         /* these bytes */
+    HTTP_TRACES,        /* of a folder: its traces (daemon/http/trace_files.h) */
+    HTTP_SPANS,         /* of a trace: spans `from` to `to` a step */
 };
 
 struct http_file {
     char path[1400];
     enum http_part part;
-    uint64_t from;     /* step, nanoseconds or offset */
-    size_t size_bytes; /* for HTTP_END and HTTP_RANGE */
+    uint64_t from;      /* step, nanoseconds or offset */
+    uint64_t to, after; /* for HTTP_SPANS: step, number of a span */
+    size_t size_bytes;  /* for HTTP_END and HTTP_RANGE */
 };
 
 int http_answer_node(const struct daemon *daemon, struct bytes *body,

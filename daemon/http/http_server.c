@@ -18,6 +18,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/http_limiter.h"
 #include "daemon/http/prometheus.h"
+#include "elastic/messages/trace_ring.h"
 
 /* `total` counts the connections that are served. Refused connections, and dismissed
  * connections that are not closed yet, come on top. */
@@ -186,6 +187,25 @@ static enum MHD_Result begin_transfer(struct http_server *server, const struct h
 
 /* ---- pages ---- */
 
+/* Name the list of a job's traces, or with `slot` one of them. */
+static void name_trace(const struct config *config, const char *job,
+                       struct MHD_Connection *connection, struct http_file *ret_file)
+{
+    char name[TRACE_RING_NAME_SIZE];
+
+    ret_file->part = HTTP_TRACES;
+    if (!MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "slot")) {
+        http_answer_job_file(config, job, "", ret_file);
+        return;
+    }
+    ret_file->part = HTTP_SPANS;
+    ret_file->to = number_argument(connection, "to", UINT64_MAX);
+    ret_file->after = number_argument(connection, "after", 0);
+    trace_ring_name((unsigned)number_argument(connection, "slot", 0),
+                    (unsigned)number_argument(connection, "age", 0), name);
+    http_answer_job_file(config, job, name, ret_file);
+}
+
 /* Answer /v1/jobs/JOB/PAGE. Return 1 if @ret_file is to be read. */
 static int answer_job(const struct config *config, struct job *jobs,
                       struct MHD_Connection *connection, const char *rest, struct bytes *body,
@@ -217,6 +237,10 @@ static int answer_job(const struct config *config, struct job *jobs,
         snprintf(log, sizeof(log), "worker-%u.log",
                  (unsigned)number_argument(connection, "slot", 0));
         http_answer_job_file(config, job, log, ret_file);
+    } else if (!strcmp(slash, "/trace")) {
+        name_trace(config, job, connection, ret_file);
+        if (ret_file->part == HTTP_SPANS)
+            *ret_type = "application/octet-stream";
     } else {
         return error_set(error, -ENOENT, "no such page");
     }

@@ -21,6 +21,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/daemon.h"
 #include "daemon/http/http_server.h"
+#include "lib/elastic/trace_sample.h"
 
 #define HALF_REQUESTS 420
 #define TURNS_MAX     20000 /* at most a millisecond each */
@@ -195,6 +196,35 @@ static void test_lines_before_a_rotation_are_read_from_the_older_file(void **sta
     assert_null(strstr(node->answer, "step"));
 }
 
+static void test_traces_are_listed_and_sent(void **state)
+{
+    struct node *node = *state;
+    char dir[CONFIG_TEXT_SIZE + 16], path[CONFIG_TEXT_SIZE + 64];
+    AUTO_FREE uint8_t *ring = trace_sample_new(6);
+
+    for (uint64_t step = 1; step <= 6; step++)
+        trace_sample_add(ring, step, TRACE_STEP, step);
+    snprintf(dir, sizeof(dir), "%s/jobs/demo", node->config.data_dir);
+    assert_int_equal(file_make_directories(dir, 0755, NULL), 0);
+    ask(node, "/v1/jobs/demo/trace", "127.0.0.1");
+    assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+    snprintf(path, sizeof(path), "%s/trace-1.2.ring", dir);
+    assert_int_equal(file_replace(path, ring, TRACE_RING_BYTES, 0644, NULL), 0);
+    ask(node, "/v1/jobs/demo/trace", "127.0.0.1");
+    assert_non_null(strstr(node->answer, "{\"slot\":1,\"age\":2,\"pid\":77,\"newest_step\":6,"));
+    ask(node, "/v1/jobs/demo/trace?slot=1&age=2&from=3&to=5&after=3", "127.0.0.1");
+    const char *body = strstr(node->answer, "\r\n\r\n") + 4;
+    size_t size_bytes = node->answer_bytes - (size_t)(body - node->answer);
+    assert_int_equal(size_bytes, sizeof(struct trace_head) + 2 * sizeof(struct trace_span));
+    assert_memory_equal(body + sizeof(struct trace_head),
+                        ring + TRACE_RING_HEAD_BYTES + 3 * sizeof(struct trace_span),
+                        2 * sizeof(struct trace_span));
+    ask(node, "/v1/jobs/demo/trace?slot=1", "127.0.0.1");
+    assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+    ask(node, "/v1/jobs/demo/trace?slot=../../x&age=2", "127.0.0.1");
+    assert_memory_equal(node->answer, "HTTP/1.1 404", 12);
+}
+
 static void ask_with(struct node *node, const char *path, const char *authorization)
 {
     char request[512];
@@ -213,6 +243,8 @@ static void test_a_token_is_wanted_where_there_is_one(void **state)
                                         "/v1/jobs/demo/events",
                                         "/v1/jobs/demo/logs",
                                         "/v1/jobs/demo/workers",
+                                        "/v1/jobs/demo/trace",
+                                        "/v1/jobs/demo/trace?slot=0",
                                         "/no-such-page"};
     struct node *node = *state;
 
@@ -246,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_file_is_read_and_sent, begin, end),
         cmocka_unit_test_setup_teardown(test_lines_before_a_rotation_are_read_from_the_older_file,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_traces_are_listed_and_sent, begin, end),
         cmocka_unit_test_setup_teardown(test_a_token_is_wanted_where_there_is_one, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
