@@ -129,6 +129,10 @@ static const struct flag top_k = {"top-k", "K",      FLAG_NUMBER,
                                   0,       16777216, "choose among the K likeliest only"};
 static const struct flag seed = {"seed", "S",  FLAG_NUMBER,
                                  0,      9e15, "the same seed gives the same text (0)"};
+static const struct flag trace_output = {"output", "FILE", FLAG_TEXT,
+                                         0,        0,      "write there (else to standard output)"};
+static const struct flag trace_steps = {
+    "steps", "N|A..B", FLAG_TEXT, 0, 0, "the last N steps, or steps A to B (20)"};
 static const struct flag svg = {"svg", "FILE", FLAG_TEXT, 0, 0, "draw the loss curve there"};
 
 const struct command commands[] = {
@@ -326,6 +330,19 @@ const struct command commands[] = {
      .summary = "report on a run: losses, generations, pauses, checkpoints, the curve",
      .flags = {&svg, &json},
      .run = run_report},
+    {.name = "trace",
+     .operands = "JOB",
+     .operands_min = 1,
+     .operands_max = 1,
+     .summary = "write what each worker did in the last steps, for a trace viewer",
+     .details =
+         "Spans of computing, waiting, sending, reductions, commits, checkpoints and changes of "
+         "layout, as Chrome\ntrace JSON: ui.perfetto.dev opens it. A worker that was killed has "
+         "left its spans. They are on the nodes;\neach worker keeps as many as fit into 2 MiB. "
+         "Workers of different nodes line up as well as the nodes' clocks.",
+     .flags = {&trace_output, &trace_steps},
+     .asks_nodes = true,
+     .run = run_trace},
 
     {.name = "checkpoint list",
      .operands = "JOB|PATH",

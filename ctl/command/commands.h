@@ -30,12 +30,13 @@ int run_job_resume(const struct arguments *arguments, struct error *error);
 int run_job_cancel(const struct arguments *arguments, struct error *error);
 int run_job_remove(const struct arguments *arguments, struct error *error);
 
-/* job_logs.c, job_events.c, watch.c, top.c, metrics_command.c */
+/* job_logs.c, job_events.c, watch.c, top.c, metrics_command.c, trace_command.c */
 int run_job_logs(const struct arguments *arguments, struct error *error);
 int run_job_events(const struct arguments *arguments, struct error *error);
 int run_watch(const struct arguments *arguments, struct error *error);
 int run_top(const struct arguments *arguments, struct error *error);
 int run_metrics(const struct arguments *arguments, struct error *error);
+int run_trace(const struct arguments *arguments, struct error *error);
 
 /* checkpoint_command.c, checkpoint_keep.c, checkpoint_export.c, plan_command.c, sample_command.c,
  * report.c */

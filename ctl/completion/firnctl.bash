@@ -38,6 +38,7 @@ _firnctl_flags()
     'top') flags='--once --json' ;;
     'metrics') flags='--follow --exact --from --json' ;;
     'report') flags='--svg --json' ;;
+    'trace') flags='--output --steps' ;;
     'checkpoint list') flags='--json' ;;
     'checkpoint show') flags='--step --json' ;;
     'checkpoint verify') flags='--step --json' ;;
@@ -86,21 +87,21 @@ _firnctl_operand()
     'checkpoint '*|sample)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -W "$(_firnctl_names job list)" -- "$current") ;;
-    'job '*|watch|metrics|report)
+    'job '*|watch|metrics|report|trace)
         mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names job list)" -- "$current") ;;
     esac
 }
 
 _firnctl()
 {
-    local first_words='local job node watch top metrics report checkpoint plan sample version help'
+    local first_words='local job node watch top metrics report trace checkpoint plan sample version help'
     local global_flags='--endpoints --cluster --timeout --token-file --authorities --help'
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local second_words flags command plain
 
     case $previous in
     --dir) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
-    --svg|--token-file|--authorities) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    --svg|--output|--token-file|--authorities) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     --dtype) mapfile -t COMPREPLY < <(compgen -W 'f32 bf16' -- "$current"); return ;;
     --node) mapfile -t COMPREPLY < <(compgen -W "$(_firnctl_names node list)" -- "$current"); return ;;
     esac
