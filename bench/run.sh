@@ -2,7 +2,7 @@
 # Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
 # build/bench/<name>.json. docs/measurements.md says what the figures mean.
 #
-#   FIRN_BENCH      which ones, in order (all of "planner reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace")
+#   FIRN_BENCH      which ones, in order (all of "planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace")
 #   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
 #   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
 #   FIRN_TEXT       the text that the learning run reads; without it that run is left out
@@ -22,7 +22,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 
 run_one() {
     case $1 in
-    planner | reduce | control-plane) timeout 600 "$FIRN_BIN/bench-$1" ;;
+    planner | recorder | reduce | control-plane) timeout 600 "$FIRN_BIN/bench-$1" ;;
     checkpoint) timeout 1800 "$FIRN_BIN/bench-checkpoint" --torch bench/checkpoint_torch.py ;;
     step)
         # OpenMP's count bounds how many threads sgemm alone may be given.
@@ -46,14 +46,14 @@ run_one() {
         fi
         ;;
     *)
-        echo "bench: there is no \"$1\": planner, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, shadow, hostile, flood, learn, trace" >&2
+        echo "bench: there is no \"$1\": planner, recorder, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, shadow, hostile, flood, learn, trace" >&2
         return 2
         ;;
     esac
 }
 
 failed=0
-for name in ${FIRN_BENCH:-planner reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace}; do
+for name in ${FIRN_BENCH:-planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace}; do
     run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
     echo
 done
