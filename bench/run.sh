@@ -2,7 +2,7 @@
 # Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
 # build/bench/<name>.json. docs/measurements.md says what the figures mean.
 #
-#   FIRN_BENCH      which ones, in order (all of "planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace")
+#   FIRN_BENCH      which ones, in order (all of "planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join freeze shadow hostile flood learn trace")
 #   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
 #   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
 #   FIRN_TEXT       the text that the learning run reads; without it that run is left out
@@ -31,6 +31,7 @@ run_one() {
         ;;
     cluster | links | copies | scrub | data_start | shadow | hostile | flood) timeout 600 "bench/$1.py" ;;
     join) timeout 1500 bench/join.py 12 768 12 ;; # of the size of GPT-2 124M
+    freeze) timeout 1500 bench/freeze.py ;;
     learn)
         if [ -n "${FIRN_TEXT:-}" ]; then
             timeout 900 bench/learn.py "$FIRN_TEXT"
@@ -46,14 +47,14 @@ run_one() {
         fi
         ;;
     *)
-        echo "bench: there is no \"$1\": planner, recorder, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, shadow, hostile, flood, learn, trace" >&2
+        echo "bench: there is no \"$1\": planner, recorder, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, freeze, shadow, hostile, flood, learn, trace" >&2
         return 2
         ;;
     esac
 }
 
 failed=0
-for name in ${FIRN_BENCH:-planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join shadow hostile flood learn trace}; do
+for name in ${FIRN_BENCH:-planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join freeze shadow hostile flood learn trace}; do
     run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
     echo
 done
