@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/checkpoint/upload.h"
+#include "daemon/config/job_dir.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/ending.h"
 #include "daemon/jobs/earlier_report.h"
@@ -107,6 +108,27 @@ static void open_new_jobs(struct daemon *daemon)
     }
 }
 
+static bool is_known(void *context, const char *job)
+{
+    const struct daemon *daemon = context;
+    char key[KV_KEY_MAX];
+
+    return strlen(job) < NAME_SIZE &&
+           mirror_find(&daemon->keys.mirror, keys_job(key, daemon->config->cluster, job, "spec"));
+}
+
+/* Once, when this firnd knows all jobs. */
+static void sweep(struct daemon *daemon)
+{
+    char jobs_dir[CONFIG_TEXT_SIZE];
+
+    if (daemon->swept)
+        return;
+    daemon->swept = true;
+    job_dir_format(daemon->config, "", jobs_dir);
+    frozen_folder_sweep(jobs_dir, is_known, daemon);
+}
+
 static void sync_jobs(struct daemon *daemon)
 {
     struct job **link = &daemon->jobs;
@@ -150,6 +172,7 @@ static int on_reconcile(sd_event_source *source, void *context)
     sync_drain(daemon);
     slot_service_sync(daemon->node.slot_service);
     open_new_jobs(daemon);
+    sweep(daemon);
     sync_jobs(daemon);
     fencing_look(daemon->fencing);
     leading_run(daemon->leading);

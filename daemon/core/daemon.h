@@ -57,6 +57,7 @@ struct daemon {
     struct daemon_checkpoints checkpoints;
     struct http_server *http;
     sd_event_source *reconcile;
+    bool swept; /* folders of jobs that etcd no longer knows (daemon/jobs/frozen_folder.h) */
     struct daemon_ending ending;
 };
 

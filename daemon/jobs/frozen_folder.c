@@ -17,17 +17,14 @@
 static void *remove_folder(void *argument)
 {
     AUTO_FREE char *folder = argument;
-    char path[PATH_SIZE];
     DIR *directory = opendir(folder);
 
     if (!directory)
         return NULL;
-    for (const struct dirent *entry; (entry = readdir(directory));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
+    /* By the open folder: the job's folder may be renamed meanwhile. */
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(directory), entry->d_name, 0);
     closedir(directory);
     if (rmdir(folder) && errno != ENOENT)
         log_warning("outputs of frozen layers cannot be removed: %s: %s", folder, strerror(errno));
@@ -55,4 +52,21 @@ void frozen_folder_remove(const char *job_dir)
         pthread_detach(thread);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void frozen_folder_sweep(const char *jobs_dir, bool (*is_known)(void *context, const char *job),
+                         void *context)
+{
+    char path[PATH_SIZE];
+    DIR *directory = opendir(jobs_dir);
+
+    if (!directory)
+        return;
+    for (const struct dirent *entry; (entry = readdir(directory));) {
+        if (entry->d_name[0] == '.' || is_known(context, entry->d_name))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", jobs_dir, entry->d_name);
+        frozen_folder_remove(path);
+    }
+    closedir(directory);
 }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/jobs/frozen_folder.h"
 
 #define FOLDER_PATH_SIZE  1024
 #define REVISION_TEXT_MAX 64
@@ -32,6 +33,7 @@ static int set_aside(const char *dir, int64_t revision, struct error *error)
     if (rename(dir, aside))
         return error_set(error, -errno, "setting %s aside as %s: %s", dir, aside, strerror(errno));
     log_info("the folder of an earlier job of this name is now %s", aside);
+    frozen_folder_remove(aside);
     return 0;
 }
 

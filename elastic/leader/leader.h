@@ -193,6 +193,8 @@ struct leader_memory {
     uint64_t starting_mark,
         starting_ns; /* last progress of starting workers, and when it changed */
     struct instant better_seen;
+    double prediction_factor; /* of the plan in force, with as many frozen layers as it was made
+                                 for; 0: unknown */
     struct instant gone_seen; /* since when a planned change waits for a node that is gone */
     uint64_t generation_last; /* the highest number seen: numbers are not used twice */
     struct leader_retries retry;

@@ -248,19 +248,18 @@ static void limit_change(struct leader_context *context, const struct demand *de
 }
 
 /* Learn from the plan in force by how much the planner is wrong here: slots are slower together
- * than alone, and links than their first measurement. It is predicted once more, since its slots
- * may have been measured after it was made. */
-static int calibrate(struct leader_context *context, const struct slot_pool *pool,
-                     struct plan_layout *layout)
+ * than alone, and links than their first measurement. It was predicted once more, to @now_seconds,
+ * since its slots may have been measured after it was made. A step with more frozen layers than
+ * the plan was made for may load kept outputs, and tells nothing. */
+static void calibrate(struct leader_context *context, double now_seconds,
+                      struct plan_layout *layout)
 {
     const struct leader_view *view = context->view;
-    const struct plan_layout *now = &view->plan->layout;
-    double predicted;
-    int status = leader_predict(context, pool, now, now->frozen_layers, &predicted);
-    layout->prediction_factor = now->prediction_factor;
-    if (status == 0 && view->progress.step_seconds > 0 && predicted > 0)
-        layout->prediction_factor = view->progress.step_seconds / predicted;
-    return status;
+    double *factor = &context->memory->prediction_factor;
+    if (view->progress.step_seconds > 0 && now_seconds > 0 &&
+        view->progress.frozen_layers == view->plan->layout.frozen_layers)
+        *factor = view->progress.step_seconds / now_seconds;
+    layout->prediction_factor = *factor > 0 ? *factor : view->plan->layout.prediction_factor;
 }
 
 /* Take the planner's layout, keep it for later or drop it. */
@@ -274,8 +273,8 @@ static int weigh(struct leader_context *context, const struct demand *demand,
                  plan->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (status == 0 && !worth)
         instant_clear(&context->memory->better_seen);
-    if (status == 0 && worth)
-        status = calibrate(context, pool, &plan->layout);
+    if (status == 0)
+        calibrate(context, now_seconds, &plan->layout);
     if (status < 0 || !worth || must_wait(context, demand)) {
         plan_free(plan);
         return status;

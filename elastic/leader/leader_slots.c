@@ -249,13 +249,23 @@ uint64_t leader_start_time_ns(const struct leader_context *context)
     return start_time_ns(&view->plan->layout, &view->spec->model, view->failure_timeout_ns);
 }
 
+/* What a plan hands on to the one that follows it. */
+static void inherit(const struct plan *before, struct plan *plan)
+{
+    plan->follows = before ? before->generation : 0;
+    if (before && plan->layout.prediction_factor == 0)
+        plan->layout.prediction_factor = before->layout.prediction_factor;
+    if (plan->start.disputed)
+        plan->start.last_dispute = plan->generation;
+    else if (before)
+        plan->start.last_dispute = before->start.last_dispute;
+}
+
 void leader_act(struct leader_context *context, enum leader_action action, struct plan *plan)
 {
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
-    plan->follows = context->view->plan ? context->view->plan->generation : 0;
-    if (context->view->plan && plan->layout.prediction_factor == 0)
-        plan->layout.prediction_factor = context->view->plan->layout.prediction_factor;
+    inherit(context->view->plan, plan);
     struct leader_compatibility kind = leader_compatibility(context);
     snprintf(plan->numerics, sizeof(plan->numerics), "%s",
              kind.numerics_identity ? kind.numerics_identity : "");

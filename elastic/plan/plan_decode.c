@@ -185,6 +185,8 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = json_get_bool(tree, "breaks_off", &plan->change.breaks_off, error);
     if (status == 0 && json_has(tree, "disputed"))
         status = json_get_bool(tree, "disputed", &plan->start.disputed, error);
+    if (status == 0 && json_has(tree, "last_dispute"))
+        status = json_get_u64(tree, "last_dispute", INT64_MAX, &plan->start.last_dispute, error);
     if (status == 0 && json_has(tree, "patient"))
         status = json_get_bool(tree, "patient", &plan->links.patient, error);
     if (status == 0)

@@ -105,6 +105,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
         status |= put(tree, "breaks_off", json_true());
     if (plan->start.disputed)
         status |= put(tree, "disputed", json_true());
+    if (plan->start.last_dispute)
+        status |= put(tree, "last_dispute", json_integer((json_int_t)plan->start.last_dispute));
     if (plan->links.patient)
         status |= put(tree, "patient", json_true());
     if (plan->layout.prediction_factor > 0)

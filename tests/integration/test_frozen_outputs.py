@@ -129,6 +129,17 @@ class FrozenOutputs(JobTest):
             self.assertEqual(self.files(job), kept)
             after = [line for _, line in job.lines() if paused_at + 10 < line["step"] <= paused_at + 40]
             self.assertEqual(sum(line["frozen_computed"] for line in after), 0)
+            cluster.note("firnd starts again, beside the folder of a job that has gone meanwhile")
+            node = cluster.nodes["a"]
+            node.kill_daemon()
+            ghost = f"{cluster.folder}/a/jobs/ghost/frozen"
+            os.makedirs(ghost)
+            with open(ghost + "/outputs-0", "wb") as file:
+                file.truncate(1 << 20)
+            node.launch()
+            cluster.wait("firnd has removed what nobody uses", lambda: not os.path.exists(ghost))
+            job.wait_step(job.step() + 20)
+            self.assertEqual(self.files(job), kept)
             job.ask(state="cancelled")
             job.wait_state("cancelled")
             cluster.wait("firnd has removed the kept outputs", lambda: not os.path.exists(os.path.dirname(kept[0])))

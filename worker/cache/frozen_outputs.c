@@ -95,13 +95,14 @@ static struct hash128 key_of(const struct frozen_outputs *outputs,
 {
     const struct hash128 hashes[] = {hash_xxh3(FIRN_VERSION, strlen(FIRN_VERSION)),
                                      outputs->numerics, part->weights, part->data};
-    uint64_t words[2 * ARRAY_COUNT(hashes) + 3];
+    uint64_t words[2 * ARRAY_COUNT(hashes) + 4];
     unsigned count = 0;
 
     for (unsigned i = 0; i < ARRAY_COUNT(hashes); i++) {
         words[count++] = hashes[i].high;
         words[count++] = hashes[i].low;
     }
+    words[count++] = part->last_dispute;
     words[count++] = part->unit_count;
     words[count++] = part->sample_count;
     words[count++] = part->sample_bytes;
@@ -137,11 +138,17 @@ static void remove_files(const char *folder, const struct frozen_outputs *output
     closedir(directory);
 }
 
-void frozen_outputs_finish(struct frozen_outputs *outputs)
+void frozen_outputs_leave(struct frozen_outputs *outputs)
 {
+    if (!outputs)
+        return;
     close_stored(&outputs->now);
     close_stored(&outputs->before);
-    outputs->budget_bytes = 0;
+}
+
+void frozen_outputs_finish(struct frozen_outputs *outputs)
+{
+    frozen_outputs_leave(outputs);
     remove_files(outputs->folder, NULL);
     rmdir(outputs->folder);
 }
@@ -347,26 +354,31 @@ static bool keeps_up(const struct frozen_outputs *outputs)
     return false;
 }
 
+bool frozen_outputs_is_active(const struct frozen_outputs *outputs)
+{
+    return outputs->loads || outputs->writes_on;
+}
+
 bool frozen_outputs_keeps(const struct frozen_outputs *outputs, uint64_t index)
 {
     return has_room(outputs, index) && outputs->writes_on;
 }
 
-void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from)
+void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from, uint64_t took_ns)
 {
     outputs->counts.continued += from > 0;
     outputs->counts.computed += from == 0;
+    if (from > 0 || took_ns == 0)
+        return;
+    note(&outputs->speed.computations, took_ns);
+    judge(outputs);
 }
 
 void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
                          unsigned from, uint64_t took_ns)
 {
-    frozen_outputs_pass(outputs, from);
-    if (from == 0) {
-        note(&outputs->speed.computations, took_ns);
-        judge(outputs);
-    }
-    outputs->writes_on = has_space(outputs);
+    frozen_outputs_pass(outputs, from, took_ns);
+    outputs->writes_on = outputs->writes_on && has_space(outputs);
     int status = output && outputs->writes_on ? write_output(outputs, index, output) : 0;
     if (status)
         log_warning("no more outputs of frozen layers are kept in %s: %s", outputs->folder,

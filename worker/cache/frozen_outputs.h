@@ -39,6 +39,7 @@ struct frozen_outputs;
 
 /* What the outputs of a stage's frozen units depend on. */
 struct frozen_outputs_part {
+    uint64_t last_dispute;  /* of the plan: outputs from before may be of wrong weights */
     struct hash128 weights; /* of the frozen units */
     struct hash128 data;
     unsigned unit_count; /* frozen units, from the first one of the model on */
@@ -79,8 +80,11 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
                              const struct frozen_outputs_target *target);
 /** frozen_outputs_keeps() - return whether the output of sample @index would be kept */
 bool frozen_outputs_keeps(const struct frozen_outputs *outputs, uint64_t index);
-/** frozen_outputs_pass() - count an output, computed from unit @from on, that is not kept */
-void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from);
+/** frozen_outputs_is_active() - return whether any output is loaded or kept */
+bool frozen_outputs_is_active(const struct frozen_outputs *outputs);
+/** frozen_outputs_pass() - count an output, computed in @took_ns (0: not known) from unit @from on,
+ * that is not kept */
+void frozen_outputs_pass(struct frozen_outputs *outputs, unsigned from, uint64_t took_ns);
 /** frozen_outputs_keep() - keep the output of all units, computed in @took_ns from unit @from on,
  * of a sample for which frozen_outputs_keeps(); NULL: it did not arrive from the device */
 void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const void *output,
@@ -91,8 +95,11 @@ void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index)
 /** frozen_outputs_take_counts() - return the counts since the last call */
 struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *outputs);
 
+/** frozen_outputs_leave() - close the files, which stay: the state goes back to another step. NULL
+ * allowed */
+void frozen_outputs_leave(struct frozen_outputs *outputs);
 /** frozen_outputs_condemn() - take the files from all workers of the node, because this one has
- * computed wrongly and may have written to them. They compute from then on */
+ * computed wrongly and may have written to them. They compute until they begin anew */
 void frozen_outputs_condemn(struct frozen_outputs *outputs);
 
 /** frozen_outputs_finish() - remove the files: the job is over */

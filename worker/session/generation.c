@@ -126,6 +126,14 @@ static bool has_units(const struct trainer *trainer, unsigned rank, struct error
     return lacking == trainer->state->unit_count;
 }
 
+/* With what was known of it. */
+static void drop_state(struct trainer *trainer)
+{
+    frozen_weights_forget(trainer->frozen.weights);
+    frozen_outputs_leave(trainer->frozen.outputs);
+    state_drop_all(trainer->state);
+}
+
 bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -136,7 +144,7 @@ bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error
         break;
     case GENERATION_ENTRY_DROPS:
         generation_forget_step(trainer);
-        state_drop_all(trainer->state);
+        drop_state(trainer);
         break;
     case GENERATION_ENTRY_REFUSES:
         error_set(error, -ESTALE,
@@ -178,8 +186,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
     if (rank >= plan->layout.worker_count)
         return 0;
     if (plan->start.source != PLAN_SOURCE_MEMORY) {
-        frozen_weights_forget(trainer->frozen.weights);
-        state_drop_all(trainer->state);
+        drop_state(trainer);
         dispute_memory_rollback(&trainer->commit.disputes);
     }
     reserve_let_go(trainer, &plan->layout, rank);

@@ -23,7 +23,7 @@ static uint64_t validation_samples(const struct engine *engine)
 
 static bool is_kept(const struct engine *engine)
 {
-    return engine->part.stage_index == 0 &&
+    return engine->part.stage_index == 0 && engine->state->spec->elastic.freeze.cache_mb > 0 &&
            (engine->state->kernel->host_memory || engine->plan->layout.stage_count == 1) &&
            stage_frozen_units(engine->stage) > 0 &&
            job_dataset_repeats(&engine->state->spec->train, engine->dataset, 0);
@@ -33,6 +33,7 @@ static bool is_kept(const struct engine *engine)
 static bool begin(struct engine *engine, struct frozen_cache *cache)
 {
     struct frozen_outputs_part part = {
+        .last_dispute = engine->plan->start.last_dispute,
         .weights =
             frozen_weights_digest(cache->weights, engine->state, stage_frozen_units(engine->stage)),
         .data = dataset_digest(engine->dataset),
@@ -70,7 +71,8 @@ int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache)
     struct frozen_prefix *prefix = &engine->prefix;
     unsigned batch = engine->state->spec->train.micro_batch;
 
-    if (!cache || !cache->outputs || !is_kept(engine))
+    prefix->is_uneven = is_kept(engine);
+    if (!cache || !cache->outputs || !prefix->is_uneven)
         return 0;
     prefix->validation_count = validation_samples(engine);
     prefix->places = calloc(batch, sizeof(*prefix->places));
@@ -196,20 +198,42 @@ static void compute(struct engine *engine, unsigned slot, unsigned sample, unsig
     if (prefix->returns[sample] &&
         frozen_outputs_keeps(prefix->cache->outputs, prefix->places[sample]))
         keep(engine, slot, sample, from, began_ns);
-    else
-        frozen_outputs_pass(prefix->cache->outputs, from);
+    else /* a device has only begun */
+        frozen_outputs_pass(prefix->cache->outputs, from,
+                            prefix->host ? 0 : clock_monotonic_ns() - began_ns);
 }
 
-uint64_t frozen_prefix_uneven_ns(const struct engine *engine)
+uint64_t frozen_prefix_even_ns(const struct engine *engine, uint64_t busy_ns)
 {
-    return engine->prefix.cache && engine->position.backward ? engine->prefix.took_ns : 0;
+    if (!engine->prefix.is_uneven)
+        return busy_ns;
+    return engine->position.backward ? busy_ns - engine->prefix.took_ns
+                                     : engine->part.micro_batch_count * NS_PER_US;
+}
+
+void frozen_prefix_begin(struct engine *engine)
+{
+    engine->prefix.took_ns = 0;
+}
+
+/* What the device still computes of the micro-batch before is none of the time of this one. */
+static void await_device(struct engine *engine)
+{
+    const struct state *state = engine->state;
+    struct frozen_prefix *prefix = &engine->prefix;
+
+    if (!prefix->host || !prefix->cache || !frozen_outputs_is_active(prefix->cache->outputs))
+        return;
+    state->kernel->event_record(state->device, prefix->arrived, KERNEL_QUEUE_COMPUTE);
+    state->kernel->event_wait(state->device, prefix->arrived);
 }
 
 void frozen_prefix_forward(struct engine *engine, unsigned slot)
 {
     unsigned count = stage_frozen_units(engine->stage);
-    uint64_t began_ns = clock_monotonic_ns();
 
+    await_device(engine);
+    uint64_t began_ns = clock_monotonic_ns();
     for (unsigned sample = 0; count && sample < engine->state->spec->train.micro_batch; sample++) {
         unsigned found = load(engine, slot, sample);
         if (found < count)

@@ -35,7 +35,8 @@ struct frozen_prefix {
     char *host;                   /* one output, where the device's memory is not the host's */
     struct kernel_event *arrived; /* an output has come to the host; NULL: as host */
     struct frozen_outputs_counts counts; /* of the last step */
-    uint64_t took_ns;                    /* loading and computing, since the engine began */
+    uint64_t took_ns;                    /* loading and computing, since the step began */
+    bool is_uneven; /* replicas may load or compute, each for itself; the same on all of them */
 };
 
 /** frozen_prefix_open() - prepare for the engine's stage, whose units may still be on their way;
@@ -48,9 +49,12 @@ void frozen_prefix_close(struct engine *engine);
 void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next_position);
 /** frozen_prefix_validate() - the next micro-batch has validation samples from @first on */
 void frozen_prefix_validate(struct engine *engine, uint64_t first);
-/** frozen_prefix_uneven_ns() - return the time, since the engine began, that says nothing about the
- * slot's speed: a node may have kept the samples of some lanes and not of others */
-uint64_t frozen_prefix_uneven_ns(const struct engine *engine);
+/** frozen_prefix_begin() - a step begins */
+void frozen_prefix_begin(struct engine *engine);
+/** frozen_prefix_even_ns() - return the part of @busy_ns, the slot's time in a step, by which it
+ * can be compared with the other replicas' slots: a node may have kept the samples of some lanes
+ * and not of others. Where nothing else is computed it is the same for every slot */
+uint64_t frozen_prefix_even_ns(const struct engine *engine, uint64_t busy_ns);
 /** frozen_prefix_forward() - fill the frozen units' output of slot @slot; their tokens are in
  * engine->tokens */
 void frozen_prefix_forward(struct engine *engine, unsigned slot);

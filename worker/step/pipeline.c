@@ -357,7 +357,9 @@ int pipeline_run(struct engine *engine)
     unsigned count = one_f_one_b_operation_count(&engine->position);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
-    uint64_t watched_ns = 0, uneven_before_ns = frozen_prefix_uneven_ns(engine);
+    uint64_t watched_ns = 0;
+
+    frozen_prefix_begin(engine);
 
     if (!status && !engine->part.micro_batch_count)
         status = pass_all(engine);
@@ -370,9 +372,9 @@ int pipeline_run(struct engine *engine)
         status = operation.backward ? train_backward(engine, &operation)
                                     : train_forward(engine, &operation);
     }
-    engine->timing.busy_ns = clock_monotonic_ns() - began_ns - watched_ns -
-                             (waited_ns(engine) - waited_before_ns) -
-                             (frozen_prefix_uneven_ns(engine) - uneven_before_ns);
+    engine->timing.busy_ns =
+        frozen_prefix_even_ns(engine, clock_monotonic_ns() - began_ns - watched_ns -
+                                          (waited_ns(engine) - waited_before_ns));
     return status ? status : complete_all(engine);
 }
 

@@ -12,8 +12,9 @@
 #include "base/clock.h"
 #include "elastic/messages/trace_ring.h"
 
-#define SHORTEST_NS NS_PER_US
-#define PATH_SIZE   1024
+#define SHORTEST_NS    NS_PER_US
+#define PATH_SIZE      1024
+#define BCACHEFS_MAGIC 0xca451a4e
 
 struct recorder {
     struct trace_head *head;  /* mapped; the spans follow */
@@ -49,7 +50,7 @@ static int allocate(int file)
 
     if (fstatfs(file, &system))
         return -errno;
-    if (system.f_type == BTRFS_SUPER_MAGIC)
+    if (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == BCACHEFS_MAGIC)
         return -ENOTSUP;
     return -posix_fallocate(file, 0, (off_t)TRACE_RING_BYTES);
 }

@@ -59,6 +59,7 @@ struct plan *sample_plan(void)
     memcpy(plan->start.histories, histories, sizeof(histories));
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.prediction_factor = 1.5;
+    plan->start.last_dispute = 3;
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;
     plan->change.is_limited = true;
     plan->change.limit_ns = 12500000000;

@@ -384,6 +384,7 @@ static void test_nobodys_state_counts_once_it_was_disputed(void **state)
     three_say(0, WORKER_STUCK, 6, 9);
     assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
     assert_true(three_decision.plan->start.disputed);
+    assert_int_equal(three_decision.plan->start.last_dispute, three_decision.plan->generation);
     told->generation = 5; /* an earlier generation saw it; this one began without it */
     three_decide();
     three_expect_published(9, 0);
@@ -400,12 +401,14 @@ static void test_a_dispute_is_told_until_there_is_a_newer_checkpoint(void **stat
     three_decide();
     assert_false(three_decision.plan->start.disputed);
     three_plan->start.disputed = true;
+    three_plan->start.last_dispute = 5;
     three_plan->start.resume_step = three_view.checkpoint.step;
     three_decide();
     assert_true(three_decision.plan->start.disputed);
     three_view.checkpoint.step++;
     three_decide();
     assert_false(three_decision.plan->start.disputed);
+    assert_int_equal(three_decision.plan->start.last_dispute, 5); /* by every later plan */
 }
 
 static void test_words_of_a_job_without_a_checkpoint(void **state)

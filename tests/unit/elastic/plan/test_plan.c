@@ -64,6 +64,7 @@ static void test_round_trip(void **state)
     assert_true(back->start.commit.lane_losses[7] == 0.1);
     assert_true(back->layout.predicted_step_seconds == 0.1);
     assert_true(back->layout.prediction_factor == 1.5);
+    assert_int_equal(back->start.last_dispute, 3);
     assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
     assert_true(back->change.is_limited);
     assert_int_equal(back->change.limit_ns, 12500000000);
@@ -469,8 +470,9 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
     static const char *const rare[] = {
-        "commit",  "shadows",  "arithmetic", "copies",   "slow",  "recompute",
-        "patient", "limit_ns", "breaks_off", "disputed", "links", "prediction_factor"};
+        "commit",    "shadows",           "arithmetic",  "copies",     "slow",
+        "recompute", "patient",           "limit_ns",    "breaks_off", "disputed",
+        "links",     "prediction_factor", "last_dispute"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
