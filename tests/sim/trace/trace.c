@@ -2,9 +2,11 @@
  * Replay a spot trace in the simulator (tests/sim): firn's own leader, agents and protocol, on
  * simulated time, with nodes that come and go as in the trace. The durations of a step, a start, a
  * restore and a move of state are given. The report is the goodput: steps committed, as a share of
- * the steps that the slots of each moment could have done undisturbed. The report compares it with
- * "stop all, restart from the last checkpoint" on the same trace, computed by arithmetic with every
- * doubt in its favour: it detects at once, and its rendezvous takes no time.
+ * the steps that the slots of each moment could have done undisturbed, at the speed at which so
+ * many slots do them in a simulation without a trace. The report compares it with "stop all,
+ * restart from the last checkpoint" on the same trace, computed by arithmetic with every doubt in
+ * its favour: its steps take as long as the undisturbed ones, it detects at once, and its
+ * rendezvous takes no time.
  *
  * A node that goes loses its power: no notice, no closed connection.
  */
@@ -22,7 +24,9 @@
 #include "sim/node/sim_node.h"
 #include "sim/trace/spot_trace.h"
 
-#define NS 1e9
+#define NS             1e9
+#define SETTLE_SECONDS 60 /* all nodes have joined, or wait for the end of a step */
+#define MEASURED_STEPS 8
 
 static const char usage[] =
     "bench-trace-sim [options] TRACE\n"
@@ -56,16 +60,68 @@ static void play(void *context)
     }
 }
 
+/* ---- undisturbed steps ---- */
+
 /* A replica carries whole lanes, so the longest one counts. */
-static double step_seconds(const struct setting *setting, unsigned slots)
+static double lanes_seconds(const struct setting *setting, unsigned slots)
 {
     unsigned replicas = MIN(slots, (unsigned)SIM_LANES);
     return (double)((SIM_LANES + replicas - 1) / replicas) * setting->lane_seconds;
 }
 
-static double steps_in(const struct setting *setting, unsigned slots, double seconds)
+/*
+ * Replicas alone: the simulator's pipelines know no bubble, and the possible steps must be known.
+ */
+static void ask_for_one_stage(struct sim *sim)
 {
-    return slots == 0 || seconds <= 0 ? 0 : seconds / step_seconds(setting, slots);
+    const struct desired_record desired = {.wish = RECORD_RUNNING, .stages = 1};
+    char key[KV_KEY_MAX];
+    AUTO_JSON json_t *tree = desired_record_encode(&desired);
+    AUTO_FREE char *text = json_text(tree);
+    sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
+}
+
+/* Run until so many steps are committed; return when, to a hundredth of a step. */
+static double await_step(struct sim *sim, double step_seconds, uint64_t step)
+{
+    while (sim->check->committed_step < step &&
+           sim_run_until(sim, sim->now_ns + (uint64_t)(step_seconds / 100 * NS)))
+        ;
+    return (double)sim->now_ns / NS;
+}
+
+/* The time of a step on @slots nodes that all stay: its lanes, reduction, commit and apply. */
+static double measure_step(const struct setting *setting, const struct sim_costs *costs,
+                           unsigned slots)
+{
+    double lanes = lanes_seconds(setting, slots);
+    struct sim *sim = sim_new_scene(SIM_STEPS_MAX, SIM_STEPS_MAX, slots, costs);
+    sim_submit(sim);
+    ask_for_one_stage(sim);
+    for (unsigned i = 0; i < slots; i++)
+        sim_node_return(&sim->nodes[i]);
+    sim_run_until(sim, sim->now_ns + (uint64_t)(SETTLE_SECONDS * NS));
+    uint64_t begin =
+        sim->check->committed_step + 2; /* the last change takes effect within a step */
+    double began = await_step(sim, lanes, begin);
+    double seconds = (await_step(sim, lanes, begin + MEASURED_STEPS) - began) / MEASURED_STEPS;
+    sim_free(sim);
+    return seconds;
+}
+
+/* By the number of slots, from 1 on. */
+static double *measure_steps(const struct setting *setting, const struct sim_costs *costs,
+                             unsigned most)
+{
+    double *seconds = sim_allocate(most + 1, sizeof(*seconds));
+    for (unsigned slots = 1; slots <= most; slots++)
+        seconds[slots] = measure_step(setting, costs, slots);
+    return seconds;
+}
+
+static double steps_in(const double *step_seconds, unsigned slots, double seconds)
+{
+    return slots == 0 || seconds <= 0 ? 0 : seconds / step_seconds[slots];
 }
 
 /* ---- the possible steps, and the steps of restarting ---- */
@@ -75,7 +131,7 @@ struct outcome {
     unsigned changes; /* at different times */
 };
 
-static struct outcome compute(const struct spot_trace *trace, const struct setting *setting,
+static struct outcome compute(const struct spot_trace *trace, const double *step_seconds,
                               double restart_seconds, unsigned checkpoint_every, double end)
 {
     struct outcome outcome = {0};
@@ -86,9 +142,9 @@ static struct outcome compute(const struct spot_trace *trace, const struct setti
         at = at < end ? at : end;
         if (at > now) {
             double begin = ready > now ? ready : now;
-            outcome.possible += steps_in(setting, slots, at - now);
+            outcome.possible += steps_in(step_seconds, slots, at - now);
             outcome.slot_seconds += slots * (at - now);
-            done += steps_in(setting, slots, at - begin);
+            done += steps_in(step_seconds, slots, at - begin);
             outcome.changes += at < end;
             if (at < end)
                 done = checkpoint_every * (double)(uint64_t)(done / checkpoint_every);
@@ -104,15 +160,18 @@ static struct outcome compute(const struct spot_trace *trace, const struct setti
 
 /* ---- the run ---- */
 
-static void report(const struct spot_trace *trace, const struct setting *setting,
+static void report(const struct spot_trace *trace, const double *step_seconds,
                    const struct sim *sim, double end, double restart_seconds)
 {
     unsigned every = (unsigned)sim->spec.checkpoint.every;
-    struct outcome outcome = compute(trace, setting, restart_seconds, every, end);
+    struct outcome outcome = compute(trace, step_seconds, restart_seconds, every, end);
     printf("\n%.2f h, %u different nodes, at most %u, mean %.1f; %u times at which nodes came or "
            "went\n",
            end / 3600, trace->node_count, trace->most, outcome.slot_seconds / end, outcome.changes);
-    printf("undisturbed, the slots of each moment: %.0f steps\n", outcome.possible);
+    printf(
+        "undisturbed, the slots of each moment: %.0f steps; one takes %.3f s on one slot, %.3f s "
+        "on %u\n",
+        outcome.possible, step_seconds[1], step_seconds[trace->most], trace->most);
     printf("firn: %" PRIu64 " steps committed, goodput %.2f %%; %" PRIu64
            " generations, %u began from memory, %u from disk\n",
            sim->check->committed_step, 100 * (double)sim->check->committed_step / outcome.possible,
@@ -140,18 +199,6 @@ static void describe(const struct setting *setting, const struct sim *sim, doubl
     fflush(stdout);
 }
 
-/*
- * Replicas alone: the simulator's pipelines know no bubble, and the possible steps must be known.
- */
-static void ask_for_one_stage(struct sim *sim)
-{
-    const struct desired_record desired = {.wish = RECORD_RUNNING, .stages = 1};
-    char key[KV_KEY_MAX];
-    AUTO_JSON json_t *tree = desired_record_encode(&desired);
-    AUTO_FREE char *text = json_text(tree);
-    sim_store_put(sim->store, keys_job(key, SIM_CLUSTER, SIM_JOB, "desired"), text);
-}
-
 static int run(const struct spot_trace *trace, const struct setting *setting)
 {
     double restore_seconds = setting->state_gb / setting->restore_gbps;
@@ -164,8 +211,9 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
         .spawn_ns = (uint64_t)(setting->spawn_seconds * NS),
         .restore_ns = (uint64_t)(restore_seconds * NS),
         .unit_ns = (uint64_t)(setting->state_gb / SIM_UNITS / setting->link_gbps * NS)};
+    AUTO_FREE double *step_seconds = measure_steps(setting, &costs, trace->most);
     uint64_t every =
-        (uint64_t)MAX(1.0, setting->checkpoint_seconds / step_seconds(setting, trace->most));
+        (uint64_t)MAX(1.0, setting->checkpoint_seconds / lanes_seconds(setting, trace->most));
     struct sim *sim = sim_new_scene(SIM_STEPS_MAX, every, trace->node_count, &costs);
     uint64_t began_ns = sim->now_ns;
     sim_submit(sim);
@@ -178,7 +226,7 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
     describe(setting, sim, restart_seconds);
     bool good = sim_run_until(sim, began_ns + (uint64_t)(end * NS));
     if (good)
-        report(trace, setting, sim, end, restart_seconds);
+        report(trace, step_seconds, sim, end, restart_seconds);
     else
         fprintf(stderr, "bench-trace-sim: a rule was broken %s\n", sim->failure);
     sim_free(sim);

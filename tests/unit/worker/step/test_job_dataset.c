@@ -149,12 +149,35 @@ static void test_all_where_that_is_cheap(void **state)
     }
 }
 
+/* 20 samples, 6 a step: a sample returns if another epoch begins after its own. */
+static void test_which_samples_return(void **state)
+{
+    (void)state;
+    prepare(0);
+    struct dataset *dataset = open_job();
+    spec.train.steps = 3; /* 18 samples */
+    assert_false(job_dataset_repeats(&spec.train, dataset, 0));
+    spec.train.steps = 4; /* 24: four of them are of a second epoch */
+    assert_true(job_dataset_repeats(&spec.train, dataset, 0));
+    assert_true(job_dataset_repeats(&spec.train, dataset, 19));
+    assert_false(job_dataset_repeats(&spec.train, dataset, 20));
+    spec.train.steps = 10; /* 60: three epochs */
+    assert_true(job_dataset_repeats(&spec.train, dataset, 39));
+    assert_false(job_dataset_repeats(&spec.train, dataset, 40));
+    assert_int_equal(dataset_train_count(dataset), 20);
+    bool seen[20] = {false};
+    for (uint64_t position = 20; position < 40; position++)
+        seen[dataset_train_sample(dataset, position)] = true;
+    for (unsigned i = 0; i < ARRAY_COUNT(seen); i++)
+        assert_true(seen[i]);
+    dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_what_counts_in_a_step),
-        IN_FOLDER(test_an_evaluation_of_nothing),
-        IN_FOLDER(test_how_much_an_evaluation_reads),
+        IN_FOLDER(test_what_counts_in_a_step),   IN_FOLDER(test_an_evaluation_of_nothing),
+        IN_FOLDER(test_which_samples_return),    IN_FOLDER(test_how_much_an_evaluation_reads),
         IN_FOLDER(test_all_where_that_is_cheap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
