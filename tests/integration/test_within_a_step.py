@@ -180,7 +180,8 @@ class WithinAStep(JobTest):
             job.ask(stages=1, replicas=1)
             job.wait_completed(seconds=300)
             self.assert_undisturbed(job)
-            logs = "".join(pathlib.Path(f"{node.data}/jobs/{job.name}/worker-0.log").read_text(encoding="utf-8") for node in cluster.nodes.values())
+            logs = "".join(pathlib.Path(f"{node.data}/jobs/{job.name}/worker-0.log").read_text(encoding="utf-8")
+                           for node in cluster.nodes.values())
             self.assertRegex(logs, r"MiB are reserved for generation \d+ while this one trains")
 
 
