@@ -105,6 +105,14 @@ void generation_end_handover(struct trainer *trainer)
     trainer->handover = NULL;
 }
 
+void generation_drop_state(struct trainer *trainer)
+{
+    generation_forget_step(trainer);
+    frozen_weights_forget(trainer->frozen.weights);
+    frozen_outputs_leave(trainer->frozen.outputs);
+    state_drop_all(trainer->state);
+}
+
 void generation_forget_step(struct trainer *trainer)
 {
     kept_step_free(trainer->kept);
@@ -126,14 +134,6 @@ static bool has_units(const struct trainer *trainer, unsigned rank, struct error
     return lacking == trainer->state->unit_count;
 }
 
-/* With what was known of it. */
-static void drop_state(struct trainer *trainer)
-{
-    frozen_weights_forget(trainer->frozen.weights);
-    frozen_outputs_leave(trainer->frozen.outputs);
-    state_drop_all(trainer->state);
-}
-
 bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error)
 {
     const struct plan *plan = trainer->plan;
@@ -143,8 +143,7 @@ bool generation_fits(struct trainer *trainer, unsigned rank, struct error *error
     case GENERATION_ENTRY_KEEPS:
         break;
     case GENERATION_ENTRY_DROPS:
-        generation_forget_step(trainer);
-        drop_state(trainer);
+        generation_drop_state(trainer);
         break;
     case GENERATION_ENTRY_REFUSES:
         error_set(error, -ESTALE,
@@ -186,7 +185,7 @@ int generation_make_room(struct trainer *trainer, unsigned rank, struct error *e
     if (rank >= plan->layout.worker_count)
         return 0;
     if (plan->start.source != PLAN_SOURCE_MEMORY) {
-        drop_state(trainer);
+        generation_drop_state(trainer);
         dispute_memory_rollback(&trainer->commit.disputes);
     }
     reserve_let_go(trainer, &plan->layout, rank);

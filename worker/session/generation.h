@@ -15,6 +15,8 @@ int generation_settle(struct trainer *trainer, struct error *error) CHECK_RESULT
 /** generation_close() - free the engine, routes and links of the last generation; keep what the
  * engine has of a step in progress */
 void generation_close(struct trainer *trainer);
+/** generation_drop_state() - drop the state, the step in progress, and what was known of both */
+void generation_drop_state(struct trainer *trainer);
 /** generation_forget_step() - drop what was kept of a step in progress */
 void generation_forget_step(struct trainer *trainer);
 

@@ -108,10 +108,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
     generation_end_handover(trainer);
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
-        frozen_outputs_condemn(trainer->frozen.outputs);
-        frozen_weights_forget(trainer->frozen.weights);
-        generation_forget_step(trainer);
-        state_drop_all(trainer->state);
+        generation_drop_state(trainer);
         state_begin(trainer->state);
     }
     if (status == -EILSEQ)
