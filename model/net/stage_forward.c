@@ -14,13 +14,13 @@ struct forward {
 };
 
 static struct forward forward_of(const struct stage *stage, const struct stage_slot *slot,
-                                 unsigned index, const void *weights)
+                                 unsigned index, unsigned sample, const void *weights)
 {
     return (struct forward){.stage = stage,
                             .layout = &stage->layouts[index],
                             .weights = weights,
-                            .input = slot->streams[index],
-                            .output = slot->streams[index + 1],
+                            .input = stage_stream_of_sample(stage, slot, index, sample),
+                            .output = stage_stream_of_sample(stage, slot, index + 1, sample),
                             .kept = stage_activations(stage, slot, index)};
 }
 
@@ -153,7 +153,7 @@ static void forward_loss(const struct stage *s, const struct stage_slot *slot, f
 void stage_compute_again(struct stage *stage, const struct stage_slot *slot, unsigned index,
                          const void *weights)
 {
-    const struct forward f = forward_of(stage, slot, index, weights);
+    const struct forward f = forward_of(stage, slot, index, 0, weights);
 
     if (f.layout->kind == UNIT_ATTENTION)
         mix_attention(&f);
@@ -183,46 +183,28 @@ static void forward_unit(const struct forward *f, struct forward *above, const i
     }
 }
 
-/* The units that are not frozen. */
-static void forward_trained(const struct stage *stage, const struct stage_slot *slot,
-                            void *const *weights)
+/* Units [@first, @end). @stage: with the rows of all samples of the slot, or of one sample, the
+ * @sample-th */
+static void forward_units(const struct stage *stage, const struct stage_slot *slot, unsigned sample,
+                          unsigned first, unsigned end, void *const *weights)
 {
-    unsigned first = stage->shared.frozen;
-    struct forward f = forward_of(stage, slot, first, weights[first]), above;
+    const int32_t *tokens = slot->tokens ? slot->tokens + sample * stage->spec.context : NULL;
+    struct forward f = forward_of(stage, slot, first, sample, weights[first]), above;
 
-    for (unsigned i = first; i < stage->unit_count; i++, f = above) {
-        bool last = i + 1 == stage->unit_count;
-        above = last ? f : forward_of(stage, slot, i + 1, weights[i + 1]);
-        forward_unit(&f, last ? NULL : &above, slot->tokens);
+    for (unsigned i = first; i < end; i++, f = above) {
+        bool last = i + 1 == end;
+        above = last ? f : forward_of(stage, slot, i + 1, sample, weights[i + 1]);
+        forward_unit(&f, last ? NULL : &above, tokens);
     }
 }
 
-static struct forward forward_of_sample(const struct stage *one, const struct stage *stage,
-                                        const struct stage_slot *slot, unsigned index,
-                                        unsigned sample, void *const *weights)
-{
-    struct forward f = forward_of(one, slot, index, weights[index]);
-
-    f.input = stage_stream_of_sample(stage, slot, index, sample);
-    f.output = stage_stream_of_sample(stage, slot, index + 1, sample);
-    return f;
-}
-
-static void forward_frozen(const struct stage *stage, const struct stage_slot *slot,
-                           unsigned sample, unsigned from, void *const *weights)
+static struct stage one_sample_of(const struct stage *stage)
 {
     struct stage one = *stage;
-    unsigned count = stage->shared.frozen;
-    const int32_t *tokens = slot->tokens ? slot->tokens + sample * stage->spec.context : NULL;
 
     one.batch = 1;
     one.rows = stage->spec.context;
-    struct forward f = forward_of_sample(&one, stage, slot, from, sample, weights), above;
-    for (unsigned i = from; i < count; i++, f = above) {
-        bool last = i + 1 == count;
-        above = last ? f : forward_of_sample(&one, stage, slot, i + 1, sample, weights);
-        forward_unit(&f, last ? NULL : &above, tokens);
-    }
+    return one;
 }
 
 /* Forget recordings when weights have moved: recordings of a forward hold the addresses of all
@@ -245,7 +227,7 @@ static void forward_recorded(struct stage *stage, unsigned slot_index,
 
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_trained(stage, slot, weights);
+        forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights);
 }
 
 void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sample, unsigned from,
@@ -254,6 +236,7 @@ void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sam
     const struct recording_key key = {.place = stage_frozen_place(stage, slot_index, sample),
                                       .weights = weights[from]};
     const struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    const struct stage one = one_sample_of(stage);
     size_t context = stage->spec.context;
 
     assert(from < stage->shared.frozen && sample < stage->batch);
@@ -263,7 +246,7 @@ void stage_forward_frozen(struct stage *stage, unsigned slot_index, unsigned sam
                               context * sizeof(int32_t));
     follow_weights(stage, weights);
     while (recordings_next(stage->recordings, &key))
-        forward_frozen(stage, slot, sample, from, weights);
+        forward_units(&one, slot, sample, from, stage->shared.frozen, weights);
 }
 
 /* The losses are no part of a recording: with a mask, their scale changes in every step. */
@@ -285,7 +268,7 @@ void stage_forward(struct stage *stage, unsigned slot_index, void *const *weight
     if (keep)
         forward_recorded(stage, slot_index, slot, weights);
     else /* evaluation is rare */
-        forward_trained(stage, slot, weights);
+        forward_units(stage, slot, 0, stage->shared.frozen, stage->unit_count, weights);
     if (has_loss)
         forward_loss(stage, slot, loss_scale);
 }
