@@ -2,7 +2,7 @@
 import contextlib
 import os
 
-PERIOD_US = 100_000
+PERIOD_US = 10_000
 VERSION_1, VERSION_2 = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 
 

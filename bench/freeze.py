@@ -22,15 +22,12 @@ Then fine-tuning: the same model on two slots of a whole processor, nine layers 
 steps; with kept outputs and without. Exit status 1 if a bit differs.
 """
 import argparse
-import contextlib
 import glob
-import os
 import re
 import statistics
 import sys
-import threading
 
-from cgroup import Share
+from limited_slots import LimitedSlots
 from local_cluster import Cluster, Report, median
 
 SLOTS = 8
@@ -66,40 +63,6 @@ ROWS = {
 }
 
 
-class Slots(Cluster):
-    """One node whose workers are put into the control group of their slot as they start."""
-
-    def __init__(self, share, memory):
-        super().__init__(1, SLOTS, "--memory", str(memory))
-        self.patience = PATIENCE
-        self.shares = contextlib.ExitStack()
-        self.groups = [self.shares.enter_context(Share(f"slot{number}", share)) for number in range(SLOTS)]
-        self.ends = threading.Event()
-        self.watcher = threading.Thread(target=self.watch)
-
-    def watch(self):
-        known = set()
-        while not self.ends.wait(0.05):
-            for path in glob.glob("/proc/[0-9]*/cmdline"):
-                pid = path.split("/")[2]
-                with contextlib.suppress(OSError), open(path, "rb") as file:
-                    words = file.read().decode(errors="replace").split("\0")
-                    if pid not in known and words[0].endswith("firn-worker") and self.folder in " ".join(words):
-                        known.add(pid)
-                        self.groups[int(words[words.index("--slot") + 1])].add(pid)
-
-    def __enter__(self):
-        super().__enter__()
-        self.watcher.start()
-        return self
-
-    def __exit__(self, kind, error, trace):
-        self.ends.set()
-        self.watcher.join()
-        super().__exit__(kind, error, trace)
-        self.shares.close()
-
-
 def write_data(folder, samples):
     """An epoch's samples and some to validate on, from the same headers."""
     text = b"".join(open(path, "rb").read() for path in sorted(glob.glob(FAMILY)))
@@ -114,7 +77,8 @@ def write_data(folder, samples):
 def run(row, seed, options):
     """The metrics of all steps in their order, and the job's events."""
     freeze, flags, cache = ROWS[row]
-    with Slots(options.share, options.memory) as cluster:
+    with LimitedSlots(SLOTS, options.share, "--memory", str(options.memory)) as cluster:
+        cluster.patience = PATIENCE
         data, validation = write_data(cluster.folder, options.epoch * SAMPLES_A_STEP)
         path = cluster.folder + "/job.yaml"
         with open(path, "w", encoding="ascii") as file:

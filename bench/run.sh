@@ -2,7 +2,7 @@
 # Runs the benchmarks; `make bench` calls it. Each prints what it measured beside what, and writes
 # build/bench/<name>.json. docs/measurements.md says what the figures mean.
 #
-#   FIRN_BENCH      which ones, in order (all of "planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join freeze shadow hostile flood learn trace")
+#   FIRN_BENCH      which ones, in order (all of them)
 #   FIRN_PYTHON     a Python with PyTorch, for the step beside it (python3)
 #   LLMC_TRAIN      llm.c's train_gpt2, for the step beside it
 #   FIRN_TEXT       the text that the learning run reads; without it that run is left out
@@ -10,6 +10,8 @@
 #   FIRN_BENCH_DIR  where checkpoints and data go while they are measured: 4.3 GB (TMPDIR, else /tmp)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+all="planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join pipeline freeze shadow hostile flood learn trace"
 
 export FIRN_BIN=${FIRN_BIN:-$PWD/build/bin}
 export FIRN_BENCH_OUT=${FIRN_BENCH_OUT:-$PWD/build/bench}
@@ -31,7 +33,7 @@ run_one() {
         ;;
     cluster | links | copies | scrub | data_start | shadow | hostile | flood) timeout 600 "bench/$1.py" ;;
     join) timeout 1500 bench/join.py 12 768 12 ;; # of the size of GPT-2 124M
-    freeze) timeout 1500 bench/freeze.py ;;
+    pipeline | freeze) timeout 1500 "bench/$1.py" ;;
     learn)
         if [ -n "${FIRN_TEXT:-}" ]; then
             timeout 900 bench/learn.py "$FIRN_TEXT"
@@ -47,14 +49,14 @@ run_one() {
         fi
         ;;
     *)
-        echo "bench: there is no \"$1\": planner, recorder, reduce, step, control-plane, checkpoint, copies, scrub, data_start, cluster, links, join, freeze, shadow, hostile, flood, learn, trace" >&2
+        echo "bench: there is no \"$1\": ${all// /, }" >&2
         return 2
         ;;
     esac
 }
 
 failed=0
-for name in ${FIRN_BENCH:-planner recorder reduce step control-plane checkpoint copies scrub data_start cluster links join freeze shadow hostile flood learn trace}; do
+for name in ${FIRN_BENCH:-$all}; do
     run_one "$name" || { echo "bench: $name failed" >&2; failed=1; }
     echo
 done

@@ -229,8 +229,8 @@ struct kernel {
     void (*linear_gelu_forward)(struct kernel_device *device, void *output, void *before,
                                 const void *input, const void *weight, const void *bias,
                                 struct kernel_linear shape);
-    /* d_input (N,I) is overwritten (NULL: not wanted); accumulates d_weight and d_bias (NULL: none)
-     */
+    /* d_input (N,I) is overwritten (NULL: not wanted, and @weight is not read); accumulates
+       d_weight and d_bias (NULL: none) */
     void (*linear_backward)(struct kernel_device *device, void *d_input, float *d_weight,
                             float *d_bias, const void *d_output, const void *input,
                             const void *weight, struct kernel_linear shape);

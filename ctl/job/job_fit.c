@@ -22,6 +22,7 @@ static int find_layout(const struct job_spec *spec, const struct desired_record 
         input.devices_max = desired->devices ? desired->devices : spec->elastic.devices_max;
         input.stages_wanted = desired->stages;
         input.replicas_wanted = desired->replicas;
+        input.defers_nothing = spec->elastic.pipeline == JOB_PIPELINE_1F1B;
         status = spec->elastic.shadow ? shadow_stages_layout(&input, plan, NULL, NULL, error)
                                       : planner_run(&input, &plan->layout, NULL, NULL, error);
     }

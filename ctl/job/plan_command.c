@@ -106,6 +106,7 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
         (unsigned)arguments_number(arguments, "devices", run->spec->elastic.devices_max);
     run->input.stages_wanted = (unsigned)arguments_number(arguments, "stages", 0);
     run->input.replicas_wanted = (unsigned)arguments_number(arguments, "replicas", 0);
+    run->input.defers_nothing = run->spec->elastic.pipeline == JOB_PIPELINE_1F1B;
     return run->spec->elastic.shadow ? shadow_stages_layout(&run->input, run->plan, run->choices,
                                                             &run->choice_count, error)
                                      : planner_run(&run->input, &run->plan->layout, run->choices,
@@ -116,11 +117,12 @@ static int plan_layout(const struct arguments *arguments, struct dry_run *run, s
 
 static json_t *choice_json(const struct planner_choice *choice)
 {
-    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s, s:b}", "stages", (int)choice->stage_count,
+    return json_pack("{s:i, s:i, s:f, s:f, s:I, s:s, s:i, s:b}", "stages", (int)choice->stage_count,
                      "replicas", (int)choice->replica_count, "step_seconds", choice->step_seconds,
                      "bubble_share", choice->bubble_share, "memory_bytes_max",
                      (json_int_t)choice->memory_bytes_max, "recompute",
-                     plan_recompute_word(choice->recompute), "fits", (int)choice->fits);
+                     plan_recompute_word(choice->recompute), "deferred", (int)choice->deferred,
+                     "fits", (int)choice->fits);
 }
 
 static int tell_json(const struct dry_run *run, struct error *error)
@@ -158,10 +160,23 @@ static const char *again_words(enum plan_recompute recompute)
     return words[recompute];
 }
 
+/* Name the order of a pipeline's operations. */
+static const char *schedule_words(const struct planner_choice *choice, char *text)
+{
+    if (choice->stage_count == 1)
+        return "";
+    if (choice->deferred == 0)
+        return "1F1B";
+    if (choice->deferred + 1 == choice->stage_count)
+        return "ZB-H1";
+    (void)snprintf(text, FORMAT_SIZE, "ZB-H1, %u of %u", choice->deferred, choice->stage_count - 1);
+    return text;
+}
+
 static void add_choice(struct text_table *table, const struct planner_choice *choice,
                        const struct planner_choice *best)
 {
-    char step[FORMAT_SIZE], memory[FORMAT_SIZE];
+    char step[FORMAT_SIZE], memory[FORMAT_SIZE], schedule[FORMAT_SIZE];
     bool chosen = choice == best;
 
     text_table_cell(table, "%s", chosen ? "▶" : "");
@@ -171,6 +186,7 @@ static void add_choice(struct text_table *table, const struct planner_choice *ch
     text_table_cell(table, "%s", format_duration(choice->step_seconds, step));
     text_table_cell(table, "%.0f %%", fabs(choice->bubble_share) * 100);
     text_table_cell(table, "%s", size_words(choice->memory_bytes_max, memory));
+    text_table_cell(table, "%s", schedule_words(choice, schedule));
     if (!choice->fits)
         text_table_cell(table, "does not fit the slots' memory");
     else if (chosen)
@@ -184,7 +200,7 @@ static int tell_choices(const struct dry_run *run)
 {
     CLEANUP(text_table_done) struct text_table table = {0};
 
-    text_table_init(&table, "|#STAGES|#REPLICAS|#SLOTS|#STEP|#BUBBLE|#MEMORY|");
+    text_table_init(&table, "|#STAGES|#REPLICAS|#SLOTS|#STEP|#BUBBLE|#MEMORY|SCHEDULE|");
     for (unsigned i = 0; i < MIN(run->choice_count, (unsigned)CHOICES_SHOWN); i++)
         add_choice(&table, &run->choices[i], &run->choices[0]);
     return text_table_print(&table);

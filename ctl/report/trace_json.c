@@ -43,6 +43,7 @@ static const char *category_of(unsigned kind)
     case TRACE_BACKWARD:
     case TRACE_VALIDATION:
     case TRACE_FROZEN:
+    case TRACE_WEIGHTS:
     case TRACE_NORM:
     case TRACE_OPTIMIZER:
         return "compute";

@@ -1,7 +1,7 @@
 /*
  * The section `elastic` of a job: the number of devices, which devices and copies of state, the
- * eviction of slow workers, and freezing. Of these only freezing decides bits, and only the number
- * of devices changes after submission.
+ * eviction of slow workers, the schedule of a pipeline, and freezing. Of these only freezing
+ * decides bits, and only the number of devices changes after submission.
  */
 #pragma once
 
@@ -11,6 +11,9 @@
 #define JOB_DEVICES_MAX 4096
 
 enum job_freeze { JOB_FREEZE_NONE, JOB_FREEZE_GRADIENT, JOB_FREEZE_SCHEDULE };
+
+/* The order of a pipeline's operations (elastic/plan/pipeline_schedule.h). */
+enum job_pipeline { JOB_PIPELINE_AUTO, JOB_PIPELINE_1F1B };
 
 /* When layers freeze (elastic/step/freeze.h). */
 struct job_freezing {
@@ -33,6 +36,7 @@ struct job_elasticity {
     unsigned devices_min, devices_max;
     bool mixed_devices; /* unlike devices may share the job: its bits depend on the device */
     bool shadow;        /* a stage with all replicas on one node has a copy on another */
+    enum job_pipeline pipeline;
     struct job_eviction evict_stragglers;
     struct job_freezing freeze;
 };

@@ -31,6 +31,8 @@ static const char *const schedules[] = {[JOB_SCHEDULE_CONSTANT] = "constant",
                                         [JOB_SCHEDULE_COSINE] = "cosine",
                                         [JOB_SCHEDULE_LINEAR] = "linear",
                                         NULL};
+static const char *const pipelines[] = {
+    [JOB_PIPELINE_AUTO] = "auto", [JOB_PIPELINE_1F1B] = "1f1b", NULL};
 static const char *const freezes[] = {[JOB_FREEZE_NONE] = "none",
                                       [JOB_FREEZE_GRADIENT] = "gradient",
                                       [JOB_FREEZE_SCHEDULE] = "schedule",
@@ -202,6 +204,9 @@ const struct schema_key job_schema[] = {
      .default_from = default_devices_max, .default_note = "64, or `min` where that is more",
      .unit = "slots", .also = " max_devices ",
      .meaning = "The job never takes more, and gives back what it has above `min` when another job waits for its `min`; `firnctl job scale` changes it"},
+    {"elastic.pipeline", SCHEMA_CHOICE, AT(elastic.pipeline), .choices = pipelines, .default_json = "\"auto\"",
+     .omit_if_default = true, .also = " pipeline_schedule schedule zero_bubble zb ",
+     .meaning = "The order of work in a pipeline: with `auto` gradients of weights wait while the pipeline would stand idle, as many as the memory allows (ZB-H1); `1f1b` defers none; the bits are the same"},
     {"elastic.freeze.policy", SCHEMA_CHOICE, AT(elastic.freeze.policy), .choices = freezes,
      .default_json = "\"none\"",
      .meaning = "When layers stop training, from the input up: `gradient` follows the gradient norms, `schedule` only the count of decisions"},

@@ -159,6 +159,7 @@ static int make_input(const struct leader_context *context, const struct slot_po
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->wish.stages;
     ret_input->replicas_wanted = view->wish.replicas;
+    ret_input->defers_nothing = view->spec->elastic.pipeline == JOB_PIPELINE_1F1B;
     *ret_units = units;
     return 0;
 }

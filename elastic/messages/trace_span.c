@@ -63,6 +63,7 @@ const char *trace_span_word(unsigned kind)
         [TRACE_HANDOVER] = "receive state",
         [TRACE_BUILD] = "build engine",
         [TRACE_FROZEN] = "frozen units",
+        [TRACE_WEIGHTS] = "weight gradients",
     };
 
     return kind < ARRAY_COUNT(words) && words[kind] ? words[kind] : "other";

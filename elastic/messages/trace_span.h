@@ -40,6 +40,7 @@ enum trace_kind {
     TRACE_HANDOVER, /* state is received from other workers */
     TRACE_BUILD,    /* buffers and links of a generation's engine are made */
     TRACE_FROZEN,   /* frozen units of a micro-batch: their outputs are loaded, or computed */
+    TRACE_WEIGHTS,  /* the deferred part of a micro-batch's backward */
 };
 
 struct trace_span {

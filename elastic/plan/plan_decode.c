@@ -178,6 +178,9 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = decode_shadows(tree, &plan->layout, error);
     if (status == 0)
         status = decode_recompute(tree, &plan->layout, error);
+    if (status == 0 && json_has(tree, "deferred"))
+        status = json_get_unsigned(tree, "deferred", STEP_RECORD_UNITS_MAX, &plan->layout.deferred,
+                                   error);
     plan->change.is_limited = json_has(tree, "limit_ns");
     if (status == 0 && plan->change.is_limited)
         status = json_get_u64(tree, "limit_ns", INT64_MAX, &plan->change.limit_ns, error);

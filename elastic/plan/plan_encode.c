@@ -99,6 +99,8 @@ static int put_layout(json_t *tree, const struct plan *plan)
         status |= put(tree, "shadows", encode_shadows(&plan->layout));
     if (plan->layout.recompute != PLAN_RECOMPUTE_NONE)
         status |= put(tree, "recompute", json_string(plan_recompute_word(plan->layout.recompute)));
+    if (plan->layout.deferred > 0)
+        status |= put(tree, "deferred", json_integer((json_int_t)plan->layout.deferred));
     if (plan->change.is_limited)
         status |= put(tree, "limit_ns", json_integer((json_int_t)plan->change.limit_ns));
     if (plan->change.breaks_off)

@@ -56,7 +56,8 @@ struct plan_layout {
     unsigned shadow_count;
     struct plan_shadow *shadows;   /* at most one per stage, ascending by stage */
     enum plan_recompute recompute; /* of all stages */
-    unsigned frozen_layers;        /* assumed by the planner; the state has the actual number */
+    unsigned deferred;      /* most weight gradients that a stage may defer (pipeline_schedule.h) */
+    unsigned frozen_layers; /* assumed by the planner; the state has the actual number */
     double predicted_step_seconds; /* predicted by the planner */
     double prediction_factor;      /* by which steps of the plan before took longer than it
                                       predicted: a calibrated time is the product; 0: unknown */

@@ -2,9 +2,9 @@
  * Problem: the planner simulates hundreds of pipelines of up to a hundred thousand operations each,
  * and has milliseconds for all of them.
  *
- * Design: an operation begins when its stage is free and its input has arrived. 1F1B
- * (elastic/plan/one_f_one_b.h) makes the trained stages a systolic array. Number the trained stages
- * from the last one, which is a = 0. The operations of stage a get these ticks:
+ * Design: an operation begins when its stage is free and its input has arrived. The schedule
+ * (elastic/plan/pipeline_schedule.h) makes the trained stages a systolic array. Number the trained
+ * stages from the last one, which is a = 0. The operations of stage a get these ticks:
  *
  *     forward of micro-batch m     2m - a - 1
  *     backward of micro-batch m    2m + a
@@ -12,9 +12,10 @@
  * At every tick a stage runs one operation or none: forwards at one parity, backwards at the other.
  * The input of a forward is the output of the stage before at the previous tick. The input of a
  * backward is the output of the stage after at the previous tick. The schedule's order on one stage
- * is the order of ticks. So one number per stage, the end of its latest operation, is the whole
- * state: no table of micro-batches and no search for ready operations. Ticks only order the
- * computation; they are not time.
+ * is the order of ticks. So two numbers per stage, the end of its latest operation and that of its
+ * latest gradient, are the whole state: no table of micro-batches and no search for ready
+ * operations. They differ where weights are deferred: those that follow a backward belong to its
+ * tick, behind the gradient. Ticks only order the computation; they are not time.
  *
  * Stages without a backward precede the trained ones and do not wait for later stages, so the ends
  * of their forwards are computed first.
@@ -35,10 +36,14 @@
 /* The trained stages, the last one first: a is the index. [count] is the source of their input. */
 struct trained_stages {
     int count;
-    double *forward, *backward;
+    double *forward, *backward, *weight;
+    double *deferred;   /* micro-batches whose weights wait */
     double *transfer;   /* to the stage of the index below, and of the gradient back */
     double *now, *next; /* ends of the latest operations, before and after a tick */
+    double *gradient;   /* end of the latest one */
 };
+
+#define NUMBERS_OF_A_STAGE 8
 
 /* Not fmax(): nothing here is NaN, and this is one instruction. */
 static inline double later(double a, double b)
@@ -62,8 +67,11 @@ static void advance(struct trained_stages *stages, int tick, int micro_batches)
     memcpy(next, now, ((size_t)stages->count + 1) * sizeof(double));
     for (int a = with_parity(MAX(0, tick - 2 * (micro_batches - 1)), tick); a <= backward_last;
          a += 2) {
-        double input = a == 0 ? 0 : now[a - 1] + stages->transfer[a];
-        next[a] = later(input, now[a]) + stages->backward[a];
+        double input = a == 0 ? 0 : stages->gradient[a - 1] + stages->transfer[a];
+        int micro_batch = (tick - a) / 2;
+        stages->gradient[a] = next[a] = later(input, now[a]) + stages->backward[a];
+        if (micro_batch >= stages->deferred[a])
+            next[a] += stages->weight[a];
     }
     for (int a = with_parity(MAX(0, -tick - 1), tick + 1); a <= forward_last; a += 2)
         next[a] = later(now[a + 1] + stages->transfer[a + 1], now[a]) + stages->forward[a];
@@ -86,8 +94,10 @@ static double run_trained(struct trained_stages *stages, const double *arrivals,
             stages->now[count] = arrivals[m];
         advance(stages, tick, micro_batches);
     }
-    for (int a = 0; a < count; a++)
-        end = later(end, stages->now[a]);
+    for (int a = 0; a < count; a++) {
+        double waiting = stages->deferred[a] < micro_batches ? stages->deferred[a] : micro_batches;
+        end = later(end, stages->now[a] + waiting * stages->weight[a]);
+    }
     return end;
 }
 
@@ -115,20 +125,30 @@ static double run_pipeline(const struct stage_cost *costs, unsigned stage_count,
     return trained->count > 0 ? later(end, run_trained(trained, ends, micro_batch_count)) : end;
 }
 
-/* Lay out the stages from @first on, which have a backward, in @numbers: 5 * (count + 1) zeros. */
+/* Lay out the stages from @first on, which have a backward, in @numbers: NUMBERS_OF_A_STAGE *
+ * (count
+ * + 1) zeros. */
 static struct trained_stages trained_stages(const struct stage_cost *costs, unsigned first,
                                             unsigned stage_count, double *numbers)
 {
     unsigned count = stage_count - first;
     size_t room = (size_t)count + 1;
-    struct trained_stages stages = {(int)count,         numbers,
-                                    numbers + room,     numbers + 2 * room,
-                                    numbers + 3 * room, numbers + 4 * room};
+    struct trained_stages stages = {.count = (int)count,
+                                    .forward = numbers,
+                                    .backward = numbers + room,
+                                    .weight = numbers + 2 * room,
+                                    .deferred = numbers + 3 * room,
+                                    .transfer = numbers + 4 * room,
+                                    .now = numbers + 5 * room,
+                                    .next = numbers + 6 * room,
+                                    .gradient = numbers + 7 * room};
     for (unsigned a = 0; a < count; a++) {
         const struct stage_cost *cost = &costs[stage_count - 1 - a];
         assert(cost->has_backward);
         stages.forward[a] = cost->forward;
         stages.backward[a] = cost->backward;
+        stages.weight[a] = cost->weight;
+        stages.deferred[a] = cost->deferred;
         stages.transfer[a] = cost->transfer;
     }
     stages.transfer[count] = first > 0 ? costs[first - 1].transfer : 0;
@@ -139,13 +159,14 @@ int pipeline_seconds(const struct stage_cost *costs, unsigned stage_count, unsig
                      double *ret_seconds)
 {
     unsigned simulated = MIN(count, SIMULATED_MICRO_BATCHES_MAX), first_trained = 0;
-    AUTO_FREE double *numbers = calloc(5 * ((size_t)stage_count + 1) + simulated, sizeof(double));
+    size_t number_count = NUMBERS_OF_A_STAGE * ((size_t)stage_count + 1);
+    AUTO_FREE double *numbers = calloc(number_count + simulated, sizeof(double));
     if (!numbers)
         return -ENOMEM;
     while (first_trained < stage_count && !costs[first_trained].has_backward)
         first_trained++;
     struct trained_stages trained = trained_stages(costs, first_trained, stage_count, numbers);
-    double *ends = numbers + 5 * ((size_t)stage_count + 1);
+    double *ends = numbers + number_count;
     double seconds = run_pipeline(costs, stage_count, &trained, ends, simulated);
     if (count > simulated) {
         double half = run_pipeline(costs, stage_count, &trained, ends, simulated / 2);

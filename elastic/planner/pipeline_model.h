@@ -1,6 +1,6 @@
-/* Predict the time of one replica's micro-batches under the 1F1B schedule. Private to the planner.
- * planner_time.h adds the reduction, the commit and the optimizer, which follow the last
- * backward. */
+/* Predict the time of one replica's micro-batches under the schedule of pipeline_schedule.h.
+ * Private to the planner. planner_time.h adds the reduction, the commit and the optimizer, which
+ * follow the last backward. */
 #pragma once
 
 #include "elastic/planner/planner_time.h"

@@ -20,9 +20,8 @@ static size_t stage_bytes(const struct job_training *training, const struct plan
     unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
     unsigned sums = sums_room(training->lanes, layout->replica_count, layout->replica_first_lane);
 
-    return planner_stage_bytes(units, layout->stage_first_unit[stage],
-                               layout->stage_first_unit[stage + 1], layout->stage_count - stage,
-                               gradient_room(lanes, sums), layout->recompute);
+    return layout_stage_bytes(units, layout->stage_first_unit, layout->stage_count, stage,
+                              gradient_room(lanes, sums), layout->recompute, layout->deferred);
 }
 
 size_t planned_worker_bytes(const struct job_model *model, const struct job_training *training,

@@ -56,7 +56,8 @@ struct given {
     size_t memory_limit, memory_bytes_max;
     struct partition_table *table;
     bool fits, unrestricted;
-    unsigned *cuts; /* stages_max + 1 */
+    unsigned deferred; /* weight gradients */
+    unsigned *cuts;    /* stages_max + 1 */
 };
 
 struct search {
@@ -123,7 +124,7 @@ static bool fits_memory(void *context, unsigned first, unsigned end, unsigned st
     while (restricted->walked_end < end)
         planned_stage_grow(&restricted->walked, &restricted->input->units[restricted->walked_end++],
                            restricted->room, restricted->recompute);
-    return planned_stage_bytes(&restricted->walked, stages_left) <= restricted->memory_bytes;
+    return planned_stage_bytes(&restricted->walked, stages_left, 0) <= restricted->memory_bytes;
 }
 
 #define RESTRICTED_MAX                                                                             \
@@ -167,10 +168,31 @@ static size_t largest_memory(const struct search *search, const struct layout_sh
     size_t largest = 0;
     unsigned room = room_of(shape), stages = shape->stage_count;
     for (unsigned stage = 0; stage < stages; stage++)
-        largest =
-            MAX(largest, planner_stage_bytes(search->input->units, cuts[stage], cuts[stage + 1],
-                                             stages - stage, room, shape->recompute));
+        largest = MAX(largest, layout_stage_bytes(search->input->units, cuts, stages, stage, room,
+                                                  shape->recompute, shape->deferred));
     return largest;
+}
+
+/* Defer as many weight gradients as fit the memory that the given partition leaves. */
+static void find_deferred(const struct search *search, const struct candidate *candidate,
+                          struct given *given)
+{
+    struct layout_shape shape = candidate->shape;
+    unsigned most = shape.stage_count - 1;
+
+    given->deferred = 0;
+    if (search->input->defers_nothing || !given->fits || shape.recompute != PLAN_RECOMPUTE_NONE)
+        return;
+    for (shape.deferred = most; given->deferred < most;
+         shape.deferred = most - (most - given->deferred) / 2) {
+        size_t bytes = largest_memory(search, &shape, given->cuts);
+        if (given->memory_limit > 0 && bytes > given->memory_limit) {
+            most = shape.deferred - 1;
+            continue;
+        }
+        given->deferred = shape.deferred;
+        given->memory_bytes_max = bytes;
+    }
 }
 
 static int add_candidate(struct search *search, const struct candidate *candidate)
@@ -292,7 +314,9 @@ static int give_partition(struct search *search, struct candidate *candidate,
         int status = find_partition(search, candidate, given);
         if (status < 0)
             return status;
+        find_deferred(search, candidate, given);
     }
+    candidate->shape.deferred = given->deferred;
     candidate->table = given->table;
     candidate->memory_bytes_max = given->memory_bytes_max;
     candidate->fits = given->fits;
@@ -436,6 +460,7 @@ static void report_choices(const struct search *search, unsigned kept,
                                     candidate->bubble_share,
                                     candidate->memory_bytes_max + search->input->process_bytes,
                                     candidate->shape.recompute,
+                                    candidate->shape.deferred,
                                     candidate->fits};
     }
     *ret_count = count;
@@ -530,6 +555,7 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     layout->worker_count = stages * replicas;
     layout->donor_count = 0;
     layout->recompute = best->shape.recompute;
+    layout->deferred = best->shape.deferred;
     layout->predicted_step_seconds = best->seconds;
     fill_workers(search->input, slots, layout);
     bool alike = slot_speed(&search->input->slots[search->best_slots[0]]) <= best->shape.slowest;
@@ -638,6 +664,7 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
     struct layout_shape shape = shape_of(input, layout->stage_count, layout->replica_count, speeds,
                                          layout->replica_first_lane);
     shape.recompute = layout->recompute;
+    shape.deferred = layout->deferred;
     struct time_prediction time;
     stage_costs(input, &shape, layout->stage_first_unit, costs);
     status = time_predict(input, &shape, costs, &time);

@@ -3,10 +3,11 @@
  * a slot for each rank. The planner is a pure function. It minimizes the predicted step time over
  * all K and R.
  *
- * The prediction simulates the 1F1B schedule (warm-up, bubble, transfers) of the slowest replica,
- * then adds the reduction and the optimizer. Replicas of unlike slots get lanes in proportion to
- * their speed. The stages of one replica stay on one node where they fit. A worker that holds the
- * state of a stage keeps that stage where this costs no time.
+ * The prediction simulates the schedule (warm-up, bubble, transfers) of the slowest replica, then
+ * adds the reduction and the optimizer. Weight gradients are deferred as far as memory allows
+ * (elastic/plan/pipeline_schedule.h), which shortens the bubble. Replicas of unlike slots get lanes
+ * in proportion to their speed. The stages of one replica stay on one node where they fit. A worker
+ * that holds the state of a stage keeps that stage where this costs no time.
  */
 #pragma once
 
@@ -24,7 +25,8 @@
 
 struct planner_unit {
     double forward_seconds,
-        backward_seconds; /* one micro-batch on a slot of speed 1; backward: 0 when frozen */
+        backward_seconds;  /* one micro-batch on a slot of speed 1; backward: 0 when frozen */
+    double weight_seconds; /* part of backward_seconds that can be deferred */
     size_t parameter_bytes, activation_bytes, boundary_bytes;
     size_t weight_bytes;  /* parameters in the activation type; 0 when that type is f32 */
     size_t scratch_bytes; /* compute buffers; a stage needs the largest of its units */
@@ -32,7 +34,9 @@ struct planner_unit {
                           the slot has device memory */
     size_t tied_bytes; /* one end of a trained tied table: the gradient received from the other end
                           when another stage has it; else 0 */
+    size_t norm_bytes; /* gradients of norms of one micro-batch, kept where a stage defers */
     bool trained;
+    bool head; /* never split: in a stage that defers, all micro-batches share its activations */
     enum plan_recompute again; /* lowest level that recomputes the unit; NONE: never */
 };
 
@@ -61,6 +65,7 @@ struct planner_input {
     double updated_bytes_second;             /* elastic/planner/slot_rates.h; 0: rate of a CPU
                                                 slot */
     unsigned stages_wanted, replicas_wanted; /* 0: any; else only this K or R */
+    bool defers_nothing;                     /* 1F1B, even where memory allows more */
     size_t process_bytes; /* elastic/planner/process_memory.h; 0: slots have device memory */
 };
 
@@ -70,6 +75,7 @@ struct planner_choice {
     double bubble_share;
     size_t memory_bytes_max;
     enum plan_recompute recompute; /* the least that fits, or the most if no level fits */
+    unsigned deferred;             /* the most weight gradients that fit; 0: 1F1B */
     bool fits;                     /* in every slot's memory */
 };
 
@@ -106,7 +112,8 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
  * slots are GPUs. Otherwise it is a CPU slot, which needs more memory.
  * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
- * devices_max, stages_wanted and replicas_wanted are left at zero for the caller to set.
+ * devices_max, stages_wanted, replicas_wanted and defers_nothing are left at zero for the caller to
+ * set.
  */
 void planner_job(const struct job_model *model, const struct job_training *training,
                  unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,

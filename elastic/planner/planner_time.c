@@ -17,6 +17,7 @@
 
 #include "elastic/plan/commit_tree.h"
 #include "elastic/plan/lanes.h"
+#include "elastic/plan/pipeline_schedule.h"
 #include "elastic/planner/pipeline_model.h"
 #include "elastic/planner/process_memory.h"
 
@@ -30,8 +31,9 @@ void stage_costs(const struct planner_input *input, const struct layout_shape *s
                  const unsigned *first, struct stage_cost *ret_costs)
 {
     bool trained = false;
+    unsigned trained_before = 0; /* stages */
     for (unsigned stage = 0; stage < shape->stage_count; stage++) {
-        struct stage_cost cost = {0};
+        struct stage_cost cost = {.deferred = MIN(trained_before, shape->deferred)};
         for (unsigned u = first[stage]; u < first[stage + 1]; u++) {
             const struct planner_unit *unit = &input->units[u];
             trained = trained || unit->trained;
@@ -39,9 +41,14 @@ void stage_costs(const struct planner_input *input, const struct layout_shape *s
             cost.backward += unit->backward_seconds / shape->speed;
             if (is_computed_again(unit, shape->recompute))
                 cost.backward += unit->forward_seconds / shape->speed;
+            if (cost.deferred > 0) {
+                cost.backward -= unit->weight_seconds / shape->speed;
+                cost.weight += unit->weight_seconds / shape->speed;
+            }
             cost.trained_bytes += unit->trained ? unit->parameter_bytes : 0;
         }
         cost.has_backward = trained;
+        trained_before += trained;
         if (stage + 1 < shape->stage_count) {
             const struct planner_unit *last = &input->units[first[stage + 1] - 1];
             cost.transfer = input->link_latency_seconds +
@@ -87,24 +94,38 @@ static double closing_seconds(const struct planner_input *input, const struct la
     return seconds + 2 * levels * input->link_latency_seconds;
 }
 
+/* The way of one micro-batch through stages: down, and the gradient back. */
+struct way {
+    double down, back;
+};
+
+static struct way way_through(const struct stage_cost *cost)
+{
+    return (struct way){cost->forward + cost->transfer,
+                        cost->has_backward ? cost->backward + cost->transfer : 0};
+}
+
 double time_bound(const struct planner_input *input, const struct layout_shape *shape,
                   const struct stage_cost *costs)
 {
     unsigned stages = shape->stage_count;
-    double count = micro_batch_count(input, shape), bound = 0, behind = 0, ahead = 0;
+    double count = micro_batch_count(input, shape), bound = 0, ahead = 0;
+    struct way behind = {0};
     for (unsigned stage = 0; stage < stages; stage++)
-        ahead += costs[stage].forward + costs[stage].backward + costs[stage].transfer +
-                 (costs[stage].has_backward ? costs[stage].transfer : 0);
+        ahead += way_through(&costs[stage]).down + way_through(&costs[stage]).back;
     for (unsigned stage = 0; stage < stages; stage++) {
         const struct stage_cost *cost = &costs[stage];
-        double around = cost->transfer + (cost->has_backward ? cost->transfer : 0);
-        ahead -= cost->forward + cost->backward + around;
-        double own = count * (cost->forward + cost->backward);
+        struct way through = way_through(cost);
+        ahead -= through.down + through.back;
+        double own = count * (cost->forward + cost->backward + cost->weight);
         /* The last forward of a forward-only stage precedes the whole way down and back. */
         if (!cost->has_backward)
             own += ahead + cost->transfer;
-        bound = fmax(bound, behind + own);
-        behind += cost->forward + cost->backward + around;
+        /* The weights behind the last gradient, while it passes the stages before. */
+        double waiting = fmin(cost->deferred + 1, count) * cost->weight;
+        bound = fmax(bound, behind.down + own + fmax(behind.back - waiting, 0));
+        behind.down += through.down;
+        behind.back += through.back;
     }
     /* The simulation adds in another order; the margin keeps the bound below it despite
      * rounding. */
@@ -130,7 +151,7 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
     if (status < 0)
         return status;
     for (unsigned stage = 0; stage < shape->stage_count; stage++)
-        busy += count * (costs[stage].forward + costs[stage].backward);
+        busy += count * (costs[stage].forward + costs[stage].backward + costs[stage].weight);
     ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
     double subtrees = subtrees_per_replica(input->lanes, shape->replica_count);
     ret_time->step_seconds = seconds + closing_seconds(input, shape, costs, subtrees);
@@ -190,7 +211,11 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
-    stage->in_flight += keeps ? unit->activation_bytes : is_frozen ? 0 : unit->boundary_bytes;
+    stage->norms += unit->norm_bytes;
+    if (unit->head)
+        stage->head += unit->activation_bytes;
+    else
+        stage->in_flight += keeps ? unit->activation_bytes : is_frozen ? 0 : unit->boundary_bytes;
     if (is_frozen) /* model/net/stage.h */
         stage->frozen_streams = 2 * unit->boundary_bytes;
     if (!keeps) /* all but the input, which is counted above */
@@ -198,26 +223,41 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
             MAX(stage->again[unit->again], unit->activation_bytes - unit->boundary_bytes);
 }
 
-size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left)
+size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left,
+                           unsigned deferred)
 {
     size_t bytes = stage->state + stage->scratch;
     /* schedule_slots(): two in a stage without trained units; the last stage always has trained
      * units */
-    unsigned slots = stage->trained ? stages_left : MIN(stages_left, 2u);
+    unsigned slots = stage->trained ? stages_left + deferred : MIN(stages_left, 2u);
+    size_t in_flight = stage->in_flight + stage->boundary + (deferred > 0 ? stage->norms : 0);
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];
     bytes += stage->frozen_streams;
     if (stage->tied_ends == 1)
         bytes += stage->tied;
-    return bytes + (stage->in_flight + stage->boundary) * slots +
+    return bytes + in_flight * slots + stage->head * (deferred > 0 ? 1 : slots) +
            stage->link * process_messages(stages_left);
 }
 
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                           unsigned stages_left, unsigned room, enum plan_recompute recompute)
+                           unsigned stages_left, unsigned room, enum plan_recompute recompute,
+                           unsigned deferred)
 {
     struct planned_stage stage = {0};
     for (unsigned u = first; u < end; u++)
         planned_stage_grow(&stage, &units[u], room, recompute);
-    return planned_stage_bytes(&stage, stages_left);
+    return planned_stage_bytes(&stage, stages_left, deferred);
+}
+
+size_t layout_stage_bytes(const struct planner_unit *units, const unsigned *stage_first_unit,
+                          unsigned stage_count, unsigned stage, unsigned room,
+                          enum plan_recompute recompute, unsigned deferred)
+{
+    unsigned frozen = 0;
+    while (frozen < stage_first_unit[stage_count] && !units[frozen].trained)
+        frozen++;
+    return planner_stage_bytes(units, stage_first_unit[stage], stage_first_unit[stage + 1],
+                               stage_count - stage, room, recompute,
+                               schedule_deferred(stage_first_unit, stage, frozen, deferred));
 }

@@ -13,7 +13,9 @@ static inline double slot_speed(const struct planner_slot *slot)
 
 /* The costs of one stage in the slowest replica. */
 struct stage_cost {
-    double forward, backward; /* seconds of one micro-batch */
+    double forward, backward; /* seconds of one micro-batch; backward: until the gradient leaves */
+    double weight;            /* seconds of the rest of backward, which is deferred */
+    unsigned deferred;        /* for so many micro-batches */
     double transfer;          /* seconds to the next stage, and for the gradient back; 0: last
                                  stage */
     size_t trained_bytes;     /* parameters that are reduced and updated */
@@ -27,7 +29,8 @@ struct layout_shape {
     unsigned lanes_most; /* largest number in any replica */
     double slowest;      /* speed of the slowest slot */
     enum plan_recompute recompute;
-    unsigned sums; /* sums_room() */
+    unsigned deferred; /* plan_layout.deferred */
+    unsigned sums;     /* sums_room() */
 };
 
 /**
@@ -51,7 +54,7 @@ struct time_prediction {
     double step_seconds, bubble_share;
 };
 
-/** time_predict() - simulate the 1F1B schedule operation by operation; 0 or -ENOMEM */
+/** time_predict() - simulate the schedule operation by operation; 0 or -ENOMEM */
 int time_predict(const struct planner_input *input, const struct layout_shape *shape,
                  const struct stage_cost *costs, struct time_prediction *ret_time) CHECK_RESULT;
 
@@ -89,6 +92,7 @@ static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
 /* The part of a stage's memory that does not depend on its position. It grows unit by unit. */
 struct planned_stage {
     size_t state, in_flight, boundary, scratch, link, tied;
+    size_t head, norms;            /* activations of the head; norm_bytes */
     size_t frozen_streams;         /* shared by all frozen sublayers */
     bool trained;                  /* at least one unit is trained */
     unsigned tied_ends;            /* ends of the model's tied table in this stage */
@@ -99,16 +103,24 @@ struct planned_stage {
 void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *unit, unsigned room,
                         enum plan_recompute recompute);
 /** planned_stage_bytes() - return planner_stage_bytes() of the units added to @stage */
-size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left);
+size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left,
+                           unsigned deferred);
 
 /**
  * planner_stage_bytes() - return the memory of a stage
  *
  * The sum covers parameters, their weights, room for gradients and two moments of the trained
- * units, compute buffers, the activations of @stages_left micro-batches in flight (1F1B: the number
- * of stages from this one on), the gradient of a tied table's other end, and the stage's messages
- * that links may hold.
+ * units, compute buffers, the activations of the micro-batches in flight (schedule_slots(): the
+ * number of stages from this one on, and those whose weights are deferred), the gradient of a tied
+ * table's other end, and the stage's messages that links may hold.
  * @room: gradient_room()
+ * @deferred: schedule_deferred(); not with recomputation
  */
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
-                           unsigned stages_left, unsigned room, enum plan_recompute recompute);
+                           unsigned stages_left, unsigned room, enum plan_recompute recompute,
+                           unsigned deferred);
+
+/** layout_stage_bytes() - return planner_stage_bytes() of @stage in a layout with these stages */
+size_t layout_stage_bytes(const struct planner_unit *units, const unsigned *stage_first_unit,
+                          unsigned stage_count, unsigned stage, unsigned room,
+                          enum plan_recompute recompute, unsigned deferred);

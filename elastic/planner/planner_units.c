@@ -116,6 +116,31 @@ static enum plan_recompute recomputed_from(const struct job_model *model, unsign
     return unit % 2 == 1 ? PLAN_RECOMPUTE_ATTENTION : PLAN_RECOMPUTE_FULL;
 }
 
+/* Return the seconds of the gradients of weights: as many multiplications as the products of a
+ * forward. Table and head are not split. */
+static double weight_seconds(const struct job_model *model, unsigned unit, double tokens,
+                             const struct slot_rates *rates)
+{
+    struct widths widths = widths_of(model, unit);
+
+    if (unit == 0 || unit == 2 * model->layers + 1)
+        return 0;
+    return 2 * tokens * model->width * (widths.wide + widths.mixed) / rates->flops_per_second;
+}
+
+/* model/net/stage_private.h: the gradients of norms, each padded as in the unit. */
+static size_t norm_bytes(const struct job_model *model, unsigned unit)
+{
+    const size_t align = 16;
+    size_t norm = (model->width + align - 1) / align * align;
+    size_t head = (model->head_width + align - 1) / align * align;
+
+    if (unit == 0 || unit == 2 * model->layers + 1)
+        return 0;
+    size_t count = job_model_is_llama(model) ? norm : 2 * norm;
+    return (count + (model->qk_norm && unit % 2 == 1 ? 2 * head : 0)) * sizeof(float);
+}
+
 void planner_units(const struct job_model *model, const struct job_training *training,
                    unsigned frozen_layers, const struct slot_rates *rates,
                    struct planner_unit *ret_units)
@@ -130,6 +155,7 @@ void planner_units(const struct job_model *model, const struct job_training *tra
         ret_units[unit] = (struct planner_unit){
             .forward_seconds = forward,
             .backward_seconds = trained ? 2 * forward : 0,
+            .weight_seconds = trained ? weight_seconds(model, unit, tokens, rates) : 0,
             .parameter_bytes = planner_parameter_bytes(model, unit),
             .activation_bytes = (size_t)activation_bytes(model, unit, tokens, size),
             .boundary_bytes = (size_t)(tokens * model->width) * rates->activation_size,
@@ -142,7 +168,9 @@ void planner_units(const struct job_model *model, const struct job_training *tra
             .tied_bytes = model->tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)
                               ? (size_t)model->vocab * model->width * sizeof(float)
                               : 0,
+            .norm_bytes = trained ? norm_bytes(model, unit) : 0,
             .trained = trained,
+            .head = unit + 1 == count,
             .again = recomputed_from(model, unit),
         };
     }

@@ -108,10 +108,9 @@ static void measure(struct copies *copies)
         unsigned stage = rank % plan->layout.stage_count, replica = rank / plan->layout.stage_count;
         unsigned lanes =
             plan->layout.replica_first_lane[replica + 1] - plan->layout.replica_first_lane[replica];
-        copies->used_bytes[rank] = planner_stage_bytes(
-            copies->input->units, plan->layout.stage_first_unit[stage],
-            plan->layout.stage_first_unit[stage + 1], plan->layout.stage_count - stage,
-            gradient_room(lanes, sums), plan->layout.recompute);
+        copies->used_bytes[rank] = layout_stage_bytes(
+            copies->input->units, plan->layout.stage_first_unit, plan->layout.stage_count, stage,
+            gradient_room(lanes, sums), plan->layout.recompute, plan->layout.deferred);
     }
 }
 

@@ -4,7 +4,8 @@
  * cannot disagree and a planner may trust the number.
  *
  * Per slot: tokens, the residual stream at every cut, the kept activations of each unit. Shared by
- * all slots: the scratch buffers and the two stream gradients.
+ * all slots: the scratch buffers and the two stream gradients; the head's activations where
+ * backward is split.
  */
 #include "model/net/stage.h"
 
@@ -83,11 +84,24 @@ static enum unit_kind unit_kind_of(const struct model_spec *spec, unsigned unit)
     return layout.kind;
 }
 
-static bool keeps_nothing(const struct stage_options *options, unsigned index)
+/* Return whether all slots share the unit's activations. */
+static bool shares(const struct stage_options *options, unsigned index)
 {
-    return index < options->frozen ||
-           stage_recomputes(options->recompute,
-                            unit_kind_of(options->spec, options->first_unit + index));
+    enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + index);
+
+    return index < options->frozen || (kind == UNIT_HEAD && options->splits) ||
+           stage_recomputes(options->recompute, kind);
+}
+
+static float *carve_norms(struct carver *carver, const struct stage_options *options,
+                          unsigned index)
+{
+    struct unit_layout layout;
+
+    model_unit_layout(options->spec, options->first_unit + index, &layout);
+    size_t count = stage_norms_count(&layout);
+    bool wanted = options->splits && index >= options->frozen && layout.kind != UNIT_HEAD;
+    return wanted && count > 0 ? carve_words(carver, count, 1) : NULL;
 }
 
 /* Return whether stream @index is read by a frozen unit alone, and comes from one. */
@@ -120,15 +134,19 @@ static void carve_slot(struct carver *carver, const struct stage_options *option
     }
     for (unsigned i = 0; i < options->unit_count; i++) {
         struct activations kept = {0};
-        if (!keeps_nothing(options, i))
+        if (!shares(options, i))
             kept =
                 carve_activations(carver, spec, unit_kind_of(spec, options->first_unit + i), rows);
-        if (slot->activations)
+        float *norms = carve_norms(carver, options, i);
+        if (slot->activations) {
             slot->activations[i] = kept;
+            slot->norms[i] = norms;
+        }
     }
 }
 
-/* One set for each kind of unit that keeps nothing: one forward or backward runs at a time. */
+/* One set for each kind of unit whose activations are shared: one forward or backward runs at a
+ * time. */
 static void carve_again(struct carver *carver, const struct stage_options *options, size_t rows,
                         struct stage *stage)
 {
@@ -136,7 +154,7 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
 
     for (unsigned i = 0; i < options->unit_count; i++) {
         enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
-        if (carved[kind] || kind == UNIT_EMBEDDING || !keeps_nothing(options, i))
+        if (carved[kind] || kind == UNIT_EMBEDDING || !shares(options, i))
             continue;
         stage->shared.again[kind] = carve_activations(carver, options->spec, kind, rows);
         carved[kind] = true;
@@ -241,7 +259,8 @@ static int allocate_tables(struct stage *stage)
         struct stage_slot *slot = &stage->slots[i];
         slot->streams = calloc(stage->unit_count + 1, sizeof(*slot->streams));
         slot->activations = calloc(stage->unit_count, sizeof(*slot->activations));
-        if (!slot->streams || !slot->activations)
+        slot->norms = calloc(stage->unit_count, sizeof(*slot->norms));
+        if (!slot->streams || !slot->activations || !slot->norms)
             return -ENOMEM;
     }
     return 0;
@@ -287,6 +306,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
     assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
     assert(options->frozen <= options->unit_count);
+    assert(!options->splits || options->recompute == STAGE_KEEP_ALL);
     struct stage *stage = calloc(1, sizeof(*stage));
     if (!stage)
         return error_set(error, -ENOMEM, "no memory for a stage");
@@ -296,6 +316,7 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     stage->first_unit = options->first_unit;
     stage->unit_count = options->unit_count;
     stage->shared.frozen = options->frozen;
+    stage->shared.splits = options->splits;
     stage->batch = options->batch;
     stage->slot_count = options->slots;
     stage->shared.recompute = options->recompute;
@@ -323,6 +344,7 @@ void stage_free(struct stage *stage)
     for (unsigned i = 0; stage->slots && i < stage->slot_count; i++) {
         free(stage->slots[i].streams);
         free(stage->slots[i].activations);
+        free(stage->slots[i].norms);
     }
     free(stage->slots);
     free(stage->layouts);
@@ -381,7 +403,7 @@ void *stage_input_gradient(struct stage *stage)
 static const struct activations *head_activations(struct stage *stage, unsigned slot)
 {
     assert(stage->layouts[stage->unit_count - 1].kind == UNIT_HEAD);
-    return &stage_slot_of(stage, slot)->activations[stage->unit_count - 1];
+    return stage_activations(stage, stage_slot_of(stage, slot), stage->unit_count - 1);
 }
 
 double stage_loss_sum(struct stage *stage, unsigned slot)

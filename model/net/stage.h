@@ -24,14 +24,21 @@
  * with the head). For the way back it fills stage_output_gradient() (unless it ends with the head)
  * and calls stage_backward_unit() from the last unit down to the first trained one; after the
  * stage's first trained unit, stage_input_gradient() holds the gradient for the previous stage.
- * There is one gradient stream in flight at a time (1F1B runs one backward at a time), but the
- * output gradient and the input gradient are two buffers: the next one may arrive while the last
- * one is still being sent.
+ * There is one gradient stream in flight at a time (a schedule runs one backward at a time), but
+ * the output gradient and the input gradient are two buffers: the next one may arrive while the
+ * last one is still being sent.
  *
  * Backward of a slot follows a forward of the same slot with keep == true, once, before anything
  * else is forwarded in that slot. Evaluation uses the slots' buffers too, so it waits until no
  * backward is outstanding. The largest buffer is a head's logits, (N, V) a slot: the last stage of
  * 1F1B has one.
+ *
+ * Backward can be split (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024): with
+ * stage_backward_input() the gradient leaves for the previous stage, and stage_backward_weight() of
+ * the same slot comes any time later, in the order of micro-batches. The sums have the bits of
+ * stage_backward_unit(). It takes a copy of the unit's rows of gradients, which pays where stages
+ * wait for each other, and it keeps the slot. All slots share the head's activations then: the
+ * head's backward, which is never split, follows its forward at once.
  */
 #pragma once
 
@@ -51,6 +58,7 @@ struct stage_options {
     unsigned frozen; /* of the units, the first so many have no backward */
     unsigned batch;  /* B of one micro-batch */
     unsigned slots;  /* micro-batches in flight, >= 1 */
+    bool splits;     /* backward may be split; not with recomputation */
     enum stage_recompute recompute;
     void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
                      NULL: the stage takes it itself */
@@ -132,6 +140,20 @@ double stage_loss_sum(struct stage *stage, unsigned slot);
  */
 void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                          float *gradient, bool want_input_gradient);
+
+/**
+ * stage_backward_input() - run the part of a unit's backward that gives the input's gradient
+ *
+ * As stage_backward_unit(), for a stage that splits, and not for the head. Overwrites
+ * stage_output(), so that its content must have left.
+ */
+void stage_backward_input(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
+                          bool want_input_gradient);
+
+/**
+ * stage_backward_weight() - run the rest of it: accumulate into @gradient, as stage_backward_unit()
+ */
+void stage_backward_weight(struct stage *stage, unsigned slot, unsigned unit, float *gradient);
 
 /**
  * stage_logits() - copy the logits, (B*T, V) f32, to host memory, after a forward through the head

@@ -3,6 +3,13 @@
  * a sublayer is output = input + f(norm(input)), so its output's gradient is already the residual
  * part of its input's gradient and the norm's backward adds the rest in place. Only at the
  * stage's first unit it goes over into the buffer that is sent to the previous stage.
+ *
+ * Where the weights' part comes later, the input's part leaves the operands of its products in
+ * place of activations that it was the last to read: the output's gradient in the stream behind the
+ * unit, that of the first product in `wide`. Gradients of norms need the rows that nobody keeps, so
+ * they are made at once, into a buffer of the micro-batch, and added later. Kernels make the sum of
+ * a micro-batch first and add it once, and a sum that begins at +0 never is -0: the bits are those
+ * of a backward in one piece.
  */
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
@@ -12,7 +19,8 @@ struct backward {
     const struct stage *stage;
     const struct unit_layout *layout;
     const void *weights;
-    float *gradient;
+    float *gradient;   /* NULL: of the norms alone */
+    float *norms;      /* of the micro-batch: for gradients of norms; NULL: they go to @gradient */
     const void *input; /* (N,C) */
     const struct activations *kept;
     void *d_stream; /* (N,C): the output's gradient, then the input's */
@@ -23,11 +31,22 @@ static const void *weight(const struct backward *b, enum unit_part part)
     return stage_weight(b->stage, b->layout, b->weights, part);
 }
 
-/* NULL where the unit has no such tensor. */
+/* NULL where the unit has no such tensor, or its gradient is not wanted. */
 static float *d_weight(const struct backward *b, enum unit_part part)
 {
     const struct unit_tensor *tensor = model_unit_part(b->layout, part);
-    return !tensor ? NULL : b->gradient + tensor->offset;
+    return !tensor || !b->gradient ? NULL : b->gradient + tensor->offset;
+}
+
+static float *d_norm_weight(const struct backward *b, enum unit_part part)
+{
+    const struct unit_tensor *tensor = model_unit_part(b->layout, part);
+
+    if (!b->norms)
+        return d_weight(b, part);
+    return !tensor
+               ? NULL
+               : b->norms + stage_norm_offset(b->layout, (unsigned)(tensor - b->layout->tensors));
 }
 
 static void backward_embedding(const struct backward *b, const int32_t *tokens)
@@ -41,15 +60,15 @@ static void backward_embedding(const struct backward *b, const int32_t *tokens)
 static void backward_norm(const struct backward *b, const void *d_norm)
 {
     const struct stage *s = b->stage;
-    float *d_norm_weight = d_weight(b, UNIT_NORM_WEIGHT);
+    float *d_weights = d_norm_weight(b, UNIT_NORM_WEIGHT);
 
     if (stage_has_rms_norm(s))
-        s->kernel->rmsnorm_backward(s->device, b->d_stream, d_norm_weight, d_norm, b->input,
+        s->kernel->rmsnorm_backward(s->device, b->d_stream, d_weights, d_norm, b->input,
                                     weight(b, UNIT_NORM_WEIGHT), b->kept->rstd, s->rows,
                                     s->spec.width);
     else
         s->kernel->layernorm_backward(
-            s->device, b->d_stream, d_norm_weight, d_weight(b, UNIT_NORM_BIAS), d_norm, b->input,
+            s->device, b->d_stream, d_weights, d_norm_weight(b, UNIT_NORM_BIAS), d_norm, b->input,
             weight(b, UNIT_NORM_WEIGHT), b->kept->mean, b->kept->rstd, s->rows, s->spec.width);
 }
 
@@ -87,9 +106,10 @@ static void backward_attention(const struct backward *b)
     if (s->rotary_angles)
         s->kernel->rotary_backward(s->device, s->scratch_wide, s->rotary_angles, shape);
     if (s->spec.qk_norm)
-        s->kernel->headnorm_backward(
-            s->device, s->scratch_wide, d_weight(b, UNIT_Q_NORM), d_weight(b, UNIT_K_NORM),
-            b->kept->wide, weight(b, UNIT_Q_NORM), weight(b, UNIT_K_NORM), s->head_rstd, shape);
+        s->kernel->headnorm_backward(s->device, s->scratch_wide, d_norm_weight(b, UNIT_Q_NORM),
+                                     d_norm_weight(b, UNIT_K_NORM), b->kept->wide,
+                                     weight(b, UNIT_Q_NORM), weight(b, UNIT_K_NORM), s->head_rstd,
+                                     shape);
     backward_in(b, s->scratch_wide);
     backward_norm(b, s->scratch);
 }
@@ -166,29 +186,130 @@ static void backward(const struct backward *b, const struct stage_slot *slot)
     }
 }
 
+static struct backward backward_of(const struct stage *stage, const struct stage_slot *slot,
+                                   unsigned index, const void *weights)
+{
+    return (struct backward){.stage = stage,
+                             .layout = &stage->layouts[index],
+                             .weights = weights,
+                             .input = slot->streams[index],
+                             .kept = stage_activations(stage, slot, index)};
+}
+
+/* The index of @unit of the model in its stage. */
+static unsigned index_of(const struct stage *stage, const struct stage_slot *slot, unsigned unit)
+{
+    assert(unit >= stage->first_unit && unit - stage->first_unit < stage->unit_count);
+    assert(slot->kept);
+    return unit - stage->first_unit;
+}
+
+static bool leaves_stage(const struct stage *stage, unsigned index, bool want_input_gradient)
+{
+    return index == 0 && want_input_gradient && stage->input_gradient;
+}
+
 void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit,
                          const void *weights, float *gradient, bool want_input_gradient)
 {
-    struct stage_slot *slot = stage_slot_of(stage, slot_index);
-    assert(unit >= stage->first_unit && unit - stage->first_unit < stage->unit_count);
-    assert(slot->kept);
-
-    unsigned i = unit - stage->first_unit;
-    bool leaves_stage = i == 0 && want_input_gradient && stage->input_gradient;
-    struct backward b = {.stage = stage,
-                         .layout = &stage->layouts[i],
-                         .weights = weights,
-                         .gradient = gradient,
-                         .input = slot->streams[i],
-                         .kept = stage_activations(stage, slot, i)};
+    const struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    unsigned i = index_of(stage, slot, unit);
+    struct backward b = backward_of(stage, slot, i, weights);
     const struct recording_key key = {.place = stage_backward_place(stage, slot_index, i),
                                       .weights = weights,
                                       .gradient = gradient,
                                       .want_input_gradient = want_input_gradient};
+
+    b.gradient = gradient;
     while (recordings_next(stage->recordings, &key)) {
         if (stage_recomputes(stage->shared.recompute, b.layout->kind))
             stage_compute_again(stage, slot, i, weights);
-        b.d_stream = begin_stream(stage, b.layout->kind, leaves_stage);
+        b.d_stream =
+            begin_stream(stage, b.layout->kind, leaves_stage(stage, i, want_input_gradient));
         backward(&b, slot);
+    }
+}
+
+/* Leave the gradient of the first product's result in place of the result. */
+static void keep_wide(const struct backward *b)
+{
+    const struct stage *s = b->stage;
+    size_t wide = model_unit_widths(&s->spec, b->layout->kind).wide;
+
+    if (b->layout->kind == UNIT_ATTENTION || s->spec.family != MODEL_LLAMA)
+        s->kernel->copy(s->device, b->kept->wide, s->scratch_wide,
+                        s->rows * wide * s->kernel->activation_size);
+}
+
+void stage_backward_input(struct stage *stage, unsigned slot_index, unsigned unit,
+                          const void *weights, bool want_input_gradient)
+{
+    const struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    unsigned i = index_of(stage, slot, unit);
+    struct backward b = backward_of(stage, slot, i, weights);
+    const struct recording_key key = {.place = stage_backward_place(stage, slot_index, i),
+                                      .weights = weights,
+                                      .want_input_gradient = want_input_gradient};
+
+    assert(stage->shared.splits && b.layout->kind != UNIT_HEAD);
+    b.norms = slot->norms[i];
+    while (recordings_next(stage->recordings, &key)) {
+        stage->kernel->copy(stage->device, slot->streams[i + 1], stage->stream_gradient,
+                            stage_boundary_bytes(stage));
+        if (b.layout->kind == UNIT_EMBEDDING)
+            continue;
+        stage->kernel->zero(stage->device, b.norms, stage_norms_count(b.layout) * sizeof(float));
+        b.d_stream =
+            begin_stream(stage, b.layout->kind, leaves_stage(stage, i, want_input_gradient));
+        backward(&b, slot);
+        keep_wide(&b);
+    }
+}
+
+static void add_norms(const struct backward *b)
+{
+    const struct stage *s = b->stage;
+
+    for (unsigned i = 0; i < b->layout->tensor_count; i++) {
+        const struct unit_tensor *tensor = &b->layout->tensors[i];
+        float *sum = b->gradient + tensor->offset;
+        if (stage_is_of_norm(tensor->part))
+            s->kernel->tree_add(s->device, sum, sum, b->norms + stage_norm_offset(b->layout, i),
+                                tensor->count);
+    }
+}
+
+/* Of a sublayer; @d_output, and the gradient of the first product in place of its result */
+static void backward_weights(const struct backward *b, const void *d_output)
+{
+    const struct stage *s = b->stage;
+    struct unit_widths widths = model_unit_widths(&s->spec, b->layout->kind);
+
+    s->kernel->linear_backward(s->device, NULL, d_weight(b, UNIT_OUT_WEIGHT),
+                               d_weight(b, UNIT_OUT_BIAS), d_output, b->kept->mixed, NULL,
+                               stage_block_shape(s, widths.mixed, s->spec.width));
+    s->kernel->linear_backward(s->device, NULL, d_weight(b, UNIT_IN_WEIGHT),
+                               d_weight(b, UNIT_IN_BIAS), b->kept->wide, b->kept->norm, NULL,
+                               stage_block_shape(s, s->spec.width, widths.wide));
+    add_norms(b);
+}
+
+void stage_backward_weight(struct stage *stage, unsigned slot_index, unsigned unit, float *gradient)
+{
+    const struct stage_slot *slot = stage_slot_of(stage, slot_index);
+    unsigned i = index_of(stage, slot, unit);
+    struct backward b = backward_of(stage, slot, i, NULL);
+    const struct recording_key key = {.place = stage_weight_place(stage, slot_index, i),
+                                      .gradient = gradient};
+
+    assert(stage->shared.splits && b.layout->kind != UNIT_HEAD);
+    b.gradient = gradient;
+    b.norms = slot->norms[i];
+    b.d_stream = slot->streams[i + 1];
+    while (recordings_next(stage->recordings, &key)) {
+        if (b.layout->kind == UNIT_EMBEDDING)
+            backward_embedding(&b, slot->tokens);
+        else
+            backward_weights(&b, b.d_stream);
     }
 }

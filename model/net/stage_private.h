@@ -23,15 +23,17 @@ struct stage_slot {
     void **streams;                  /* unit_count + 1; [i] enters unit i. NULL: no such stream.
                                         Between frozen units they are the stage's */
     struct activations *activations; /* unit_count; of units that are computed again: not used */
-    bool kept;                       /* the last forward kept the activations for backward */
+    float **norms; /* unit_count: gradients of the unit's norms, where backward is split */
+    bool kept;     /* the last forward kept the activations for backward */
 };
 
 /* Units that keep nothing from forward to backward, and the buffers that they share. */
 struct stage_shared {
     enum stage_recompute recompute;
-    unsigned frozen;                     /* units, from the first one on */
-    struct activations again[UNIT_HEAD]; /* by kind */
-    void *frozen_streams[2];             /* (N,C) each; between frozen units, in turn */
+    unsigned frozen;                         /* units, from the first one on */
+    bool splits;                             /* backward: stage_options.splits */
+    struct activations again[UNIT_HEAD + 1]; /* by kind; the head's: where backward is split */
+    void *frozen_streams[2];                 /* (N,C) each; between frozen units, in turn */
 };
 
 struct stage {
@@ -73,7 +75,8 @@ static inline const struct activations *stage_activations(const struct stage *st
                                                           unsigned index)
 {
     enum unit_kind kind = stage->layouts[index].kind;
-    bool shared = index < stage->shared.frozen || stage_recomputes(stage->shared.recompute, kind);
+    bool shared = index < stage->shared.frozen || (kind == UNIT_HEAD && stage->shared.splits) ||
+                  stage_recomputes(stage->shared.recompute, kind);
     return shared ? &stage->shared.again[kind] : &slot->activations[index];
 }
 
@@ -124,11 +127,36 @@ void stage_compute_again(struct stage *stage, const struct stage_slot *slot, uns
 const void *stage_attention_input(const struct stage *stage, const struct unit_layout *layout,
                                   const void *weights, void *wide);
 
-/* Places of recordings: a slot's forward, then backward of each of its units; behind those of all
- * slots the frozen units' forward of each sample of a slot. */
+/* Return whether tensors of @part are of norms, whose gradients are made with the input's. */
+static inline bool stage_is_of_norm(enum unit_part part)
+{
+    return model_part_is_norm(part) || part == UNIT_NORM_BIAS;
+}
+
+/** stage_norm_offset() - return the place of the @index-th tensor of a unit among the gradients of
+ * its norms, in elements: each of them aligned as in the unit's array */
+static inline size_t stage_norm_offset(const struct unit_layout *layout, unsigned index)
+{
+    size_t offset = 0;
+
+    for (unsigned i = 0; i < index; i++)
+        if (stage_is_of_norm(layout->tensors[i].part))
+            offset += (layout->tensors[i].count + UNIT_TENSOR_ALIGN - 1) / UNIT_TENSOR_ALIGN *
+                      UNIT_TENSOR_ALIGN;
+    return offset;
+}
+
+/** stage_norms_count() - return the elements of the gradients of a unit's norms */
+static inline size_t stage_norms_count(const struct unit_layout *layout)
+{
+    return stage_norm_offset(layout, layout->tensor_count);
+}
+
+/* Places of recordings: a slot's forward, then backward of each of its units, then the weights'
+ * part of each; behind those of all slots the frozen units' forward of each sample of a slot. */
 static inline unsigned stage_forward_place(const struct stage *stage, unsigned slot)
 {
-    return slot * (stage->unit_count + 1);
+    return slot * (2 * stage->unit_count + 1);
 }
 
 static inline unsigned stage_frozen_place(const struct stage *stage, unsigned slot, unsigned sample)
@@ -140,6 +168,11 @@ static inline unsigned stage_backward_place(const struct stage *stage, unsigned 
                                             unsigned index)
 {
     return stage_forward_place(stage, slot) + 1 + index;
+}
+
+static inline unsigned stage_weight_place(const struct stage *stage, unsigned slot, unsigned index)
+{
+    return stage_backward_place(stage, slot, stage->unit_count + index);
 }
 
 /** stage_stream_of_sample() - return the part of stream @index, which a frozen unit reads or

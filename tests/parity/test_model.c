@@ -245,6 +245,7 @@ struct pipeline {
     struct stage *stages[TINY_UNITS];
     unsigned first_units[TINY_UNITS + 1]; /* one past the last stage: TINY_UNITS */
     unsigned stage_count;
+    bool splits; /* the gradients of weights come later */
 };
 
 static void pipeline_forward(struct pipeline *pipeline, unsigned slot, unsigned micro)
@@ -260,6 +261,16 @@ static void pipeline_forward(struct pipeline *pipeline, unsigned slot, unsigned 
     }
 }
 
+static void unit_backward(const struct pipeline *pipeline, struct stage *stage, unsigned slot,
+                          unsigned unit, bool want_input_gradient)
+{
+    if (pipeline->splits && unit < TINY_UNITS - 1)
+        stage_backward_input(stage, slot, unit, tiny.weights[unit], want_input_gradient);
+    else
+        stage_backward_unit(stage, slot, unit, tiny.weights[unit], tiny.gradients[unit],
+                            want_input_gradient);
+}
+
 static void pipeline_backward(struct pipeline *pipeline, unsigned slot, unsigned first_trained)
 {
     for (unsigned k = pipeline->stage_count; k-- > 0;) {
@@ -273,36 +284,62 @@ static void pipeline_backward(struct pipeline *pipeline, unsigned slot, unsigned
                               stage_input_gradient(pipeline->stages[k + 1]),
                               stage_boundary_bytes(stage));
         for (unsigned unit = end; unit-- > first;)
-            stage_backward_unit(stage, slot, unit, tiny.weights[unit], tiny.gradients[unit],
-                                unit > first_trained);
+            unit_backward(pipeline, stage, slot, unit, unit > first_trained);
     }
 }
 
-/* @cuts: bit i set, unit i begins a new stage. All forwards run before the backwards. */
-static struct step pipelined_step(unsigned cuts, unsigned first_trained)
+static struct stage *part_stage(struct stage_options options)
 {
-    struct step step;
-    struct pipeline pipeline = {.stage_count = 1};
+    struct stage *stage = NULL;
+    struct error error = {0};
+
+    options.kernel = tiny.kernel;
+    options.device = tiny.device;
+    options.spec = tiny.spec;
+    if (stage_new(&options, &stage, &error) < 0)
+        fail_msg("%s", error.text);
+    return stage;
+}
+
+/* @cuts: bit i set, unit i begins a new stage */
+static struct pipeline pipeline_of(unsigned cuts, bool splits)
+{
+    struct pipeline pipeline = {.stage_count = 1, .splits = splits};
 
     for (unsigned unit = 1; unit < TINY_UNITS; unit++)
         if (cuts & 1u << unit)
             pipeline.first_units[pipeline.stage_count++] = unit;
     pipeline.first_units[pipeline.stage_count] = TINY_UNITS;
-    for (unsigned k = 0; k < pipeline.stage_count; k++) {
-        unsigned first = pipeline.first_units[k];
-        pipeline.stages[k] =
-            tiny_stage(&tiny, first, pipeline.first_units[k + 1] - first, TINY_MICROS);
-    }
-
+    for (unsigned k = 0; k < pipeline.stage_count; k++)
+        pipeline.stages[k] = part_stage((struct stage_options){
+            .first_unit = pipeline.first_units[k],
+            .unit_count = pipeline.first_units[k + 1] - pipeline.first_units[k],
+            .batch = TINY_BATCH,
+            .slots = TINY_MICROS,
+            .splits = splits});
     tiny_zero_gradients(&tiny);
+    return pipeline;
+}
+
+static void pipeline_done(const struct pipeline *pipeline)
+{
+    for (unsigned k = 0; k < pipeline->stage_count; k++)
+        stage_free(pipeline->stages[k]);
+}
+
+/* All forwards run before the backwards. */
+static struct step pipelined_step(unsigned cuts, unsigned first_trained)
+{
+    struct step step;
+    struct pipeline pipeline = pipeline_of(cuts, false);
+
     for (unsigned micro = 0; micro < TINY_MICROS; micro++)
         pipeline_forward(&pipeline, micro, micro);
     for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
         pipeline_backward(&pipeline, micro, first_trained);
         step.losses[micro] = stage_loss_sum(pipeline.stages[pipeline.stage_count - 1], micro);
     }
-    for (unsigned k = 0; k < pipeline.stage_count; k++)
-        stage_free(pipeline.stages[k]);
+    pipeline_done(&pipeline);
     take_gradients(&step);
     return step;
 }
@@ -316,6 +353,41 @@ static void test_every_cut_gives_the_same_bits(void **state)
         expect_same_units(&step, &want, 0);
         step_done(&step);
     }
+    step_done(&want);
+}
+
+/* All gradients of weights come after all micro-batches have passed. */
+static struct step deferred_step(unsigned cuts, unsigned first_trained)
+{
+    struct step step;
+    struct pipeline pipeline = pipeline_of(cuts, true);
+
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
+        pipeline_forward(&pipeline, micro, micro);
+        step.losses[micro] = stage_loss_sum(pipeline.stages[pipeline.stage_count - 1], micro);
+        pipeline_backward(&pipeline, micro, first_trained);
+    }
+    for (unsigned micro = 0; micro < TINY_MICROS; micro++)
+        for (unsigned k = 0, unit = first_trained; unit < TINY_UNITS - 1; unit++) {
+            while (pipeline.first_units[k + 1] <= unit)
+                k++;
+            stage_backward_weight(pipeline.stages[k], micro, unit, tiny.gradients[unit]);
+        }
+    pipeline_done(&pipeline);
+    take_gradients(&step);
+    return step;
+}
+
+static void test_deferred_weights_give_the_same_bits(void **state)
+{
+    (void)state;
+    struct step want = reference_step();
+    for (unsigned first_trained = 0; first_trained < TINY_UNITS - 1; first_trained++)
+        for (unsigned cuts = 0; cuts < 1u << TINY_UNITS; cuts += 2) {
+            struct step step = deferred_step(cuts, first_trained);
+            expect_same_units(&step, &want, first_trained);
+            step_done(&step);
+        }
     step_done(&want);
 }
 
@@ -457,19 +529,12 @@ static void test_memory_is_foretold(void **state)
 static struct step lean_step(enum stage_recompute recompute, unsigned frozen)
 {
     struct step step;
-    struct stage_options options = {.kernel = tiny.kernel,
-                                    .device = tiny.device,
-                                    .spec = tiny.spec,
-                                    .unit_count = TINY_UNITS,
-                                    .batch = TINY_BATCH,
-                                    .slots = TINY_MICROS,
-                                    .frozen = frozen,
-                                    .recompute = recompute};
-    struct stage *stage = NULL;
-    struct error error = {0};
+    struct stage *stage = part_stage((struct stage_options){.unit_count = TINY_UNITS,
+                                                            .batch = TINY_BATCH,
+                                                            .slots = TINY_MICROS,
+                                                            .frozen = frozen,
+                                                            .recompute = recompute});
 
-    if (stage_new(&options, &stage, &error) < 0)
-        fail_msg("%s", error.text);
     tiny_zero_gradients(&tiny);
     for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
         for (unsigned sample = TINY_BATCH; frozen && sample-- > 0;) /* any order */
@@ -488,30 +553,15 @@ static struct step lean_step(enum stage_recompute recompute, unsigned frozen)
     return step;
 }
 
-static struct stage *part_stage(unsigned first_unit, unsigned unit_count, unsigned batch)
-{
-    const struct stage_options options = {.kernel = tiny.kernel,
-                                          .device = tiny.device,
-                                          .spec = tiny.spec,
-                                          .first_unit = first_unit,
-                                          .unit_count = unit_count,
-                                          .batch = batch,
-                                          .slots = 1};
-    struct stage *stage = NULL;
-    struct error error = {0};
-
-    if (stage_new(&options, &stage, &error) < 0)
-        fail_msg("%s", error.text);
-    return stage;
-}
-
 /* The same step by two stages that know of no frozen units: the lower one has one sample at a time
  * for itself, the upper one the micro-batch. */
 static struct step split_step(unsigned frozen)
 {
     struct step step;
-    struct stage *lower = part_stage(0, frozen, 1);
-    struct stage *upper = part_stage(frozen, TINY_UNITS - frozen, TINY_BATCH);
+    struct stage *lower =
+        part_stage((struct stage_options){.unit_count = frozen, .batch = 1, .slots = 1});
+    struct stage *upper = part_stage((struct stage_options){
+        .first_unit = frozen, .unit_count = TINY_UNITS - frozen, .batch = TINY_BATCH, .slots = 1});
 
     tiny_zero_gradients(&tiny);
     for (unsigned micro = 0; micro < TINY_MICROS; micro++) {
@@ -635,24 +685,27 @@ static void expect_near_step(const struct step *step, const struct step *want, c
         fail_msg("%s: a step is not near the CPU's", where);
 }
 
-/* The whole model: near the CPU's step, and the same bits on another cut and when computed again.
- */
+/* The whole model: near the CPU's step, and the same bits on another cut, when computed again and
+ * with deferred weights. */
 static void check_kernels(const struct kernel *kernel, const char *where, double tolerance)
 {
     struct tiny_model on_cpu = tiny;
-    struct step want = reference_step(), step, again, cut;
+    struct step want = reference_step(), step, again, cut, deferred;
 
     tiny_open_on(&tiny, on_cpu.spec, kernel);
     step = reference_step();
     again = lean_step(STAGE_RECOMPUTE_ALL, 0);
     cut = pipelined_step(1u << 2 | 1u << 5, 0);
+    deferred = deferred_step(1u << 2 | 1u << 5, 0);
     expect_near_step(&step, &want, where, tolerance);
     expect_same_units(&again, &step, 0);
     expect_same_units(&cut, &step, 0);
+    expect_same_units(&deferred, &step, 0);
     step_done(&want);
     step_done(&step);
     step_done(&again);
     step_done(&cut);
+    step_done(&deferred);
     tiny_close(&tiny);
     tiny = on_cpu;
 }
@@ -714,6 +767,7 @@ int main(void)
         cmocka_unit_test(test_logits_and_loss),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_every_cut_gives_the_same_bits),
+        cmocka_unit_test(test_deferred_weights_give_the_same_bits),
         cmocka_unit_test(test_frozen_units_change_nothing_above),
         cmocka_unit_test(test_gradients_accumulate),
         cmocka_unit_test(test_padding_stays_zero),

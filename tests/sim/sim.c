@@ -173,7 +173,7 @@ static void limit_memory(struct sim *sim, unsigned slots)
     const struct slot_rates rates = slot_rates(false, JOB_PRECISION_F32);
     planner_units(&sim->spec.model, &sim->spec.train, 0, &rates, units);
     size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
-                                       PLAN_RECOMPUTE_NONE);
+                                       PLAN_RECOMPUTE_NONE, 0);
     size_t process = process_bytes(&sim->spec.model, 1);
     if (slots >= 6 && sim_chance(sim, STREAM_SETUP, 40))
         sim->slot_memory = process + whole / 2;
@@ -193,7 +193,7 @@ static void make_exposed(struct sim *sim, unsigned slots)
     planner_units(&sim->spec.model, &sim->spec.train, 0, &rates, units);
     if (slots < 3 || sim_chance(sim, STREAM_SETUP, 30)) {
         size_t whole = planner_stage_bytes(units, 0, SIM_UNITS, 1, gradient_room(SIM_LANES, 0),
-                                           PLAN_RECOMPUTE_FULL);
+                                           PLAN_RECOMPUTE_FULL, 0);
         sim->slot_memory = slots >= 3 ? process_bytes(&sim->spec.model, 1) + whole * 9 / 10 : 0;
         return;
     }

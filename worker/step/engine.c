@@ -44,12 +44,9 @@ static void place(struct engine *engine)
     engine->part.trained_from = state_frozen_units(engine->state);
     engine->part.micro_batch_count =
         step_division_left(engine->share.division, engine->part.replica);
-    engine->position = (struct one_f_one_b_position){
-        .stage = engine->part.stage_index,
-        .stage_count = plan->layout.stage_count,
-        .micro_batch_count = engine->part.micro_batch_count,
-        .backward = engine->part.first_unit + engine->part.unit_count > engine->part.trained_from,
-    };
+    engine->position =
+        schedule_position_of(&plan->layout, engine->part.stage_index, engine->part.trained_from,
+                             engine->part.micro_batch_count);
 }
 
 /* Take this replica's part of the division. */
@@ -93,9 +90,8 @@ static int make_buffers(struct engine *engine)
 /* The queue has room for each message of a step once: no message is queued twice. */
 static int make_links(struct engine *engine)
 {
-    int status =
-        send_queue_new(one_f_one_b_slots(&engine->position) + 2 * engine->part.unit_count + 2,
-                       engine->routes->guard, &engine->channels.send_queue);
+    int status = send_queue_new(schedule_slots(&engine->position) + 2 * engine->part.unit_count + 2,
+                                engine->routes->guard, &engine->channels.send_queue);
 
     if (!status)
         status = pipeline_open(engine);
@@ -134,7 +130,8 @@ static int make_stage(struct engine *engine, struct error *error)
         .frozen = memory_frozen_part(engine->part.first_unit, engine->part.unit_count,
                                      engine->part.trained_from),
         .batch = engine->state->spec->train.micro_batch,
-        .slots = one_f_one_b_slots(&engine->position),
+        .slots = schedule_slots(&engine->position),
+        .splits = engine->position.deferred > 0,
         .recompute = memory_recompute(&engine->plan->layout),
     };
     size_t size_bytes = stage_memory_bytes(&options);

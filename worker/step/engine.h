@@ -10,7 +10,7 @@
 
 #include "elastic/job/job_evaluation.h"
 #include "elastic/job/job_training.h"
-#include "elastic/plan/one_f_one_b.h"
+#include "elastic/plan/pipeline_schedule.h"
 #include "elastic/plan/plan.h"
 #include "model/data/dataset.h"
 #include "model/net/stage.h"
@@ -84,7 +84,7 @@ struct engine {
     struct engine_watch watch;
     struct engine_part part;
     struct engine_share share;
-    struct one_f_one_b_position position;
+    struct schedule_position position;
     struct stage *stage;
     struct gradients *gradients;
     void **weights;        /* unit_count, device */

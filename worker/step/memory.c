@@ -4,7 +4,7 @@
 
 #include "comm/lanes/lane_tree.h"
 #include "elastic/job/job_spec.h"
-#include "elastic/plan/one_f_one_b.h"
+#include "elastic/plan/pipeline_schedule.h"
 #include "worker/step/gradients.h"
 #include "worker/step/reduction.h"
 
@@ -89,12 +89,9 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
 {
     unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
     unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
-    const struct one_f_one_b_position position = {
-        .stage = stage,
-        .stage_count = layout->stage_count,
-        .micro_batch_count = lanes * state->spec->train.micro_batches_per_lane,
-        .backward = layout->stage_first_unit[stage + 1] > frozen_units(state, layout),
-    };
+    const struct schedule_position position =
+        schedule_position_of(layout, stage, frozen_units(state, layout),
+                             lanes * state->spec->train.micro_batches_per_lane);
     const struct stage_options options = {
         .kernel = state->kernel,
         .device = state->device,
@@ -106,7 +103,8 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
                                          layout->stage_first_unit[stage],
                                      frozen_units(state, layout)),
         .batch = state->spec->train.micro_batch,
-        .slots = one_f_one_b_slots(&position),
+        .slots = schedule_slots(&position),
+        .splits = position.deferred > 0,
         .recompute = memory_recompute(layout),
     };
 

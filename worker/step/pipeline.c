@@ -110,7 +110,7 @@ static int forward(struct engine *engine, const struct pass *pass)
     at_ns = record(engine, TRACE_WAIT_SENT, pass->batch, at_ns);
     if (!status && !first_stage(&engine->part))
         status =
-            receive(engine->channels.inputs, one_f_one_b_slots(&engine->position), slot, pass->tag);
+            receive(engine->channels.inputs, schedule_slots(&engine->position), slot, pass->tag);
     at_ns = record(engine, TRACE_WAIT_ACTIVATIONS, pass->batch, at_ns);
     if (status)
         return status;
@@ -173,7 +173,7 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         const struct pass pass = {
             .batch = {.lane = lane, .index_in_lane = batch / spec->train.lanes},
-            .slot = *turn % one_f_one_b_slots(&engine->position),
+            .slot = *turn % schedule_slots(&engine->position),
             .tag = tag_make(TAG_VALIDATION, engine->state->hold.step, *turn),
             .validates = true,
         };
@@ -207,7 +207,7 @@ static int evaluate(struct engine *engine)
     return status;
 }
 
-static int train_forward(struct engine *engine, const struct one_f_one_b_operation *operation)
+static int train_forward(struct engine *engine, const struct schedule_operation *operation)
 {
     const struct pass pass = {
         .batch = micro_batch_at(engine, operation->micro_batch),
@@ -237,15 +237,25 @@ static int unit_passed(struct engine *engine, unsigned unit)
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
-static int backward_unit(struct engine *engine, const struct one_f_one_b_operation *operation,
-                         struct micro_batch batch, unsigned unit)
+/* The head's backward is never split (model/net/stage.h). */
+static bool defers_unit(const struct engine *engine, unsigned unit)
+{
+    return engine->position.deferred > 0 && unit + 1 < engine->state->unit_count;
+}
+
+/* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. */
+static int add_gradient(struct engine *engine, const struct schedule_operation *operation,
+                        struct micro_batch batch, unsigned unit)
 {
     float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.index_in_lane);
 
     carrier_guard(engine->routes->guard);
-    stage_backward_unit(engine->stage, operation->slot, unit,
-                        engine->weights[unit - engine->part.first_unit], gradient,
-                        unit > engine->part.trained_from);
+    if (operation->kind == SCHEDULE_BACKWARD_WEIGHT)
+        stage_backward_weight(engine->stage, operation->slot, unit, gradient);
+    else
+        stage_backward_unit(engine->stage, operation->slot, unit,
+                            engine->weights[unit - engine->part.first_unit], gradient,
+                            unit > engine->part.trained_from);
     gradients_added(engine->gradients, unit, batch.lane, batch.index_in_lane);
     int status = carrier_unguard(engine->routes->guard);
     if (status || operation->micro_batch < engine->part.micro_batch_count - 1)
@@ -253,9 +263,22 @@ static int backward_unit(struct engine *engine, const struct one_f_one_b_operati
     return unit_passed(engine, unit);
 }
 
-/* Wait for the gradient from the next stage, and for the buffer of the gradient to the stage
- * before. */
-static int await_gradient(struct engine *engine, struct micro_batch batch, uint64_t tag)
+static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
+                         struct micro_batch batch, unsigned unit)
+{
+    if (operation->kind != SCHEDULE_BACKWARD_INPUT || !defers_unit(engine, unit))
+        return add_gradient(engine, operation, batch, unit);
+    carrier_guard(engine->routes->guard);
+    stage_backward_input(engine->stage, operation->slot, unit,
+                         engine->weights[unit - engine->part.first_unit],
+                         unit > engine->part.trained_from);
+    return carrier_unguard(engine->routes->guard);
+}
+
+/* Wait for the gradient from the next stage, and for the buffers of the gradient to the stage
+ * before and, where backward is split, of the output. */
+static int await_gradient(struct engine *engine, const struct schedule_operation *operation,
+                          struct micro_batch batch, uint64_t tag)
 {
     uint64_t at_ns = clock_monotonic_ns();
     int status = 0;
@@ -265,14 +288,21 @@ static int await_gradient(struct engine *engine, struct micro_batch batch, uint6
     at_ns = record(engine, TRACE_WAIT_GRADIENTS, batch, at_ns);
     if (!status)
         status = tensor_channel_reuse(&engine->channels.input_gradient);
+    if (!status && operation->kind == SCHEDULE_BACKWARD_INPUT)
+        status = tensor_channel_reuse(&engine->channels.outputs[operation->slot]);
     record(engine, TRACE_WAIT_SENT, batch, at_ns);
     return status;
 }
 
-static int backward(struct engine *engine, const struct one_f_one_b_operation *operation,
+static unsigned lowest_trained(const struct engine *engine)
+{
+    return MAX(engine->part.first_unit, engine->part.trained_from);
+}
+
+static int backward(struct engine *engine, const struct schedule_operation *operation,
                     struct micro_batch batch)
 {
-    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
+    unsigned lowest = lowest_trained(engine);
     int status = 0;
 
     for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
@@ -288,11 +318,11 @@ static int backward(struct engine *engine, const struct one_f_one_b_operation *o
     return status;
 }
 
-static int train_backward(struct engine *engine, const struct one_f_one_b_operation *operation)
+static int train_backward(struct engine *engine, const struct schedule_operation *operation)
 {
     uint64_t tag = tag_make(TAG_GRADIENT, engine->state->hold.step, operation->micro_batch);
     struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
-    int status = await_gradient(engine, batch, tag);
+    int status = await_gradient(engine, operation, batch, tag);
     uint64_t at_ns = clock_monotonic_ns();
 
     if (!status)
@@ -303,6 +333,38 @@ static int train_backward(struct engine *engine, const struct one_f_one_b_operat
     status = tensor_channel_send(&engine->channels.input_gradient, tag);
     record(engine, TRACE_SEND, batch, at_ns);
     return status;
+}
+
+/* The gradients of weights of a micro-batch whose backward() has passed. */
+static int train_weights(struct engine *engine, const struct schedule_operation *operation)
+{
+    struct micro_batch batch = micro_batch_at(engine, operation->micro_batch);
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = 0;
+
+    for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
+         !status && unit-- > lowest_trained(engine);) {
+        if (defers_unit(engine, unit))
+            status = add_gradient(engine, operation, batch, unit);
+        if (!status)
+            status = send_queue_poll(engine->channels.send_queue);
+    }
+    record(engine, TRACE_WEIGHTS, batch, began_ns);
+    return status;
+}
+
+static int run_operation(struct engine *engine, const struct schedule_operation *operation)
+{
+    switch (operation->kind) {
+    case SCHEDULE_FORWARD:
+        return train_forward(engine, operation);
+    case SCHEDULE_BACKWARD:
+    case SCHEDULE_BACKWARD_INPUT:
+        return train_backward(engine, operation);
+    case SCHEDULE_BACKWARD_WEIGHT:
+        break;
+    }
+    return train_weights(engine, operation);
 }
 
 static uint64_t waited_ns(const struct engine *engine)
@@ -319,7 +381,7 @@ static int complete_all(struct engine *engine)
     uint64_t began_ns = clock_monotonic_ns();
     int status = tensor_channel_complete(&engine->channels.input_gradient);
 
-    for (unsigned slot = 0; !status && slot < one_f_one_b_slots(&engine->position); slot++) {
+    for (unsigned slot = 0; !status && slot < schedule_slots(&engine->position); slot++) {
         status = tensor_channel_complete(&engine->channels.outputs[slot]);
         if (!status)
             status = tensor_channel_complete(&engine->channels.inputs[slot]);
@@ -333,11 +395,10 @@ static int complete_all(struct engine *engine)
 /* The sums of this replica's lanes were complete before the step went on. */
 static int pass_all(struct engine *engine)
 {
-    unsigned lowest = MAX(engine->part.first_unit, engine->part.trained_from);
     int status = 0;
 
     for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
-         !status && unit-- > lowest;)
+         !status && unit-- > lowest_trained(engine);)
         status = unit_passed(engine, unit);
     return status;
 }
@@ -354,7 +415,7 @@ static bool leaves(struct engine *engine, unsigned done, unsigned count, uint64_
 
 int pipeline_run(struct engine *engine)
 {
-    unsigned count = one_f_one_b_operation_count(&engine->position);
+    unsigned count = schedule_operation_count(&engine->position);
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
@@ -364,13 +425,12 @@ int pipeline_run(struct engine *engine)
     if (!status && !engine->part.micro_batch_count)
         status = pass_all(engine);
     for (unsigned i = 0; !status && i < count; i++) {
-        struct one_f_one_b_operation operation = one_f_one_b_operation(&engine->position, i);
+        struct schedule_operation operation = schedule_operation(&engine->position, i);
         if (mesh_broken(engine->mesh)) /* a rank that needs no message would not notice */
             return -ECONNRESET;
         if (leaves(engine, i, count, &watched_ns))
             return -ECONNRESET;
-        status = operation.backward ? train_backward(engine, &operation)
-                                    : train_forward(engine, &operation);
+        status = run_operation(engine, &operation);
     }
     engine->timing.busy_ns =
         frozen_prefix_even_ns(engine, clock_monotonic_ns() - began_ns - watched_ns -
@@ -402,7 +462,7 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
 
 int pipeline_open(struct engine *engine)
 {
-    unsigned slots = one_f_one_b_slots(&engine->position), before = engine->part.rank - 1;
+    unsigned slots = schedule_slots(&engine->position), before = engine->part.rank - 1;
     int status = 0;
 
     engine->channels.inputs = calloc(slots, sizeof(*engine->channels.inputs));
@@ -426,7 +486,7 @@ int pipeline_open(struct engine *engine)
 
 void pipeline_close(struct engine *engine)
 {
-    unsigned slots = one_f_one_b_slots(&engine->position);
+    unsigned slots = schedule_slots(&engine->position);
 
     for (unsigned i = 0; engine->channels.inputs && i < slots; i++)
         tensor_channel_close(&engine->channels.inputs[i]);

@@ -1,6 +1,6 @@
 /*
- * Forward and backward of one step on this stage, in the order of elastic/plan/one_f_one_b.h, with
- * their transfers. If the step measures the validation loss, the evaluation comes first.
+ * Forward and backward of one step on this stage, in the order of elastic/plan/pipeline_schedule.h,
+ * with their transfers. If the step measures the validation loss, the evaluation comes first.
  *
  * When the last lane's last micro-batch has passed a unit in backward, the reduction of that unit's
  * gradients starts while backward continues with the units below.

@@ -74,6 +74,7 @@ static bool stands_idle(const struct sim *sim)
                 sim_frozen_layers(sim, sim->check->committed_step), slots, count, units, &input);
     input.devices_max = sim->faults->devices ? sim->faults->devices : sim->spec.elastic.devices_max;
     input.stages_wanted = sim->stages;
+    input.defers_nothing = sim->spec.elastic.pipeline == JOB_PIPELINE_1F1B;
     if (planner_run(&input, &best->layout, NULL, NULL, NULL) ||
         planner_predict(&input, &plan->layout, &now_seconds))
         return false;

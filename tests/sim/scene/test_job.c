@@ -135,6 +135,7 @@ static void test_freezing_shrinks_and_forks(void **state)
     struct scene *scene = scene_new(3, 3);
     scene->sim->spec.elastic.freeze.policy = JOB_FREEZE_SCHEDULE;
     scene->sim->spec.elastic.freeze.every = FREEZES_AFTER;
+    scene->sim->spec.elastic.pipeline = JOB_PIPELINE_1F1B; /* so that one stage is the best then */
     scene->sim->costs.lane_ns = 40 * NS_PER_MS;
     scene_begin(scene);
     scene_progress(scene, 5);

@@ -220,6 +220,7 @@ static void test_encoding_has_every_key(void **state)
     assert_int_equal(spec.evaluate.batches, JOB_BATCHES_ALL);
     put(tree, "train.optimizer.min_lr_factor", json_integer(0));
     put(tree, "model.qkv_bias", json_true());
+    put(tree, "elastic.pipeline", json_string("1f1b"));
     assert_int_equal(decode(tree, &error), 0);
     assert_encoded("model.qk_norm");
     put(tree, "model.qkv_bias", NULL);
@@ -350,7 +351,7 @@ static void test_unknown_keys_are_answered_with_the_meant_one(void **state)
                    "demo.yaml: evaluate.interval: no such key; did you mean evaluate.every?");
     assert_refused(
         "elastic.quokka", "4",
-        "demo.yaml: elastic.quokka: no such key; here can be: devices, freeze, mixed_devices, "
+        "demo.yaml: elastic.quokka: no such key; here can be: devices, pipeline, freeze, mixed_devices, "
         "shadow, evict_stragglers");
     assert_refused("zebra", "4",
                    "demo.yaml: zebra: no such key; here can be: name, model, data, train, elastic, "

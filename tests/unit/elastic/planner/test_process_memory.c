@@ -150,9 +150,9 @@ static void test_the_other_end_of_a_tied_table_comes_with_two_stages(void **stat
         struct job_spec spec = gpt2_124m();
         spec.model.tied = tied;
         planner_units(&spec.model, &spec.train, 0, &rates, units);
-        bytes[tied][0] = planner_stage_bytes(units, 0, 13, 2, 4, PLAN_RECOMPUTE_NONE);
-        bytes[tied][1] = planner_stage_bytes(units, 13, 26, 1, 4, PLAN_RECOMPUTE_NONE);
-        bytes[tied][2] = planner_stage_bytes(units, 0, 26, 1, 4, PLAN_RECOMPUTE_NONE);
+        bytes[tied][0] = planner_stage_bytes(units, 0, 13, 2, 4, PLAN_RECOMPUTE_NONE, 0);
+        bytes[tied][1] = planner_stage_bytes(units, 13, 26, 1, 4, PLAN_RECOMPUTE_NONE, 0);
+        bytes[tied][2] = planner_stage_bytes(units, 0, 26, 1, 4, PLAN_RECOMPUTE_NONE, 0);
         planner_units(&spec.model, &spec.train, 1, &rates,
                       units); /* frozen, the table has no gradient */
         assert_int_equal(units[0].tied_bytes + units[25].tied_bytes, 0);
