@@ -7,8 +7,9 @@ A node of eight slots, each worker with P of a processor (a control group) and M
 model while all its layers train. An epoch has E steps, and after each one layers freeze by the schedule of PipeTransformer,
 alpha = 1/3. The rows are those of its ablation, each a run of the same job with the same seed:
 
-  static     a pipeline of eight stages, nothing freezes
-  freeze     the same pipeline; layers freeze
+  static     a pipeline of eight stages in 1F1B order, nothing freezes
+  deferred   the same, in the order that firn chooses
+  freeze     and layers freeze
   pipe+cache and the pipeline may shrink, outputs of frozen layers are kept; one replica
   pipe+dp    the pipeline may shrink, and what that frees becomes replicas; nothing is kept
   all        all of it
@@ -42,7 +43,7 @@ model: {{family: gpt2, layers: 12, width: {width}, heads: 6, context: 128, vocab
 data: {{format: bytes, path: {data}, validation: {validation}}}
 train: {{steps: {steps}, lanes: 8, micro_batch: 2, seed: {seed}, optimizer: {{lr: 1e-3}}}}
 evaluate: {{every: {steps}, batches: 16}}
-elastic: {{devices: {{min: 1, max: 8}}, freeze: {freeze}}}
+elastic: {{devices: {{min: 1, max: 8}}, pipeline: {pipeline}, freeze: {freeze}}}
 checkpoint: {{every: 1000000}}
 """
 FINE_TUNE = """
@@ -56,6 +57,7 @@ checkpoint: {{every: 1000000}}
 FREEZE = "{{policy: schedule, alpha: 0.3333333, every: {epoch}, cache_mb: {cache}}}"
 ROWS = {
     "static": ("{{policy: none}}", ["--stages", str(SLOTS)], 0),
+    "deferred": ("{{policy: none}}", ["--stages", str(SLOTS)], 0),
     "freeze": (FREEZE, ["--stages", str(SLOTS)], 0),
     "pipe+cache": (FREEZE, ["--replicas", "1"], 1024),
     "pipe+dp": (FREEZE, [], 0),
@@ -83,7 +85,7 @@ def run(row, seed, options):
         path = cluster.folder + "/job.yaml"
         with open(path, "w", encoding="ascii") as file:
             file.write(JOB.format(width=options.width, steps=options.steps, seed=seed, data=data, validation=validation,
-                                  freeze=freeze.format(epoch=options.epoch, cache=cache)))
+                                  pipeline="1f1b" if row == "static" else "auto", freeze=freeze.format(epoch=options.epoch, cache=cache)))
         cluster.submit(path, row.replace("+", "-"), *flags)
         cluster.await_that("all steps are committed", lambda: "final_val_loss" in cluster.lines().get(options.steps, {}))
         lines = sorted(cluster.lines().values(), key=lambda line: line["step"])
