@@ -14,13 +14,17 @@
 #include "ctl/job/job_file.h"
 #include "ctl/job/job_wish.h"
 #include "ctl/job/plan_slots.h"
+#include "ctl/job/plan_timeline.h"
 #include "ctl/view/format.h"
 #include "ctl/view/output.h"
+#include "ctl/view/terminal.h"
 #include "ctl/view/text_table.h"
 #include "elastic/planner/planner.h"
 #include "elastic/planner/shadow_stages.h"
 
-#define CHOICES_SHOWN 12
+#define CHOICES_SHOWN        12
+#define TIMELINE_COLUMNS_MIN 40u
+#define TIMELINE_COLUMNS_MAX 120u
 
 struct dry_run {
     struct job_spec *spec;
@@ -228,6 +232,17 @@ static void warn_of_memory(const struct dry_run *run)
            run->slot_count);
 }
 
+static int tell_timeline(const struct dry_run *run)
+{
+    CLEANUP(bytes_done) struct bytes text = {0};
+    unsigned columns = MIN(MAX(terminal_columns(), TIMELINE_COLUMNS_MIN), TIMELINE_COLUMNS_MAX);
+
+    if (plan_timeline_append(&run->input, &run->plan->layout, columns, &text))
+        return -ENOMEM;
+    printf("%.*s", (int)text.size_bytes, text.data ? (const char *)text.data : "");
+    return 0;
+}
+
 static int tell_text(const struct dry_run *run, struct error *error)
 {
     CLEANUP(bytes_done) struct bytes layout = {0};
@@ -246,6 +261,8 @@ static int tell_text(const struct dry_run *run, struct error *error)
         printf("and %u more that are slower\n", run->choice_count - CHOICES_SHOWN);
     printf("\n%s:\n%.*s", layout_words(run->plan, words), (int)layout.size_bytes,
            layout.data ? (const char *)layout.data : "");
+    if (tell_timeline(run))
+        return error_set(error, -ENOMEM, "no memory for the picture of a step");
     unsigned bare = run->spec->elastic.shadow ? shadow_stages_bare_stages(&run->plan->layout) : 0;
     if (bare)
         printf("%u %s no shadow: no worker of another node has room for the copy\n", bare,

@@ -653,18 +653,40 @@ int planner_run(const struct planner_input *input, struct plan_layout *layout,
     return status;
 }
 
+static int shape_of_layout(const struct planner_input *input, const struct plan_layout *layout,
+                           struct layout_shape *ret_shape)
+{
+    AUTO_FREE double *speeds = NULL;
+    int status = replica_speeds(input, layout, &speeds);
+    if (status < 0)
+        return status;
+    *ret_shape = shape_of(input, layout->stage_count, layout->replica_count, speeds,
+                          layout->replica_first_lane);
+    ret_shape->recompute = layout->recompute;
+    ret_shape->deferred = layout->deferred;
+    return 0;
+}
+
+int planner_stage_costs(const struct planner_input *input, const struct plan_layout *layout,
+                        struct stage_cost *ret_costs, unsigned *ret_micro_batches)
+{
+    struct layout_shape shape;
+    int status = shape_of_layout(input, layout, &shape);
+    if (status < 0)
+        return status;
+    stage_costs(input, &shape, layout->stage_first_unit, ret_costs);
+    *ret_micro_batches = shape.lanes_held * input->micro_batches_per_lane;
+    return 0;
+}
+
 int planner_predict(const struct planner_input *input, const struct plan_layout *layout,
                     double *ret_seconds)
 {
-    AUTO_FREE double *speeds = NULL;
     AUTO_FREE struct stage_cost *costs = calloc(layout->stage_count, sizeof(*costs));
-    int status = !costs ? -ENOMEM : replica_speeds(input, layout, &speeds);
+    struct layout_shape shape;
+    int status = !costs ? -ENOMEM : shape_of_layout(input, layout, &shape);
     if (status < 0)
         return status;
-    struct layout_shape shape = shape_of(input, layout->stage_count, layout->replica_count, speeds,
-                                         layout->replica_first_lane);
-    shape.recompute = layout->recompute;
-    shape.deferred = layout->deferred;
     struct time_prediction time;
     stage_costs(input, &shape, layout->stage_first_unit, costs);
     status = time_predict(input, &shape, costs, &time);

@@ -40,6 +40,11 @@ struct layout_shape {
 void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
                  const unsigned *first, struct stage_cost *ret_costs);
 
+/** planner_stage_costs() - compute those of the slowest replica of @layout, and its micro-batches
+ * of one step; 0 or -ENOMEM */
+int planner_stage_costs(const struct planner_input *input, const struct plan_layout *layout,
+                        struct stage_cost *ret_costs, unsigned *ret_micro_batches) CHECK_RESULT;
+
 /**
  * time_bound() - return a lower bound of the step time of every schedule of these stages; O(stages)
  *

@@ -16,6 +16,7 @@
 #include "elastic/plan/plan.h"
 #include "elastic/planner/partition.h"
 #include "elastic/planner/pipeline_model.h"
+#include "elastic/planner/pipeline_timeline.h"
 #include "elastic/planner/planner.h"
 #include "elastic/planner/planner_time.h"
 
@@ -167,6 +168,52 @@ static void test_idle_time_is_that_of_the_paper(void **state)
         }
         assert_int_equal(pipeline_seconds(costs, 4, 8, &seconds), 0);
         assert_true(seconds == 3 * 8 + (deferred ? 3 : 9));
+    }
+}
+
+/* Follow a timeline: the latest end, and the end of each stage's latest operation. */
+struct seen {
+    double end, stage_end[UNITS];
+    unsigned operations;
+};
+
+static void see(void *context, const struct timeline_operation *operation)
+{
+    struct seen *seen = context;
+    assert_true(operation->begin >= seen->stage_end[operation->stage]);
+    seen->stage_end[operation->stage] = operation->end;
+    seen->end = fmax(seen->end, operation->end);
+    seen->operations++;
+}
+
+static void test_timeline_is_what_the_planner_predicts(void **state)
+{
+    (void)state;
+    for (unsigned stages = 1; stages <= 8; stages++) {
+        struct world world;
+        struct seen seen = {0};
+        struct stage_cost costs[UNITS];
+        unsigned count;
+        double seconds;
+        world_init(&world);
+        add_slots(&world, "a", stages);
+        world.input.stages_wanted = stages;
+        for (unsigned u = 0; u < UNITS; u++) {
+            world.units[u].weight_seconds = 0.001 * next_random(21);
+            world.units[u].trained = u >= UNITS / 3;
+            world.units[u].backward_seconds *= world.units[u].trained;
+            world.units[u].weight_seconds *= world.units[u].trained;
+        }
+        assert_int_equal(run(&world), 0);
+        const struct plan_layout *layout = &world.plan->layout;
+        assert_int_equal(layout->deferred, stages - 1);
+        assert_int_equal(planner_stage_costs(&world.input, layout, costs, &count), 0);
+        assert_int_equal(count, 24);
+        assert_int_equal(pipeline_seconds(costs, stages, count, &seconds), 0);
+        assert_int_equal(pipeline_timeline(&world.input, layout, 100, see, &seen, &count), 0);
+        assert_true(fabs(seen.end - seconds) < 1e-12);
+        assert_true(seen.operations >= 24 * stages);
+        world_done(&world);
     }
 }
 
@@ -628,6 +675,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_idle_time_is_that_of_the_paper),
+        cmocka_unit_test(test_timeline_is_what_the_planner_predicts),
         cmocka_unit_test(test_simulation_is_the_recurrence_and_above_its_bound),
         cmocka_unit_test(test_finds_the_best_of_all_layouts),
         cmocka_unit_test(test_more_slots_are_never_slower),
