@@ -8,13 +8,15 @@
 
 int curve_init(struct curve *ret_curve)
 {
-    struct curve curve = {
-        .training = {calloc(CURVE_POINTS_MAX, sizeof(struct curve_point)), .each = 1},
-        .validation = {calloc(CURVE_POINTS_MAX, sizeof(struct curve_point)), .each = 1},
-        .marks = calloc(CURVE_MARKS_MAX, sizeof(struct curve_mark)),
-    };
+    struct curve curve = {.marks = calloc(CURVE_MARKS_MAX, sizeof(struct curve_mark))};
+    bool made = curve.marks;
 
-    if (!curve.training.points || !curve.validation.points || !curve.marks) {
+    for (unsigned kind = 0; kind < CURVE_KINDS; kind++) {
+        struct curve_point *points = calloc(CURVE_POINTS_MAX, sizeof(*points));
+        curve.lines[kind] = (struct curve_line){.points = points, .each = 1};
+        made = made && points;
+    }
+    if (!made) {
         curve_done(&curve);
         return -ENOMEM;
     }
@@ -24,15 +26,15 @@ int curve_init(struct curve *ret_curve)
 
 void curve_done(struct curve *curve)
 {
-    free(curve->training.points);
-    free(curve->validation.points);
+    for (unsigned kind = 0; kind < CURVE_KINDS; kind++)
+        free(curve->lines[kind].points);
     free(curve->marks);
     *curve = (struct curve){0};
 }
 
 bool curve_is_empty(const struct curve *curve)
 {
-    return curve->training.count + curve->validation.count == 0;
+    return curve->lines[CURVE_TRAINING].count + curve->lines[CURVE_VALIDATION].count == 0;
 }
 
 static void widen(struct curve *curve, double step, double loss)
@@ -49,7 +51,7 @@ static void join(struct curve_point *point, const struct curve_point *next)
 {
     uint64_t count = point->count + next->count;
 
-    point->loss += (next->loss - point->loss) * ((double)next->count / (double)count);
+    point->value += (next->value - point->value) * ((double)next->count / (double)count);
     point->count = count;
 }
 
@@ -65,13 +67,13 @@ static void halve(struct curve_line *line)
     line->each *= 2;
 }
 
-static void add_loss(struct curve *curve, struct curve_line *line, uint64_t step, double loss)
+static void add(struct curve *curve, enum curve_kind kind, uint64_t step, double value)
 {
-    const struct curve_point point = {.step = (double)step, .loss = loss, .count = 1};
+    const struct curve_point point = {.step = (double)step, .value = value, .count = 1};
+    struct curve_line *line = &curve->lines[kind];
 
-    if (!isfinite(loss))
+    if (!isfinite(value))
         return;
-    widen(curve, point.step, loss);
     if (line->count > 0 && line->points[line->count - 1].count < line->each) {
         join(&line->points[line->count - 1], &point);
         return;
@@ -79,6 +81,13 @@ static void add_loss(struct curve *curve, struct curve_line *line, uint64_t step
     if (line->count == CURVE_POINTS_MAX)
         halve(line);
     line->points[line->count++] = point;
+}
+
+static void add_loss(struct curve *curve, enum curve_kind kind, uint64_t step, double loss)
+{
+    if (isfinite(loss))
+        widen(curve, (double)step, loss);
+    add(curve, kind, step, loss);
 }
 
 /* Where there are too many, every other one goes. */
@@ -97,19 +106,37 @@ static void add_mark(struct curve *curve, const struct history_step *step)
 
 void curve_take(struct curve *curve, const struct history_step *step)
 {
-    add_loss(curve, &curve->training, step->step, step->loss);
+    double frozen_samples = (double)(step->frozen_loaded + step->frozen_computed);
+
+    add_loss(curve, CURVE_TRAINING, step->step, step->loss);
     if (step->evaluated)
-        add_loss(curve, &curve->validation, step->step, step->val_loss);
+        add_loss(curve, CURVE_VALIDATION, step->step, step->val_loss);
     if (step->final_evaluated)
-        add_loss(curve, &curve->validation, step->step, step->final_loss);
+        add_loss(curve, CURVE_VALIDATION, step->step, step->final_loss);
+    add(curve, CURVE_STEP, step->step, step->step_ms);
+    add(curve, CURVE_STAGES, step->step, step->stages);
+    add(curve, CURVE_REPLICAS, step->step, step->replicas);
+    add(curve, CURVE_FROZEN, step->step, step->frozen_layers);
+    if (frozen_samples > 0)
+        add(curve, CURVE_LOADED, step->step, 100 * (double)step->frozen_loaded / frozen_samples);
     if (curve->generation && curve->generation != step->generation)
         add_mark(curve, step);
     curve->generation = step->generation;
 }
 
-double curve_mean(const struct curve *curve, double from, double end)
+double curve_most(const struct curve *curve, enum curve_kind kind)
 {
-    const struct curve_line *line = &curve->training;
+    const struct curve_line *line = &curve->lines[kind];
+    double most = 0;
+
+    for (size_t i = 0; i < line->count; i++)
+        most = fmax(most, line->points[i].value);
+    return most;
+}
+
+double curve_mean(const struct curve *curve, enum curve_kind kind, double from, double end)
+{
+    const struct curve_line *line = &curve->lines[kind];
     size_t low = 0, high = line->count;
     double sum = 0;
     uint64_t count = 0;
@@ -122,7 +149,7 @@ double curve_mean(const struct curve *curve, double from, double end)
             high = middle;
     }
     for (; low < line->count && line->points[low].step < end; low++) {
-        sum += line->points[low].loss * (double)line->points[low].count;
+        sum += line->points[low].value * (double)line->points[low].count;
         count += line->points[low].count;
     }
     return count ? sum / (double)count : NAN;

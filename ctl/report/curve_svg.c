@@ -1,45 +1,26 @@
 /* The curve as one SVG document: no script, no font of its own, good on light and dark paper. */
-#include "ctl/report/curve.h"
-
 #include <math.h>
 #include <string.h>
 
-#define WIDTH        960
-#define HEIGHT       480
-#define LEFT         64
-#define RIGHT        24
+#include "ctl/report/curve_panel.h"
+#include "ctl/report/svg_line.h"
+
 #define TOP          56
 #define BOTTOM       48
 #define TICKS_WANTED 6
-#define POINTS_MAX   1200 /* of a line: more cannot be seen */
-#define LABELS_MAX   24   /* of marks: more cannot be read */
+#define LABELS_MAX   24 /* of marks: more cannot be read */
 
 struct frame {
     const struct curve *curve;
     double loss_low, loss_high;
 };
 
-static double x_of(const struct frame *frame, double step)
+static double y_of(const void *context, double loss)
 {
-    double span = frame->curve->step_last - frame->curve->step_first;
-    double share = span > 0 ? (step - frame->curve->step_first) / span : 0.5;
-
-    return LEFT + share * (WIDTH - LEFT - RIGHT);
-}
-
-static double y_of(const struct frame *frame, double loss)
-{
+    const struct frame *frame = context;
     double share = (loss - frame->loss_low) / (frame->loss_high - frame->loss_low);
 
-    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
-}
-
-/* 1, 2 or 5 times a power of ten, for about TICKS_WANTED ticks. */
-static double tick_distance(double span)
-{
-    double rough = span / TICKS_WANTED, power = pow(10, floor(log10(rough))), digit = rough / power;
-
-    return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
+    return SVG_LOSS_HEIGHT - BOTTOM - share * (SVG_LOSS_HEIGHT - TOP - BOTTOM);
 }
 
 static int append_escaped(const char *text, struct bytes *into)
@@ -64,7 +45,8 @@ static int append_head(const char *title, struct bytes *into)
         "font-family=\"system-ui,sans-serif\" font-size=\"12\">\n"
         "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n"
         "<text x=\"%d\" y=\"26\" font-size=\"16\" font-weight=\"600\" fill=\"#1b2733\">",
-        WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT);
+        SVG_WIDTH, SVG_LOSS_HEIGHT + SVG_PANEL_HEIGHT, SVG_WIDTH,
+        SVG_LOSS_HEIGHT + SVG_PANEL_HEIGHT, SVG_LEFT);
 
     if (!status)
         status = append_escaped(title, into);
@@ -73,7 +55,7 @@ static int append_head(const char *title, struct bytes *into)
 
 static int append_loss_ticks(const struct frame *frame, struct bytes *into)
 {
-    double distance = tick_distance(frame->loss_high - frame->loss_low);
+    double distance = svg_tick_distance(frame->loss_high - frame->loss_low, TICKS_WANTED);
     int status = 0;
 
     for (double loss = ceil(frame->loss_low / distance) * distance;
@@ -83,7 +65,7 @@ static int append_loss_ticks(const struct frame *frame, struct bytes *into)
             into,
             "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#e3e8ee\"/>"
             "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#51606f\">%.4g</text>\n",
-            LEFT, y, WIDTH - RIGHT, y, LEFT - 8, y + 4, loss);
+            SVG_LEFT, y, SVG_WIDTH - SVG_RIGHT, y, SVG_LEFT - 8, y + 4, loss);
     }
     return status;
 }
@@ -91,20 +73,21 @@ static int append_loss_ticks(const struct frame *frame, struct bytes *into)
 static int append_step_ticks(const struct frame *frame, struct bytes *into)
 {
     double span = fmax(frame->curve->step_last - frame->curve->step_first, 1);
-    double distance = fmax(tick_distance(span), 1);
+    double distance = fmax(svg_tick_distance(span, TICKS_WANTED), 1);
     int status = 0;
 
     for (double step = ceil(frame->curve->step_first / distance) * distance;
          step <= frame->curve->step_last && !status; step += distance)
         status = bytes_append_format(
             into, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#51606f\">%.0f</text>\n",
-            x_of(frame, step), HEIGHT - BOTTOM + 20, step);
+            svg_x(frame->curve, step), SVG_LOSS_HEIGHT - BOTTOM + 20, step);
     if (!status)
         status = bytes_append_format(
             into,
             "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#8a97a5\"/>"
             "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#51606f\">step</text>\n",
-            LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - 10);
+            SVG_LEFT, SVG_LOSS_HEIGHT - BOTTOM, SVG_WIDTH - SVG_RIGHT, SVG_LOSS_HEIGHT - BOTTOM,
+            SVG_WIDTH - SVG_RIGHT, SVG_LOSS_HEIGHT - 10);
     return status;
 }
 
@@ -114,11 +97,11 @@ static int append_marks(const struct frame *frame, struct bytes *into)
     int status = 0;
 
     for (size_t i = 0; i < curve->mark_count && !status; i++) {
-        double x = x_of(frame, curve->marks[i].step);
+        double x = svg_x(frame->curve, curve->marks[i].step);
         status = bytes_append_format(into,
                                      "<line class=\"generation\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" "
                                      "y2=\"%d\" stroke=\"#b6c2ce\" stroke-dasharray=\"3 3\"/>\n",
-                                     x, TOP, x, HEIGHT - BOTTOM);
+                                     x, TOP, x, SVG_LOSS_HEIGHT - BOTTOM);
         if (!status && i < LABELS_MAX)
             status = bytes_append_format(
                 into, "<text x=\"%.1f\" y=\"%d\" font-size=\"10\" fill=\"#51606f\">%s</text>\n",
@@ -127,33 +110,16 @@ static int append_marks(const struct frame *frame, struct bytes *into)
     return status;
 }
 
-static int append_training(const struct frame *frame, struct bytes *into)
-{
-    const struct curve *curve = frame->curve;
-    double steps = curve->step_last - curve->step_first + 1;
-    double bucket = fmax(steps / POINTS_MAX, 1);
-    int status = bytes_append_format(into, "<polyline class=\"training\" fill=\"none\" "
-                                           "stroke=\"#2b7cd3\" stroke-width=\"1.5\" points=\"");
-
-    for (double from = curve->step_first; from <= curve->step_last && !status; from += bucket) {
-        double mean = curve_mean(curve, from, from + bucket);
-        if (!isnan(mean))
-            status = bytes_append_format(into, "%.1f,%.1f ", x_of(frame, from), y_of(frame, mean));
-    }
-    return status ? status : bytes_append_format(into, "\"/>\n");
-}
-
 static int append_validation(const struct frame *frame, struct bytes *into)
 {
-    const struct curve *curve = frame->curve;
+    const struct curve_line *line = &frame->curve->lines[CURVE_VALIDATION];
     int status = 0;
 
-    for (size_t i = 0; i < curve->validation.count && !status; i++)
+    for (size_t i = 0; i < line->count && !status; i++)
         status = bytes_append_format(
             into,
             "<circle class=\"validation\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#e07b00\"/>\n",
-            x_of(frame, curve->validation.points[i].step),
-            y_of(frame, curve->validation.points[i].loss));
+            svg_x(frame->curve, line->points[i].step), y_of(frame, line->points[i].value));
     return status;
 }
 
@@ -162,15 +128,15 @@ static int append_legend(const struct curve *curve, struct bytes *into)
     int status = bytes_append_format(
         into,
         "<text x=\"%d\" y=\"44\" fill=\"#51606f\"><tspan fill=\"#2b7cd3\">━ training loss</tspan>",
-        LEFT);
+        SVG_LEFT);
 
-    if (!status && curve->validation.count)
+    if (!status && curve->lines[CURVE_VALIDATION].count)
         status = bytes_append_format(into,
                                      "<tspan dx=\"14\" fill=\"#e07b00\">● validation loss</tspan>");
     if (!status && curve->mark_count)
         status = bytes_append_format(
             into, "<tspan dx=\"14\">┊ a new generation: stages x replicas</tspan>");
-    return status ? status : bytes_append_format(into, "</text>\n</svg>\n");
+    return status ? status : bytes_append_format(into, "</text>\n");
 }
 
 int curve_append_svg(const struct curve *curve, const char *title, struct bytes *into)
@@ -188,9 +154,14 @@ int curve_append_svg(const struct curve *curve, const char *title, struct bytes 
         status = append_step_ticks(&frame, into);
     if (!status)
         status = append_marks(&frame, into);
-    if (!status && curve->training.count)
-        status = append_training(&frame, into);
+    if (!status && curve->lines[CURVE_TRAINING].count)
+        status = svg_append_line(curve, CURVE_TRAINING, "class=\"training\" stroke=\"#2b7cd3\"",
+                                 y_of, &frame, into);
     if (!status)
         status = append_validation(&frame, into);
-    return status ? status : append_legend(curve, into);
+    if (!status)
+        status = append_legend(curve, into);
+    if (!status && curve->lines[CURVE_STEP].count)
+        status = curve_append_panel(curve, into);
+    return status ? status : bytes_append_format(into, "</svg>\n");
 }

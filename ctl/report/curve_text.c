@@ -71,7 +71,8 @@ static void draw_training(struct canvas *canvas)
     unsigned last_x = 0, last_y = 0;
 
     for (unsigned x = 0; x < canvas->columns * DOTS_X; x++) {
-        double mean = curve_mean(canvas->curve, column_step(canvas, x), column_step(canvas, x + 1));
+        double mean = curve_mean(canvas->curve, CURVE_TRAINING, column_step(canvas, x),
+                                 column_step(canvas, x + 1));
         if (isnan(mean))
             continue; /* fewer steps than columns: the line to the next one fills it */
         unsigned y = dot_row(canvas, mean);
@@ -95,9 +96,11 @@ static unsigned column_of(const struct canvas *canvas, double step)
 
 static void draw_validation(struct canvas *canvas)
 {
-    for (size_t i = 0; i < canvas->curve->validation.count; i++) {
-        const struct curve_point *point = &canvas->curve->validation.points[i];
-        canvas->validated[dot_row(canvas, point->loss) / DOTS_Y * canvas->columns +
+    const struct curve_line *line = &canvas->curve->lines[CURVE_VALIDATION];
+
+    for (size_t i = 0; i < line->count; i++) {
+        const struct curve_point *point = &line->points[i];
+        canvas->validated[dot_row(canvas, point->value) / DOTS_Y * canvas->columns +
                           column_of(canvas, point->step)] = true;
     }
 }
@@ -152,8 +155,67 @@ static int append_axis(const struct canvas *canvas, struct bytes *into)
 static int append_legend(const struct curve *curve, struct bytes *into)
 {
     return bytes_append_format(into, "%*s  ⠒ training%s%s\n", LABEL_WIDTH, "",
-                               curve->validation.count ? "   ● validation" : "",
+                               curve->lines[CURVE_VALIDATION].count ? "   ● validation" : "",
                                curve->mark_count ? "   ┴ a new generation" : "");
+}
+
+/* ---- strips: a bar for each column ---- */
+
+struct strip {
+    enum curve_kind kind;
+    const char *name, *unit;
+};
+
+static const struct strip strips[] = {
+    {CURVE_STEP, "step", " ms"},      {CURVE_STAGES, "stages", ""},
+    {CURVE_REPLICAS, "replicas", ""}, {CURVE_FROZEN, "frozen", " layers"},
+    {CURVE_LOADED, "loaded", " %"},
+};
+
+/* A layout that never changes is in the table already, and nothing is frozen in most runs. */
+static bool is_drawn(const struct curve *curve, const struct strip *strip)
+{
+    if (strip->kind == CURVE_STAGES || strip->kind == CURVE_REPLICAS)
+        return curve->mark_count > 0;
+    return curve_most(curve, strip->kind) > 0;
+}
+
+static int append_strip(const struct canvas *canvas, const struct strip *strip, struct bytes *into)
+{
+    static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double most = curve_most(canvas->curve, strip->kind), last = 0;
+    int status = bytes_append_format(into, "%*s  ", LABEL_WIDTH, strip->name);
+
+    for (unsigned column = 0; column < canvas->columns && status == 0; column++) {
+        double mean = curve_mean(canvas->curve, strip->kind, column_step(canvas, column * DOTS_X),
+                                 column_step(canvas, (column + 1) * DOTS_X));
+        last = isnan(mean) ? last : mean;
+        status = bytes_append_format(
+            into, "%s", bars[(size_t)ceil(last / most * (double)(ARRAY_COUNT(bars) - 1))]);
+    }
+    return status ? status : bytes_append_format(into, "\n");
+}
+
+/* The strips, and what their full bars stand for. */
+static int append_strips(const struct canvas *canvas, struct bytes *into)
+{
+    const char *between = "";
+    int status = 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(strips) && status == 0; i++)
+        if (is_drawn(canvas->curve, &strips[i]))
+            status = append_strip(canvas, &strips[i], into);
+    for (size_t i = 0; i < ARRAY_COUNT(strips) && status == 0; i++) {
+        if (!is_drawn(canvas->curve, &strips[i]))
+            continue;
+        if (!*between)
+            status = bytes_append_format(into, "%*s  a full bar: ", LABEL_WIDTH, "");
+        if (status == 0)
+            status = bytes_append_format(into, "%s%s %.4g%s", between, strips[i].name,
+                                         curve_most(canvas->curve, strips[i].kind), strips[i].unit);
+        between = ", ";
+    }
+    return status || !*between ? status : bytes_append_format(into, "\n");
 }
 
 int curve_append_text(const struct curve *curve, unsigned columns, unsigned rows,
@@ -174,5 +236,7 @@ int curve_append_text(const struct curve *curve, unsigned columns, unsigned rows
         status = append_row(&canvas, row, into);
     if (!status)
         status = append_axis(&canvas, into);
-    return status ? status : append_legend(curve, into);
+    if (!status)
+        status = append_legend(curve, into);
+    return status ? status : append_strips(&canvas, into);
 }

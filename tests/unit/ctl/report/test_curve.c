@@ -77,13 +77,13 @@ static void test_bounds_and_means(void **state)
     make(101, 50);
     assert_true(curve.step_first == 1 && curve.step_last == 101);
     assert_true(curve.loss_least == 1 && curve.loss_most == 5);
-    assert_int_equal(curve.validation.count, 10);
+    assert_int_equal(curve.lines[CURVE_VALIDATION].count, 10);
     assert_int_equal(curve.mark_count, 2);
     assert_true(curve.marks[0].step == 50);
     assert_string_equal(curve.marks[1].label, "g3 1x2");
-    assert_true(fabs(curve_mean(&curve, 1, 102) - 3) < 1e-12);
-    assert_true(curve_mean(&curve, 101, 200) == 1);
-    assert_true(isnan(curve_mean(&curve, 200, 300)));
+    assert_true(fabs(curve_mean(&curve, CURVE_TRAINING, 1, 102) - 3) < 1e-12);
+    assert_true(curve_mean(&curve, CURVE_TRAINING, 101, 200) == 1);
+    assert_true(isnan(curve_mean(&curve, CURVE_TRAINING, 200, 300)));
 }
 
 /* Every row is as wide as the canvas, the curve falls from the first to the last corner. */
@@ -91,7 +91,7 @@ static void test_braille_rows(void **state)
 {
     (void)state;
     make(400, 1000);
-    curve.validation.count = 0;
+    curve.lines[CURVE_VALIDATION].count = 0;
     AUTO_FREE char *text = text_of(40, 8);
     char *line = text;
     for (unsigned row = 0; row < 8; row++) {
@@ -134,7 +134,7 @@ static void test_the_line_is_whole(void **state)
     (void)state;
     for (uint64_t count = 2; count <= 200; count += 33) {
         make(count, 1000);
-        curve.validation.count = 0;
+        curve.lines[CURVE_VALIDATION].count = 0;
         AUTO_FREE char *wide = text_of(30, 6);
         AUTO_FREE char *steep = text_of(2, 12);
         assert_int_equal(rows_touched(wide, 6), 6);
@@ -184,13 +184,13 @@ static void test_a_long_run_is_bounded(void **state)
                                                   .loss = step <= count / 2 ? 3 : 1,
                                                   .evaluated = true,
                                                   .val_loss = 2});
-    assert_in_range(curve.training.count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
-    assert_in_range(curve.validation.count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
+    assert_in_range(curve.lines[CURVE_TRAINING].count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
+    assert_in_range(curve.lines[CURVE_VALIDATION].count, CURVE_POINTS_MAX / 2, CURVE_POINTS_MAX);
     assert_in_range(curve.mark_count, CURVE_MARKS_MAX / 2, CURVE_MARKS_MAX);
     assert_true(curve.step_first == 1 && curve.step_last == (double)count);
-    assert_true(fabs(curve_mean(&curve, 1, (double)count + 1) - 2) < 1e-9);
-    assert_true(curve_mean(&curve, 1, (double)count / 4) == 3);
-    assert_true(curve_mean(&curve, 0.75 * (double)count, (double)count + 1) == 1);
+    assert_true(fabs(curve_mean(&curve, CURVE_TRAINING, 1, (double)count + 1) - 2) < 1e-9);
+    assert_true(curve_mean(&curve, CURVE_TRAINING, 1, (double)count / 4) == 3);
+    assert_true(curve_mean(&curve, CURVE_TRAINING, 0.75 * (double)count, (double)count + 1) == 1);
     for (size_t i = 1; i < curve.mark_count; i++)
         assert_true(curve.marks[i].step > curve.marks[i - 1].step);
 }
@@ -205,10 +205,78 @@ static void test_svg_has_every_part_once(void **state)
     assert_non_null(strstr(svg, ">a &lt;b&gt; &amp; c<"));
     assert_int_equal(count_of(svg, "<circle class=\"validation\""), 500);
     assert_int_equal(count_of(svg, "<line class=\"generation\""), 5);
-    assert_int_equal(count_of(svg, "<polyline"), 1);
+    assert_int_equal(count_of(svg, "<polyline"), 2); /* losses, step times */
     assert_int_equal(count_of(svg, "<text"), count_of(svg, "</text>"));
     const char *points = strstr(svg, "points=\"");
     assert_in_range(count_of(points, ","), 1000, 3000); /* bounded, however long the run */
+}
+
+/* 90 steps: layers freeze at 30 and 60, with a layout each, and then half of the outputs are loaded
+ */
+static void make_freezing(void)
+{
+    assert_int_equal(curve_init(&curve), 0);
+    for (uint64_t step = 1; step <= 90; step++) {
+        unsigned phase = (unsigned)(step - 1) / 30;
+        curve_take(&curve, &(struct history_step){.step = step,
+                                                  .generation = 1 + phase,
+                                                  .loss = 2,
+                                                  .step_ms = 800 >> phase,
+                                                  .stages = 4 >> phase,
+                                                  .replicas = 1 << phase,
+                                                  .frozen_layers = 5 * phase,
+                                                  .frozen_loaded = phase == 2 ? 8 : 0,
+                                                  .frozen_computed = phase == 2 ? 8 : 0});
+    }
+}
+
+/* Each phase is a third of a strip, with a bar in proportion to the largest value. */
+static void test_strips_show_how_the_run_went(void **state)
+{
+    (void)state;
+    make_freezing();
+    AUTO_FREE char *text = text_of(6, 3);
+    assert_non_null(strstr(text, "\n     step  ██▄▄▂▂\n"));
+    assert_non_null(strstr(text, "\n   stages  ██▄▄▂▂\n"));
+    assert_non_null(strstr(text, "\n replicas  ▂▂▄▄██\n"));
+    assert_non_null(strstr(text, "\n   frozen    ▄▄██\n"));
+    assert_non_null(strstr(text, "\n   loaded      ██\n"));
+    assert_non_null(strstr(text, "a full bar: step 800 ms, stages 4, replicas 4, frozen 10 layers, "
+                                 "loaded 50 %\n"));
+}
+
+/* A run on one layout without frozen layers has the strip of its step times alone. */
+static void test_strips_of_nothing_are_left_out(void **state)
+{
+    (void)state;
+    assert_int_equal(curve_init(&curve), 0);
+    for (uint64_t step = 1; step <= 4; step++)
+        curve_take(&curve, &(struct history_step){.step = step,
+                                                  .generation = 1,
+                                                  .loss = 2,
+                                                  .step_ms = 50,
+                                                  .stages = 1,
+                                                  .replicas = 2});
+    AUTO_FREE char *text = text_of(4, 3);
+    assert_non_null(strstr(text, "\n     step  ████\n"));
+    assert_non_null(strstr(text, "a full bar: step 50 ms\n"));
+    assert_null(strstr(text, "stages"));
+    assert_null(strstr(text, "frozen"));
+    AUTO_FREE char *svg = svg_of("plain");
+    assert_null(strstr(svg, "class=\"frozen\""));
+    assert_null(strstr(svg, "class=\"loaded\""));
+}
+
+static void test_svg_has_a_panel_of_step_times(void **state)
+{
+    (void)state;
+    make_freezing();
+    AUTO_FREE char *svg = svg_of("freezing");
+    assert_int_equal(count_of(svg, "class=\"step\""), 1);
+    assert_int_equal(count_of(svg, "class=\"frozen\""), 1);
+    assert_int_equal(count_of(svg, "class=\"loaded\""), 1);
+    assert_int_equal(count_of(svg, "<text"), count_of(svg, "</text>"));
+    assert_int_equal(count_of(svg, "</svg>"), 1);
 }
 
 int main(void)
@@ -222,6 +290,9 @@ int main(void)
         cmocka_unit_test_teardown(test_nothing_to_draw_is_said, teardown),
         cmocka_unit_test_teardown(test_a_long_run_is_bounded, teardown),
         cmocka_unit_test_teardown(test_svg_has_every_part_once, teardown),
+        cmocka_unit_test_teardown(test_strips_show_how_the_run_went, teardown),
+        cmocka_unit_test_teardown(test_strips_of_nothing_are_left_out, teardown),
+        cmocka_unit_test_teardown(test_svg_has_a_panel_of_step_times, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
