@@ -39,7 +39,7 @@ size_t process_bytes(const struct job_model *model, unsigned threads)
     size_t base = BASE_BYTES + MIN(BASE_GROWTH_BYTES, parameters / BASE_SHARE);
     size_t thread = THREAD_BYTES + MIN(THREAD_GROWTH_BYTES, parameters / THREAD_SHARE);
 
-    return base + MAX(threads, 1u) * thread + staging +
+    return base + MAX(threads, 1u) * thread + staging + PROCESS_TRACE_BYTES +
            MIN(process_link_bytes(model) + 2 * PROCESS_NEIGHBOUR_BYTES, parameters);
 }
 

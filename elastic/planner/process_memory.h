@@ -2,10 +2,10 @@
  * Memory that a worker process takes in addition to parameters, gradients and activations.
  *
  * On a CPU slot the host memory holds tensors and everything else of the process: program and
- * heaps, checkpoint staging, received messages that the worker has not read yet. Each of these has
- * a bound. Plans count the bounds, so that a worker never takes more than its plan says. The bounds
- * of a small model follow from its size. On a GPU slot only tensors are counted; firnd subtracts
- * the memory of the process from the GPU's memory (daemon/node/gpu_slots.c).
+ * heaps, checkpoint staging, the trace, received messages that the worker has not read yet. Each of
+ * these has a bound. Plans count the bounds, so that a worker never takes more than its plan says.
+ * The bounds of a small model follow from its size. On a GPU slot only tensors are counted; firnd
+ * subtracts the memory of the process from the GPU's memory (daemon/node/gpu_slots.c).
  *
  * Training data is not counted: files of up to 512 MiB are copied into memory and larger ones are
  * mapped (model/data/token_row.h). The planner does not know the file sizes.
@@ -20,6 +20,9 @@
  * (worker/checkpoint/snapshot.c). */
 #define PROCESS_STAGING_BYTES       ((size_t)64 << 20)
 #define PROCESS_SMALL_STAGING_BYTES ((size_t)16 << 20)
+
+/* The ring of a worker's trace (worker/trace/recorder.h). */
+#define PROCESS_TRACE_BYTES (((size_t)2 << 20) + 4096)
 
 /*
  * Bounds of the room for unread messages of all peers that are not pipeline neighbours. The room is

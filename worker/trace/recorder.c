@@ -11,6 +11,9 @@
 
 #include "base/clock.h"
 #include "elastic/messages/trace_ring.h"
+#include "elastic/planner/process_memory.h"
+
+static_assert(TRACE_RING_BYTES <= PROCESS_TRACE_BYTES, "plans count it");
 
 #define SHORTEST_NS    NS_PER_US
 #define PATH_SIZE      1024
