@@ -75,10 +75,10 @@ static int check_layout(const struct plan_layout *layout, struct error *error)
         status = error_set(error, -EINVAL, "\"frozen_layers\" is %u with %u units",
                            layout->frozen_layers, plan_layout_unit_count(layout));
     if (status == 0 && layout->deferred > 0 &&
-        (layout->deferred >= layout->stage_count || layout->recompute != PLAN_RECOMPUTE_NONE))
-        status =
-            error_set(error, -EINVAL, "\"deferred\" is %u with %u stages, or with recomputation",
-                      layout->deferred, layout->stage_count);
+        (layout->deferred >= layout->stage_count || layout->recompute == PLAN_RECOMPUTE_FULL))
+        status = error_set(error, -EINVAL,
+                           "\"deferred\" is %u with %u stages, or with full recomputation",
+                           layout->deferred, layout->stage_count);
     return status;
 }
 

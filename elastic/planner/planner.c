@@ -181,7 +181,7 @@ static void find_deferred(const struct search *search, const struct candidate *c
     unsigned most = shape.stage_count - 1;
 
     given->deferred = 0;
-    if (search->input->defers_nothing || !given->fits || shape.recompute != PLAN_RECOMPUTE_NONE)
+    if (search->input->defers_nothing || !given->fits || shape.recompute == PLAN_RECOMPUTE_FULL)
         return;
     for (shape.deferred = most; given->deferred < most;
          shape.deferred = most - (most - given->deferred) / 2) {
@@ -335,10 +335,17 @@ static enum plan_recompute most_recomputation(const struct planner_input *input)
     return most;
 }
 
+static bool is_unrestricted(const struct planner_input *input, const struct given *given)
+{
+    return given->unrestricted &&
+           (input->defers_nothing || given->deferred + 1 == given->stage_count);
+}
+
 /*
  * Add the candidates of one (K, R): without recomputation, then with each higher level until memory
- * is no restriction. The fastest level is chosen later by simulation, like the fastest layout. When
- * no level fits, the last one gives the memory that would be needed.
+ * is no restriction, neither for the partition nor for what is deferred. The fastest level is
+ * chosen later by simulation, like the fastest layout. When no level fits, the last one gives the
+ * memory that would be needed.
  */
 static int consider(struct search *search, unsigned stages, unsigned replicas)
 {
@@ -352,7 +359,7 @@ static int consider(struct search *search, unsigned stages, unsigned replicas)
     bool any = false;
     int status = 0;
     for (unsigned level = PLAN_RECOMPUTE_NONE;
-         status == 0 && !(given && given->unrestricted) && level <= most; level++) {
+         status == 0 && !(given && is_unrestricted(input, given)) && level <= most; level++) {
         candidate.shape.recompute = (enum plan_recompute)level;
         status = give_partition(search, &candidate, &given);
         if (status < 0 || (!candidate.fits && (any || level < most)))

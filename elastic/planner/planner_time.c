@@ -39,9 +39,9 @@ void stage_costs(const struct planner_input *input, const struct layout_shape *s
             trained = trained || unit->trained;
             cost.forward += unit->forward_seconds / shape->speed;
             cost.backward += unit->backward_seconds / shape->speed;
-            if (is_computed_again(unit, shape->recompute))
+            if (is_computed_again(unit, shape->recompute)) {
                 cost.backward += unit->forward_seconds / shape->speed;
-            if (cost.deferred > 0) {
+            } else if (cost.deferred > 0) {
                 cost.backward -= unit->weight_seconds / shape->speed;
                 cost.weight += unit->weight_seconds / shape->speed;
             }
@@ -211,7 +211,7 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
-    stage->norms += unit->norm_bytes;
+    stage->norms += keeps ? unit->norm_bytes : 0;
     if (unit->head)
         stage->head += unit->activation_bytes;
     else

@@ -119,7 +119,7 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
  * number of stages from this one on, and those whose weights are deferred), the gradient of a tied
  * table's other end, and the stage's messages that links may hold.
  * @room: gradient_room()
- * @deferred: schedule_deferred(); not with recomputation
+ * @deferred: schedule_deferred()
  */
 size_t planner_stage_bytes(const struct planner_unit *units, unsigned first, unsigned end,
                            unsigned stages_left, unsigned room, enum plan_recompute recompute,

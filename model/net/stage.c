@@ -100,7 +100,7 @@ static float *carve_norms(struct carver *carver, const struct stage_options *opt
 
     model_unit_layout(options->spec, options->first_unit + index, &layout);
     size_t count = stage_norms_count(&layout);
-    bool wanted = options->splits && index >= options->frozen && layout.kind != UNIT_HEAD;
+    bool wanted = options->splits && !shares(options, index);
     return wanted && count > 0 ? carve_words(carver, count, 1) : NULL;
 }
 
@@ -306,7 +306,6 @@ int stage_new(const struct stage_options *options, struct stage **ret_stage, str
     assert(options->unit_count >= 1 && options->batch >= 1 && options->slots >= 1);
     assert(options->first_unit + options->unit_count <= model_unit_count(options->spec));
     assert(options->frozen <= options->unit_count);
-    assert(!options->splits || options->recompute == STAGE_KEEP_ALL);
     struct stage *stage = calloc(1, sizeof(*stage));
     if (!stage)
         return error_set(error, -ENOMEM, "no memory for a stage");
@@ -372,6 +371,14 @@ void *stage_input(struct stage *stage, unsigned slot)
 void *stage_output(struct stage *stage, unsigned slot)
 {
     return stage_slot_of(stage, slot)->streams[stage->unit_count];
+}
+
+bool stage_splits_unit(const struct stage *stage, unsigned unit)
+{
+    enum unit_kind kind = stage->layouts[unit - stage->first_unit].kind;
+
+    return stage->shared.splits && kind != UNIT_HEAD &&
+           !stage_recomputes(stage->shared.recompute, kind);
 }
 
 unsigned stage_frozen_units(const struct stage *stage)

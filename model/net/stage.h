@@ -37,8 +37,9 @@
  * stage_backward_input() the gradient leaves for the previous stage, and stage_backward_weight() of
  * the same slot comes any time later, in the order of micro-batches. The sums have the bits of
  * stage_backward_unit(). It takes a copy of the unit's rows of gradients, which pays where stages
- * wait for each other, and it keeps the slot. All slots share the head's activations then: the
- * head's backward, which is never split, follows its forward at once.
+ * wait for each other, and it keeps the slot. Sublayers that are computed again keep nothing and
+ * are not split, nor is the head: all slots share its activations then, and its backward follows
+ * its forward at once.
  */
 #pragma once
 
@@ -58,7 +59,7 @@ struct stage_options {
     unsigned frozen; /* of the units, the first so many have no backward */
     unsigned batch;  /* B of one micro-batch */
     unsigned slots;  /* micro-batches in flight, >= 1 */
-    bool splits;     /* backward may be split; not with recomputation */
+    bool splits;     /* backward may be split */
     enum stage_recompute recompute;
     void *memory; /* stage_memory_bytes() of the device, zeroed, borrowed for the stage's life;
                      NULL: the stage takes it itself */
@@ -141,11 +142,14 @@ double stage_loss_sum(struct stage *stage, unsigned slot);
 void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                          float *gradient, bool want_input_gradient);
 
+/** stage_splits_unit() - return whether the backward of @unit, which is trained, is split */
+bool stage_splits_unit(const struct stage *stage, unsigned unit);
+
 /**
  * stage_backward_input() - run the part of a unit's backward that gives the input's gradient
  *
- * As stage_backward_unit(), for a stage that splits, and not for the head. Overwrites
- * stage_output(), so that its content must have left.
+ * As stage_backward_unit(), for a unit that is split. Overwrites stage_output(), so that its
+ * content must have left.
  */
 void stage_backward_input(struct stage *stage, unsigned slot, unsigned unit, const void *weights,
                           bool want_input_gradient);

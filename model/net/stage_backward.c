@@ -251,7 +251,7 @@ void stage_backward_input(struct stage *stage, unsigned slot_index, unsigned uni
                                       .weights = weights,
                                       .want_input_gradient = want_input_gradient};
 
-    assert(stage->shared.splits && b.layout->kind != UNIT_HEAD);
+    assert(stage_splits_unit(stage, unit));
     b.norms = slot->norms[i];
     while (recordings_next(stage->recordings, &key)) {
         stage->kernel->copy(stage->device, slot->streams[i + 1], stage->stream_gradient,
@@ -302,7 +302,7 @@ void stage_backward_weight(struct stage *stage, unsigned slot_index, unsigned un
     const struct recording_key key = {.place = stage_weight_place(stage, slot_index, i),
                                       .gradient = gradient};
 
-    assert(stage->shared.splits && b.layout->kind != UNIT_HEAD);
+    assert(stage_splits_unit(stage, unit));
     b.gradient = gradient;
     b.norms = slot->norms[i];
     b.d_stream = slot->streams[i + 1];

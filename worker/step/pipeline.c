@@ -237,12 +237,6 @@ static int unit_passed(struct engine *engine, unsigned unit)
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
-/* The head's backward is never split (model/net/stage.h). */
-static bool defers_unit(const struct engine *engine, unsigned unit)
-{
-    return engine->position.deferred > 0 && unit + 1 < engine->state->unit_count;
-}
-
 /* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. */
 static int add_gradient(struct engine *engine, const struct schedule_operation *operation,
                         struct micro_batch batch, unsigned unit)
@@ -266,7 +260,7 @@ static int add_gradient(struct engine *engine, const struct schedule_operation *
 static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
                          struct micro_batch batch, unsigned unit)
 {
-    if (operation->kind != SCHEDULE_BACKWARD_INPUT || !defers_unit(engine, unit))
+    if (operation->kind != SCHEDULE_BACKWARD_INPUT || !stage_splits_unit(engine->stage, unit))
         return add_gradient(engine, operation, batch, unit);
     carrier_guard(engine->routes->guard);
     stage_backward_input(engine->stage, operation->slot, unit,
@@ -344,7 +338,7 @@ static int train_weights(struct engine *engine, const struct schedule_operation 
 
     for (unsigned unit = engine->part.first_unit + engine->part.unit_count;
          !status && unit-- > lowest_trained(engine);) {
-        if (defers_unit(engine, unit))
+        if (stage_splits_unit(engine->stage, unit))
             status = add_gradient(engine, operation, batch, unit);
         if (!status)
             status = send_queue_poll(engine->channels.send_queue);

@@ -113,7 +113,7 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
     for (unsigned unit = 0; unit < state->unit_count; unit++)
         units[unit].link_bytes = 0; /* messages of links are the process's, not the device's */
-    unsigned most = recompute == PLAN_RECOMPUTE_NONE; /* the second stage can defer one */
+    unsigned most = recompute != PLAN_RECOMPUTE_FULL; /* the second stage can defer one */
     for (unsigned i = 0; i < 2 * (most + 1); i++) {
         unsigned rank = i % 2, deferred = plan->layout.deferred = i / 2;
         const struct memory_need need = memory_need(state, &plan->layout, rank, true);
