@@ -45,6 +45,7 @@ static void make_units(const struct situation *situation, struct planner_unit un
         bool trained = i >= situation->frozen_units;
         units[i] = (struct planner_unit){.forward_seconds = work,
                                          .backward_seconds = trained ? 2 * work : 0.0,
+                                         .weight_seconds = trained ? work : 0.0,
                                          .parameter_bytes = (end         ? 800u
                                                              : attention ? 268u
                                                                          : 537u)

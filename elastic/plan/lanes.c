@@ -23,9 +23,7 @@ static unsigned subtrees_inside(unsigned node, unsigned count, unsigned first, u
         return 1;
     if (end <= node || node + count <= first)
         return 0;
-    unsigned left = 1;
-    while (left * 2 < count)
-        left *= 2;
+    unsigned left = 1u << (31 - __builtin_clz(count - 1)); /* the largest below count */
     return subtrees_inside(node, left, first, end) +
            subtrees_inside(node + left, count - left, first, end);
 }

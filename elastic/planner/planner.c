@@ -73,7 +73,8 @@ struct search {
     struct given given[PLAN_RECOMPUTES]; /* by level; their cuts are one allocation */
     double *speeds;                      /* scratch: of replicas, slot_count */
     unsigned *lanes;                     /* scratch: slot_count + 1 */
-    unsigned *sums; /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    unsigned *sums;   /* sums_room_even() by replicas, 0: not known; slot_count + 1 */
+    double *subtrees; /* subtrees_even() by replicas, the same */
     struct stage_cost *costs_of_stages; /* scratch: stages_max */
     size_t least_memory_needed;         /* of layouts that do not fit, for the message */
 };
@@ -247,6 +248,13 @@ static unsigned even_sums(struct search *search, unsigned replicas)
     return search->sums[replicas];
 }
 
+static double even_subtrees(struct search *search, unsigned replicas)
+{
+    if (search->subtrees[replicas] <= 0)
+        search->subtrees[replicas] = subtrees_even(search->input->lanes, replicas);
+    return search->subtrees[replicas];
+}
+
 /* Return the shape when replicas take the best slots in order. */
 static struct layout_shape shape_of_best(struct search *search, unsigned stages, unsigned replicas)
 {
@@ -414,6 +422,7 @@ static int simulate(struct search *search, struct candidate *candidate)
                                                this */
     partition_table_cuts(candidate->table, candidate->shape.stage_count, cuts);
     stage_costs(search->input, &candidate->shape, cuts, search->costs_of_stages);
+    candidate->shape.subtrees = even_subtrees(search, candidate->shape.replica_count);
     int status = time_predict(search->input, &candidate->shape, search->costs_of_stages, &time);
     if (status < 0)
         return status;
@@ -610,8 +619,10 @@ static int search_init(struct search *search, const struct planner_input *input)
     search->speeds = calloc(input->slot_count, sizeof(double));
     search->lanes = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
     search->sums = calloc((size_t)input->slot_count + 1, sizeof(unsigned));
+    search->subtrees = calloc((size_t)input->slot_count + 1, sizeof(double));
     if (!search->costs || !search->best_slots || !search->memory_least || !search->restricted ||
-        !cuts || !search->costs_of_stages || !search->speeds || !search->lanes || !search->sums)
+        !cuts || !search->costs_of_stages || !search->speeds || !search->lanes || !search->sums ||
+        !search->subtrees)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
         search->costs[unit] =
@@ -635,6 +646,7 @@ static void search_done(struct search *search)
     free(search->speeds);
     free(search->lanes);
     free(search->sums);
+    free(search->subtrees);
     free(search->candidates);
 }
 

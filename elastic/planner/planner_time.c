@@ -132,8 +132,7 @@ double time_bound(const struct planner_input *input, const struct layout_shape *
     return (bound + closing_seconds(input, shape, costs, 1)) * (1 - 1e-9);
 }
 
-/* Return the average number of partial sums that a replica contributes to the reduction. */
-static double subtrees_per_replica(unsigned lanes, unsigned replicas)
+double subtrees_even(unsigned lanes, unsigned replicas)
 {
     unsigned subtrees = 0;
     for (unsigned replica = 0; replica < replicas; replica++)
@@ -153,7 +152,8 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
     for (unsigned stage = 0; stage < shape->stage_count; stage++)
         busy += count * (costs[stage].forward + costs[stage].backward + costs[stage].weight);
     ret_time->bubble_share = seconds > 0 ? 1 - busy / (seconds * shape->stage_count) : 0;
-    double subtrees = subtrees_per_replica(input->lanes, shape->replica_count);
+    double subtrees =
+        shape->subtrees > 0 ? shape->subtrees : subtrees_even(input->lanes, shape->replica_count);
     ret_time->step_seconds = seconds + closing_seconds(input, shape, costs, subtrees);
     return 0;
 }

@@ -31,6 +31,7 @@ struct layout_shape {
     enum plan_recompute recompute;
     unsigned deferred; /* plan_layout.deferred */
     unsigned sums;     /* sums_room() */
+    double subtrees;   /* subtrees_even(); 0: not known, and computed where it is needed */
 };
 
 /**
@@ -68,6 +69,10 @@ int time_predict(const struct planner_input *input, const struct layout_shape *s
  * lanes in sequence
  */
 unsigned gradient_buffers(unsigned lanes_held);
+
+/** subtrees_even() - return how many partial sums each of @replicas with nearly equal numbers of
+ * lanes contributes to a reduction, on average; O(lanes) */
+double subtrees_even(unsigned lanes, unsigned replicas);
 
 /*
  * Gradient room is counted in quarters of a buffer, so that many layouts share few distinct values.
