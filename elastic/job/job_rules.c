@@ -133,6 +133,13 @@ static void check_freezing(struct job_problems *problems, const struct job_spec 
             spec->elastic.freeze.from_start, spec->elastic.freeze.keep_active, spec->model.layers);
 }
 
+static void check_guard(struct job_problems *problems, const struct job_spec *spec)
+{
+    if (spec->elastic.freeze.guard > 0 && spec->evaluate.every == 0)
+        job_problem(problems, "elastic.freeze.guard",
+                    "a guard follows the validation loss, which evaluate.every 0 never measures");
+}
+
 static void check_sizes(struct job_problems *problems, const struct job_spec *spec)
 {
     uint64_t samples, tokens, all;
@@ -201,6 +208,7 @@ static const struct rule {
     {check_family, {"model."}},
     {check_vocabulary, {"model.vocab", "data.format"}},
     {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
+    {check_guard, {"elastic.freeze.guard", "evaluate.every"}},
     {check_sizes, {"train.", "model.context"}},
     {check_eviction, {"elastic.evict_stragglers."}},
     {check_masks, {"data."}},

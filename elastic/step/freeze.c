@@ -74,17 +74,43 @@ static void decide(struct freeze_state *state, const struct job_freezing *freezi
     memset(state->layer_squares, 0, sizeof(state->layer_squares));
 }
 
+/* A loss that is not finite is worse than any other. */
+static void validate(struct freeze_state *state, const struct step_record *record)
+{
+    double loss = step_record_validation_loss(record, 1);
+
+    state->last_validation = isfinite(loss) ? loss : INFINITY;
+    if (isfinite(loss) && (state->best_validation <= 0 || loss < state->best_validation))
+        state->best_validation = loss;
+}
+
+static bool is_held_back(const struct freeze_state *state, const struct job_freezing *freezing)
+{
+    return freezing->guard > 0 &&
+           state->last_validation > state->best_validation * (1 + freezing->guard);
+}
+
 void freeze_step(struct freeze_state *state, const struct job_freezing *freezing,
                  const struct job_model *model, const struct step_record *record)
 {
     assert(model->layers <= FREEZE_LAYERS_MAX);
     assert(record->unit_count == job_model_unit_count(model));
+    if (freezing->policy != JOB_FREEZE_NONE && freezing->guard > 0 && record->evaluated)
+        validate(state, record);
     if (freezing->policy == JOB_FREEZE_NONE || record->step <= freezing->after)
         return;
     if (step_record_finite(record))
         accumulate(state, record, model->layers);
-    if ((record->step - freezing->after) % freezing->every == 0)
+    if ((record->step - freezing->after) % freezing->every == 0 && !is_held_back(state, freezing))
         decide(state, freezing, model);
+}
+
+static int put_bits(json_t *tree, const char *key, double value)
+{
+    char text[BITS64_TEXT_SIZE];
+
+    bits64_text(value, text);
+    return json_object_set_new(tree, key, json_string(text));
 }
 
 json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
@@ -96,8 +122,28 @@ json_t *freeze_encode(const struct freeze_state *state, unsigned layers)
         if (json_array_append_new(squares, json_string(text)) < 0)
             return NULL;
     }
-    return json_pack("{sI sI sO}", "frozen_layers", (json_int_t)state->frozen_layers, "decisions",
-                     (json_int_t)state->decisions, "layer_squares", squares);
+    json_t *tree = json_pack("{sI sI sO}", "frozen_layers", (json_int_t)state->frozen_layers,
+                             "decisions", (json_int_t)state->decisions, "layer_squares", squares);
+    if (tree && state->last_validation > 0 &&
+        (put_bits(tree, "best_validation", state->best_validation) ||
+         put_bits(tree, "last_validation", state->last_validation))) {
+        json_decref(tree);
+        return NULL;
+    }
+    return tree;
+}
+
+/* A loss that was not measured has no key. */
+static int get_loss(const json_t *tree, const char *key, double *ret_loss, struct error *error)
+{
+    const json_t *value = json_object_get(tree, key);
+
+    if (!value)
+        return 0;
+    if (!json_is_string(value) || !bits64_parse(json_string_value(value), ret_loss) ||
+        !(*ret_loss >= 0))
+        return error_set(error, -EINVAL, "\"%s\" must be the 16 hexadecimal digits of a loss", key);
+    return 0;
 }
 
 int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_state,
@@ -109,6 +155,10 @@ int freeze_decode(const json_t *tree, unsigned layers, struct freeze_state *ret_
     int status = json_get_unsigned(tree, "frozen_layers", layers, &state.frozen_layers, error);
     if (status == 0)
         status = json_get_u64(tree, "decisions", INT64_MAX, &state.decisions, error);
+    if (status == 0)
+        status = get_loss(tree, "best_validation", &state.best_validation, error);
+    if (status == 0)
+        status = get_loss(tree, "last_validation", &state.last_validation, error);
     if (status == 0)
         status = json_get_array(tree, "layer_squares", layers, &squares, error);
     if (status < 0)

@@ -9,6 +9,10 @@
  * alpha)^t)) at decision t. Both policies stop keep_active layers below the top. A frozen layer
  * stays frozen.
  *
+ * A guard holds decisions back: none is made while the last validation loss is above the best one
+ * by more than freeze.guard of it. The sums go on, so the next decision counts all steps since the
+ * last one, and `schedule` is late by as much. What is frozen stays frozen.
+ *
  * freeze.from_start layers are frozen from the beginning, whatever the policy. A decision is made
  * after every step S > freeze.after for which freeze.every divides S - freeze.after. A layer's norm
  * is over its attention and MLP units; embedding and head do not count. The embedding freezes with
@@ -31,6 +35,7 @@ struct freeze_state {
     unsigned frozen_layers;
     uint64_t decisions;                      /* decisions made so far */
     double layer_squares[FREEZE_LAYERS_MAX]; /* summed since the last decision */
+    double best_validation, last_validation; /* losses, for the guard alone; 0: none measured */
 };
 
 /** freeze_init() - set the state before step 1: no decision made */

@@ -23,9 +23,10 @@ static struct job_spec new_spec(enum job_freeze policy, unsigned layers, double 
     return spec;
 }
 
-/* Commit one step; layer l has square sum squares[l], split over its two units. */
-static void commit_step(struct freeze_state *state, const struct job_spec *spec, uint64_t step,
-                        const double *squares)
+/* Commit one step; layer l has square sum squares[l], split over its two units. @validation: the
+ * loss, NULL: not measured */
+static void commit_measured(struct freeze_state *state, const struct job_spec *spec, uint64_t step,
+                            const double *squares, const double *validation)
 {
     static struct step_record record;
     step_record_init(&record, step, job_model_unit_count(&spec->model), 1);
@@ -37,7 +38,16 @@ static void commit_step(struct freeze_state *state, const struct job_spec *spec,
         record.unit_squares[2 + 2 * l] = 0.75 * squares[l];
     }
     record.lane_losses[0] = 2;
+    record.evaluated = validation;
+    if (validation)
+        record.lane_validation_losses[0] = *validation;
     freeze_step(state, &spec->elastic.freeze, &spec->model, &record);
+}
+
+static void commit_step(struct freeze_state *state, const struct job_spec *spec, uint64_t step,
+                        const double *squares)
+{
+    commit_measured(state, spec, step, squares, NULL);
 }
 
 /*
@@ -220,6 +230,53 @@ static void test_norms_accumulate_between_decisions(void **state)
     assert_int_equal(freeze.frozen_layers, 2);
 }
 
+/* With a guard of 10 %: the loss of each step, a decision after each. */
+static void test_guard_holds_back_while_the_loss_is_worse(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.25, 1, 1);
+    static const double squares[4] = {1, 1, 1, 1};
+    static const struct {
+        double loss;
+        unsigned frozen, decisions;
+    } steps[] = {
+        {2.0, 1, 1},       {2.1, 2, 2}, /* worse, but by less than a tenth */
+        {2.3, 2, 2},       {NAN, 2, 2}, /* not measured as a number: worse than any */
+        {2.2000001, 2, 2}, {1.0, 3, 3}, /* as the next decision of the schedule */
+        {1.2, 3, 3},
+    };
+    struct freeze_state freeze, resumed;
+    struct error error = {0};
+    spec.elastic.freeze.guard = 0.1;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < ARRAY_COUNT(steps); i++) {
+        commit_measured(&freeze, &spec, i + 1, squares, &steps[i].loss);
+        assert_int_equal(freeze.frozen_layers, steps[i].frozen);
+        assert_int_equal(freeze.decisions, steps[i].decisions);
+        AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
+        assert_int_equal(freeze_decode(tree, 4, &resumed, &error), 0);
+        assert_memory_equal(&freeze, &resumed, sizeof(freeze));
+    }
+    assert_true(freeze.best_validation == 1.0 && freeze.last_validation == 1.2);
+    commit_step(&freeze, &spec, 8, squares); /* nothing is measured: the last loss stays */
+    assert_int_equal(freeze.decisions, 3);
+}
+
+/* Without a guard the state of a job is as it always was, whatever is measured. */
+static void test_without_a_guard_no_loss_is_kept(void **state)
+{
+    (void)state;
+    struct job_spec spec = new_spec(JOB_FREEZE_SCHEDULE, 4, 0.25, 1, 1);
+    static const double squares[4] = {1, 1, 1, 1}, losses[] = {1, 9};
+    struct freeze_state freeze;
+    freeze_init(&freeze, &spec.elastic.freeze);
+    for (unsigned i = 0; i < 2; i++)
+        commit_measured(&freeze, &spec, i + 1, squares, &losses[i]);
+    assert_int_equal(freeze.decisions, 2);
+    AUTO_JSON json_t *tree = freeze_encode(&freeze, 4);
+    assert_int_equal(json_object_size(tree), 3);
+}
+
 /* A state saved in the middle of an interval and read back continues unchanged. */
 static void test_round_trip_continues_the_same(void **state)
 {
@@ -251,6 +308,9 @@ static void test_decode_refuses(void **state)
         {"{\"frozen_layers\":0,\"layer_squares\":[]}", "decisions"},
         {"{\"frozen_layers\":0,\"decisions\":-1,\"layer_squares\":[]}", "decisions"},
         {"{\"frozen_layers\":0,\"decisions\":0}", "layer_squares"},
+        {"{\"frozen_layers\":0,\"decisions\":0,\"best_validation\":2}", "best_validation"},
+        {"{\"frozen_layers\":0,\"decisions\":0,\"last_validation\":\"bff0000000000000\"}",
+         "last_validation"},
         {"{\"frozen_layers\":0,\"decisions\":0,\"layer_squares\":[\"0000000000000000\"]}",
          "1 values for 2 layers"},
         {"{\"frozen_layers\":0,\"decisions\":0,\"layer_squares\":[1,2]}", "layer_squares"},
@@ -281,6 +341,8 @@ int main(void)
         cmocka_unit_test(test_decisions_begin_after),
         cmocka_unit_test(test_a_step_that_diverges_has_no_say),
         cmocka_unit_test(test_norms_accumulate_between_decisions),
+        cmocka_unit_test(test_guard_holds_back_while_the_loss_is_worse),
+        cmocka_unit_test(test_without_a_guard_no_loss_is_kept),
         cmocka_unit_test(test_round_trip_continues_the_same),
         cmocka_unit_test(test_decode_refuses),
     };
