@@ -34,7 +34,7 @@ struct planner_unit {
                           the slot has device memory */
     size_t tied_bytes; /* one end of a trained tied table: the gradient received from the other end
                           when another stage has it; else 0 */
-    size_t norm_bytes; /* gradients of norms of one micro-batch, kept where a stage defers */
+    size_t norm_bytes; /* gradients of norms of one micro-batch, kept where the unit is split */
     bool trained;
     bool head; /* never split: in a stage that defers, all micro-batches share its activations */
     enum plan_recompute again; /* lowest level that recomputes the unit; NONE: never */

@@ -211,7 +211,8 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     stage->state += unit->parameter_bytes * (unit->trained ? 3 : 1) + unit->weight_bytes;
     if (unit->trained)
         stage->state += unit->parameter_bytes * room / ROOM_PARTS;
-    stage->norms += keeps ? unit->norm_bytes : 0;
+    stage->norms += keeps && !unit->head ? unit->norm_bytes : 0;
+    stage->unread_norms = MAX(stage->unread_norms, unit->norm_bytes);
     if (unit->head)
         stage->head += unit->activation_bytes;
     else
@@ -233,6 +234,7 @@ size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_le
     size_t in_flight = stage->in_flight + stage->boundary + (deferred > 0 ? stage->norms : 0);
     for (unsigned kind = 0; kind < PLAN_RECOMPUTES; kind++)
         bytes += stage->again[kind];
+    bytes += deferred > 0 ? stage->unread_norms : 0;
     bytes += stage->frozen_streams;
     if (stage->tied_ends == 1)
         bytes += stage->tied;

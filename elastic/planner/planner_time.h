@@ -102,7 +102,8 @@ static inline unsigned gradient_room(unsigned lanes_held, unsigned sums)
 /* The part of a stage's memory that does not depend on its position. It grows unit by unit. */
 struct planned_stage {
     size_t state, in_flight, boundary, scratch, link, tied;
-    size_t head, norms;            /* activations of the head; norm_bytes */
+    size_t head;                   /* its activations */
+    size_t norms, unread_norms;    /* norm_bytes of the units that are split; the most of any */
     size_t frozen_streams;         /* shared by all frozen sublayers */
     bool trained;                  /* at least one unit is trained */
     unsigned tied_ends;            /* ends of the model's tied table in this stage */

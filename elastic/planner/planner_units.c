@@ -135,7 +135,7 @@ static size_t norm_bytes(const struct job_model *model, unsigned unit)
     size_t norm = (model->width + align - 1) / align * align;
     size_t head = (model->head_width + align - 1) / align * align;
 
-    if (unit == 0 || unit == 2 * model->layers + 1)
+    if (unit == 0)
         return 0;
     size_t count = job_model_is_llama(model) ? norm : 2 * norm;
     return (count + (model->qk_norm && unit % 2 == 1 ? 2 * head : 0)) * sizeof(float);

@@ -163,6 +163,38 @@ unsigned shadow_stages_bare_stages(const struct plan_layout *layout)
     return bare;
 }
 
+/* Assign with at most @deferred weight gradients. 0, -ENOMEM */
+static int assign_deferring(const struct planner_input *input, struct plan *plan, unsigned deferred,
+                            unsigned *ret_bare)
+{
+    plan->layout.deferred = deferred;
+    int status = shadow_stages_assign(input, plan);
+    *ret_bare = status < 0 ? 0 : shadow_stages_bare_stages(&plan->layout);
+    return status;
+}
+
+/* Assign, and where deferred weight gradients take the room of a copy, defer fewer: as many as
+ * leave room for the most copies. A copy saves a rollback, deferring a part of the bubble. */
+static int assign_first(const struct planner_input *input, struct plan *plan)
+{
+    unsigned most = plan->layout.deferred, least = 0, bare, fewest, now;
+    int status = assign_deferring(input, plan, most, &bare);
+    if (status < 0 || bare == 0 || most == 0)
+        return status;
+    status = assign_deferring(input, plan, 0, &fewest);
+    if (status == 0 && fewest == bare)
+        return assign_deferring(input, plan, most, &bare);
+    while (status == 0 && least + 1 < most) {
+        unsigned middle = least + (most - least) / 2;
+        status = assign_deferring(input, plan, middle, &now);
+        *(now == fewest ? &least : &most) = middle;
+    }
+    if (status == 0)
+        status = assign_deferring(input, plan, least, &now);
+    return status < 0 ? status
+                      : planner_predict(input, &plan->layout, &plan->layout.predicted_step_seconds);
+}
+
 /* Copy the slots of @input in order, at most @cap of each node, and return their count. */
 static unsigned cap_nodes(const struct planner_input *input, unsigned cap,
                           struct planner_slot *ret_slots)
@@ -191,7 +223,7 @@ static int plan_capped(const struct planner_input *input, unsigned cap, struct p
     if (capped.slot_count == 0)
         return -ENOSPC;
     int status = planner_run(&capped, &plan->layout, NULL, NULL, &unread);
-    return status == 0 ? shadow_stages_assign(&capped, plan) : status;
+    return status == 0 ? assign_first(&capped, plan) : status;
 }
 
 /* Replace @plan by a layout over several nodes if that gives every stage a copy. */
@@ -219,7 +251,7 @@ int shadow_stages_layout(const struct planner_input *input, struct plan *plan,
     int status = planner_run(input, &plan->layout, ret_choices, ret_choice_count, error);
     if (status < 0)
         return status;
-    status = shadow_stages_assign(input, plan);
+    status = assign_first(input, plan);
     if (status == 0 && shadow_stages_bare_stages(&plan->layout) > 0)
         status = spread(input, plan);
     return status < 0 ? error_set(error, status, "no memory to place shadows") : 0;

@@ -173,6 +173,20 @@ static void carve_frozen_streams(struct carver *carver, const struct stage_optio
     }
 }
 
+static void carve_unread_norms(struct carver *carver, const struct stage_options *options,
+                               struct stage *stage)
+{
+    size_t most = 0;
+
+    for (unsigned i = options->frozen; options->splits && i < options->unit_count; i++) {
+        struct unit_layout layout;
+        model_unit_layout(options->spec, options->first_unit + i, &layout);
+        most = MAX(most, stage_norms_count(&layout));
+    }
+    if (most > 0)
+        stage->shared.unread_norms = carve_words(carver, most, 1);
+}
+
 static bool has_attention(const struct stage_options *options)
 {
     for (unsigned i = 0; i < options->unit_count; i++)
@@ -210,6 +224,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
         carve_slot(carver, options, rows, !stage->slots ? NULL : &stage->slots[i]);
     carve_again(carver, options, rows, stage);
     carve_frozen_streams(carver, options, rows, stage);
+    carve_unread_norms(carver, options, stage);
     stage->scratch = carve(carver, rows, stage_scratch_width(spec));
     stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));
     carve_heads(carver, options, rows, stage);

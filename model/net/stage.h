@@ -136,7 +136,8 @@ double stage_loss_sum(struct stage *stage, unsigned slot);
 /**
  * stage_backward_unit() - run backward of one unit on slot @slot, accumulating into @gradient
  * @weights: of that unit, unchanged since forward
- * @gradient: flat f32 device array of that unit, accumulated; padding untouched
+ * @gradient: flat f32 device array of that unit, accumulated; padding untouched. NULL, where
+ *   backward may be split: the input's gradient alone is wanted
  * @want_input_gradient: false when no unit below is trained: the gradient stops here
  */
 void stage_backward_unit(struct stage *stage, unsigned slot, unsigned unit, const void *weights,

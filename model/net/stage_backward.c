@@ -8,8 +8,9 @@
  * place of activations that it was the last to read: the output's gradient in the stream behind the
  * unit, that of the first product in `wide`. Gradients of norms need the rows that nobody keeps, so
  * they are made at once, into a buffer of the micro-batch, and added later. Kernels make the sum of
- * a micro-batch first and add it once, and a sum that begins at +0 never is -0: the bits are those
- * of a backward in one piece.
+ * a micro-batch first and add it once, and gradients, which begin at +0 and change by additions
+ * alone, never are -0: whether the sum is +0 or -0 changes nothing. The bits are those of a
+ * backward in one piece.
  */
 #include "model/net/stage.h"
 #include "model/net/stage_private.h"
@@ -220,7 +221,9 @@ void stage_backward_unit(struct stage *stage, unsigned slot_index, unsigned unit
                                       .gradient = gradient,
                                       .want_input_gradient = want_input_gradient};
 
+    assert(gradient || stage->shared.splits);
     b.gradient = gradient;
+    b.norms = gradient ? NULL : stage->shared.unread_norms;
     while (recordings_next(stage->recordings, &key)) {
         if (stage_recomputes(stage->shared.recompute, b.layout->kind))
             stage_compute_again(stage, slot, i, weights);

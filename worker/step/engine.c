@@ -149,6 +149,7 @@ static int begin_arena(struct engine *engine, struct error *error)
     size_t size_bytes = memory_arena_bytes(&need);
     size_t kept_bytes = arena_mark(engine->state->arena).used_bytes;
 
+    engine->position.deferred = need.deferred;
     if (kept_bytes > need.gradient_bytes) /* more sums are kept than the plan has buffers for */
         size_bytes += kept_bytes - need.gradient_bytes;
     return size_bytes == SIZE_MAX
@@ -164,6 +165,7 @@ static int make_gradients(struct engine *engine, struct error *error)
         .unit_count = engine->part.unit_count,
         .replica = engine->part.replica,
         .division = engine->share.division,
+        .skips = engine->position.deferred > 0,
         .kept = engine->share.kept ? kept_step_take_gradients(engine->share.kept) : NULL,
     };
 

@@ -184,7 +184,7 @@ static void measure(const struct gradients *gradients, const struct gradients_op
         if (!is_trained(gradients, i))
             continue;
         begin_sums(options, i, sums);
-        if (is_ahead(sums, shape->runs, shape->run_count))
+        if (!options->skips && is_ahead(sums, shape->runs, shape->run_count))
             shape->unread_bytes = MAX(shape->unread_bytes, unit_bytes(gradients, i));
         shape->depth = MAX(shape->depth, play(sums, gradients->lanes, gradients->micro_batches,
                                               shape->runs, shape->run_count));
@@ -332,6 +332,11 @@ void gradients_begin(struct gradients *gradients)
         memset(gradients->sums, 0,
                (size_t)gradients->unit_count * gradients->depth * sizeof(*gradients->sums));
     gradients->adopted = false;
+}
+
+bool gradients_has(const struct gradients *gradients, unsigned unit, unsigned lane, unsigned index)
+{
+    return has(sums_of(gradients, unit), gradients->depth, lane, index);
 }
 
 float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index)

@@ -36,6 +36,7 @@ struct gradients_options {
     unsigned first_unit, unit_count;
     unsigned replica;                     /* of this worker */
     const struct step_division *division; /* borrowed; the lanes of this replica */
+    bool skips;             /* gradients_has() is asked first: no micro-batch is added twice */
     struct gradients *kept; /* consumed: buffers and sums of the step in progress, of the same units
                                and still in the arena; NULL: none */
 };
@@ -48,9 +49,13 @@ void gradients_free(struct gradients *gradients);
 /** gradients_begin() - begin a step: forget all sums, but for adopted ones in the first step */
 void gradients_begin(struct gradients *gradients);
 
+/** gradients_has() - return whether an adopted sum of @unit has the @index-th micro-batch of @lane
+ * already */
+bool gradients_has(const struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
+
 /** gradients_buffer() - return the buffer in which the @index-th micro-batch of @lane is added to
  * @unit; zeroed for a lane's first one. A micro-batch that an adopted sum has already goes into
- * memory that nobody reads */
+ * memory that nobody reads (not with gradients_options.skips) */
 float *gradients_buffer(struct gradients *gradients, unsigned unit, unsigned lane, unsigned index);
 /** gradients_added() - note that the buffer has that micro-batch; after a lane's last one, merge
  * subtrees */

@@ -85,13 +85,14 @@ unsigned memory_frozen_part(unsigned first_unit, unsigned unit_count, unsigned f
 }
 
 static size_t activations_bytes(const struct state *state, const struct plan_layout *layout,
-                                unsigned rank)
+                                unsigned rank, unsigned deferred)
 {
     unsigned stage = rank % layout->stage_count, replica = rank / layout->stage_count;
     unsigned lanes = layout->replica_first_lane[replica + 1] - layout->replica_first_lane[replica];
-    const struct schedule_position position =
+    struct schedule_position position =
         schedule_position_of(layout, stage, frozen_units(state, layout),
                              lanes * state->spec->train.micro_batches_per_lane);
+    position.deferred = deferred;
     const struct stage_options options = {
         .kernel = state->kernel,
         .device = state->device,
@@ -111,19 +112,6 @@ static size_t activations_bytes(const struct state *state, const struct plan_lay
     return arena_part_bytes(stage_memory_bytes(&options));
 }
 
-struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
-                               unsigned rank, bool sums_on_device)
-{
-    return (struct memory_need){
-        .state_bytes = new_state_bytes(state, layout, rank),
-        .gradient_bytes = gradients_bytes(state, layout, rank) + tie_bytes(state, layout, rank),
-        .activation_bytes = activations_bytes(state, layout, rank),
-        .reduction_bytes =
-            sums_on_device ? reduction_room_bytes(state, layout, rank, frozen_units(state, layout))
-                           : 0,
-    };
-}
-
 /* Add with saturation at SIZE_MAX. */
 static size_t add_bytes(size_t a, size_t b)
 {
@@ -136,15 +124,48 @@ size_t memory_arena_bytes(const struct memory_need *need)
                      need->reduction_bytes);
 }
 
+/* The free and the total memory of the device; memory that the arena keeps is free. */
+static size_t free_bytes_of(const struct state *state, size_t *ret_total_bytes)
+{
+    size_t free_bytes = SIZE_MAX;
+
+    *ret_total_bytes = SIZE_MAX;
+    state->kernel->memory(state->device, &free_bytes, ret_total_bytes);
+    return add_bytes(free_bytes, arena_held_bytes(state->arena));
+}
+
+static bool fits(const struct memory_need *need, size_t free_bytes)
+{
+    size_t needed_bytes = add_bytes(need->state_bytes, memory_arena_bytes(need));
+
+    return needed_bytes <= free_bytes && needed_bytes < SIZE_MAX;
+}
+
+struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
+                               unsigned rank, bool sums_on_device)
+{
+    unsigned frozen = frozen_units(state, layout);
+    size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
+    struct memory_need need = {
+        .state_bytes = new_state_bytes(state, layout, rank),
+        .gradient_bytes = gradients_bytes(state, layout, rank) + tie_bytes(state, layout, rank),
+        .reduction_bytes = sums_on_device ? reduction_room_bytes(state, layout, rank, frozen) : 0,
+        .deferred = schedule_deferred(layout->stage_first_unit, rank % layout->stage_count, frozen,
+                                      layout->deferred),
+    };
+
+    need.activation_bytes = activations_bytes(state, layout, rank, need.deferred);
+    while (need.deferred > 0 && !fits(&need, free_bytes))
+        need.activation_bytes = activations_bytes(state, layout, rank, --need.deferred);
+    return need;
+}
+
 int memory_check(const struct state *state, const struct memory_need *need, struct error *error)
 {
     const double mib = 1 << 20;
-    size_t free_bytes = SIZE_MAX, total_bytes = SIZE_MAX, needed_bytes;
+    size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
 
-    state->kernel->memory(state->device, &free_bytes, &total_bytes);
-    free_bytes = add_bytes(free_bytes, arena_held_bytes(state->arena));
-    needed_bytes = add_bytes(need->state_bytes, memory_arena_bytes(need));
-    if (needed_bytes <= free_bytes && needed_bytes < SIZE_MAX)
+    if (fits(need, free_bytes))
         return 0;
     return error_set(error, -ENOMEM,
                      "the device has %.0f MiB free of %.0f MiB, but this worker's part needs %.0f "

@@ -25,6 +25,7 @@ struct memory_need {
     size_t gradient_bytes; /* of lanes that run one after another, of copies, of the tied table */
     size_t activation_bytes; /* of the micro-batches in flight (model/net/stage.h) */
     size_t reduction_bytes;  /* room for the sums of other replicas (worker/step/reduction.h) */
+    unsigned deferred;       /* weight gradients that wait (elastic/plan/pipeline_schedule.h) */
 };
 
 /** memory_recompute() - return what the stages of @layout recompute in backward instead of keeping
@@ -37,7 +38,10 @@ enum stage_recompute memory_recompute(const struct plan_layout *layout);
 unsigned memory_frozen_part(unsigned first_unit, unsigned unit_count, unsigned frozen_units);
 
 /** memory_need() - compute the need of @rank of @layout beyond the state that is held now
- * @sums_on_device: sums across replicas are made there, or may be */
+ * @sums_on_device: sums across replicas are made there, or may be
+ *
+ * A plan defers as many weight gradients as the slot has memory for, without the state of the last
+ * generation that the worker still has. With that fewer may fit, and then fewer are deferred. */
 struct memory_need memory_need(const struct state *state, const struct plan_layout *layout,
                                unsigned rank, bool sums_on_device);
 

@@ -237,31 +237,50 @@ static int unit_passed(struct engine *engine, unsigned unit)
     return status ? status : shadow_unit_passed(engine->shadow, unit);
 }
 
-/* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. */
+/* Add a micro-batch to the gradients of @unit, by its whole backward or the deferred part. Where
+ * backward is split, units are not at one micro-batch: those of a kept sum are skipped. */
 static int add_gradient(struct engine *engine, const struct schedule_operation *operation,
                         struct micro_batch batch, unsigned unit)
 {
-    float *gradient = gradients_buffer(engine->gradients, unit, batch.lane, batch.index_in_lane);
+    unsigned lane = batch.lane, index = batch.index_in_lane;
+    bool skipped =
+        engine->position.deferred > 0 && gradients_has(engine->gradients, unit, lane, index);
+    float *gradient = skipped ? NULL : gradients_buffer(engine->gradients, unit, lane, index);
 
     carrier_guard(engine->routes->guard);
-    if (operation->kind == SCHEDULE_BACKWARD_WEIGHT)
-        stage_backward_weight(engine->stage, operation->slot, unit, gradient);
-    else
+    if (operation->kind != SCHEDULE_BACKWARD_WEIGHT)
         stage_backward_unit(engine->stage, operation->slot, unit,
                             engine->weights[unit - engine->part.first_unit], gradient,
                             unit > engine->part.trained_from);
-    gradients_added(engine->gradients, unit, batch.lane, batch.index_in_lane);
-    int status = carrier_unguard(engine->routes->guard);
-    if (status || operation->micro_batch < engine->part.micro_batch_count - 1)
-        return status;
-    return unit_passed(engine, unit);
+    else if (gradient)
+        stage_backward_weight(engine->stage, operation->slot, unit, gradient);
+    if (gradient)
+        gradients_added(engine->gradients, unit, lane, index);
+    return carrier_unguard(engine->routes->guard);
+}
+
+/*
+ * All replicas of a stage begin the sums of its units in one order, from the last unit down, and
+ * one of them may defer less than another. So behind the head, which is never split and comes
+ * first, a unit whose backward is whole waits for the others' weights.
+ */
+static bool passes(const struct engine *engine, const struct schedule_operation *operation,
+                   unsigned unit)
+{
+    bool head = unit + 1 == engine->state->unit_count;
+
+    return operation->micro_batch + 1 == engine->part.micro_batch_count &&
+           (operation->kind == SCHEDULE_BACKWARD ||
+            head == (operation->kind == SCHEDULE_BACKWARD_INPUT));
 }
 
 static int backward_unit(struct engine *engine, const struct schedule_operation *operation,
                          struct micro_batch batch, unsigned unit)
 {
-    if (operation->kind != SCHEDULE_BACKWARD_INPUT || !stage_splits_unit(engine->stage, unit))
-        return add_gradient(engine, operation, batch, unit);
+    if (operation->kind != SCHEDULE_BACKWARD_INPUT || !stage_splits_unit(engine->stage, unit)) {
+        int status = add_gradient(engine, operation, batch, unit);
+        return !status && passes(engine, operation, unit) ? unit_passed(engine, unit) : status;
+    }
     carrier_guard(engine->routes->guard);
     stage_backward_input(engine->stage, operation->slot, unit,
                          engine->weights[unit - engine->part.first_unit],
@@ -340,6 +359,8 @@ static int train_weights(struct engine *engine, const struct schedule_operation 
          !status && unit-- > lowest_trained(engine);) {
         if (stage_splits_unit(engine->stage, unit))
             status = add_gradient(engine, operation, batch, unit);
+        if (!status && passes(engine, operation, unit))
+            status = unit_passed(engine, unit);
         if (!status)
             status = send_queue_poll(engine->channels.send_queue);
     }

@@ -163,7 +163,8 @@ static void test_one_worker_keeps_only_so_many(void **state)
 }
 
 /* Make a plan of four pinned stages; node a could take them all. */
-static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
+static void plan_pinned_within(unsigned a_slots, unsigned b_slots, size_t memory_bytes,
+                               struct plan *plan)
 {
     struct planner_unit costs[8] = {0};
     struct error error = {0};
@@ -180,6 +181,7 @@ static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
         snprintf(slots[i].address, ADDRESS_SIZE, "h:%u", i + 1);
         slots[i].slot = i;
         slots[i].speed = 1;
+        slots[i].memory_bytes = memory_bytes;
     }
     const struct planner_input input = {.units = costs,
                                         .unit_count = 8,
@@ -194,6 +196,28 @@ static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
                                         .replicas_wanted = 1};
     if (shadow_stages_layout(&input, plan, NULL, NULL, &error))
         fail_msg("%s", error.text);
+}
+
+static void plan_pinned(unsigned a_slots, unsigned b_slots, struct plan *plan)
+{
+    plan_pinned_within(a_slots, b_slots, 0, plan);
+}
+
+/* With little memory fewer weights are deferred, until there is room for no copy even so. */
+static void test_copies_come_before_deferred_weights(void **state)
+{
+    (void)state;
+    const struct {
+        size_t mib;
+        unsigned deferred, bare;
+    } cases[] = {{200, 3, 0}, {32, 3, 0}, {30, 0, 1}, {28, 0, 2}, {24, 3, 4}};
+    for (unsigned i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan *plan = plan_new();
+        plan_pinned_within(2, 2, cases[i].mib * MIB, plan);
+        assert_int_equal(plan->layout.deferred, cases[i].deferred);
+        assert_int_equal(shadow_stages_bare_stages(&plan->layout), cases[i].bare);
+        plan_free(plan);
+    }
 }
 
 static void test_a_layout_is_spread_for_its_copies(void **state)
@@ -223,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_a_limit),
         cmocka_unit_test(test_frozen_stages_have_copies_too),
         cmocka_unit_test(test_one_node_has_nobody),
+        cmocka_unit_test(test_copies_come_before_deferred_weights),
         cmocka_unit_test(test_a_layout_is_spread_for_its_copies),
         cmocka_unit_test(test_one_worker_keeps_only_so_many),
     };

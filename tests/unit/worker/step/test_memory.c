@@ -162,6 +162,41 @@ static void test_room_for_the_sums_of_others_counts(void **state)
     tiny_state_done(&tiny);
 }
 
+/* Beside the state of the last generation there is room for fewer than the plan defers. */
+static void test_fewer_are_deferred_where_memory_is_short(void **state)
+{
+    struct tiny_state tiny;
+    struct error error = {0};
+
+    (void)state;
+    begin(&tiny, false);
+    struct plan *plan = plan_of_one(tiny.state->unit_count, tiny.spec.train.lanes);
+    plan->layout.stage_count = 3;
+    plan->layout.worker_count = 3;
+    plan->layout.deferred = 2;
+    free(plan->layout.stage_first_unit);
+    plan->layout.stage_first_unit = calloc(4, sizeof(unsigned));
+    for (unsigned stage = 1; stage <= 3; stage++)
+        plan->layout.stage_first_unit[stage] = tiny.state->unit_count - 3 + stage;
+    free_bytes = SIZE_MAX;
+    const struct memory_need all = memory_need(tiny.state, &plan->layout, 2, true);
+    assert_int_equal(all.deferred, 2);
+    size_t before = all.activation_bytes;
+    for (unsigned deferred = 2; deferred-- > 0;) {
+        free_bytes = all.state_bytes + all.gradient_bytes + before - 1;
+        const struct memory_need need = memory_need(tiny.state, &plan->layout, 2, true);
+        assert_int_equal(need.deferred, deferred);
+        assert_true(need.activation_bytes < before);
+        assert_int_equal(memory_check(tiny.state, &need, &error), 0);
+        before = need.activation_bytes;
+    }
+    free_bytes = all.state_bytes + all.gradient_bytes + before - 1;
+    const struct memory_need least = memory_need(tiny.state, &plan->layout, 2, true);
+    assert_int_equal(memory_check(tiny.state, &least, &error), -ENOMEM);
+    plan_free(plan);
+    tiny_state_done(&tiny);
+}
+
 /*
  * A generation that passed the check with the arena counted as free must not fail because of the
  * arena.
@@ -198,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_arena_in_the_way_goes),
+        cmocka_unit_test(test_fewer_are_deferred_where_memory_is_short),
         cmocka_unit_test(test_what_is_said_is_what_is_taken),
         cmocka_unit_test(test_recomputation_takes_less),
         cmocka_unit_test(test_room_for_the_sums_of_others_counts),
