@@ -5,22 +5,10 @@
  */
 #include <stdio.h>
 
-#include "base/philox.h"
 #include "bench/lib/backend.h"
 #include "bench/lib/device_rig.h"
 #include "bench/lib/measure.h"
 #include "bench/lib/usage.h"
-
-static int32_t *make_tokens(const struct device_rig *rig)
-{
-    int32_t *tokens = calloc(rig->rows, sizeof(*tokens));
-
-    if (!tokens)
-        device_rig_stop("no memory");
-    for (size_t i = 0; i < rig->rows; i++)
-        tokens[i] = (int32_t)(i * 7919 % rig->spec.vocab);
-    return tokens;
-}
 
 struct model {
     struct device_rig *rig;
@@ -125,7 +113,7 @@ static void measure_steps(struct device_rig *rig)
     double first = 0, last = 0;
 
     m = (struct model){.rig = rig, .unit_count = options.unit_count};
-    m.tokens = make_tokens(rig);
+    m.tokens = device_rig_host_tokens(rig);
     if (stage_new(&options, &m.stage, &error) < 0)
         device_rig_stop(error.text);
     for (unsigned unit = 0; unit < m.unit_count; unit++)
@@ -140,9 +128,11 @@ static void measure_steps(struct device_rig *rig)
             samples_add(&samples, measure_now() - began);
     }
     double seconds = samples_median(&samples);
-    printf("step: %.2f ms, %.0f tokens/s, %.1f %% of the product's rate; loss %.4f -> %.4f (%a)\n",
-           1e3 * seconds, (double)rig->rows / seconds,
-           100 * step_flops(rig) / seconds / rig->peak_flops, first, last, last);
+    double flops = step_flops(rig) / seconds;
+    printf("step: %.2f ms, %.0f tokens/s, %.1f %% of the product's rate, %.1f %% of the square's; "
+           "loss %.4f -> %.4f (%a)\n",
+           1e3 * seconds, (double)rig->rows / seconds, 100 * flops / rig->peak_flops,
+           100 * flops / rig->square_flops, first, last, last);
 }
 
 static void open_rig(struct device_rig *rig, int argc, char **argv)
@@ -164,55 +154,9 @@ static void open_rig(struct device_rig *rig, int argc, char **argv)
                                     .tied = false};
     rig->batch = measure_count(argc, argv, "--batch", 8);
     rig->rounds = measure_count(argc, argv, "--rounds", 20);
+    rig->square = measure_count(argc, argv, "--square", rig->kernel->host_memory ? 512 : 8192);
     rig->rows = (size_t)rig->batch * rig->spec.context;
     rig->elements = rig->rows * 4 * rig->spec.width;
-}
-
-/* Fill the buffers with numbers. On zeros a device needs less power and is faster. */
-static void fill_buffers(const struct device_rig *rig)
-{
-    AUTO_FREE float *values = malloc(rig->elements * sizeof(*values));
-    AUTO_FREE int32_t *tokens = make_tokens(rig);
-
-    if (!values)
-        device_rig_stop("no memory");
-    philox_fill_normal(philox_key_make(1, 1), 0, 0.0f, 1.0f, values, rig->elements);
-    for (unsigned i = 0; i < 4; i++)
-        rig->kernel->upload(rig->device, rig->f32[i], values, rig->elements * sizeof(*values));
-    rig->kernel->zero(rig->device, rig->f32[2], rig->elements * sizeof(*values)); /* AdamW moment */
-    rig->kernel->weights(rig->device, rig->a, rig->f32[0], rig->elements);
-    rig->kernel->weights(rig->device, rig->c, rig->f32[0], rig->elements);
-    rig->kernel->upload(rig->device, rig->tokens, tokens, rig->rows * sizeof(*tokens));
-    device_rig_wait(rig);
-}
-
-/* Gradients of the product's weight (C,4C) and of the table (V,C) are there too. */
-static size_t widest_f32(const struct device_rig *rig)
-{
-    size_t width = rig->spec.width;
-    return MAX(rig->elements, MAX(4 * width, (size_t)rig->spec.vocab) * width);
-}
-
-static void make_buffers(struct device_rig *rig)
-{
-    size_t widest = MAX((size_t)4 * rig->spec.width, model_logits_stride(&rig->spec));
-    size_t size_bytes = rig->rows * widest * rig->kernel->activation_size;
-
-    rig->a = device_rig_memory(rig, size_bytes);
-    rig->b = device_rig_memory(rig, size_bytes);
-    rig->c = device_rig_memory(rig, MAX(size_bytes, widest_f32(rig) * sizeof(float)));
-    for (unsigned i = 0; i < 4; i++)
-        rig->f32[i] = device_rig_memory(rig, widest_f32(rig) * sizeof(float));
-    rig->tokens = device_rig_memory(rig, rig->rows * sizeof(int32_t));
-    fill_buffers(rig);
-}
-
-static void release_buffers(struct device_rig *rig)
-{
-    void *const all[] = {rig->a,      rig->b,      rig->c,      rig->f32[0],
-                         rig->f32[1], rig->f32[2], rig->f32[3], rig->tokens};
-    for (size_t i = 0; i < ARRAY_COUNT(all); i++)
-        rig->kernel->release(rig->device, all[i]);
 }
 
 static const struct usage_option known[] = {
@@ -227,6 +171,7 @@ static const struct usage_option known[] = {
     {"--context", "N", "(1024)"},
     {"--vocab", "N", "(50257)"},
     {"--batch", "N", "(8)"},
+    {"--square", "N", "rows, columns and inner dimension of a square product (8192; 512 of cpu)"},
 };
 
 int main(int argc, char **argv)
@@ -236,9 +181,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0); /* keep the results of a run that is cut off */
     usage_check(argc, argv, known, ARRAY_COUNT(known));
     open_rig(&rig, argc, argv);
-    make_buffers(&rig);
+    device_rig_make_buffers(&rig);
     device_operations(&rig);
-    release_buffers(&rig);
+    device_rig_release_buffers(&rig);
     measure_steps(&rig);
     device_rig_describe(&rig);
     rig.kernel->close(rig.device); /* frees all device memory: the process ends */

@@ -4,47 +4,25 @@
 
 #include "bench/lib/measure.h"
 
-#define DESCRIPTION_SIZE 16384
-
-void device_rig_stop(const char *what)
-{
-    fprintf(stderr, "bench-device: %s\n", what);
-    exit(1);
-}
-
-void device_rig_describe(const struct device_rig *rig)
-{
-    static char text[DESCRIPTION_SIZE];
-
-    rig->kernel->describe(rig->device, text, sizeof(text));
-    printf("%s", text);
-}
-
-void device_rig_wait(const struct device_rig *rig)
-{
-    struct error error = {0};
-    if (rig->kernel->synchronize(rig->device, &error) == 0)
-        return;
-    device_rig_describe(rig);
-    device_rig_stop(error.text);
-}
-
-void *device_rig_memory(const struct device_rig *rig, size_t size_bytes)
-{
-    void *result = NULL;
-    if (rig->kernel->allocate(rig->device, size_bytes, &result) < 0)
-        device_rig_stop("no memory on the device: make the model or the batch smaller");
-    return result;
-}
-
 typedef void (*operation)(const struct device_rig *rig);
 
-/* Return the seconds of one call: the median of five groups of rounds, after one group as warm-up.
+/* One line of the output: @run is measured, on random numbers, after @prepare (NULL: nothing). */
+struct line {
+    const char *name;
+    operation run, prepare;
+};
+
+/* Return the seconds of one call: the median of five groups of rounds, after one call as warm-up.
  */
-static double seconds_of(const struct device_rig *rig, operation run)
+static double seconds_of(const struct device_rig *rig, const struct line *line)
 {
+    const operation run = line->run;
     struct samples samples = {.count = 0};
 
+    device_rig_fill(rig);
+    device_rig_check(rig, line->name, true);
+    if (line->prepare)
+        line->prepare(rig);
     run(rig);
     device_rig_wait(rig);
     for (unsigned group = 0; group < 5; group++) {
@@ -54,6 +32,7 @@ static double seconds_of(const struct device_rig *rig, operation run)
         device_rig_wait(rig);
         samples_add(&samples, (measure_now() - began) / rig->rounds);
     }
+    device_rig_check(rig, line->name, false);
     return samples_median(&samples);
 }
 
@@ -81,6 +60,14 @@ static void run_copy(const struct device_rig *rig)
 static void run_product(const struct device_rig *rig)
 {
     rig->kernel->linear_forward(rig->device, rig->b, rig->a, rig->c, NULL, wide_shape(rig));
+}
+
+/* Run the product by which devices are compared: large, square, without a remainder. */
+static void run_square(const struct device_rig *rig)
+{
+    const struct kernel_linear shape = {
+        .rows = rig->square, .in = rig->square, .out = rig->square, .layout = KERNEL_WEIGHT_IN_OUT};
+    rig->kernel->linear_forward(rig->device, rig->b, rig->a, rig->c, NULL, shape);
 }
 
 static void run_layernorm(const struct device_rig *rig)
@@ -114,6 +101,13 @@ static void run_attention_backward(const struct device_rig *rig)
 {
     rig->kernel->attention_backward(rig->device, rig->c, rig->b, rig->b, rig->f32[0], rig->a,
                                     attention_shape(rig));
+}
+
+/* Moments begin at zero. The second one is never negative. */
+static void prepare_adamw(const struct device_rig *rig)
+{
+    rig->kernel->zero(rig->device, rig->f32[1], rig->f32_count * sizeof(float));
+    rig->kernel->zero(rig->device, rig->f32[2], rig->f32_count * sizeof(float));
 }
 
 static void run_adamw(const struct device_rig *rig)
@@ -194,7 +188,7 @@ static void run_swiglu_backward(const struct device_rig *rig)
 
 static void run_rotary(const struct device_rig *rig)
 {
-    rig->kernel->rotary_forward(rig->device, rig->a, rig->f32[0], attention_shape(rig));
+    rig->kernel->rotary_forward(rig->device, rig->a, rig->angles, attention_shape(rig));
 }
 
 static void run_headnorm(const struct device_rig *rig)
@@ -235,7 +229,7 @@ static void run_product_gelu_backward(const struct device_rig *rig)
                                         .out = rig->spec.width,
                                         .layout = KERNEL_WEIGHT_IN_OUT};
     rig->kernel->linear_gelu_backward(rig->device, rig->b, rig->f32[0], rig->f32[1], rig->a, rig->a,
-                                      rig->f32[2], rig->c, shape);
+                                      rig->c, rig->c, shape);
 }
 
 static struct kernel_linear head_shape(const struct device_rig *rig)
@@ -258,22 +252,23 @@ static void run_head_backward(const struct device_rig *rig)
                                  head_shape(rig));
 }
 
-static void bandwidth(struct device_rig *rig, const char *name, operation run, double bytes)
+static void bandwidth(struct device_rig *rig, struct line line, double bytes)
 {
-    double rate = bytes / seconds_of(rig, run);
+    double rate = bytes / seconds_of(rig, &line);
     if (rig->copy_bytes == 0)
         rig->copy_bytes = rate;
-    printf("%-20s %9.1f GB/s   %5.1f %% of a copy\n", name, rate / 1e9,
+    printf("%-20s %9.1f GB/s   %5.1f %% of a copy\n", line.name, rate / 1e9,
            100 * rate / rig->copy_bytes);
 }
 
-static void rate(struct device_rig *rig, const char *name, operation run, double flops)
+static double rate(struct device_rig *rig, struct line line, double flops)
 {
-    double per_second = flops / seconds_of(rig, run);
+    double per_second = flops / seconds_of(rig, &line);
     if (rig->peak_flops == 0)
         rig->peak_flops = per_second;
-    printf("%-20s %9.2f TFLOP/s %5.1f %% of the product\n", name, per_second / 1e12,
+    printf("%-20s %9.2f TFLOP/s %5.1f %% of the product\n", line.name, per_second / 1e12,
            100 * per_second / rig->peak_flops);
+    return per_second;
 }
 
 /* Measure the memory-bound operations by the bytes that they must move. */
@@ -281,43 +276,76 @@ static void measure_bandwidths(struct device_rig *rig)
 {
     double n = (double)rig->rows, c = rig->spec.width, size = (double)rig->kernel->activation_size;
     double e = (double)rig->elements, row = size * n * c;
+    const struct {
+        struct line line;
+        double bytes;
+    } lines[] = {
+        {{"copy", run_copy, NULL}, 8 * e},
+        {{"tree addition", run_tree_add, NULL}, 12 * e},
+        {{"norm", run_norm, NULL}, 4 * e},
+        {{"digest", run_digest, NULL}, 4 * e},
+        {{"AdamW", run_adamw, prepare_adamw}, (28 + (size < 4 ? size : 0)) * e},
+        {{"residual", run_residual, NULL}, 3 * size * e},
+        {{"GELU", run_gelu, NULL}, 2 * size * e},
+        {{"GELU, backward", run_gelu_backward, NULL}, 3 * size * e},
+        {{"SwiGLU", run_swiglu, NULL}, 1.5 * size * e},
+        {{"SwiGLU, backward", run_swiglu_backward, NULL}, 2.5 * size * e},
+        {{"layer norm", run_layernorm, NULL}, 2 * row},
+        {{"layer norm, backward", run_layernorm_backward, run_layernorm}, 4 * row},
+        {{"RMS norm", run_rmsnorm, NULL}, 2 * row},
+        {{"RMS norm, backward", run_rmsnorm_backward, run_rmsnorm}, 4 * row},
+        {{"rotary embedding", run_rotary, NULL}, 4 * row},
+        {{"RMS norm of heads", run_headnorm, NULL}, 6 * row},
+        {{"embedding", run_embedding, NULL}, 2 * row},
+        {{"embedding, backward", run_embedding_backward, NULL}, row},
+        {{"classifier", run_classifier, NULL}, 2 * size * n * rig->spec.vocab},
+    };
 
-    bandwidth(rig, "copy", run_copy, 8 * e);
-    bandwidth(rig, "tree addition", run_tree_add, 12 * e);
-    bandwidth(rig, "norm", run_norm, 4 * e);
-    bandwidth(rig, "digest", run_digest, 4 * e);
-    bandwidth(rig, "AdamW", run_adamw, (28 + (size < 4 ? size : 0)) * e);
-    bandwidth(rig, "residual", run_residual, 3 * size * e);
-    bandwidth(rig, "GELU", run_gelu, 2 * size * e);
-    bandwidth(rig, "GELU, backward", run_gelu_backward, 3 * size * e);
-    bandwidth(rig, "SwiGLU", run_swiglu, 1.5 * size * e);
-    bandwidth(rig, "SwiGLU, backward", run_swiglu_backward, 2.5 * size * e);
-    bandwidth(rig, "layer norm", run_layernorm, 2 * row);
-    bandwidth(rig, "layer norm, backward", run_layernorm_backward, 4 * row);
-    bandwidth(rig, "RMS norm", run_rmsnorm, 2 * row);
-    bandwidth(rig, "RMS norm, backward", run_rmsnorm_backward, 4 * row);
-    bandwidth(rig, "rotary embedding", run_rotary, 4 * row);
-    bandwidth(rig, "RMS norm of heads", run_headnorm, 6 * row);
-    bandwidth(rig, "embedding", run_embedding, 2 * row);
-    bandwidth(rig, "embedding, backward", run_embedding_backward, row);
-    bandwidth(rig, "classifier", run_classifier, 2 * size * n * rig->spec.vocab);
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++)
+        bandwidth(rig, lines[i].line, lines[i].bytes);
+}
+
+static void measure_products(struct device_rig *rig)
+{
+    double n = (double)rig->rows, c = rig->spec.width, square = (double)rig->square;
+    const struct {
+        struct line line;
+        double flops;
+    } lines[] = {
+        {{"product, backward", run_product_backward, NULL}, 16 * n * c * c},
+        {{"product, GELU", run_product_gelu, NULL}, 8 * n * c * c},
+        {{"product, GELU, backward", run_product_gelu_backward, NULL}, 16 * n * c * c},
+        {{"head", run_head, NULL}, 2 * n * c * rig->spec.vocab},
+        {{"head, backward", run_head_backward, NULL}, 4 * n * c * rig->spec.vocab},
+    };
+
+    (void)rate(rig, (struct line){"product", run_product, NULL}, 8 * n * c * c);
+    rig->square_flops =
+        rate(rig, (struct line){"product, square", run_square, NULL}, 2 * square * square * square);
+    for (size_t i = 0; i < ARRAY_COUNT(lines); i++)
+        (void)rate(rig, lines[i].line, lines[i].flops);
+}
+
+static void measure_attention(struct device_rig *rig)
+{
+    double n = (double)rig->rows, attention = n * rig->spec.context * rig->spec.width;
+    const struct line own[] = {
+        {"attention, own kernels", run_attention, NULL},
+        {"attention, own kernels, backward", run_attention_backward, run_attention}};
+    const struct line chosen[] = {{"attention", run_attention, NULL},
+                                  {"attention, backward", run_attention_backward, run_attention}};
+
+    (void)rate(rig, own[0], 2 * attention);
+    (void)rate(rig, own[1], 5 * attention);
+    if (rig->kernel->attention_prepare(rig->device, attention_shape(rig)) < 0)
+        device_rig_stop("no memory to choose what computes attention with");
+    (void)rate(rig, chosen[0], 2 * attention);
+    (void)rate(rig, chosen[1], 5 * attention);
 }
 
 void device_operations(struct device_rig *rig)
 {
-    double n = (double)rig->rows, c = rig->spec.width, attention = n * rig->spec.context * c;
-
     measure_bandwidths(rig);
-    rate(rig, "product", run_product, 8 * n * c * c);
-    rate(rig, "product, backward", run_product_backward, 16 * n * c * c);
-    rate(rig, "product, GELU", run_product_gelu, 8 * n * c * c);
-    rate(rig, "product, GELU, backward", run_product_gelu_backward, 16 * n * c * c);
-    rate(rig, "head", run_head, 2 * n * c * rig->spec.vocab);
-    rate(rig, "head, backward", run_head_backward, 4 * n * c * rig->spec.vocab);
-    rate(rig, "attention, own kernels", run_attention, 2 * attention);
-    rate(rig, "attention, own kernels, backward", run_attention_backward, 5 * attention);
-    if (rig->kernel->attention_prepare(rig->device, attention_shape(rig)) < 0)
-        device_rig_stop("no memory to choose what computes attention with");
-    rate(rig, "attention", run_attention, 2 * attention);
-    rate(rig, "attention, backward", run_attention_backward, 5 * attention);
+    measure_products(rig);
+    measure_attention(rig);
 }
