@@ -25,6 +25,8 @@ struct result {
 };
 
 static const struct kernel_attention plain = {4, 16, 64, 4, 4}, grouped = {2, 20, 48, 6, 2};
+/* 3 x 13 log-sums a sample: only every fourth sample's begin at a multiple of 16 bytes. */
+static const struct kernel_attention odd = {12, 13, 48, 3, 3};
 
 static void behave(enum fake_cudnn_manner manner)
 {
@@ -148,6 +150,14 @@ static void test_a_part_at_a_time(void **state)
     check_taken(FAKE_CUDNN_GREEDY, plain, 2, "backward cuDNN 91900 engine 1, 2 samples a run");
 }
 
+/* Parts begin where the graph declares it, which the stand-in asserts: six samples would fit. */
+static void test_parts_of_odd_sizes(void **state)
+{
+    (void)state;
+    setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1);
+    check_taken(FAKE_CUDNN_GREEDY, odd, 3, "backward cuDNN 91900 engine 1, 4 samples a run");
+}
+
 /* Our own kernels, with their bits, and the reason. */
 static void check_left(const struct kernel *kernel, enum fake_cudnn_manner manner,
                        const char *reason)
@@ -221,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cudnn_is_taken),
         cmocka_unit_test(test_a_part_at_a_time),
+        cmocka_unit_test(test_parts_of_odd_sizes),
         cmocka_unit_test(test_own_kernels_take_over),
         cmocka_unit_test(test_a_cudnn_that_does_not_take_the_device),
         cmocka_unit_test(test_identity),

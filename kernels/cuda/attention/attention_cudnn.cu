@@ -187,6 +187,15 @@ static int plan(const struct cudnn *cudnn, const attention_view &view, unsigned 
     return status;
 }
 
+/* Return whether the log-sums and deltas of every part of @samples begin where the graph declares
+ * it: they have heads x context floats a sample, an odd number perhaps. */
+static bool parts_are_aligned(const attention_view &view, unsigned samples)
+{
+    size_t part_bytes = (size_t)samples * view.heads * view.context * sizeof(float);
+
+    return samples == view.batch || part_bytes % CUDNN_ALIGNMENT_BYTES == 0;
+}
+
 /* Plan the whole micro-batch at once, or the largest part of it that fits the workspace. */
 static int plan_parts(const struct cudnn *cudnn, const attention_view &view, build_graph build,
                       size_t workspace_max, struct attention_graph *ret_graph, struct error *error)
@@ -194,7 +203,7 @@ static int plan_parts(const struct cudnn *cudnn, const attention_view &view, bui
     int status = -ENOSPC;
 
     for (unsigned parts = 1; parts <= view.batch && status == -ENOSPC; parts++)
-        if (view.batch % parts == 0)
+        if (view.batch % parts == 0 && parts_are_aligned(view, view.batch / parts))
             status = plan(cudnn, view, view.batch / parts, build, workspace_max, ret_graph, error);
     return status;
 }

@@ -8,7 +8,6 @@
 
 #define VERSION_MIN      90000
 #define VERSION_MAX      99999
-#define ALIGNMENT_BYTES  16
 #define ENGINES_MAX      32 /* the first usable one is taken */
 #define NOTES_MAX        16
 #define NONDETERMINISTIC 4
@@ -208,7 +207,7 @@ static void finish(struct cudnn_graph *g, cudnn_descriptor descriptor, const cha
 static cudnn_descriptor tensor(struct cudnn_graph *g, struct cudnn_layout layout,
                                enum cudnn_type type, int64_t name, bool by_value)
 {
-    const int64_t alignment = ALIGNMENT_BYTES;
+    const int64_t alignment = CUDNN_ALIGNMENT_BYTES;
     const int64_t unique = name != 0 ? name : CUDNN_MEMORY_MAX + 1 + (int64_t)g->made_count;
     const bool in_memory = name != 0, is_virtual = !in_memory;
     const int data_type = type;

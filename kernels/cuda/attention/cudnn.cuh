@@ -20,6 +20,7 @@
 #define CUDNN_DESCRIPTORS_MAX 160 /* of one graph; attention's backward has some 120 */
 #define CUDNN_OPERATIONS_MAX  32
 #define CUDNN_MEMORY_MAX      16 /* tensors of a graph in memory, numbers included */
+#define CUDNN_ALIGNMENT_BYTES 16 /* of each tensor in memory, as declared */
 
 typedef void *cudnn_descriptor;
 
