@@ -13,7 +13,9 @@ enum fake_cudnn_manner {
     FAKE_CUDNN_REFUSES,    /* finalizing a graph fails */
     FAKE_CUDNN_UNORDERED,  /* no engine is deterministic */
     FAKE_CUDNN_WRONG,      /* results are a quarter off */
-    FAKE_CUDNN_OTHER_BITS, /* a little off, and each time more */
+    FAKE_CUDNN_OTHER_BITS, /* a little off, and each time otherwise */
+    FAKE_CUDNN_SELDOM,     /* a little off in every sixth run of a plan */
+    FAKE_CUDNN_LARGE,      /* the same for more than two samples alone */
     FAKE_CUDNN_NO_DEVICE,  /* cudnnCreate() fails */
 };
 

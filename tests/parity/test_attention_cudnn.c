@@ -187,7 +187,14 @@ static void test_own_kernels_take_over(void **state)
     check_left(bf16, FAKE_CUDNN_UNORDERED, "own kernels (of 2 engines 2 are not deterministic");
     check_left(bf16, FAKE_CUDNN_WRONG, "forward own kernels (on trial cuDNN was 0.2");
     check_left(bf16, FAKE_CUDNN_WRONG, "backward own kernels (on trial cuDNN was ");
-    check_left(bf16, FAKE_CUDNN_OTHER_BITS, "(on trial cuDNN gave other bits the second time)");
+    check_left(bf16, FAKE_CUDNN_OTHER_BITS, "(on trial cuDNN gave other bits in run 2 of 8)");
+    /* what a small trial, and a short one, would not have shown */
+    check_left(bf16, FAKE_CUDNN_LARGE,
+               "forward own kernels (on trial cuDNN gave other bits in run 2");
+    check_left(bf16, FAKE_CUDNN_SELDOM,
+               "forward own kernels (on trial cuDNN gave other bits in run ");
+    check_left(bf16, FAKE_CUDNN_SELDOM,
+               "backward own kernels (on trial cuDNN gave other bits in run ");
     setenv("FIRN_CUDNN_LIBRARY", "/nowhere/libcudnn.so.9", 1);
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (no cuDNN: /nowhere/libcudnn.so.9: ");
     setenv("FIRN_CUDNN_LIBRARY", "", 1);

@@ -140,13 +140,14 @@ static void plan(const struct cudnn *cudnn, const attention_view &view, struct c
 static int test(struct kernel_device *device, struct choice *choice)
 {
     struct attention_trial trial = {};
-    int status = attention_trial_run(device, &device->attention->cudnn, choice->view, &trial);
+    int status = attention_trial_run(device, &choice->forward.graph, &choice->backward.graph,
+                                     choice->view, choice->workspace, &trial);
 
     if (status < 0)
         return status;
-    if (choice->forward.graph.samples > 0 && trial.forward[0] != '\0')
+    if (trial.forward[0] != '\0')
         stay(&choice->forward, trial.forward);
-    if (choice->backward.graph.samples > 0 && trial.backward[0] != '\0')
+    if (trial.backward[0] != '\0')
         stay(&choice->backward, trial.backward);
     return 0;
 }
@@ -179,10 +180,9 @@ int attention_choose(struct kernel_device *device, const attention_view &view)
         stay(&choice.backward, why);
     } else {
         plan(&choices->cudnn, view, &choice);
-        if (choice.forward.graph.samples + choice.backward.graph.samples > 0)
+        status = take_workspace(&choice);
+        if (status == 0 && choice.forward.graph.samples + choice.backward.graph.samples > 0)
             status = test(device, &choice);
-        if (status == 0)
-            status = take_workspace(&choice);
     }
     if (status < 0)
         drop(&choice);

@@ -3,10 +3,10 @@
  *
  * cuDNN computes a direction of a shape in bf16 where its library is found, an engine of it that is
  * deterministic takes the graph within CHOICE_WORKSPACE_MAX bytes (attention_cudnn.cuh), and a
- * trial went well: a small problem with the same heads gives what our own kernels give, up to
- * rounding, and the same bits twice. Our own kernels compute everything else, and describe() gives
- * the reason. So the choice is a function of the shape, the kind of device and the library, as
- * exactness demands; where memory is too short for the trial nothing is chosen, and the stage
+ * trial of that plan went well (attention_trial.cuh): it gives what our own kernels give, up to
+ * rounding, and the same bits every time. Our own kernels compute everything else, and describe()
+ * gives the reason. So the choice is a function of the shape, the kind of device and the library,
+ * as exactness demands; where memory is too short for the trial nothing is chosen, and the stage
  * fails.
  *
  * The library is libcudnn.so.9 on the system's library path, or the file in FIRN_CUDNN_LIBRARY; an

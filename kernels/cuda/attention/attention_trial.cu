@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/attention/attention_choice.cuh"
-#include "kernels/cuda/attention/attention_cudnn.cuh"
+/* The work beside the trial: up to TRIAL_RUNS times as many blocks, which add in their own memory
+ * for about as long as attention takes. */
+#define BESIDE_BLOCKS  32
+#define BESIDE_THREADS 128
 
-#define SAMPLES 2
 /* Both kernels round weights and gradients of scores to bf16, but at different places. The
  * difference of two correct kernels is below 0.01 of the length of the result. */
 #define DIFFERENCE_MAX 0.02
@@ -17,19 +18,39 @@
 /* The arrays on the device, one behind the other in one allocation, and their sizes in elements. */
 struct buffers {
     char *memory;
-    void *workspace;
+    void *workspace; /* borrowed */
     bfloat *qkv, *output, *d_output, *d_qkv, *other;
     float *log_sum, *other_sum, *delta;
+    float *beside;             /* of the work beside */
     size_t wide, narrow, rows; /* elements of qkv, output, log_sum */
 };
 
-static attention_view trial_view(const attention_view &view)
+static __global__ void __launch_bounds__(BESIDE_THREADS)
+    beside_kernel(volatile float *values, unsigned rounds)
 {
-    attention_view trial = view;
+    size_t index = (size_t)blockIdx.x * BESIDE_THREADS + threadIdx.x;
 
-    trial.batch = SAMPLES;
-    trial.context = view.context < TRIAL_CONTEXT ? view.context : TRIAL_CONTEXT;
-    return trial;
+    for (unsigned i = 0; i < rounds; i++)
+        values[index] = values[index] + 1.0f;
+}
+
+/* Keep the device busy beside run number @run; the first run is alone. */
+static void begin_beside(struct kernel_device *device, float *values, unsigned run, unsigned rounds)
+{
+    if (run == 0)
+        return;
+    LAUNCH(beside_kernel, run * BESIDE_BLOCKS, BESIDE_THREADS, 0, device->queues[KERNEL_QUEUE_COPY],
+           values, rounds);
+    DEVICE_LAUNCHED(device, "a trial of cuDNN");
+}
+
+/* Return @view with the samples of one run of @graph. */
+static attention_view part_of(const attention_view &view, unsigned samples)
+{
+    attention_view part = view;
+
+    part.batch = samples;
+    return part;
 }
 
 static void *take(char **memory, size_t size_bytes)
@@ -40,7 +61,7 @@ static void *take(char **memory, size_t size_bytes)
 }
 
 /* Assign the addresses of the arrays; return their total size, also for NULL memory. */
-static size_t lay_out(struct buffers *b, size_t workspace_bytes)
+static size_t lay_out(struct buffers *b)
 {
     char *next = b->memory;
 
@@ -52,7 +73,7 @@ static size_t lay_out(struct buffers *b, size_t workspace_bytes)
     b->log_sum = (float *)take(&next, b->rows * sizeof(float));
     b->other_sum = (float *)take(&next, b->rows * sizeof(float));
     b->delta = (float *)take(&next, b->rows * sizeof(float));
-    b->workspace = take(&next, workspace_bytes);
+    b->beside = (float *)take(&next, TRIAL_RUNS * BESIDE_BLOCKS * BESIDE_THREADS * sizeof(float));
     return (size_t)(next - b->memory);
 }
 
@@ -101,18 +122,13 @@ static double difference(const bfloat *a, const bfloat *b, size_t count)
     return sqrt(apart / length);
 }
 
-/* Compare @first and @second, two runs, with the expected @want. */
-static int judge(const bfloat *want, const bfloat *first, const bfloat *second, size_t count,
-                 char *ret_reason)
+/* Compare the first run's result with the expected @want. */
+static void judge(const bfloat *want, const bfloat *first, size_t count, char *ret_reason)
 {
-    if (want == NULL || first == NULL || second == NULL)
-        return -ENOMEM;
     double apart = difference(want, first, count);
-    if (memcmp(first, second, count * sizeof(bfloat)) != 0)
-        snprintf(ret_reason, TRIAL_REASON_SIZE, "on trial cuDNN gave other bits the second time");
-    else if (!(apart <= DIFFERENCE_MAX)) /* NaN too */
+
+    if (!(apart <= DIFFERENCE_MAX)) /* NaN too */
         snprintf(ret_reason, TRIAL_REASON_SIZE, "on trial cuDNN was %.3g off", apart);
-    return 0;
 }
 
 /* Run the graph; return cuDNN's status. */
@@ -132,40 +148,80 @@ static int run_backward(const struct attention_graph *graph, const struct buffer
                                         b->log_sum, b->qkv, view, b->workspace);
 }
 
-static int compare(struct kernel_device *device, const struct attention_graph *graph, run_graph run,
-                   const bfloat *want, size_t count, const struct buffers *b,
-                   const attention_view &view, char *ret_reason)
+/* What is compared: a direction's result by our own kernels, and the graph that makes it anew. */
+struct contest {
+    const struct attention_graph *graph;
+    run_graph run;
+    const bfloat *want;
+    size_t count; /* elements of the result of one run */
+    char *reason; /* "" until cuDNN fails */
+};
+
+/* Run the graph once; *@ret_result is on the host then, NULL after a failure of cuDNN. */
+static int run_once(struct kernel_device *device, const struct contest *c, const struct buffers *b,
+                    const attention_view &part, unsigned run, bfloat **ret_result)
 {
-    size_t size_bytes = count * sizeof(bfloat);
-    void *runs[2] = {};
+    cuda_zero(device, b->other, c->count * sizeof(bfloat));
+    device_note(device, cudaStreamSynchronize(device_stream(device)), "a trial of cuDNN");
+    begin_beside(device, b->beside, run, part.context);
+    int status = c->run(c->graph, b, part);
+    *ret_result = NULL;
+    if (status != 0) {
+        snprintf(c->reason, TRIAL_REASON_SIZE, "on trial cuDNN failed: %s",
+                 c->graph->graph.cudnn->text(status));
+        return 0;
+    }
+    *ret_result = (bfloat *)fetched(device, b->other, c->count * sizeof(bfloat));
+    return *ret_result == NULL ? -ENOMEM : 0;
+}
+
+/* Run the graph again and again: the bits of @first each time. */
+static int repeat(struct kernel_device *device, const struct contest *c, const struct buffers *b,
+                  const attention_view &part, const bfloat *first)
+{
     int status = 0;
 
-    for (unsigned i = 0; i < 2 && status == 0; i++) {
-        cuda_zero(device, b->other, size_bytes);
-        status = run(graph, b, view);
-        runs[i] = fetched(device, b->other, size_bytes);
+    for (unsigned run = 1; run < TRIAL_RUNS && status == 0 && c->reason[0] == '\0'; run++) {
+        bfloat *again;
+        status = run_once(device, c, b, part, run, &again);
+        if (again != NULL && memcmp(first, again, c->count * sizeof(bfloat)) != 0)
+            snprintf(c->reason, TRIAL_REASON_SIZE, "on trial cuDNN gave other bits in run %u of %u",
+                     run + 1, TRIAL_RUNS);
+        free(again);
     }
-    void *wanted = fetched(device, want, size_bytes);
-    int result = 0;
-    if (status != 0)
-        snprintf(ret_reason, TRIAL_REASON_SIZE, "on trial cuDNN failed: %s",
-                 graph->graph.cudnn->text(status));
+    return status;
+}
+
+static int compare(struct kernel_device *device, const struct contest *c, const struct buffers *b,
+                   const attention_view &view)
+{
+    const attention_view part = part_of(view, c->graph->samples);
+    bfloat *first, *wanted;
+    int status = run_once(device, c, b, part, 0, &first);
+
+    if (status != 0 || first == NULL)
+        return status;
+    wanted = (bfloat *)fetched(device, c->want, c->count * sizeof(bfloat));
+    if (wanted == NULL)
+        status = -ENOMEM;
     else
-        result = judge((bfloat *)wanted, (bfloat *)runs[0], (bfloat *)runs[1], count, ret_reason);
-    free(runs[0]);
-    free(runs[1]);
+        judge(wanted, first, c->count, c->reason);
     free(wanted);
-    return result;
+    if (status == 0)
+        status = repeat(device, c, b, part, first);
+    free(first);
+    return status;
 }
 
 /* Compare the log-sums: backward of one implementation takes forward's log-sum of the other. */
-static int compare_sums(struct kernel_device *device, const struct buffers *b, char *ret_reason)
+static int compare_sums(struct kernel_device *device, const struct buffers *b, size_t rows,
+                        char *ret_reason)
 {
-    float *want = (float *)fetched(device, b->log_sum, b->rows * sizeof(float));
-    float *sums = (float *)fetched(device, b->other_sum, b->rows * sizeof(float));
+    float *want = (float *)fetched(device, b->log_sum, rows * sizeof(float));
+    float *sums = (float *)fetched(device, b->other_sum, rows * sizeof(float));
     int status = want == NULL || sums == NULL ? -ENOMEM : 0;
 
-    for (size_t i = 0; status == 0 && ret_reason[0] == '\0' && i < b->rows; i++)
+    for (size_t i = 0; status == 0 && ret_reason[0] == '\0' && i < rows; i++)
         if (!(fabsf(want[i] - sums[i]) <= (float)DIFFERENCE_MAX))
             snprintf(ret_reason, TRIAL_REASON_SIZE, "on trial cuDNN's log-sums were %.3g off",
                      (double)fabsf(want[i] - sums[i]));
@@ -178,6 +234,11 @@ static int try_graphs(struct kernel_device *device, const struct attention_graph
                       const struct attention_graph *backward, const struct buffers *b,
                       const attention_view &view, struct attention_trial *trial)
 {
+    const size_t tokens = view.context;
+    const struct contest ahead = {forward, run_forward, b->output,
+                                  forward->samples * tokens * view.width, trial->forward};
+    const struct contest back = {backward, run_backward, b->d_qkv,
+                                 backward->samples * tokens * view.stride, trial->backward};
     int status = draw(device, b->qkv, b->wide, 1);
 
     if (status == 0)
@@ -187,53 +248,35 @@ static int try_graphs(struct kernel_device *device, const struct attention_graph
     attention_own_forward(device, b->output, b->log_sum, b->qkv, view);
     attention_own_backward(device, b->d_qkv, b->d_output, b->output, b->log_sum, b->qkv, view);
     if (forward->samples > 0)
-        status =
-            compare(device, forward, run_forward, b->output, b->narrow, b, view, trial->forward);
+        status = compare(device, &ahead, b, view);
     if (status == 0 && forward->samples > 0)
-        status = compare_sums(device, b, trial->forward);
+        status = compare_sums(device, b, forward->samples * view.heads * tokens, trial->forward);
     if (status == 0 && backward->samples > 0)
-        status =
-            compare(device, backward, run_backward, b->d_qkv, b->wide, b, view, trial->backward);
+        status = compare(device, &back, b, view);
     return status;
 }
 
-static int run_in_memory(struct kernel_device *device, const struct attention_graph *forward,
-                         const struct attention_graph *backward, const attention_view &view,
-                         struct attention_trial *trial)
+int attention_trial_run(struct kernel_device *device, const struct attention_graph *forward,
+                        const struct attention_graph *backward, const attention_view &view,
+                        void *workspace, struct attention_trial *ret_trial)
 {
+    const attention_view part =
+        part_of(view, forward->samples > backward->samples ? forward->samples : backward->samples);
     struct buffers b = {};
-    size_t workspace_bytes = forward->graph.workspace_bytes > backward->graph.workspace_bytes
-                                 ? forward->graph.workspace_bytes
-                                 : backward->graph.workspace_bytes;
 
-    b.wide = (size_t)view.batch * view.context * view.stride;
-    b.narrow = (size_t)view.batch * view.context * view.width;
-    b.rows = (size_t)view.batch * view.heads * view.context;
-    if (cudaMalloc((void **)&b.memory, lay_out(&b, workspace_bytes)) != cudaSuccess) {
+    *ret_trial = {};
+    b.wide = (size_t)part.batch * part.context * part.stride;
+    b.narrow = (size_t)part.batch * part.context * part.width;
+    b.rows = (size_t)part.batch * part.heads * part.context;
+    if (cudaMalloc((void **)&b.memory, lay_out(&b)) != cudaSuccess) {
         (void)cudaGetLastError(); /* reported here, not sticky */
         return -ENOMEM;
     }
-    (void)lay_out(&b, workspace_bytes);
-    int status = try_graphs(device, forward, backward, &b, view, trial);
-    device_note(device, cudaStreamSynchronize(device_stream(device)), "a trial of cuDNN");
+    (void)lay_out(&b);
+    b.workspace = workspace;
+    int status = try_graphs(device, forward, backward, &b, part, ret_trial);
+    for (unsigned i = 0; i < KERNEL_QUEUES; i++)
+        device_note(device, cudaStreamSynchronize(device->queues[i]), "a trial of cuDNN");
     device_note(device, cudaFree(b.memory), "a trial of cuDNN");
-    return status;
-}
-
-int attention_trial_run(struct kernel_device *device, const struct cudnn *cudnn,
-                        const attention_view &view, struct attention_trial *ret_trial)
-{
-    attention_view trial = trial_view(view);
-    struct attention_graph forward = {}, backward = {};
-    struct error error = {};
-
-    *ret_trial = {};
-    if (attention_graph_forward(cudnn, trial, CHOICE_WORKSPACE_MAX, &forward, &error) < 0)
-        snprintf(ret_trial->forward, TRIAL_REASON_SIZE, "no trial: %.120s", error.text);
-    if (attention_graph_backward(cudnn, trial, CHOICE_WORKSPACE_MAX, &backward, &error) < 0)
-        snprintf(ret_trial->backward, TRIAL_REASON_SIZE, "no trial: %.120s", error.text);
-    int status = run_in_memory(device, &forward, &backward, trial, ret_trial);
-    attention_graph_drop(&forward);
-    attention_graph_drop(&backward);
     return status;
 }

@@ -1,13 +1,15 @@
 /*
- * A trial of cuDNN's attention against our own kernels, before a job uses it: two samples of at
- * most TRIAL_CONTEXT tokens with the heads of the given shape, random numbers.
+ * A trial of cuDNN's attention against our own kernels, before a job uses it.
+ *
+ * A kernel that adds with atomics is found only where several blocks add to one element, and only
+ * when they come in another order. So the trial runs the plans that the job will run, at their
+ * whole shape, TRIAL_RUNS times, beside work on another queue that grows from run to run.
  */
 #pragma once
 
-#include "kernels/cuda/attention/attention.cuh"
-#include "kernels/cuda/attention/cudnn.cuh"
+#include "kernels/cuda/attention/attention_cudnn.cuh"
 
-#define TRIAL_CONTEXT     256u
+#define TRIAL_RUNS        8
 #define TRIAL_REASON_SIZE 160
 
 struct attention_trial {
@@ -15,8 +17,13 @@ struct attention_trial {
 };
 
 /**
- * attention_trial_run() - run the trial on the compute queue, and wait for it
+ * attention_trial_run() - run one part of the micro-batch with each planned graph, on the compute
+ * queue beside the copy queue, and wait for it
+ * @forward, @backward: graphs of @view; without samples: not tried
+ * @workspace: of the larger graph
+ *
  * Return: 0, with the outcome in @ret_trial; -ENOMEM: no memory for the trial
  */
-int attention_trial_run(struct kernel_device *device, const struct cudnn *cudnn,
-                        const attention_view &view, struct attention_trial *ret_trial);
+int attention_trial_run(struct kernel_device *device, const struct attention_graph *forward,
+                        const struct attention_graph *backward, const attention_view &view,
+                        void *workspace, struct attention_trial *ret_trial);
