@@ -13,6 +13,10 @@
 
 #define LIBRARY "libfirn-cuda.so"
 
+/* Variables by which CUDA's libraries compute in another precision than they are asked to. Each
+ * process has its own environment, so results would differ between nodes that register alike. */
+static const char *const overrides[] = {"NVIDIA_TF32_OVERRIDE"};
+
 /* Return the folder of the running program, without the last slash; "" when it is not known. */
 static void program_folder(char *ret_folder, size_t size)
 {
@@ -71,6 +75,8 @@ static int load(const struct cuda_backend **ret_backend, struct error *error)
     const struct cuda_backend *(*entry)(void);
 
     find_library(path, sizeof(path));
+    for (size_t i = 0; i < ARRAY_COUNT(overrides); i++)
+        unsetenv(overrides[i]);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* never closed: kernels stay loaded */
     if (!library)
         return load_failed(path, error);
