@@ -244,7 +244,8 @@ struct kernel {
     /*
      * Choose the implementation of attention for @shape and take its workspace. Call once per
      * shape; it may take seconds: before a step, never in a step. The backend's own kernels compute
-     * a shape that was not prepared. -ENOMEM: nothing was chosen.
+     * a shape that was not prepared. -ENOMEM: nothing was chosen; -EIO, -ENOSPC: nothing either,
+     * and synchronize() has the reason.
      */
     int (*attention_prepare)(struct kernel_device *device,
                              struct kernel_attention shape) CHECK_RESULT;

@@ -30,6 +30,8 @@ void emulator_carries_out(bool carrying);
 unsigned emulator_replays(void);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */
 void emulator_knows_products(bool known);
+/** emulator_heuristic_fails() - whether asking cuBLASLt's heuristic fails from now on */
+void emulator_heuristic_fails(bool failing);
 
 /** emulator_reach_memory() - opens the device's memory for a stand-in of one of its libraries, and
  * closes it again */

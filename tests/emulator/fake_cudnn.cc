@@ -15,7 +15,14 @@
 #include <map>
 #include <vector>
 
-enum { GOOD = 0, BAD = 2000, REFUSED = 3000 };
+enum {
+    GOOD = 0,
+    BAD = 2000,
+    REFUSED = 3000,
+    NO_COMPILE = 4001,
+    NO_MEMORY = 4004,
+    NO_DRIVER = 5001
+};
 enum { F32 = 0, I32 = 4, BF16 = 9, BOOL = 11 };
 enum {
     POINTWISE = 13,
@@ -370,7 +377,11 @@ extern "C" size_t cudnnGetVersion(void)
 
 extern "C" const char *cudnnGetErrorString(int status)
 {
-    return status == GOOD ? "GOOD" : status == BAD ? "BAD" : "REFUSED";
+    static const std::map<int, const char *> texts = {
+        {GOOD, "GOOD"},           {BAD, "BAD"},
+        {REFUSED, "REFUSED"},     {NO_COMPILE, "NO_COMPILE"},
+        {NO_MEMORY, "NO_MEMORY"}, {NO_DRIVER, "NO_DRIVER"}};
+    return texts.at(status);
 }
 
 extern "C" int cudnnCreate(void **ret_handle)
@@ -407,12 +418,22 @@ extern "C" int cudnnBackendDestroyDescriptor(void *d)
     return GOOD;
 }
 
+static int plan_status(void)
+{
+    return manner == FAKE_CUDNN_NO_COMPILE  ? NO_COMPILE
+           : manner == FAKE_CUDNN_NO_MEMORY ? NO_MEMORY
+           : manner == FAKE_CUDNN_NO_DRIVER ? NO_DRIVER
+                                            : GOOD;
+}
+
 extern "C" int cudnnBackendFinalize(void *descriptor_)
 {
     descriptor *d = (descriptor *)descriptor_;
 
     if (d->finished || (d->kind == GRAPH && manner == FAKE_CUDNN_REFUSES))
         return d->finished ? BAD : REFUSED;
+    if (d->kind == PLAN && plan_status() != GOOD)
+        return plan_status();
     if (d->kind == PLAN) {
         const descriptor *configuration = value_of<const descriptor *>(d, 401);
         d->graph = configuration->graph;

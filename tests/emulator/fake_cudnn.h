@@ -16,6 +16,9 @@ enum fake_cudnn_manner {
     FAKE_CUDNN_OTHER_BITS, /* a little off, and each time otherwise */
     FAKE_CUDNN_SELDOM,     /* a little off in every sixth run of a plan */
     FAKE_CUDNN_LARGE,      /* the same for more than two samples alone */
+    FAKE_CUDNN_NO_COMPILE, /* the last engine's kernel does not compile */
+    FAKE_CUDNN_NO_MEMORY,  /* building a plan finds no memory of the device */
+    FAKE_CUDNN_NO_DRIVER,  /* building a plan fails in the driver */
     FAKE_CUDNN_NO_DEVICE,  /* cudnnCreate() fails */
 };
 

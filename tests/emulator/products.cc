@@ -32,11 +32,16 @@ struct emulator_products {
     char nothing;
 };
 
-static bool knows_products = true;
+static bool knows_products = true, heuristic_fails;
 
 void emulator_knows_products(bool known)
 {
     knows_products = known;
+}
+
+void emulator_heuristic_fails(bool failing)
+{
+    heuristic_fails = failing;
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *ret_handle)
@@ -64,8 +69,12 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret_matmul,
                                         cublasComputeType_t compute_type, cudaDataType)
 {
-    *ret_matmul = new emulator_matmul{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
-                                      nullptr,     nullptr,     0,
+    *ret_matmul = new emulator_matmul{CUBLAS_OP_N,
+                                      CUBLAS_OP_N,
+                                      CUBLASLT_EPILOGUE_DEFAULT,
+                                      nullptr,
+                                      nullptr,
+                                      0,
                                       compute_type == CUBLAS_COMPUTE_32F_FAST_TF32};
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -164,6 +173,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     assert(!reads_bias(matmul) || (uintptr_t)matmul->bias == MATRIX_ALIGNMENT);
     assert(!has_before(matmul) || (uintptr_t)matmul->before == MATRIX_ALIGNMENT);
     assert(requested >= 1);
+    if (heuristic_fails)
+        return CUBLAS_STATUS_INTERNAL_ERROR;
     ret_found->state = CUBLAS_STATUS_SUCCESS;
     *ret_count = knows_products ? 1 : 0;
     return knows_products ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;

@@ -137,7 +137,7 @@ static void test_cudnn_is_taken(void **state)
     (void)state;
     setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1);
     check_taken(FAKE_CUDNN_SOUND, plain, 1,
-                "attention 4x16, 4 heads of 16, 4 of keys, forward cuDNN 91900 engine 1, 4 samples "
+                "attention 4x16, 4 heads of 16, 4 of keys: forward cuDNN 91900 engine 1, 4 samples "
                 "a run, 0 MiB, backward cuDNN 91900 engine 1, 4 samples a run, 0 MiB\n");
     check_taken(FAKE_CUDNN_SOUND, grouped, 1, "backward cuDNN 91900 engine 1, 2 samples a run");
 }
@@ -185,6 +185,7 @@ static void test_own_kernels_take_over(void **state)
     setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1);
     check_left(bf16, FAKE_CUDNN_REFUSES, "backward own kernels (the graph is refused: REFUSED)");
     check_left(bf16, FAKE_CUDNN_UNORDERED, "own kernels (of 2 engines 2 are not deterministic");
+    check_left(bf16, FAKE_CUDNN_NO_COMPILE, "1 are not deterministic, 1 do not build");
     check_left(bf16, FAKE_CUDNN_WRONG, "forward own kernels (on trial cuDNN was 0.2");
     check_left(bf16, FAKE_CUDNN_WRONG, "backward own kernels (on trial cuDNN was ");
     check_left(bf16, FAKE_CUDNN_OTHER_BITS, "(on trial cuDNN gave other bits in run 2 of 8)");
@@ -199,6 +200,51 @@ static void test_own_kernels_take_over(void **state)
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (no cuDNN: /nowhere/libcudnn.so.9: ");
     setenv("FIRN_CUDNN_LIBRARY", "", 1);
     check_left(bf16, FAKE_CUDNN_SOUND, "own kernels (cuDNN is switched off)");
+}
+
+/* What fails on this machine alone is no choice: others of its kind would compute otherwise. */
+static void test_a_failure_of_this_machine_is_an_error(void **state)
+{
+    static const struct {
+        enum fake_cudnn_manner manner;
+        int status;
+        const char *words; /* of the device's failure; NULL: it has none */
+    } cases[] = {
+        {FAKE_CUDNN_NO_MEMORY, -ENOMEM, NULL},
+        {FAKE_CUDNN_NO_DRIVER, -EIO, "building an engine failed on this machine: NO_DRIVER"},
+    };
+    const struct kernel *bf16 = firn_cuda_backend()->bf16;
+
+    (void)state;
+    setenv("FIRN_CUDNN_LIBRARY", FAKE_CUDNN, 1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct kernel_device *device = opened(bf16, cases[i].manner);
+        struct error error = {0};
+        assert_int_equal(bf16->attention_prepare(device, plain), cases[i].status);
+        assert_null(strstr(described(bf16, device), "attention"));
+        assert_int_equal(bf16->synchronize(device, &error), cases[i].words ? -EIO : 0);
+        if (cases[i].words && !strstr(error.text, cases[i].words))
+            fail_msg("\"%s\" is not in: %s", cases[i].words, error.text);
+        bf16->close(device);
+    }
+}
+
+/* A shape without a place would be computed by our own kernels, and on another worker by cuDNN. */
+static void test_more_shapes_than_there_are_places(void **state)
+{
+    const struct kernel *bf16 = firn_cuda_backend()->bf16;
+    struct kernel_attention shape = plain;
+    struct error error = {0};
+
+    (void)state;
+    setenv("FIRN_CUDNN_LIBRARY", "", 1);
+    struct kernel_device *device = opened(bf16, FAKE_CUDNN_SOUND);
+    for (shape.batch = 1; shape.batch <= 16; shape.batch++)
+        assert_int_equal(bf16->attention_prepare(device, shape), 0);
+    assert_int_equal(bf16->attention_prepare(device, shape), -ENOSPC);
+    assert_int_equal(bf16->synchronize(device, &error), -EIO);
+    assert_non_null(strstr(error.text, "16 shapes of attention at most"));
+    bf16->close(device);
 }
 
 /* Others of its kind have cuDNN, and by its version this GPU was compared with them. */
@@ -240,6 +286,8 @@ int main(void)
         cmocka_unit_test(test_a_part_at_a_time),
         cmocka_unit_test(test_parts_of_odd_sizes),
         cmocka_unit_test(test_own_kernels_take_over),
+        cmocka_unit_test(test_a_failure_of_this_machine_is_an_error),
+        cmocka_unit_test(test_more_shapes_than_there_are_places),
         cmocka_unit_test(test_a_cudnn_that_does_not_take_the_device),
         cmocka_unit_test(test_identity),
     };

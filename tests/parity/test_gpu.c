@@ -148,6 +148,26 @@ static void test_products_that_no_library_knows(void **state)
     kernel->close(device);
 }
 
+/* A heuristic that fails on this machine has not said that there is no algorithm. */
+static void test_a_heuristic_that_fails(void **state)
+{
+    (void)state;
+    const struct kernel_linear shape = {.rows = 9, .in = 12, .out = 16};
+    const struct kernel *kernel = firn_cuda_backend()->f32;
+    struct kernel_device *device = opened(kernel);
+    struct error error = {0};
+    void *memory;
+
+    assert_int_equal(kernel->allocate(device, 16 * 16 * sizeof(float), &memory), 0);
+    emulator_heuristic_fails(true);
+    kernel->linear_forward(device, memory, memory, memory, NULL, shape);
+    emulator_heuristic_fails(false);
+    assert_int_equal(kernel->synchronize(device, &error), -EIO);
+    assert_non_null(strstr(error.text, "choosing an algorithm of cuBLASLt"));
+    kernel->release(device, memory);
+    kernel->close(device);
+}
+
 /* Our kernel computes GELU even if cuBLASLt has it: cuBLASLt guarantees no accuracy for it. */
 static void test_gelu_of_f32_is_ours(void **state)
 {
@@ -245,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_rounding_is_philox),
         cmocka_unit_test(test_each_queue_has_a_connection_of_its_own),
         cmocka_unit_test(test_products_that_no_library_knows),
+        cmocka_unit_test(test_a_heuristic_that_fails),
         cmocka_unit_test(test_gelu_of_f32_is_ours),
         cmocka_unit_test(test_a_failure_sticks),
         cmocka_unit_test(test_shapes_that_are_refused),

@@ -165,6 +165,11 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
     const double mib = 1 << 20;
     size_t total_bytes, free_bytes = free_bytes_of(state, &total_bytes);
 
+    if (need->activation_bytes == SIZE_MAX) { /* the choice of algorithms may have failed */
+        int status = state->kernel->synchronize(state->device, error);
+        if (status)
+            return status;
+    }
     if (fits(need, free_bytes))
         return 0;
     return error_set(error, -ENOMEM,

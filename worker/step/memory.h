@@ -49,7 +49,8 @@ struct memory_need memory_need(const struct state *state, const struct plan_layo
 size_t memory_arena_bytes(const struct memory_need *need);
 
 /**
- * memory_check() - check that the device has enough memory: 0, or -ENOMEM with the numbers
+ * memory_check() - check that the device has enough memory: 0, or -ENOMEM with the numbers; -EIO:
+ * the device has failed
  *
  * Memory that the arena keeps counts as free. Where the device does not report its free memory
  * (kernel->memory) everything fits.

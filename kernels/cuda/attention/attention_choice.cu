@@ -125,15 +125,22 @@ static void stay(struct direction *direction, const char *reason)
     snprintf(direction->reason, sizeof(direction->reason), "%.*s", REASON_SIZE - 1, reason);
 }
 
-static void plan(const struct cudnn *cudnn, const attention_view &view, struct choice *choice)
-{
-    struct error error = {};
+typedef int (*plan_graph)(const struct cudnn *cudnn, const attention_view &view,
+                          size_t workspace_max, struct attention_graph *ret_graph,
+                          struct error *error);
 
-    if (attention_graph_forward(cudnn, view, CHOICE_WORKSPACE_MAX, &choice->forward.graph, &error))
-        stay(&choice->forward, error.text);
-    if (attention_graph_backward(cudnn, view, CHOICE_WORKSPACE_MAX, &choice->backward.graph,
-                                 &error))
-        stay(&choice->backward, error.text);
+/* Return: 0, also where cuDNN does not compute the direction; -ENOMEM, -EIO: this process failed */
+static int plan(const struct cudnn *cudnn, const attention_view &view, plan_graph make,
+                struct direction *direction, struct error *error)
+{
+    struct error why = {};
+    int status = make(cudnn, view, CHOICE_WORKSPACE_MAX, &direction->graph, &why);
+
+    if (status == -ENOTSUP || status == -ENOSPC)
+        stay(direction, why.text);
+    else if (status != 0)
+        *error = why;
+    return status == -ENOTSUP || status == -ENOSPC ? 0 : status;
 }
 
 /* Test the planned graphs against our own kernels. Return: 0 or -ENOMEM. */
@@ -165,29 +172,47 @@ static int take_workspace(struct choice *choice)
     return -ENOMEM;
 }
 
+static int choose(struct kernel_device *device, struct choice *choice, struct error *error)
+{
+    const struct cudnn *cudnn = &device->attention->cudnn;
+    int status = plan(cudnn, choice->view, attention_graph_forward, &choice->forward, error);
+
+    if (status == 0)
+        status = plan(cudnn, choice->view, attention_graph_backward, &choice->backward, error);
+    if (status == 0)
+        status = take_workspace(choice);
+    if (status == 0 && choice->forward.graph.samples + choice->backward.graph.samples > 0)
+        status = test(device, choice);
+    return status;
+}
+
 int attention_choose(struct kernel_device *device, const attention_view &view)
 {
     struct attention_choices *choices = device->attention;
     struct choice choice = {};
+    struct error error = {};
     int status = 0;
 
-    if (find(choices, view) != NULL || choices->count == SHAPES_MAX)
+    if (find(choices, view) != NULL)
         return 0;
+    if (choices->count == SHAPES_MAX) {
+        device_fail(device, "attention", "a worker has 16 shapes of attention at most");
+        return -ENOSPC;
+    }
     choice.view = view;
     if (choices->reason[0] != '\0' || view.depth % DEPTH_STEP != 0) {
         const char *why = choices->reason[0] != '\0' ? choices->reason : "heads of odd width";
         stay(&choice.forward, why);
         stay(&choice.backward, why);
     } else {
-        plan(&choices->cudnn, view, &choice);
-        status = take_workspace(&choice);
-        if (status == 0 && choice.forward.graph.samples + choice.backward.graph.samples > 0)
-            status = test(device, &choice);
+        status = choose(device, &choice, &error);
     }
     if (status < 0)
         drop(&choice);
     else
         choices->choices[choices->count++] = choice;
+    if (status == -EIO)
+        device_fail(device, "choosing what computes attention", error.text);
     return status;
 }
 
@@ -228,15 +253,16 @@ bool attention_chosen_backward(struct kernel_device *device, bfloat *d_qkv, cons
     return true;
 }
 
-static size_t describe(const struct direction *direction, const char *name, size_t version,
-                       char *ret_text, size_t size)
+static size_t describe(const struct direction *direction, const char *separator, const char *name,
+                       size_t version, char *ret_text, size_t size)
 {
     int length =
         direction->graph.samples > 0
-            ? snprintf(ret_text, size, ", %s cuDNN %zu engine %lld, %u samples a run, %zu MiB",
-                       name, version, (long long)direction->graph.graph.engine,
+            ? snprintf(ret_text, size, "%s %s cuDNN %zu engine %lld, %u samples a run, %zu MiB",
+                       separator, name, version, (long long)direction->graph.graph.engine,
                        direction->graph.samples, direction->graph.graph.workspace_bytes >> 20)
-            : snprintf(ret_text, size, ", %s own kernels (%s)", name, direction->reason);
+            : snprintf(ret_text, size, "%s %s own kernels (%s)", separator, name,
+                       direction->reason);
     return length > 0 ? (size_t)length : 0;
 }
 
@@ -249,13 +275,13 @@ void attention_describe(const struct kernel_device *device, char *ret_text, size
     for (unsigned i = 0, used = 0; i < choices->count && used < size; i++) {
         const struct choice *c = &choices->choices[i];
         const attention_view &v = c->view;
-        size_t length =
-            (size_t)snprintf(line, sizeof(line), "attention %ux%u, %u heads of %u, %u of keys",
-                             v.batch, v.context, v.heads, v.depth, v.kv_heads);
-        length += describe(&c->forward, "forward", choices->cudnn.version, line + length,
+        size_t length = (size_t)snprintf(line, sizeof(line),
+                                         "attention %ux%u, %u heads of %u, %u of keys:", v.batch,
+                                         v.context, v.heads, v.depth, v.kv_heads);
+        length += describe(&c->forward, "", "forward", choices->cudnn.version, line + length,
                            sizeof(line) - length);
         if (length < sizeof(line))
-            (void)describe(&c->backward, "backward", choices->cudnn.version, line + length,
+            (void)describe(&c->backward, ",", "backward", choices->cudnn.version, line + length,
                            sizeof(line) - length);
         int written = snprintf(ret_text + used, size - used, "%s\n", line);
         used += written > 0 ? (unsigned)written : 0;

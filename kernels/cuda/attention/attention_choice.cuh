@@ -31,8 +31,9 @@ int attention_choices_new(struct kernel_device *device, struct attention_choices
 /** attention_choices_free() - NULL allowed */
 void attention_choices_free(struct attention_choices *choices);
 
-/** attention_choose() - choose for a shape; the choice of a shape never changes. Return: 0, or
- * -ENOMEM */
+/** attention_choose() - choose for a shape; the choice of a shape never changes. Return: 0;
+ * -ENOMEM: nothing was chosen; -EIO: cuDNN failed on this machine; -ENOSPC: too many shapes. After
+ * the last two the device has failed with the reason */
 int attention_choose(struct kernel_device *device, const attention_view &view);
 
 /** attention_chosen_forward() - run forward on cuDNN; false: nothing was done, use our own kernels

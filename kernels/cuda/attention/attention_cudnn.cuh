@@ -23,7 +23,8 @@ struct attention_graph {
 
 /**
  * attention_graph_forward() - plan forward of @view within @workspace_max bytes
- * Return: 0; -ENOTSUP, -ENOSPC: cuDNN does not compute it (@error), nothing is left to drop
+ * Return: 0; -ENOTSUP, -ENOSPC: cuDNN does not compute it (@error), nothing is left to drop;
+ * -ENOMEM, -EIO: as cudnn_graph_plan()
  */
 int attention_graph_forward(const struct cudnn *cudnn, const attention_view &view,
                             size_t workspace_max, struct attention_graph *ret_graph,

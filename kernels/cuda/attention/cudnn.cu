@@ -12,6 +12,12 @@
 #define NOTES_MAX        16
 #define NONDETERMINISTIC 4
 
+/* Where the statuses of cuDNN 9 begin, and single ones. */
+#define STATUS_BAD_PARAM        2000
+#define STATUS_NO_HOST_MEMORY   4003
+#define STATUS_NO_DEVICE_MEMORY 4004
+#define STATUS_EXECUTION        5000
+
 /* ---- the used part of the library's binary interface ---- */
 
 enum kind {
@@ -375,61 +381,103 @@ static bool deterministic(const struct cudnn *c, cudnn_descriptor configuration,
     return is;
 }
 
-/* Build the plan of one configuration; NULL: cuDNN cannot build it. */
-static cudnn_descriptor build(const struct cudnn *c, cudnn_descriptor configuration,
-                              size_t *ret_workspace_bytes)
+/* Return whether a failure is of this process at this time, and tells nothing about the graph:
+ * memory, the library itself, the driver. A kernel that does not compile is no such failure: some
+ * engines never compile, on any machine with these libraries. */
+static bool fails_here(int status)
+{
+    return (status > 0 && status < STATUS_BAD_PARAM) || status == STATUS_NO_HOST_MEMORY ||
+           status == STATUS_NO_DEVICE_MEMORY || status >= STATUS_EXECUTION;
+}
+
+/* Build the plan of one configuration; return cuDNN's status, and a plan only with 0. */
+static int build(const struct cudnn *c, cudnn_descriptor configuration, cudnn_descriptor *ret_plan,
+                 size_t *ret_workspace_bytes)
 {
     cudnn_descriptor plan = NULL;
     int64_t bytes = 0, one;
+    int status = c->make(KIND_PLAN, &plan);
 
-    if (c->make(KIND_PLAN, &plan) != 0)
-        return NULL;
-    if (c->set(plan, PLAN_HANDLE, TYPE_HANDLE, 1, &c->handle) == 0 &&
-        c->set(plan, PLAN_CONFIGURATION, TYPE_DESCRIPTOR, 1, &configuration) == 0 &&
-        c->finalize(plan) == 0 && c->get(plan, PLAN_WORKSPACE, TYPE_I64, 1, &one, &bytes) == 0 &&
-        bytes >= 0) {
-        *ret_workspace_bytes = (size_t)bytes;
-        return plan;
+    if (status != 0)
+        return status;
+    status = c->set(plan, PLAN_HANDLE, TYPE_HANDLE, 1, &c->handle);
+    if (status == 0)
+        status = c->set(plan, PLAN_CONFIGURATION, TYPE_DESCRIPTOR, 1, &configuration);
+    if (status == 0)
+        status = c->finalize(plan);
+    if (status == 0)
+        status = c->get(plan, PLAN_WORKSPACE, TYPE_I64, 1, &one, &bytes);
+    if (status == 0 && bytes < 0)
+        status = STATUS_BAD_PARAM;
+    if (status != 0) {
+        (void)c->drop(plan);
+        return status;
     }
-    (void)c->drop(plan);
-    return NULL;
+    *ret_plan = plan;
+    *ret_workspace_bytes = (size_t)bytes;
+    return 0;
 }
 
 /* The reasons why no engine is usable, for messages. */
 struct refusals {
     unsigned proposed, unordered, unbuilt, large;
     size_t least_bytes;
+    int failure; /* cuDNN's status where the failure is this process's own; 0: none */
 };
+
+/* Take the configuration if its engine is usable. */
+static bool take(struct cudnn_graph *g, cudnn_descriptor configuration, size_t workspace_max,
+                 struct refusals *refusals)
+{
+    cudnn_descriptor plan;
+    size_t bytes;
+    int64_t number;
+
+    refusals->proposed++;
+    if (!deterministic(g->cudnn, configuration, &number)) {
+        refusals->unordered++;
+        return false;
+    }
+    int status = build(g->cudnn, configuration, &plan, &bytes);
+    if (status != 0) {
+        refusals->unbuilt++;
+        refusals->failure = fails_here(status) ? status : 0;
+        return false;
+    }
+    if (bytes > workspace_max) {
+        refusals->least_bytes =
+            refusals->large++ == 0 || bytes < refusals->least_bytes ? bytes : refusals->least_bytes;
+        (void)g->cudnn->drop(plan);
+        return false;
+    }
+    g->plan = plan;
+    g->workspace_bytes = bytes;
+    g->engine = number;
+    return true;
+}
 
 static bool take_first(struct cudnn_graph *g, const struct candidates *found, size_t workspace_max,
                        struct refusals *refusals)
 {
-    for (int64_t i = 0; i < found->count && i < ENGINES_MAX; i++) {
-        cudnn_descriptor plan;
-        size_t bytes;
-        int64_t number;
-        refusals->proposed++;
-        if (!deterministic(g->cudnn, found->configurations[i], &number)) {
-            refusals->unordered++;
-        } else if ((plan = build(g->cudnn, found->configurations[i], &bytes)) == NULL) {
-            refusals->unbuilt++;
-        } else if (bytes > workspace_max) {
-            refusals->least_bytes = refusals->large++ == 0 || bytes < refusals->least_bytes
-                                        ? bytes
-                                        : refusals->least_bytes;
-            (void)g->cudnn->drop(plan);
-        } else {
-            g->plan = plan;
-            g->workspace_bytes = bytes;
-            g->engine = number;
+    for (int64_t i = 0; i < found->count && i < ENGINES_MAX && refusals->failure == 0; i++)
+        if (take(g, found->configurations[i], workspace_max, refusals))
             return true;
-        }
-    }
     return false;
 }
 
-static int refused(const struct refusals *r, struct error *error)
+static int failed_here(const struct cudnn_graph *g, const char *call, int status,
+                       struct error *error)
 {
+    bool memory = status == STATUS_NO_HOST_MEMORY || status == STATUS_NO_DEVICE_MEMORY;
+
+    return error_set(error, memory ? -ENOMEM : -EIO, "%s failed on this machine: %s", call,
+                     g->cudnn->text(status));
+}
+
+static int refused(const struct cudnn_graph *g, const struct refusals *r, struct error *error)
+{
+    if (r->failure != 0)
+        return failed_here(g, "building an engine", r->failure, error);
     return error_set(error, r->large > 0 ? -ENOSPC : -ENOTSUP,
                      "of %u engines %u are not deterministic, %u do not build, %u want more "
                      "workspace (the least %zu MiB)",
@@ -446,14 +494,20 @@ int cudnn_graph_plan(struct cudnn_graph *g, size_t workspace_max, struct error *
     set_one(g, graph, GRAPH_HANDLE, TYPE_HANDLE, &g->cudnn->handle);
     finish(g, graph, "the graph");
     if (g->status != 0)
-        return error_set(error, -ENOTSUP, "%s is refused: %s", g->call, g->cudnn->text(g->status));
-    for (unsigned i = 0; i < sizeof(heuristic_modes) / sizeof(int) && !taken; i++) {
+        return fails_here(g->status) ? failed_here(g, g->call, g->status, error)
+                                     : error_set(error, -ENOTSUP, "%s is refused: %s", g->call,
+                                                 g->cudnn->text(g->status));
+    for (unsigned i = 0;
+         i < sizeof(heuristic_modes) / sizeof(int) && !taken && refusals.failure == 0; i++) {
         struct candidates found = {};
-        if (ask(g->cudnn, graph, heuristic_modes[i], &found) == 0)
+        int status = ask(g->cudnn, graph, heuristic_modes[i], &found);
+        if (status == 0)
             taken = take_first(g, &found, workspace_max, &refusals);
+        else if (fails_here(status))
+            refusals.failure = status;
         drop_candidates(g->cudnn, &found);
     }
-    return taken ? 0 : refused(&refusals, error);
+    return taken ? 0 : refused(g, &refusals, error);
 }
 
 int cudnn_graph_run(const struct cudnn_graph *g, void *const *memory, void *workspace)

@@ -9,7 +9,8 @@
  *
  * The engine of a graph is the first one of cuDNN's own heuristic that is not marked as
  * nondeterministic, builds, and takes no more workspace than is allowed. That is a function of the
- * graph, the kind of device and the version.
+ * graph, the kind of device and the versions of cuDNN and NVRTC. A failure of this process alone
+ * (no memory, a library that does not load) is an error and not a reason to take the next engine.
  */
 #pragma once
 
@@ -117,7 +118,8 @@ void cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_descriptor a, cudnn_de
  * @workspace_max: bytes
  *
  * Return: 0; -ENOSPC: an engine needs more workspace; -ENOTSUP: cuDNN refuses the graph, or no
- * engine is usable. @error has the reason.
+ * engine is usable; -ENOMEM, -EIO: this process failed, so nothing is known about the graph. @error
+ * has the reason.
  */
 int cudnn_graph_plan(struct cudnn_graph *graph, size_t workspace_max,
                      struct error *error) CHECK_RESULT;

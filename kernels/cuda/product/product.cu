@@ -177,21 +177,26 @@ static cublasStatus_t make_preference(cublasLtMatmulPreference_t *ret_preference
 /* Choose by the heuristic's first answer; no algorithm is an answer too. The heuristic reads the
  * alignment of the epilogue's pointers, and no preference can declare it. So it gets a pointer with
  * only the alignment common to all addresses; else the addresses of the first call would decide for
- * later calls. */
+ * later calls. A call that fails for another reason is no answer: other devices of this kind would
+ * get another one. */
 static void choose(struct kernel_device *device, const struct product *p, const struct operation *o,
                    struct product_choice *choice)
 {
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
+    cublasStatus_t status = make_preference(&preference);
 
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_pointers(o->matmul, p, ALIGNED_ADDRESS, ALIGNED_ADDRESS);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status =
+            cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right,
+                                           o->result, o->result, preference, 1, &found, &count);
+    if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
+        device_fail(device, "choosing an algorithm of cuBLASLt", cublasLtGetStatusString(status));
     choice->known =
-        make_preference(&preference) == CUBLAS_STATUS_SUCCESS &&
-        set_pointers(o->matmul, p, ALIGNED_ADDRESS, ALIGNED_ADDRESS) == CUBLAS_STATUS_SUCCESS &&
-        cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right, o->result,
-                                       o->result, preference, 1, &found,
-                                       &count) == CUBLAS_STATUS_SUCCESS &&
-        count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
+        status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
     choice->algorithm = found.algo;
     if (preference != NULL)
         (void)cublasLtMatmulPreferenceDestroy(preference);
@@ -281,6 +286,29 @@ static unsigned config_of(const cublasLtMatmulAlgo_t *algorithm,
     return value;
 }
 
+/* Digest the whole description of an algorithm: configurations that are not printed too. */
+static unsigned long long algorithm_digest(const cublasLtMatmulAlgo_t *algorithm)
+{
+    const unsigned char *bytes = (const unsigned char *)algorithm;
+    unsigned long long digest = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (size_t i = 0; i < sizeof(*algorithm); i++)
+        digest = (digest ^ bytes[i]) * 0x100000001b3u;
+    return digest;
+}
+
+/* Name the shape; distances between columns only where they are not those of dense columns. */
+static int name_shape(const struct product_choice *c, char *ret_text, size_t size)
+{
+    bool dense = c->left_leading == (c->flags & 1 ? c->k : c->m) &&
+                 c->right_leading == (c->flags & 2 ? c->n : c->k) && c->result_leading == c->m;
+
+    return dense ? snprintf(ret_text, size, "%zux%zux%zu flags %02x", c->m, c->n, c->k, c->flags)
+                 : snprintf(ret_text, size, "%zux%zux%zu flags %02x columns %zu, %zu, %zu apart",
+                            c->m, c->n, c->k, c->flags, c->left_leading, c->right_leading,
+                            c->result_leading);
+}
+
 void product_describe(const struct kernel_device *device, char *ret_text, size_t size)
 {
     size_t used = 0;
@@ -289,17 +317,20 @@ void product_describe(const struct kernel_device *device, char *ret_text, size_t
     for (unsigned i = 0; i < device->cache->count && used < size; i++) {
         const struct product_choice *c = &device->cache->choices[i];
         const cublasLtMatmulAlgo_t *a = &c->algorithm;
-        int length =
-            c->known ? snprintf(ret_text + used, size - used,
-                                "%zux%zux%zu flags %02x: algorithm %u tile %u stages %u split-k %u "
-                                "reduction %u\n",
-                                c->m, c->n, c->k, c->flags, config_of(a, CUBLASLT_ALGO_CONFIG_ID),
-                                config_of(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
-                                config_of(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
-                                config_of(a, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-                                config_of(a, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))
-                     : snprintf(ret_text + used, size - used, "%zux%zux%zu flags %02x: plain\n",
-                                c->m, c->n, c->k, c->flags);
+        int length = name_shape(c, ret_text + used, size - used);
+        used += length > 0 ? (size_t)length : 0;
+        if (used >= size)
+            return;
+        length = c->known ? snprintf(ret_text + used, size - used,
+                                     ": algorithm %u tile %u stages %u split-k %u reduction %u, "
+                                     "digest %08llx\n",
+                                     config_of(a, CUBLASLT_ALGO_CONFIG_ID),
+                                     config_of(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                                     config_of(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                                     config_of(a, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                                     config_of(a, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+                                     algorithm_digest(a) & 0xffffffffu)
+                          : snprintf(ret_text + used, size - used, ": plain\n");
         used += length > 0 ? (size_t)length : 0;
     }
 }
