@@ -49,6 +49,20 @@ elseif(NOT FIRN_CUDA_FOUND)
     message(NOTICE "firn: the CUDA backend is left out: ${reason}")
 endif()
 
+# firn_kernel_digest(): the target makes the header kernel_digest.h, with a digest of everything that decides about
+# the bits of our kernels. It is part of the identity by which GPUs are compared.
+function(firn_kernel_digest)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cuh
+        ${CMAKE_SOURCE_DIR}/kernels/cuda/*.h ${CMAKE_SOURCE_DIR}/kernels/*.h)
+    list(SORT sources)
+    set(header ${CMAKE_BINARY_DIR}/generated/kernel_digest.h)
+    add_custom_command(OUTPUT ${header}
+        COMMAND ${CMAKE_COMMAND} -DOUTPUT=${header} "-DCOMPILER=${CMAKE_CUDA_COMPILER_VERSION}"
+            -DSOURCE=${CMAKE_SOURCE_DIR} "-DFILES=${sources}" -P ${CMAKE_SOURCE_DIR}/cmake/KernelDigest.cmake
+        DEPENDS ${sources} ${CMAKE_SOURCE_DIR}/cmake/KernelDigest.cmake VERBATIM)
+    add_custom_target(firn_kernel_digest DEPENDS ${header})
+endfunction()
+
 # firn_cuda_backend(): the sources below kernels/cuda become libfirn-cuda.so beside the programs. The worker loads it at
 # run time (kernels/backend.h), so nothing links CUDA. Never with fast-math; contraction into FMA stays,
 # since one kind of device runs one machine code.
@@ -62,6 +76,8 @@ function(firn_cuda_backend)
         POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
     target_compile_options(firn-cuda PRIVATE
         $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -UNDEBUG -Xcompiler=-Wall,-Wextra,-Werror>)
+    add_dependencies(firn-cuda firn_kernel_digest)
+    target_include_directories(firn-cuda PRIVATE ${CMAKE_BINARY_DIR}/generated)
     target_link_libraries(firn-cuda PRIVATE firn_options CUDA::cudart_static CUDA::cublasLt ${CMAKE_DL_LIBS})
     install(TARGETS firn-cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/firn)
 endfunction()

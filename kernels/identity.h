@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Raise with every change of our own kernels that changes a result. */
+/* Raise with every change of our own kernels that changes a result. (On GPUs a digest of the
+ * sources notices where that was forgotten: kernels/cuda/identity.cuh.) */
 #define KERNEL_ARITHMETIC      2 /* kernels/cpu */
 #define KERNEL_CUDA_ARITHMETIC 5 /* kernels/cuda */
 

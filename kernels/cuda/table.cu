@@ -5,9 +5,9 @@
 
 #include "kernels/cuda/attention/attention_choice.cuh"
 #include "kernels/cuda/backend.h"
+#include "kernels/cuda/identity.cuh"
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product/product.cuh"
-#include "kernels/identity.h"
 
 template <enum cuda_precision PRECISION>
 static int open_with(const struct kernel_options *options, struct kernel_device **ret_device,
@@ -27,27 +27,6 @@ static void describe(struct kernel_device *device, char *ret_text, size_t size)
     attention_describe(device, ret_text + length, size - (size_t)length);
     length += (int)strlen(ret_text + length);
     product_describe(device, ret_text + length, size - (size_t)length);
-}
-
-static int identity(char *ret_text, size_t size, struct error *error)
-{
-    cudaDeviceProp properties;
-    int count = 0;
-    cudaError_t result = cudaGetDeviceCount(&count);
-
-    if (result == cudaSuccess && count > 0)
-        result = cudaGetDeviceProperties(&properties, 0);
-    if (result != cudaSuccess || count == 0)
-        return error_set(error, -ENODEV, "no GPU: CPU slots only (%s)", cudaGetErrorString(result));
-    if (!cuda_device_supported(&properties))
-        return error_set(error, -ENOTSUP, "%s is older than what the kernels are for",
-                         properties.name);
-    size_t cudnn = attention_choices_version();
-    int length = snprintf(ret_text, size, "%.44s, cuBLASLt %zu, kernels %d", properties.name,
-                          cublasLtGetVersion(), KERNEL_CUDA_ARITHMETIC);
-    if (cudnn != 0 && length > 0 && (size_t)length < size)
-        snprintf(ret_text + length, size - (size_t)length, ", cuDNN %zu", cudnn);
-    return 0;
 }
 
 template <typename T, enum cuda_precision PRECISION> static struct kernel make_table()
@@ -120,6 +99,6 @@ const struct cuda_backend *firn_cuda_backend(void)
     static const struct kernel tf32 = make_table<float, CUDA_TF32>();
     static const struct kernel f32 = make_table<float, CUDA_F32>();
     static const struct cuda_backend backend = {sizeof(struct kernel), &bf16, &tf32, &f32,
-                                                identity};
+                                                cuda_identity};
     return &backend;
 }

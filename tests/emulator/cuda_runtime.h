@@ -143,11 +143,13 @@ struct cudaUUID_t {
 struct cudaDeviceProp {
     char name[256];
     cudaUUID_t uuid;
-    int major, minor;
+    int major, minor, multiProcessorCount;
 };
 
 cudaError_t cudaGetDeviceCount(int *ret_count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int index);
+cudaError_t cudaDriverGetVersion(int *ret_version);
+cudaError_t cudaRuntimeGetVersion(int *ret_version);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);

@@ -46,6 +46,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *ret_properties, int index)
     memset(&ret_properties->uuid, 0, sizeof(ret_properties->uuid)); /* no GPU: nothing for NCCL */
     ret_properties->major = 9;
     ret_properties->minor = 0;
+    ret_properties->multiProcessorCount = 132;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *ret_version)
+{
+    *ret_version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *ret_version)
+{
+    *ret_version = 13000;
     return cudaSuccess;
 }
 

@@ -264,7 +264,7 @@ static void test_a_cudnn_that_does_not_take_the_device(void **state)
     f32->close(opened(f32, FAKE_CUDNN_NO_DEVICE)); /* which has no use for it */
 }
 
-/* The identity that slots are compared by has the version: others may give other bits. */
+/* The identity that slots are compared by has the versions: others may give other bits. */
 static void test_identity(void **state)
 {
     (void)state;
@@ -275,8 +275,9 @@ static void test_identity(void **state)
     assert_int_equal(firn_cuda_backend()->identity(with, sizeof(with), &error), 0);
     setenv("FIRN_CUDNN_LIBRARY", "", 1);
     assert_int_equal(firn_cuda_backend()->identity(without, sizeof(without), &error), 0);
-    assert_non_null(strstr(with, ", cuDNN 91900"));
+    assert_non_null(strstr(with, ", cuDNN 91900, NVRTC "));
     assert_null(strstr(without, "cuDNN"));
+    assert_null(strstr(without, "NVRTC"));
 }
 
 int main(void)

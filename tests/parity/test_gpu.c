@@ -227,6 +227,21 @@ static void test_shapes_that_are_refused(void **state)
     kernel->close(device);
 }
 
+/* A part of a GPU and other kernels, a driver or libraries have another identity. */
+static void test_the_identity_has_everything_that_decides_about_bits(void **state)
+{
+    struct error error = {0};
+    char text[128];
+
+    (void)state;
+    setenv("FIRN_CUDNN_LIBRARY", "", 1);
+    assert_int_equal(firn_cuda_backend()->identity(text, sizeof(text), &error), 0);
+    assert_non_null(strstr(text, "emulator 0, 132 SMs, cuBLASLt 0, kernels 5-"));
+    assert_int_equal(strspn(strstr(text, "kernels 5-") + 10, "0123456789abcdef"), 8);
+    assert_non_null(strstr(text, ", driver "));
+    unsetenv("FIRN_CUDNN_LIBRARY");
+}
+
 static void test_no_gpu(void **state)
 {
     (void)state;
@@ -269,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_gelu_of_f32_is_ours),
         cmocka_unit_test(test_a_failure_sticks),
         cmocka_unit_test(test_shapes_that_are_refused),
+        cmocka_unit_test(test_the_identity_has_everything_that_decides_about_bits),
         cmocka_unit_test(test_no_gpu),
         cmocka_unit_test(test_too_much_memory),
     };

@@ -28,7 +28,7 @@ int plan_match_check(const struct plan *plan, enum kernel_backend device, struct
     int status = kernel_backend_identity(device, identity, sizeof(identity), error);
     if (!status && !begins_with(plan->numerics, identity))
         status = error_set(error, -EPROTONOSUPPORT,
-                           "this firn-worker computes with %.70s, its firnd registered %.70s: "
+                           "this firn-worker computes with %.127s, its firnd registered %.127s: "
                            "restart firnd",
                            identity, plan->numerics);
     return status;
