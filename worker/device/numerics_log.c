@@ -4,8 +4,6 @@
 
 #include "base/log.h"
 
-#define DESCRIPTION_SIZE ((size_t)64 << 10) /* some 600 shapes; the rest is not logged */
-
 /* True if @line of @length characters is a whole line of @text. */
 static bool has_line(const char *text, const char *line, size_t length)
 {
@@ -21,11 +19,11 @@ static bool has_line(const char *text, const char *line, size_t length)
 void numerics_log_write(struct numerics_log *numerics, const struct kernel *kernel,
                         struct kernel_device *device)
 {
-    char *text = malloc(DESCRIPTION_SIZE);
+    char *text = malloc(NUMERICS_DESCRIPTION_SIZE);
 
     if (!text)
         return;
-    kernel->describe(device, text, DESCRIPTION_SIZE);
+    kernel->describe(device, text, NUMERICS_DESCRIPTION_SIZE);
     for (char *line = text, *end; *line; line = end) {
         end = strchrnul(line, '\n');
         if (end > line && !has_line(numerics->logged, line, (size_t)(end - line)))

@@ -7,6 +7,9 @@
 
 #include "kernels/kernel.h"
 
+/* Some 600 shapes; the rest is not logged. */
+#define NUMERICS_DESCRIPTION_SIZE ((size_t)64 << 10)
+
 struct numerics_log {
     char *logged; /* the lines that the log has already; NULL: none */
 };

@@ -25,6 +25,7 @@ enum tag_kind {
     TAG_DIVISION,   /* facts about the step in progress, and how it goes on, before its engine */
     TAG_HAS_PLAN,   /* within a step: a subtree of ranks has the next plan */
     TAG_CHECKPOINT_VOTE, /* within a step: index 0: votes, up the commit tree; 1: the answer */
+    TAG_NUMERICS,        /* vote on algorithms, after TAG_ROUTE */
 };
 
 /* kind: 8 bits, step: 24 (steps in flight never differ by more than one), index: 24, low 8 free */

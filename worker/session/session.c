@@ -20,6 +20,7 @@
 #include "worker/session/data_agreement.h"
 #include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
+#include "worker/session/numerics_agreement.h"
 #include "worker/session/restored_folder.h"
 #include "worker/session/status_report.h"
 #include "worker/session/step_agreement.h"
@@ -122,6 +123,21 @@ static int agree_on_data(struct trainer *trainer, unsigned rank, struct error *e
     return status;
 }
 
+/* On GPUs libraries choose the algorithms. Unlike devices may share a job that allows it. */
+static int agree_on_numerics(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    const struct slot_device *slot = &trainer->device;
+
+    if (slot->kernel->host_memory || trainer->spec.elastic.mixed_devices)
+        return 0;
+    AUTO_FREE char *description = malloc(NUMERICS_DESCRIPTION_SIZE);
+    if (!description)
+        return error_set(error, -ENOMEM, "no memory to compare algorithms");
+    slot->kernel->describe(slot->device, description, NUMERICS_DESCRIPTION_SIZE);
+    return numerics_agreement_run(trainer->links.mesh, &trainer->plan->layout, rank, description,
+                                  slot->has_trained, error);
+}
+
 int session_open(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct error metrics_error = {0};
@@ -150,6 +166,8 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     if (status)
         return status;
     status = begin_engine(trainer, rank, error);
+    if (!status)
+        status = agree_on_numerics(trainer, rank, error);
     trainer->commit.first = true;
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
     checkpoint_vote_close(&trainer->checkpoints.vote);
@@ -243,6 +261,7 @@ static int settle_into_generation(struct trainer *trainer)
     engine_drop_others(trainer->engine);
     footprint_restart(&trainer->device.footprint);
     numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
+    trainer->device.has_trained = true;
     return handover_release(trainer->plan, engine->part.rank, trainer->links.mesh);
 }
 

@@ -13,4 +13,5 @@ struct slot_device {
     struct footprint footprint;
     struct nccl_use nccl;
     struct numerics_log numerics;
+    bool has_trained; /* a step of this process was committed with the algorithms it has chosen */
 };
