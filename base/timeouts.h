@@ -17,9 +17,11 @@ enum timeouts {
     TIMEOUTS_LINKS_OPEN = 20, /* the links of a generation open, beside its start */
     TIMEOUTS_LATE_ATTEMPT =
         40, /* one attempt to link to a peer that computes its step or reads its state */
-    TIMEOUTS_CARRIER_JOIN = 20, /* the members of a carrier agree on it and join */
-    TIMEOUTS_CARRIER_MOVE = 40, /* a tensor arrives, while its sender may still compute */
-    TIMEOUTS_REMOTE_AWAY = 4,   /* a node whose firnd did not answer is not asked for files */
+    TIMEOUTS_CARRIER_JOIN = 20,  /* the members of a carrier agree on it and join */
+    TIMEOUTS_CARRIER_MOVE = 40,  /* a tensor arrives, while its sender may still compute */
+    TIMEOUTS_CARRIER_CLOSE = 4,  /* a carrier that is no longer needed closes in order */
+    TIMEOUTS_CARRIER_ABORT = 30, /* all carriers of a worker are aborted: 45 s of 1.5 s */
+    TIMEOUTS_REMOTE_AWAY = 4,    /* a node whose firnd did not answer is not asked for files */
 
     /* ---- workers, as their agent waits for them ---- */
     TIMEOUTS_WORKER_START = 20,    /* from spawn to hello */
@@ -78,6 +80,8 @@ TIMEOUTS_ORDER(UNREACHED, SILENT_WORKER); /* what is unreached is known when the
 TIMEOUTS_ORDER(UNREACHED, LINKS_OPEN);
 TIMEOUTS_ORDER(UNREACHED_TOO, UNREACHED); /* peers that went together are reported together */
 TIMEOUTS_ORDER(CARRIER_JOIN, CARRIER_MOVE);
+TIMEOUTS_ORDER(CARRIER_CLOSE, SILENT_WORKER); /* a worker that closes late is not given up */
+TIMEOUTS_ORDER(CARRIER_CLOSE, CARRIER_ABORT);
 TIMEOUTS_ORDER(ANNOUNCED_PLAN, PREPARE);
 TIMEOUTS_ORDER(START_REPORT, SILENT_WORKER); /* a worker that starts is never silent */
 TIMEOUTS_ORDER(START_REPORT, PREPARE);

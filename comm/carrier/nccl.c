@@ -41,6 +41,8 @@ struct nccl_library {
                 struct config *config);
     int (*state)(nccl_communicator communicator, int *ret_result);
     int (*communicator_abort)(nccl_communicator communicator);
+    int (*finalize)(nccl_communicator communicator);
+    int (*destroy)(nccl_communicator communicator);
     int (*group_start)(void);
     int (*group_end)(void);
     int (*send)(const void *data, size_t count, int type, int peer, nccl_communicator communicator,
@@ -59,6 +61,8 @@ static const struct {
     {"ncclCommInitRankConfig", offsetof(struct nccl_library, init)},
     {"ncclCommGetAsyncError", offsetof(struct nccl_library, state)},
     {"ncclCommAbort", offsetof(struct nccl_library, communicator_abort)},
+    {"ncclCommFinalize", offsetof(struct nccl_library, finalize)},
+    {"ncclCommDestroy", offsetof(struct nccl_library, destroy)},
     {"ncclGroupStart", offsetof(struct nccl_library, group_start)},
     {"ncclGroupEnd", offsetof(struct nccl_library, group_end)},
     {"ncclSend", offsetof(struct nccl_library, send)},
@@ -139,9 +143,9 @@ struct nccl_clique {
     pthread_mutex_t mutex; /* protects all members below and every call of NCCL; none of these calls
                             * blocks */
     pthread_cond_t changed;
-    pthread_t watcher, aborter;
-    bool aborter_runs, aborter_ended, closing;
-    bool abandoned; /* the aborting thread owns the clique now */
+    pthread_t watcher, ender;
+    bool ender_runs, ender_ended, closing;
+    bool abandoned; /* the ending thread owns the clique now */
     struct nccl_watch watch;
     nccl_communicator communicators[NCCL_COMMUNICATORS_MAX];
     unsigned count;
@@ -167,23 +171,28 @@ static void destroy(struct nccl_clique *clique)
     free(clique);
 }
 
-/* Abort all communicators. This is the only call that may hang, so it has a thread of its own, and
- * may outlive the library's table.
+/* Abort all communicators, or destroy them. These are the only calls that may hang, so they have a
+ * thread of their own, and may outlive the library's table.
  */
-static void *abort_all(void *context)
+static void *end_all(void *context)
 {
     struct nccl_clique *clique = context;
     const struct nccl_library library = *clique->library;
-    struct nccl_event event = {.type = NCCL_ABORT_RETURNED};
+    struct nccl_event event = {.type = NCCL_RETURNED};
 
-    (void)!library.group_start();
+    pthread_mutex_lock(&clique->mutex);
+    bool orderly = clique->watch.phase == NCCL_DESTROYING;
+    pthread_mutex_unlock(&clique->mutex);
+    if (!orderly)
+        (void)!library.group_start();
     for (unsigned i = 0; i < clique->count; i++)
-        (void)!library.communicator_abort(clique->communicators[i]);
-    (void)!library.group_end();
+        (void)!(orderly ? library.destroy : library.communicator_abort)(clique->communicators[i]);
+    if (!orderly)
+        (void)!library.group_end();
     pthread_mutex_lock(&clique->mutex);
     event.now_ns = clock_monotonic_ns();
     (void)nccl_watch_feed(&clique->watch, &event);
-    clique->aborter_ended = true;
+    clique->ender_ended = true;
     pthread_cond_broadcast(&clique->changed);
     bool abandoned = clique->abandoned;
     pthread_mutex_unlock(&clique->mutex);
@@ -197,10 +206,10 @@ static void feed(struct nccl_clique *clique, struct nccl_event event)
 {
     event.now_ns = clock_monotonic_ns();
     enum nccl_action action = nccl_watch_feed(&clique->watch, &event);
-    if (action == NCCL_DO_ABORT) {
-        clique->aborter_runs = !pthread_create(&clique->aborter, NULL, abort_all, clique);
-        if (!clique->aborter_runs)
-            log_error("no thread to abort NCCL's communicators");
+    if (action == NCCL_DO_ABORT || action == NCCL_DO_DESTROY) {
+        clique->ender_runs = !pthread_create(&clique->ender, NULL, end_all, clique);
+        if (!clique->ender_runs)
+            log_error("no thread to end NCCL's communicators");
     } else if (action == NCCL_DO_EXIT) {
         clique->options.hopeless(clique->options.context, clique->watch.reason);
     }
@@ -227,8 +236,9 @@ static void feed_lost(struct nccl_clique *clique)
     const struct nccl_clique_options *options = &clique->options;
     char reason[NCCL_REASON_SIZE];
 
-    if (clique->watch.phase == NCCL_OPEN && options->lost &&
-        options->lost(options->context, reason))
+    bool listens = clique->watch.phase == NCCL_OPEN || clique->watch.phase == NCCL_CLOSING;
+
+    if (listens && options->lost && options->lost(options->context, reason))
         feed(clique, (struct nccl_event){.type = NCCL_FAULT, .text = reason});
 }
 
@@ -261,7 +271,7 @@ int nccl_clique_new(struct nccl_library *library, const struct nccl_clique_optio
         return -ENOMEM;
     clique->library = library;
     clique->options = *options;
-    nccl_watch_init(&clique->watch, options->failure_timeout_ns);
+    nccl_watch_init(&clique->watch, options->close_timeout_ns, options->abort_timeout_ns);
     pthread_mutex_init(&clique->mutex, NULL);
     pthread_cond_init(&clique->changed, NULL);
     int status = -pthread_create(&clique->watcher, NULL, watch_over, clique);
@@ -288,29 +298,70 @@ bool nccl_ended(struct nccl_clique *clique)
     return ended;
 }
 
+/* Return the first state of a communicator that is no success. */
+static int state_of_all(const struct nccl_clique *clique)
+{
+    int result = NCCL_RESULT_SUCCESS;
+
+    for (unsigned i = 0; i < clique->count && result == NCCL_RESULT_SUCCESS; i++)
+        result = state_of(clique, clique->communicators[i]);
+    return result;
+}
+
+/* Finalize all communicators and wait for it; nothing is done after a fault. The mutex is held. */
+static void finalize_all(struct nccl_clique *clique)
+{
+    int result = NCCL_RESULT_SUCCESS;
+
+    feed_lost(clique);
+    feed(clique, (struct nccl_event){.type = NCCL_CLOSE, .text = "the generation has ended"});
+    for (unsigned i = 0; i < clique->count && clique->watch.phase == NCCL_CLOSING; i++) {
+        result = clique->library->finalize(clique->communicators[i]);
+        if (result != NCCL_RESULT_SUCCESS)
+            feed_result(clique, result);
+    }
+    while (clique->watch.phase == NCCL_CLOSING) {
+        result = state_of_all(clique);
+        if (result == NCCL_RESULT_SUCCESS) {
+            feed(clique, (struct nccl_event){.type = NCCL_FINALIZED});
+            break;
+        }
+        feed_result(clique, result);
+        feed_lost(clique);
+        if (clique->watch.phase == NCCL_CLOSING)
+            pause_for(clique, POLL_NS);
+    }
+}
+
+static bool ends(const struct nccl_clique *clique)
+{
+    return (clique->watch.phase == NCCL_ABORTING || clique->watch.phase == NCCL_DESTROYING) &&
+           clique->ender_runs;
+}
+
 void nccl_clique_free(struct nccl_clique *clique)
 {
     if (!clique)
         return;
-    nccl_abort(clique, "the generation has ended");
     pthread_mutex_lock(&clique->mutex);
-    while (clique->watch.phase == NCCL_ABORTING && clique->aborter_runs)
+    finalize_all(clique);
+    while (ends(clique))
         pause_for(clique, WATCH_NS);
     clique->closing = true;
     pthread_cond_broadcast(&clique->changed);
     pthread_mutex_unlock(&clique->mutex);
     pthread_join(clique->watcher, NULL);
     pthread_mutex_lock(&clique->mutex);
-    clique->abandoned = clique->aborter_runs && !clique->aborter_ended;
+    clique->abandoned = clique->ender_runs && !clique->ender_ended;
     bool abandoned = clique->abandoned;
-    pthread_t aborter = clique->aborter;
+    pthread_t ender = clique->ender;
     pthread_mutex_unlock(&clique->mutex);
     if (abandoned) {
-        pthread_detach(aborter);
+        pthread_detach(ender);
         return;
     }
-    if (clique->aborter_runs)
-        pthread_join(aborter, NULL);
+    if (clique->ender_runs)
+        pthread_join(ender, NULL);
     destroy(clique);
 }
 

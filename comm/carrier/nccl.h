@@ -47,7 +47,8 @@ int nccl_unique_id(struct nccl_library *library, uint8_t ret_id[NCCL_ID_SIZE],
 struct nccl_clique;
 
 struct nccl_clique_options {
-    uint64_t failure_timeout_ns; /* limit of one abort */
+    uint64_t close_timeout_ns; /* limit of an orderly end; then it is an abort */
+    uint64_t abort_timeout_ns; /* limit of an abort, which may take down several communicators */
     /* Return whether a peer is known to be lost, and the reason. Waiting threads and the watching
      * thread call it, so it must not block. NULL: unknown. */
     bool (*lost)(void *context, char ret_reason[NCCL_REASON_SIZE]);
@@ -57,8 +58,9 @@ struct nccl_clique_options {
 
 int nccl_clique_new(struct nccl_library *library, const struct nccl_clique_options *options,
                     struct nccl_clique **ret_clique) CHECK_RESULT;
-/** nccl_clique_free() - abort the remaining communicators and free the clique; NULL allowed. No
- * other call may run.
+/** nccl_clique_free() - end the clique and free it; NULL allowed. No other call may run. Without a
+ * fault the communicators are finalized and destroyed: all that was exchanged has passed. After a
+ * fault, or where that is late, they are aborted.
  */
 void nccl_clique_free(struct nccl_clique *clique);
 

@@ -5,9 +5,24 @@
 
 #include "base/clock.h"
 
-void nccl_watch_init(struct nccl_watch *watch, uint64_t abort_timeout_ns)
+void nccl_watch_init(struct nccl_watch *watch, uint64_t close_timeout_ns, uint64_t abort_timeout_ns)
 {
-    *watch = (struct nccl_watch){.abort_timeout_ns = abort_timeout_ns, .deadline_ns = UINT64_MAX};
+    *watch = (struct nccl_watch){.close_timeout_ns = close_timeout_ns,
+                                 .abort_timeout_ns = abort_timeout_ns,
+                                 .deadline_ns = UINT64_MAX};
+}
+
+static uint64_t later(uint64_t now_ns, uint64_t timeout_ns)
+{
+    return now_ns > UINT64_MAX - timeout_ns ? UINT64_MAX : now_ns + timeout_ns;
+}
+
+static enum nccl_action enter(struct nccl_watch *watch, enum nccl_phase phase, uint64_t deadline_ns,
+                              enum nccl_action action)
+{
+    watch->phase = phase;
+    watch->deadline_ns = deadline_ns;
+    return action;
 }
 
 static enum nccl_action fail(struct nccl_watch *watch, uint64_t now_ns, const char *format, ...)
@@ -20,10 +35,7 @@ static enum nccl_action fail(struct nccl_watch *watch, uint64_t now_ns, const ch
     va_start(arguments, format);
     vsnprintf(watch->reason, sizeof(watch->reason), format, arguments);
     va_end(arguments);
-    watch->phase = NCCL_ABORTING;
-    if (__builtin_add_overflow(now_ns, watch->abort_timeout_ns, &watch->deadline_ns))
-        watch->deadline_ns = UINT64_MAX;
-    return NCCL_DO_ABORT;
+    return enter(watch, NCCL_ABORTING, later(now_ns, watch->abort_timeout_ns), NCCL_DO_ABORT);
 }
 
 static enum nccl_action open_fed(struct nccl_watch *watch, const struct nccl_event *event)
@@ -45,8 +57,13 @@ static enum nccl_action open_fed(struct nccl_watch *watch, const struct nccl_eve
         break;
     case NCCL_FAULT:
         return fail(watch, event->now_ns, "%s", event->text);
+    case NCCL_CLOSE:
+        snprintf(watch->reason, sizeof(watch->reason), "%s", event->text);
+        return enter(watch, NCCL_CLOSING, later(event->now_ns, watch->close_timeout_ns),
+                     NCCL_DO_FINALIZE);
     case NCCL_TICK:
-    case NCCL_ABORT_RETURNED:
+    case NCCL_FINALIZED:
+    case NCCL_RETURNED:
         break;
     }
     if (event->now_ns < watch->deadline_ns)
@@ -54,19 +71,47 @@ static enum nccl_action open_fed(struct nccl_watch *watch, const struct nccl_eve
     return fail(watch, event->now_ns, "NCCL: no answer in time while %s", watch->step);
 }
 
+static enum nccl_action closing_fed(struct nccl_watch *watch, const struct nccl_event *event)
+{
+    if (event->type == NCCL_FINALIZED)
+        return enter(watch, NCCL_DESTROYING, later(event->now_ns, watch->abort_timeout_ns),
+                     NCCL_DO_DESTROY);
+    if (event->type == NCCL_FAULT)
+        return fail(watch, event->now_ns, "%s", event->text);
+    if (event->type == NCCL_STATE && event->result != NCCL_RESULT_SUCCESS &&
+        event->result != NCCL_RESULT_IN_PROGRESS)
+        return fail(watch, event->now_ns, "NCCL: %s while closing", event->text);
+    if (event->now_ns >= watch->deadline_ns)
+        return fail(watch, event->now_ns, "NCCL: no answer in time while closing");
+    return NCCL_DO_NOTHING;
+}
+
+/* Calls that end the communicators are under way on a thread of their own. */
+static enum nccl_action ending_fed(struct nccl_watch *watch, const struct nccl_event *event,
+                                   enum nccl_phase end)
+{
+    if (event->type == NCCL_RETURNED)
+        return enter(watch, end, UINT64_MAX, NCCL_DO_NOTHING);
+    if (event->now_ns >= watch->deadline_ns)
+        return enter(watch, NCCL_HOPELESS, UINT64_MAX, NCCL_DO_EXIT);
+    return NCCL_DO_NOTHING;
+}
+
 enum nccl_action nccl_watch_feed(struct nccl_watch *watch, const struct nccl_event *event)
 {
-    if (watch->phase == NCCL_OPEN)
+    switch (watch->phase) {
+    case NCCL_OPEN:
         return open_fed(watch, event);
-    if (watch->phase != NCCL_ABORTING)
-        return NCCL_DO_NOTHING;
-    if (event->type == NCCL_ABORT_RETURNED) {
-        watch->phase = NCCL_ABORTED;
-        watch->deadline_ns = UINT64_MAX;
-    } else if (event->now_ns >= watch->deadline_ns) {
-        watch->phase = NCCL_HOPELESS;
-        watch->deadline_ns = UINT64_MAX;
-        return NCCL_DO_EXIT;
+    case NCCL_CLOSING:
+        return closing_fed(watch, event);
+    case NCCL_DESTROYING:
+        return ending_fed(watch, event, NCCL_CLOSED);
+    case NCCL_ABORTING:
+        return ending_fed(watch, event, NCCL_ABORTED);
+    case NCCL_CLOSED:
+    case NCCL_ABORTED:
+    case NCCL_HOPELESS:
+        break;
     }
     return NCCL_DO_NOTHING;
 }

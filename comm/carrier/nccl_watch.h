@@ -6,11 +6,20 @@
  * and the owner of the communicators polls their state and feeds the results here. The first
  * failure of one communicator ends all of them together: an abort may wait for the whole device,
  * and so for a kernel that hangs in another communicator (NVIDIA/nccl issue 1013). An abort can
- * hang too: after @abort_timeout_ns the process has to end.
+ * hang too: after @abort_timeout_ns the process has to end. That is long: an abort of several
+ * communicators, with connections to many peers, takes seconds.
+ *
+ * A set that nothing has happened to is closed in order: its communicators are finalized, which
+ * sends what is left and takes the connections down, and then destroyed. Where that is late it is
+ * aborted after all.
  *
  *   OPEN --- a step is late, an error, or an external fault ---> ABORTING
+ *   OPEN --- the end of the generation ---> CLOSING
+ *   CLOSING --- all communicators are finalized ---> DESTROYING
+ *   CLOSING --- it is late, an error, or an external fault ---> ABORTING
+ *   DESTROYING --- all calls returned ---> CLOSED
  *   ABORTING --- the abort returned ---> ABORTED
- *   ABORTING --- the abort is late ---> HOPELESS
+ *   DESTROYING, ABORTING --- it is late ---> HOPELESS
  */
 #pragma once
 
@@ -19,13 +28,23 @@
 
 #include "base/compiler.h"
 
-enum nccl_phase { NCCL_OPEN, NCCL_ABORTING, NCCL_ABORTED, NCCL_HOPELESS };
+enum nccl_phase {
+    NCCL_OPEN,
+    NCCL_CLOSING,
+    NCCL_DESTROYING,
+    NCCL_CLOSED,
+    NCCL_ABORTING,
+    NCCL_ABORTED,
+    NCCL_HOPELESS
+};
 
 enum nccl_event_type {
-    NCCL_STEP,  /* a step was begun that must succeed by `deadline_ns` */
-    NCCL_STATE, /* the state of a communicator was polled: `result` */
-    NCCL_FAULT, /* an external fault: `text` */
-    NCCL_ABORT_RETURNED,
+    NCCL_STEP,      /* a step was begun that must succeed by `deadline_ns` */
+    NCCL_STATE,     /* the state of a communicator was polled: `result` */
+    NCCL_FAULT,     /* an external fault: `text` */
+    NCCL_CLOSE,     /* the set is no longer needed, and nothing is under way */
+    NCCL_FINALIZED, /* all communicators are */
+    NCCL_RETURNED,  /* the calls of the last NCCL_DO_ABORT or NCCL_DO_DESTROY */
     NCCL_TICK,
 };
 
@@ -39,19 +58,28 @@ struct nccl_event {
     const char *text; /* purpose of the step, or meaning of the error; borrowed */
 };
 
-enum nccl_action { NCCL_DO_NOTHING, NCCL_DO_ABORT, NCCL_DO_EXIT };
+enum nccl_action {
+    NCCL_DO_NOTHING,
+    NCCL_DO_FINALIZE,
+    NCCL_DO_DESTROY,
+    NCCL_DO_ABORT,
+    NCCL_DO_EXIT
+};
 
 #define NCCL_TEXT_SIZE 256
 
 struct nccl_watch {
     enum nccl_phase phase;
-    uint64_t abort_timeout_ns;
-    uint64_t deadline_ns; /* of the step under way or of the abort; UINT64_MAX: none */
+    uint64_t close_timeout_ns, abort_timeout_ns;
+    uint64_t deadline_ns; /* of the step under way, or of the end; UINT64_MAX: none */
     char step[64];        /* name of the step under way, for messages; "": none */
     char reason[NCCL_TEXT_SIZE];
 };
 
-void nccl_watch_init(struct nccl_watch *watch, uint64_t abort_timeout_ns);
+/** nccl_watch_init() - @close_timeout_ns: limit of finalizing; @abort_timeout_ns: limit of an
+ * abort, and of destroying */
+void nccl_watch_init(struct nccl_watch *watch, uint64_t close_timeout_ns,
+                     uint64_t abort_timeout_ns);
 
 /** nccl_watch_feed() - process @event and return the action to take; each action is returned
  * once */

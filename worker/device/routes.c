@@ -123,10 +123,12 @@ static void end_process(void *context, const char *reason)
 
 static int open_clique(const struct routes_options *options, struct routes *routes)
 {
-    const struct nccl_clique_options clique = {.failure_timeout_ns = options->failure_timeout_ns,
-                                               .lost = carrier_nccl_lost,
-                                               .hopeless = end_process,
-                                               .context = options->mesh};
+    const struct nccl_clique_options clique = {
+        .close_timeout_ns = TIMEOUTS_CARRIER_CLOSE * options->failure_timeout_ns,
+        .abort_timeout_ns = TIMEOUTS_CARRIER_ABORT * options->failure_timeout_ns,
+        .lost = carrier_nccl_lost,
+        .hopeless = end_process,
+        .context = options->mesh};
 
     return routes->clique ? 0 : nccl_clique_new(options->nccl->library, &clique, &routes->clique);
 }

@@ -35,7 +35,7 @@ struct world {
 struct communicator {
     struct world *world;
     int rank, count, polls_left;
-    bool aborted;
+    bool aborted, finalized;
 };
 
 struct move {
@@ -144,7 +144,8 @@ int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result)
         return SUCCESS;
     pthread_mutex_lock(&mutex);
     bool missing = fake_nccl.together && communicator->world->arrived < communicator->count;
-    if (missing || communicator->polls_left != 0)
+    bool closing = communicator->finalized && fake_nccl.finalize_hangs;
+    if (missing || closing || communicator->polls_left != 0)
         *ret_result = IN_PROGRESS;
     if (!missing && communicator->polls_left > 0)
         communicator->polls_left--;
@@ -347,5 +348,39 @@ int ncclCommAbort(struct communicator *communicator)
     if (group.aborts == ABORTS_MAX)
         return ARGUMENT;
     group.aborted[group.aborts++] = communicator;
+    return SUCCESS;
+}
+
+int ncclCommFinalize(struct communicator *communicator);
+int ncclCommFinalize(struct communicator *communicator)
+{
+    pthread_mutex_lock(&mutex);
+    communicator->finalized = true;
+    communicator->polls_left = fake_nccl.polls_to_post;
+    pthread_mutex_unlock(&mutex);
+    return IN_PROGRESS;
+}
+
+static bool has_moves(const struct communicator *communicator)
+{
+    for (const struct move *move = under_way; move; move = move->next)
+        if (move->owner == communicator)
+            return true;
+    return false;
+}
+
+int ncclCommDestroy(struct communicator *communicator);
+int ncclCommDestroy(struct communicator *communicator)
+{
+    while (fake_nccl.destroy_hangs)
+        sched_yield();
+    pthread_mutex_lock(&mutex);
+    if (!communicator->finalized || communicator->polls_left != 0 || has_moves(communicator))
+        fake_nccl.wrong_ends++;
+    communicator->world->left++;
+    free(communicator);
+    pthread_mutex_unlock(&mutex);
+    fake_nccl.destroyed++;
+    fake_nccl.alive--;
     return SUCCESS;
 }

@@ -27,14 +27,18 @@ struct fake_nccl {
     atomic_int polls_to_join; /* polls of a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */
     atomic_int init_result, post_result;
-    atomic_int fault;          /* the state of every communicator from now on; 0: none */
-    atomic_bool abort_hangs;   /* until it is false again */
-    atomic_bool no_id;         /* ncclGetUniqueId fails */
-    atomic_int alive;          /* communicators made less those aborted */
-    atomic_int aborts_outside; /* aborts that were not part of a group */
-    atomic_int largest_abort;  /* communicators aborted by one group */
-    atomic_int flip;           /* the move whose data arrive with a bit flipped, from 1; 0: none */
-    atomic_int copied;         /* moves that met */
-    atomic_int wrong;          /* moves that met one of another size */
-    atomic_ulong moved;        /* bytes */
+    atomic_int fault;           /* the state of every communicator from now on; 0: none */
+    atomic_bool abort_hangs;    /* until it is false again */
+    atomic_bool destroy_hangs;  /* the same for ncclCommDestroy */
+    atomic_bool finalize_hangs; /* a communicator that is finalized stays in progress */
+    atomic_int destroyed;       /* communicators, after they were finalized */
+    atomic_int wrong_ends;      /* destroyed before they were finalized, or with moves under way */
+    atomic_bool no_id;          /* ncclGetUniqueId fails */
+    atomic_int alive;           /* communicators made less those aborted or destroyed */
+    atomic_int aborts_outside;  /* aborts that were not part of a group */
+    atomic_int largest_abort;   /* communicators aborted by one group */
+    atomic_int flip;            /* the move whose data arrive with a bit flipped, from 1; 0: none */
+    atomic_int copied;          /* moves that met */
+    atomic_int wrong;           /* moves that met one of another size */
+    atomic_ulong moved;         /* bytes */
 };

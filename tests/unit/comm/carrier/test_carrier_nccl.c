@@ -96,7 +96,8 @@ struct rank {
 
 static int rank_open(struct rank *rank, const unsigned *ranks, unsigned count)
 {
-    const struct nccl_clique_options clique = {.failure_timeout_ns = LONG_NS,
+    const struct nccl_clique_options clique = {.close_timeout_ns = LONG_NS,
+                                               .abort_timeout_ns = LONG_NS,
                                                .lost = carrier_nccl_lost,
                                                .hopeless = on_hopeless,
                                                .context = rank->mesh};

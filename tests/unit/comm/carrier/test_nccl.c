@@ -56,10 +56,12 @@ static void on_hopeless(void *context, const char *reason)
     hopeless_count += strlen(reason) > 0;
 }
 
-static struct nccl_clique *new_clique_for(uint64_t abort_ns)
+static struct nccl_clique *new_clique_for(uint64_t close_ns, uint64_t abort_ns)
 {
-    const struct nccl_clique_options options = {
-        .failure_timeout_ns = abort_ns, .lost = is_lost, .hopeless = on_hopeless};
+    const struct nccl_clique_options options = {.close_timeout_ns = close_ns,
+                                                .abort_timeout_ns = abort_ns,
+                                                .lost = is_lost,
+                                                .hopeless = on_hopeless};
     struct nccl_clique *clique;
     assert_int_equal(nccl_clique_new(library, &options, &clique), 0);
     return clique;
@@ -67,7 +69,7 @@ static struct nccl_clique *new_clique_for(uint64_t abort_ns)
 
 static struct nccl_clique *new_clique(void)
 {
-    return new_clique_for(LONG_NS);
+    return new_clique_for(LONG_NS, LONG_NS);
 }
 
 static unsigned join(struct nccl_clique *clique, unsigned rank, unsigned count)
@@ -269,7 +271,7 @@ static void test_refused_calls(void **state)
 
 static void test_an_abort_that_hangs_is_told(void **state)
 {
-    struct nccl_clique *clique = new_clique_for(SHORT_NS);
+    struct nccl_clique *clique = new_clique_for(LONG_NS, SHORT_NS);
     (void)state;
     join(clique, 0, 2);
     fake_nccl->abort_hangs = true;
@@ -281,16 +283,81 @@ static void test_an_abort_that_hangs_is_told(void **state)
         sched_yield();
 }
 
+/* A generation that ends without a fault aborts nothing. */
+static void test_an_orderly_end(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(join(clique, 0, 2), i);
+    nccl_clique_free(clique);
+    assert_int_equal(fake_nccl->destroyed, 3);
+    assert_int_equal(fake_nccl->wrong_ends, 0);
+    assert_int_equal(fake_nccl->largest_abort, 0);
+    assert_int_equal(fake_nccl->alive, 0);
+}
+
+static void test_an_end_that_is_late(void **state)
+{
+    struct nccl_clique *clique = new_clique_for(SHORT_NS, LONG_NS);
+
+    (void)state;
+    join(clique, 0, 2);
+    fake_nccl->finalize_hangs = true;
+    nccl_clique_free(clique);
+    assert_int_equal(fake_nccl->destroyed, 0);
+    assert_int_equal(fake_nccl->largest_abort, 1);
+    assert_int_equal(fake_nccl->alive, 0);
+    assert_int_equal(hopeless_count, 0);
+}
+
+static void test_an_end_after_a_peer_is_lost(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+
+    (void)state;
+    join(clique, 0, 2);
+    peer_lost = true;
+    fake_nccl->finalize_hangs = true;
+    nccl_clique_free(clique);
+    assert_int_equal(fake_nccl->destroyed, 0);
+    assert_int_equal(fake_nccl->alive, 0);
+}
+
+static void test_destroying_that_hangs_is_told(void **state)
+{
+    struct nccl_clique *clique = new_clique_for(LONG_NS, SHORT_NS);
+
+    (void)state;
+    join(clique, 0, 2);
+    fake_nccl->destroy_hangs = true;
+    nccl_clique_free(clique);
+    assert_int_equal(hopeless_count, 1);
+    fake_nccl->destroy_hangs = false;
+    while (fake_nccl->alive > 0)
+        sched_yield();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_libraries_that_will_not_do),  TEST(test_exchange),
-        TEST(test_a_peer_that_never_joins),     TEST(test_all_are_aborted_as_a_group),
-        TEST(test_told_from_outside),           TEST(test_a_peer_that_is_known_to_be_lost),
-        TEST(test_data_that_is_late),           TEST(test_a_device_that_waits_for_a_peer),
-        TEST(test_a_guard_that_was_not_needed), TEST(test_refused_calls),
+        TEST(test_libraries_that_will_not_do),
+        TEST(test_exchange),
+        TEST(test_a_peer_that_never_joins),
+        TEST(test_all_are_aborted_as_a_group),
+        TEST(test_told_from_outside),
+        TEST(test_a_peer_that_is_known_to_be_lost),
+        TEST(test_data_that_is_late),
+        TEST(test_a_device_that_waits_for_a_peer),
+        TEST(test_a_guard_that_was_not_needed),
+        TEST(test_refused_calls),
         TEST(test_an_abort_that_hangs_is_told),
+        TEST(test_an_orderly_end),
+        TEST(test_an_end_that_is_late),
+        TEST(test_an_end_after_a_peer_is_lost),
+        TEST(test_destroying_that_hangs_is_told),
     };
     return cmocka_run_group_tests(tests, fake_nccl_load, fake_nccl_unload);
 }

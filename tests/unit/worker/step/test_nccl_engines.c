@@ -374,6 +374,7 @@ static void play_end(struct play *play)
     plan_free(play->plan);
     assert_int_equal(fake_nccl->alive, 0);
     assert_int_equal(fake_nccl->wrong, 0);
+    assert_int_equal(fake_nccl->wrong_ends, 0);
 }
 
 /* Return the digest of the state of @stages x @replicas workers after STEPS steps. */
@@ -389,6 +390,7 @@ static struct hash128 run(unsigned stages, unsigned replicas)
     }
     struct hash128 digest = digest_of(trained.workers);
     play_end(&trained);
+    assert_int_equal(fake_nccl->largest_abort, 0); /* an orderly end */
     return digest;
 }
 
