@@ -319,6 +319,31 @@ static int hear_id(const struct carrier_nccl_options *options, uint8_t ret_id[NC
     return 0;
 }
 
+/* Exchange a byte with each member, in one group: now all of them are connected. The byte goes from
+ * the first half of the scratch memory, and comes into the second. */
+static int connect_all(const struct carrier_nccl_options *options, struct carrier_nccl *nccl,
+                       struct error *error)
+{
+    const struct carrier_group *group = &options->group;
+    size_t count = 0;
+    AUTO_FREE struct nccl_move *moves = calloc(2 * (size_t)group->member_count, sizeof(*moves));
+
+    if (!moves)
+        return error_set(error, -ENOMEM, "no memory to connect the members");
+    for (unsigned i = 0; i < group->member_count; i++) {
+        char *scratch = options->device.scratch;
+        if (i == group->self)
+            continue;
+        moves[count++] = (struct nccl_move){.peer = i, .data = scratch, .size_bytes = 1};
+        moves[count++] = (struct nccl_move){.peer = i,
+                                            .receive = true,
+                                            .data = scratch + CARRIER_SCRATCH_BYTES / 2,
+                                            .size_bytes = 1};
+    }
+    return nccl_exchange(options->clique, nccl->communicator, moves, count, options->device.stream,
+                         options->join_deadline_ns, error);
+}
+
 static int join(const struct carrier_nccl_options *options, struct carrier_nccl *nccl,
                 struct error *error)
 {
@@ -331,6 +356,8 @@ static int join(const struct carrier_nccl_options *options, struct carrier_nccl 
         return status;
     status = nccl_join(options->clique, id, group->self, group->member_count,
                        options->join_deadline_ns, &nccl->communicator, &cause);
+    if (!status)
+        status = connect_all(options, nccl, &cause);
     if (!status)
         return 0;
     /* Did a peer go? Then NCCL is not to blame, see fail_mesh(). */

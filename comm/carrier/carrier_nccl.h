@@ -1,6 +1,10 @@
 /*
  * NCCL as a carrier: device memory from GPU to GPU, in groups of sends and receives on a stream.
  *
+ * NCCL connects two members at the first move between them, in each direction, and only when both
+ * have posted one. Until then the host of the first one waits inside its post. So
+ * carrier_nccl_open() connects all members, which are all there.
+ *
  * The identity of a communicator is made by the first member of the route and goes to the others
  * over the mesh. When the mesh fails, the clique is ended (pass carrier_nccl_lost() as its @lost).
  * When NCCL fails, the mesh is failed with NCCL's reason, so that all workers of the generation
@@ -12,11 +16,14 @@
 #include "comm/carrier/carrier_choice.h"
 #include "comm/carrier/nccl.h"
 
+#define CARRIER_SCRATCH_BYTES 64
+
 /* The device whose memory the nccl carrier moves. The thread that posts and waits makes all calls,
  * `passed` also from inside a wait; no call may block. */
 struct carrier_device {
     void *context;
-    void *stream; /* a cudaStream_t; carriers that share one must post in one order everywhere */
+    void *scratch; /* CARRIER_SCRATCH_BYTES of the device, borrowed; nothing of use is kept there */
+    void *stream;  /* a cudaStream_t; carriers that share one must post in one order everywhere */
     /* order later work on the stream behind all computation submitted so far */
     void (*follow)(void *context, void *stream);
     /* make a mark; it is passed when all work is done that the stream held when it was set. Return:

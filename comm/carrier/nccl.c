@@ -16,8 +16,14 @@
 
 #define VERSION_MIN    21400 /* 2.14.0: non-blocking communicators */
 #define CONFIG_MAGIC   0xcafebeefu
-#define CONFIG_VERSION 21400
-#define TYPE_BYTE      0 /* ncclInt8 */
+#define CONFIG_VERSION 21700
+#define CONFIG_CTAS    21700   /* 2.17.0: limits of thread blocks */
+#define UNDEFINED      INT_MIN /* NCCL_CONFIG_UNDEF_INT */
+/* Thread blocks of one communicator, which keep their multiprocessors while they wait for a peer.
+ * Products are planned for all multiprocessors, and a worker has up to five communicators. NCCL
+ * would take up to 32 for each. A number that is not measured; NCCL_MAX_CTAS overrides it. */
+#define CTAS_MAX  8
+#define TYPE_BYTE 0 /* ncclInt8 */
 
 typedef struct nccl_communicator *nccl_communicator;
 
@@ -25,11 +31,14 @@ struct unique_id {
     char bytes[NCCL_ID_SIZE];
 };
 
-/* The first fields of ncclConfig_t, as of 2.14: a newer library reads the version from `size`. */
+/* The first fields of ncclConfig_t, as of 2.17. A newer library leaves its other fields undefined,
+ * by `version`; one from before 2.17 gets the fields that it knows, by `size`. */
 struct config {
     size_t size;
     unsigned magic, version;
     int blocking;
+    int cga_cluster_size, ctas_min, ctas_max;
+    const char *network;
 };
 
 struct nccl_library {
@@ -402,11 +411,26 @@ static void begin(struct nccl_clique *clique, const char *step, uint64_t deadlin
     feed(clique, (struct nccl_event){.type = NCCL_STEP, .text = step, .deadline_ns = deadline_ns});
 }
 
+static struct config make_config(const struct nccl_library *library)
+{
+    struct config config = {.size = sizeof(config),
+                            .magic = CONFIG_MAGIC,
+                            .version = CONFIG_VERSION,
+                            .cga_cluster_size = UNDEFINED,
+                            .ctas_min = UNDEFINED,
+                            .ctas_max = CTAS_MAX};
+
+    if (library->version_number < CONFIG_CTAS) {
+        config.size = offsetof(struct config, ctas_min); /* padded */
+        config.version = VERSION_MIN;
+    }
+    return config;
+}
+
 static int join(struct nccl_clique *clique, const struct unique_id *id, unsigned rank,
                 unsigned rank_count, struct error *error)
 {
-    struct config config = {
-        .size = sizeof(config), .magic = CONFIG_MAGIC, .version = CONFIG_VERSION};
+    struct config config = make_config(clique->library);
     nccl_communicator *communicator = &clique->communicators[clique->count];
     int result = clique->library->init(communicator, (int)rank_count, *id, (int)rank, &config);
 

@@ -84,12 +84,23 @@ static cudaError_t make_staging(struct cuda_staging *staging)
     return cudaSuccess;
 }
 
-static cudaError_t make_resources(struct kernel_device *device)
+/* What goes between GPUs comes first: its few blocks begin as soon as blocks of a product end, and
+ * a peer waits for them. Of equal priority they would begin after all blocks of that product. */
+static cudaError_t make_queues(cudaStream_t queues[KERNEL_QUEUES])
 {
-    cudaError_t result = cudaSuccess;
+    int least = 0, greatest = 0;
+    cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
 
     for (unsigned i = 0; i < KERNEL_QUEUES && result == cudaSuccess; i++)
-        result = cudaStreamCreateWithFlags(&device->queues[i], cudaStreamNonBlocking);
+        result = cudaStreamCreateWithPriority(&queues[i], cudaStreamNonBlocking,
+                                              i < KERNEL_QUEUE_ROUTES ? least : greatest);
+    return result;
+}
+
+static cudaError_t make_resources(struct kernel_device *device)
+{
+    cudaError_t result = make_queues(device->queues);
+
     if (result == cudaSuccess)
         result = cudaMalloc(&device->product_workspace, CUDA_PRODUCT_WORKSPACE_BYTES);
     if (result == cudaSuccess)

@@ -161,7 +161,9 @@ cudaError_t cudaFreeHost(void *memory);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size_bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStream_t stream);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned flags);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *ret_stream, unsigned flags, int priority);
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *ret_priority);
+cudaError_t cudaDeviceGetStreamPriorityRange(int *ret_least, int *ret_greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);

@@ -34,6 +34,14 @@ void emulator_fail(bool fail)
     failing = fail;
 }
 
+int emulator_stream_priority(void *stream)
+{
+    int priority = 0;
+
+    (void)cudaStreamGetPriority((cudaStream_t)stream, &priority);
+    return priority;
+}
+
 cudaError_t cudaGetDeviceCount(int *ret_count)
 {
     *ret_count = device_count;
@@ -74,8 +82,8 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    return error == cudaSuccess                ? "no error"
-           : error == cudaErrorNoDevice        ? "no CUDA-capable device is detected"
+    return error == cudaSuccess                 ? "no error"
+           : error == cudaErrorNoDevice         ? "no CUDA-capable device is detected"
            : error == cudaErrorMemoryAllocation ? "out of memory"
                                                 : "an emulated failure";
 }
@@ -179,9 +187,16 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t size_bytes, cudaStre
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned)
+cudaError_t cudaDeviceGetStreamPriorityRange(int *ret_least, int *ret_greatest)
 {
-    *ret_stream = stream_new();
+    *ret_least = 0;
+    *ret_greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *ret_stream, unsigned, int priority)
+{
+    *ret_stream = stream_new(priority);
     return cudaSuccess;
 }
 

@@ -10,6 +10,7 @@
 struct emulator_stream {
     std::deque<std::function<void()>> waiting;
     unsigned long posted, done; /* calls */
+    int priority;
 };
 
 struct emulator_event {
@@ -36,9 +37,16 @@ static void carry_out(emulator_stream *stream, unsigned long position)
     }
 }
 
-cudaStream_t stream_new(void)
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *ret_priority)
+{
+    *ret_priority = stream->priority;
+    return cudaSuccess;
+}
+
+cudaStream_t stream_new(int priority)
 {
     emulator_stream *stream = new emulator_stream();
+    stream->priority = priority;
     streams.insert(stream);
     return stream;
 }

@@ -13,7 +13,7 @@
 
 #include "cuda_runtime.h"
 
-cudaStream_t stream_new(void);
+cudaStream_t stream_new(int priority);
 /** stream_free() - Carry out the remaining work and free the stream */
 void stream_free(cudaStream_t stream);
 

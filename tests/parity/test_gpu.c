@@ -118,6 +118,21 @@ static void test_each_queue_has_a_connection_of_its_own(void **state)
     firn_cuda_backend()->bf16->close(device);
 }
 
+/* Kernels between GPUs do not queue behind all blocks of a product. */
+static void test_what_goes_between_gpus_comes_first(void **state)
+{
+    (void)state;
+    const struct kernel *kernel = firn_cuda_backend()->bf16;
+    struct kernel_device *device = opened(kernel);
+    int compute = emulator_stream_priority(kernel->stream(device, KERNEL_QUEUE_COMPUTE));
+
+    for (int i = KERNEL_QUEUE_COMMUNICATION; i < KERNEL_QUEUES; i++) {
+        int priority = emulator_stream_priority(kernel->stream(device, (enum kernel_queue)i));
+        assert_true(i < KERNEL_QUEUE_ROUTES ? priority == compute : priority < compute);
+    }
+    kernel->close(device);
+}
+
 static void test_products_that_no_library_knows(void **state)
 {
     (void)state;
@@ -279,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_weights_are_rounded),
         cmocka_unit_test(test_rounding_is_philox),
         cmocka_unit_test(test_each_queue_has_a_connection_of_its_own),
+        cmocka_unit_test(test_what_goes_between_gpus_comes_first),
         cmocka_unit_test(test_products_that_no_library_knows),
         cmocka_unit_test(test_a_heuristic_that_fails),
         cmocka_unit_test(test_gelu_of_f32_is_ours),

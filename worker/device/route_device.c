@@ -5,15 +5,18 @@ int route_device_init(struct route_device *route, const struct kernel *kernel,
 {
     *route = (struct route_device){.kernel = kernel, .device = device, .queue = queue};
     int status = kernel->event_new(device, &route->computed);
-    return status ? status : kernel->event_new(device, &route->read);
+    if (!status)
+        status = kernel->event_new(device, &route->read);
+    return status ? status : kernel->allocate(device, CARRIER_SCRATCH_BYTES, &route->scratch);
 }
 
 void route_device_done(struct route_device *route)
 {
-    if (route->kernel)
+    if (route->kernel) {
         route->kernel->event_free(route->device, route->computed);
-    if (route->kernel)
         route->kernel->event_free(route->device, route->read);
+        route->kernel->release(route->device, route->scratch);
+    }
     *route = (struct route_device){0};
 }
 
@@ -73,6 +76,7 @@ struct carrier_device route_device_table(struct route_device *route)
 {
     return (struct carrier_device){
         .context = route,
+        .scratch = route->scratch,
         .stream = route->kernel->stream(route->device, route->queue),
         .follow = follow,
         .mark_new = mark_new,

@@ -11,6 +11,7 @@ struct route_device {
     enum kernel_queue queue;
     struct kernel_event *computed; /* the route's next group runs after it */
     struct kernel_event *read;     /* route_device_read() waits for it */
+    void *scratch;                 /* of the carrier, on the device */
 };
 
 /** route_device_init() - prepare @route, which must not move from now on. 0, -ENOMEM */

@@ -23,19 +23,22 @@ struct id {
 struct config {
     size_t size;
     unsigned magic, version;
-    int blocking;
+    int blocking, cga_cluster_size, ctas_min, ctas_max;
+    const char *network;
 };
 
 /* All communicators of one identity. */
 struct world {
     char id[128];
     int arrived, left;
+    bool sender_came[RANKS_MAX][RANKS_MAX], receiver_came[RANKS_MAX][RANKS_MAX]; /* from, to */
 };
 
 struct communicator {
     struct world *world;
     int rank, count, polls_left;
     bool aborted, finalized;
+    struct fake_group *waiting; /* for a first connection; not on its stream yet */
 };
 
 struct move {
@@ -124,6 +127,8 @@ int ncclCommInitRankConfig(struct communicator **ret, int count, struct id id, i
     if (config->magic != 0xcafebeef || config->blocking != 0 || rank >= count ||
         count > RANKS_MAX || id.bytes[5] != 42)
         return ARGUMENT;
+    if (config->version >= 21700)
+        fake_nccl.ctas_max = config->ctas_max;
     pthread_mutex_lock(&mutex);
     *ret = calloc(1, sizeof(**ret));
     **ret = (struct communicator){.world = world_of(&id),
@@ -136,6 +141,8 @@ int ncclCommInitRankConfig(struct communicator **ret, int count, struct id id, i
     return IN_PROGRESS;
 }
 
+static bool tries_to_connect(struct communicator *communicator);
+
 int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result);
 int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result)
 {
@@ -145,7 +152,8 @@ int ncclCommGetAsyncError(struct communicator *communicator, int *ret_result)
     pthread_mutex_lock(&mutex);
     bool missing = fake_nccl.together && communicator->world->arrived < communicator->count;
     bool closing = communicator->finalized && fake_nccl.finalize_hangs;
-    if (missing || closing || communicator->polls_left != 0)
+    bool connecting = tries_to_connect(communicator);
+    if (missing || closing || connecting || communicator->polls_left != 0)
         *ret_result = IN_PROGRESS;
     if (!missing && communicator->polls_left > 0)
         communicator->polls_left--;
@@ -213,6 +221,8 @@ static void copy(struct move *send, struct move *receive)
         memcpy(receive->data, send->data, send->size_bytes);
     else
         fake_nccl.wrong++;
+    if (send->size_bytes == 1)
+        return;
     fake_nccl.moved += send->size_bytes;
     if (++fake_nccl.copied == fake_nccl.flip && receive->size_bytes > 0)
         ((unsigned char *)receive->data)[receive->size_bytes / 2] ^= 4;
@@ -242,18 +252,31 @@ int ncclGroupStart(void)
     return SUCCESS;
 }
 
-static void put_on_stream(void)
-{
-    struct fake_group *made = calloc(1, sizeof(*made) + (size_t)group.count * sizeof(struct move));
-    struct fake_stream *stream = group.stream;
+/* ---- connections: made at the first move of a pair in a direction, by both sides together ---- */
 
-    made->stream = stream;
-    made->count = made->left = group.count;
-    for (int i = 0; i < group.count; i++) {
-        made->moves[i] = group.moves[i];
-        made->moves[i].group = made;
-        made->moves[i].owner->polls_left = fake_nccl.polls_to_post;
-    }
+static void come(const struct move *move)
+{
+    struct world *world = move->owner->world;
+
+    if (move->receive)
+        world->receiver_came[move->peer][move->owner->rank] = true;
+    else
+        world->sender_came[move->owner->rank][move->peer] = true;
+}
+
+static bool is_connected(const struct move *move)
+{
+    const struct world *world = move->owner->world;
+    int from = move->receive ? move->peer : move->owner->rank;
+    int to = move->receive ? move->owner->rank : move->peer;
+
+    return fake_nccl.connected || (world->sender_came[from][to] && world->receiver_came[from][to]);
+}
+
+static void put_on_stream(struct fake_group *made)
+{
+    struct fake_stream *stream = made->stream;
+
     stream->posted++;
     if (stream->tail)
         stream->tail->next = made;
@@ -264,6 +287,38 @@ static void put_on_stream(void)
         activate(made);
     while (carry_out_one())
         continue;
+}
+
+/* Put the group that waits on its stream, if all of its pairs have met. Return: whether it waits on
+ */
+static bool tries_to_connect(struct communicator *communicator)
+{
+    struct fake_group *made = communicator->waiting;
+
+    for (int i = 0; made && i < made->count; i++)
+        if (!is_connected(&made->moves[i]))
+            return true;
+    communicator->waiting = NULL;
+    if (made)
+        put_on_stream(made);
+    return false;
+}
+
+static void take_group(void)
+{
+    struct fake_group *made = calloc(1, sizeof(*made) + (size_t)group.count * sizeof(struct move));
+    struct communicator *owner = group.moves[0].owner;
+
+    made->stream = group.stream;
+    made->count = made->left = group.count;
+    for (int i = 0; i < group.count; i++) {
+        made->moves[i] = group.moves[i];
+        made->moves[i].group = made;
+        come(&made->moves[i]);
+    }
+    owner->polls_left = fake_nccl.polls_to_post;
+    owner->waiting = made;
+    (void)tries_to_connect(owner);
 }
 
 /* Groups that are queued come under way in their turn, and their moves go then. */
@@ -288,6 +343,7 @@ static void carry_out_aborts(void)
     take_out_aborted();
     for (int i = 0; i < group.aborts; i++) {
         group.aborted[i]->world->left++;
+        free(group.aborted[i]->waiting);
         free(group.aborted[i]);
     }
     fake_nccl.alive -= group.aborts;
@@ -302,7 +358,7 @@ int ncclGroupEnd(void)
         return SUCCESS;
     pthread_mutex_lock(&mutex);
     if (group.count > 0)
-        put_on_stream();
+        take_group();
     carry_out_aborts();
     pthread_mutex_unlock(&mutex);
     group.count = group.aborts = 0;
@@ -375,7 +431,8 @@ int ncclCommDestroy(struct communicator *communicator)
     while (fake_nccl.destroy_hangs)
         sched_yield();
     pthread_mutex_lock(&mutex);
-    if (!communicator->finalized || communicator->polls_left != 0 || has_moves(communicator))
+    if (!communicator->finalized || communicator->polls_left != 0 || communicator->waiting ||
+        has_moves(communicator))
         fake_nccl.wrong_ends++;
     communicator->world->left++;
     free(communicator);

@@ -5,7 +5,9 @@
  * Ranks are threads of one process, device memory is host memory. The essential behaviour of NCCL
  * is kept: a stream carries out one group after the other. A group ends when all of its moves have
  * met their counterparts, of one communicator and one pair in order, and only then is data copied.
- * So a rank that posts in an order that would hang on GPUs hangs here. An abort ends the
+ * So a rank that posts in an order that would hang on GPUs hangs here. The first moves of a pair in
+ * a direction connect it: until both sides have posted one, the communicator stays in progress and
+ * the group is not on its stream. Moves of one byte connect and are not counted. An abort ends the
  * communicator's groups without their data, and the other side's groups stay pending.
  */
 #pragma once
@@ -23,6 +25,8 @@ struct fake_stream {
 
 struct fake_nccl {
     int version;
+    atomic_bool connected;    /* every pair is, from the beginning */
+    atomic_int ctas_max;      /* of the last communicator's configuration; 0: it had none */
     atomic_bool together;     /* a communicator is up when all of its ranks are there */
     atomic_int polls_to_join; /* polls of a new communicator until it is up; -1: never */
     atomic_int polls_to_post; /* the same for a group of moves */

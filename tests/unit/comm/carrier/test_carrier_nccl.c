@@ -33,6 +33,7 @@ static atomic_int hopeless_count;
 
 struct device {
     struct fake_stream stream;
+    char scratch[CARRIER_SCRATCH_BYTES];
     unsigned followed;
     unsigned long preceding; /* computed data wait for so many groups of the stream */
 };
@@ -114,6 +115,7 @@ static int rank_open(struct rank *rank, const unsigned *ranks, unsigned count)
         .library = library,
         .clique = rank->clique,
         .device = {.context = &rank->device,
+                   .scratch = rank->device.scratch,
                    .stream = &rank->device.stream,
                    .follow = device_follow,
                    .mark_new = device_mark_new,

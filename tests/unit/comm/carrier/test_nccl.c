@@ -27,6 +27,7 @@ static int setup(void **state)
     (void)state;
     memset(fake_nccl, 0, sizeof(*fake_nccl));
     fake_nccl->version = 22809;
+    fake_nccl->connected = true;
     fake_nccl->polls_to_join = 3;
     fake_nccl->polls_to_post = 2;
     hopeless_count = 0;
@@ -283,6 +284,45 @@ static void test_an_abort_that_hangs_is_told(void **state)
         sched_yield();
 }
 
+/* Kernels that wait for a peer leave most of the device to products. */
+static void test_communicators_are_small_where_nccl_can_be_told(void **state)
+{
+    static const struct {
+        int version, ctas_max;
+    } cases[] = {{21603, 0}, {21701, 8}, {22809, 8}};
+
+    for (unsigned i = 0; i < 3; i++) {
+        teardown(state);
+        setup(state);
+        nccl_library_close(library);
+        fake_nccl->version = cases[i].version;
+        assert_int_equal(nccl_library_open(FAKE_NCCL, &library, &(struct error){0}), 0);
+        struct nccl_clique *clique = new_clique();
+        join(clique, 0, 1);
+        assert_int_equal(fake_nccl->ctas_max, cases[i].ctas_max);
+        nccl_clique_free(clique);
+    }
+}
+
+/* The first move of a pair holds up its host until the other side has posted one. */
+static void test_a_first_move_waits_for_its_peer(void **state)
+{
+    struct nccl_clique *clique = new_clique();
+    struct fake_stream stream = {0};
+    const struct nccl_move move = {1, true, id, 8};
+    struct error error = {0};
+
+    (void)state;
+    fake_nccl->connected = false;
+    unsigned number = join(clique, 0, 2);
+    assert_int_equal(
+        nccl_exchange(clique, number, &move, 1, &stream, clock_monotonic_ns() + SHORT_NS, &error),
+        -ECONNRESET);
+    assert_string_equal(error.text, "NCCL: no answer in time while sending and receiving");
+    assert_int_equal(stream.posted, 0);
+    nccl_clique_free(clique);
+}
+
 /* A generation that ends without a fault aborts nothing. */
 static void test_an_orderly_end(void **state)
 {
@@ -353,6 +393,8 @@ int main(void)
         TEST(test_a_device_that_waits_for_a_peer),
         TEST(test_a_guard_that_was_not_needed),
         TEST(test_refused_calls),
+        TEST(test_communicators_are_small_where_nccl_can_be_told),
+        TEST(test_a_first_move_waits_for_its_peer),
         TEST(test_an_abort_that_hangs_is_told),
         TEST(test_an_orderly_end),
         TEST(test_an_end_that_is_late),

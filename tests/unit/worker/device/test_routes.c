@@ -76,6 +76,19 @@ static void gpu_queue_wait(struct kernel_device *device, enum kernel_queue queue
     assert_true(gpu_event_passed(device, event)); /* this device computes nothing */
 }
 
+static int gpu_allocate(struct kernel_device *device, size_t size_bytes, void **ret_memory)
+{
+    (void)device;
+    *ret_memory = calloc(1, size_bytes);
+    return *ret_memory ? 0 : -ENOMEM;
+}
+
+static void gpu_release(struct kernel_device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
 static void *gpu_stream(struct kernel_device *device, enum kernel_queue queue)
 {
     return &device->streams[queue];
@@ -89,6 +102,8 @@ static bool gpu_uuid(struct kernel_device *device, uint8_t ret_uuid[KERNEL_UUID_
 
 static const struct kernel gpu = {
     .name = "gpu",
+    .allocate = gpu_allocate,
+    .release = gpu_release,
     .event_new = gpu_event_new,
     .event_free = gpu_event_free,
     .event_record = gpu_event_record,

@@ -245,6 +245,7 @@ static int train(struct worker *worker, const struct routes *routes)
                                            .plan = worker->plan,
                                            .rank = worker->rank,
                                            .routes = routes};
+    allocations = 0;
     int status = !up || !down ? -ENOMEM : engine_new(&options, &engine, &worker->error);
 
     for (unsigned i = 0; i < STEPS && !status; i++)
