@@ -140,7 +140,8 @@ void rig_renew(struct rig *rig)
     if (engine_new(&(struct engine_options){.state = rig->state,
                                             .dataset = rig->dataset,
                                             .plan = rig->plan,
-                                            .routes = &rig->routes},
+                                            .routes = &rig->routes,
+                                            .warm = rig->warms},
                    &rig->engine, &error))
         measure_die("%s", error.text);
 }
@@ -166,6 +167,7 @@ struct rig *rig_open(const struct rig_options *options)
     if (!rig || !(rig->up = calloc(1, sizeof(*rig->up))) ||
         !(rig->down = calloc(1, sizeof(*rig->down))))
         measure_die("no memory");
+    rig->warms = options->warm ? &rig->warm : NULL;
     scratch_open(&rig->scratch, options->folder, "firn-bench");
     rig->kernel = options->kernel ? options->kernel : kernel_cpu();
     describe_job(rig, options);

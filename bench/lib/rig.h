@@ -12,6 +12,7 @@
 #include "worker/checkpoint/snapshot.h"
 #include "worker/step/commit_round.h"
 #include "worker/step/engine.h"
+#include "worker/step/warm_up.h"
 
 struct rig {
     struct job_spec spec;
@@ -25,6 +26,7 @@ struct rig {
     struct nccl_use nccl; /* none: there is one worker */
     int listener;
     struct engine *engine;
+    struct warm_up warm, *warms; /* NULL: engines are not warmed up */
     struct step_commit_up *up;
     struct step_commit_down *down;
     struct scratch scratch; /* a folder of its own, removed by rig_close() */
@@ -35,6 +37,7 @@ struct rig_options {
     unsigned lanes; /* of one micro-batch a step; 0: one */
     unsigned thread_count;
     const struct kernel *kernel; /* NULL: kernel_cpu() */
+    bool warm;                   /* engines are warmed up, as a worker's */
     const char *folder;          /* where its folder goes; NULL: TMPDIR, else /tmp */
 };
 

@@ -9,11 +9,40 @@
 #include "kernels/cuda/operations.cuh"
 #include "kernels/cuda/product/product.cuh"
 
-template <enum cuda_precision PRECISION>
+/* Use the operations between backward and the next forward once, on a few elements. The driver
+ * loads a kernel at its first use, and may wait for the device for that; in a step it would wait
+ * behind kernels of NCCL that wait for peers. Forward and backward have a warm-up of their own
+ * (worker/step/warm_up.h). */
+template <typename T> static void load_kernels(struct kernel_device *device)
+{
+    constexpr size_t COUNT = 64;
+    float *f = (float *)device->product_workspace; /* free before the first product */
+    T *t = (T *)(f + 4 * COUNT);
+    const struct kernel_adamw options = {};
+    const struct kernel_adamw_tensor stepped = {f,     f + COUNT, f + 2 * COUNT, f + 3 * COUNT, t,
+                                                COUNT, 0,         true};
+    const struct kernel_flat_tensor flat = {f, COUNT};
+    double sum;
+    uint64_t digest;
+
+    cuda_zero(device, f, 5 * COUNT * sizeof(*f));
+    cuda_adamw<T>(device, &stepped, 1, &options);
+    cuda_tree_add(device, f, f, f, COUNT);
+    cuda_weights<T>(device, t, f, COUNT);
+    cuda_values<T>(device, f, t, COUNT);
+    cuda_norms_squared(device, &flat, 1, &sum);
+    cuda_digests(device, &flat, 1, &digest);
+}
+
+template <typename T, enum cuda_precision PRECISION>
 static int open_with(const struct kernel_options *options, struct kernel_device **ret_device,
                      struct error *error)
 {
-    return cuda_device_open(options, PRECISION, ret_device, error);
+    int status = cuda_device_open(options, PRECISION, ret_device, error);
+
+    if (status == 0)
+        load_kernels<T>(*ret_device);
+    return status;
 }
 
 static void describe(struct kernel_device *device, char *ret_text, size_t size)
@@ -34,7 +63,7 @@ template <typename T, enum cuda_precision PRECISION> static struct kernel make_t
     struct kernel k = {};
     k.name = "cuda";
     k.activation_size = sizeof(T);
-    k.open = open_with<PRECISION>;
+    k.open = open_with<T, PRECISION>;
     k.close = cuda_device_close;
     k.allocate = cuda_allocate;
     k.release = cuda_release;

@@ -28,6 +28,8 @@ void emulator_captures_fail(bool failing);
 void emulator_carries_out(bool carrying);
 /** emulator_replays() - so many times a graph was launched */
 unsigned emulator_replays(void);
+/** emulator_kernels() - so many different kernels were launched, or captured */
+unsigned emulator_kernels(void);
 /** emulator_stream_priority() - the priority of a cudaStream_t, lower numbers first */
 int emulator_stream_priority(void *stream);
 /** emulator_knows_products() - whether cuBLASLt's heuristic finds anything from now on */

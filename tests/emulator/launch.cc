@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -223,10 +224,18 @@ static size_t shared_limit(const void *kernel)
     return asked == shared_allowed.end() ? SHARED_UNASKED : asked->second;
 }
 
+static std::set<const void *> launched;
+
+unsigned emulator_kernels(void)
+{
+    return (unsigned)launched.size();
+}
+
 void emulator_launch(const void *kernel, dim3 grid, dim3 block, size_t shared_bytes,
                      cudaStream_t stream, const std::function<void()> &body)
 {
     unsigned count = block.x * block.y * block.z;
+    launched.insert(kernel);
     assert(stream != nullptr);
     assert(count >= 1 && count <= THREADS_MAX && shared_bytes <= shared_limit(kernel));
     assert(grid.x <= 0x7fffffffu && block.z <= 64);

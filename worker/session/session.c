@@ -56,6 +56,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .division = division,
         .kept = trainer->kept,
         .frozen = &trainer->frozen,
+        .warm = &trainer->device.warm,
     };
     uint64_t began_ns = clock_monotonic_ns();
 

@@ -6,6 +6,7 @@
 #include "worker/device/nccl_use.h"
 #include "worker/device/numerics_log.h"
 #include "worker/state/footprint.h"
+#include "worker/step/warm_up.h"
 
 struct slot_device {
     const struct kernel *kernel;
@@ -13,5 +14,6 @@ struct slot_device {
     struct footprint footprint;
     struct nccl_use nccl;
     struct numerics_log numerics;
+    struct warm_up warm;
     bool has_trained; /* a step of this process was committed with the algorithms it has chosen */
 };

@@ -13,6 +13,7 @@
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
 #include "worker/step/tied_embedding.h"
+#include "worker/step/warm_up.h"
 #include "worker/trace/recorder.h"
 
 bool engine_evaluates(const struct job_evaluation *evaluation, const struct job_training *training,
@@ -189,7 +190,9 @@ static int make_all(struct engine *engine, const struct engine_options *options,
         status = make_shadow(engine);
     if (!status)
         status = gradient_norm_new(engine->state, &engine->squares);
-    return status ? status : state_digest_new(engine->state, &engine->check);
+    if (!status)
+        status = state_digest_new(engine->state, &engine->check);
+    return status ? status : warm_up_run(engine, options->warm, error);
 }
 
 int engine_new(const struct engine_options *options, struct engine **ret_engine,

@@ -27,6 +27,7 @@ struct reduction;
 struct shadow;
 struct state_digest;
 struct tied_embedding;
+struct warm_up;
 
 /* The measured times of a step, and the recorder of its spans. */
 struct engine_timing {
@@ -112,6 +113,7 @@ struct engine_options {
     const struct step_division *division; /* copied; NULL: as the plan says */
     struct kept_step *kept;      /* consumed: what @division counts on here; NULL: nothing */
     struct frozen_cache *frozen; /* borrowed; NULL: none */
+    struct warm_up *warm;        /* borrowed; NULL: nothing is warmed up (worker/step/warm_up.h) */
 };
 
 /** engine_new() - create an engine and the memory of a step */
