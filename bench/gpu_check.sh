@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one command; `make gpu-check` calls it. Builds for the GPU that is here, runs
-# the parity tests and whole jobs on GPU 0 and the benchmarks, and writes a report while it goes, so that what was
-# found is there when it is cut off. What matters most comes first, every step has a time limit, and one that fails
-# keeps none of the others from running. Needs no network.
+# the benchmarks, the parity tests and whole jobs on GPU 0, and writes a report while it goes, so that what was
+# found is there when it is cut off. The aims come first, then what explains them. Every step has a time limit, and
+# one that fails keeps none of the others from running. Needs no network.
 # Without a GPU it builds, runs what the emulator can, and says so.
 #
 # On a machine that has a GPU and a toolkit but none of firn's libraries, build/gpu-kit.tar.xz is unpacked:
 # `make gpu-kit` makes it where they are. Of a kit the kernels alone are compiled anew, when they have changed.
 #
-#   PARTS            which of: build parity steps jobs nccl kernels checkpoints sanitize (all, in this order);
+#   PARTS            which of: build steps parity jobs kernels nccl checkpoints sanitize (all, in this order);
 #                    with it the report is added to, so that the work can be cut into several calls. Also: kit
 #   FIRN_GPU_REPORT  where to (build/gpu-report.txt)
 #   FIRN_GPU_SECONDS what all of it may take: for a machine that cuts calls off. What does not fit is named and not
 #                    begun, and the summary is there in time
+#   FIRN_GPU_PARITY_SECONDS  what all tests of parity may take together (300)
 #   FIRN_GPU_ARCHITECTURES  what to build for where no GPU says it: 80 90 100 120, or 90 for H100 and H200 alone
 #   FIRN_SANITIZER   compute-sanitizer, where it is not on the PATH; without one its runs are left out
 #   FIRN_PYTHON      a Python with PyTorch for the same steps beside ours; without PyTorch they are left out. CUDA's
@@ -20,12 +21,13 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-every="build parity steps jobs nccl kernels checkpoints sanitize"
+every="build steps parity jobs kernels nccl checkpoints sanitize"
 parts=${PARTS:-$every}
 build=build/cuda
 kit=build/gpu-kit.tar.xz
 report=${FIRN_GPU_REPORT:-build/gpu-report.txt}
 seconds=${FIRN_GPU_SECONDS:-86400}
+part_end=$seconds # when the part must end that runs now
 export PATH=$PATH:/usr/local/cuda/bin PYTHONUNBUFFERED=1
 sanitizer=${FIRN_SANITIZER:-$(command -v compute-sanitizer)}
 at_once=() # lines as they are written, also to the end of a pipe
@@ -64,6 +66,7 @@ run() {
     shift
     say "" "\$ $command"
     [ $((seconds - SECONDS - 10)) -ge "$limit" ] || limit=$((seconds - SECONDS - 10))
+    [ $((part_end - SECONDS)) -ge "$limit" ] || limit=$((part_end - SECONDS))
     if [ "$limit" -lt 10 ]; then
         : >"$output"
         fail "no time left: $command"
@@ -100,9 +103,10 @@ fi
 
 # ---- libraries ----
 
-# installed LIBRARY: the system finds it by its name
+# installed LIBRARY: the system finds it by its name. All of the list is read: a reader that leaves early makes the
+# writer fail, and with pipefail all of it.
 installed() {
-    ldconfig -p 2>/dev/null | grep -qF "$1 "
+    ldconfig -p 2>/dev/null | grep -F "$1 " >/dev/null
 }
 
 # lies_in LIBRARY: where the toolkit or the Python with PyTorch has it, "" where none has
@@ -134,6 +138,8 @@ for base in nvidia.__path__: print(*glob.glob(base + "/*/lib"), sep="\n")' 2>/de
         folder=$(lies_in $library)
         [ -z "$folder" ] || export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
     done
+    folder=$(lies_in libcublasLt.so.13)
+    [ ! -e "$folder/../include/cublasLt.h" ] || export FIRN_CUBLASLT_ROOT=${FIRN_CUBLASLT_ROOT-$(realpath "$folder/..")}
     folder=$(lies_in libcudnn.so.9)
     if [ -n "$folder" ] && ! installed libcudnn.so.9; then # it opens its parts by their names
         export FIRN_CUDNN_LIBRARY=${FIRN_CUDNN_LIBRARY-$folder/libcudnn.so.9}
@@ -155,7 +161,17 @@ missing_modules() {
 # ---- parts ----
 
 kernel_digest() {
-    find kernels/cuda kernels/*.h base/error.[ch] base/compiler.h -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -d" " -f1
+    find kernels/cuda kernels/*.h base/error.[ch] base/compiler.h -type f 2>/dev/null | LC_ALL=C sort | xargs -r cat | sha256sum | cut -d" " -f1
+}
+
+# keep_digest: of the kernels that libfirn-cuda.so was made of
+keep_digest() {
+    kernel_digest >$build/kernels
+}
+
+# is_current: the programs are here, with the kernels of this tree
+is_current() {
+    [ -x $build/bin/firn-worker ] && [ "$(cat $build/kernels 2>/dev/null)" = "$(kernel_digest)" ]
 }
 
 # The programs of a kit look for each other, and for text to train on, in the folder they were built in: here is a
@@ -169,11 +185,11 @@ part_unpack() {
         ln -s "$PWD" "$source" || { fail "a link to here as $source"; return; }
     fi
     say "unpacked $kit, built in $source"
-    [ "$digest" = "$(kernel_digest)" ] && return
+    [ "$digest" = "$(kernel_digest)" ] && keep_digest && return
     say "the kernels here are others than the kit's"
     run 120 cmake -S . -B build/kernels -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFIRN_CUDA=REQUIRED \
         -DFIRN_CUDA_ALONE=ON "${architectures[@]}" --log-level=NOTICE || return
-    run 480 cmake --build build/kernels --parallel && cp build/kernels/bin/libfirn-cuda.so $build/bin/
+    run 480 cmake --build build/kernels --parallel && cp build/kernels/bin/libfirn-cuda.so $build/bin/ && keep_digest
 }
 
 # Machine code for this GPU alone, and of the programs those that are run below.
@@ -191,6 +207,7 @@ part_build() {
     fi
     if [ -x $build/bin/bench-device ] && { [ -n "$missing" ] || ! command -v nvcc >/dev/null; }; then
         say "not everything to build with is here: what lies in $build is taken as it is"
+        is_current || fail "the kernels in $build are others than those of this tree, and cannot be compiled here"
         return
     fi
     [ -z "$missing" ] || say "MISSING here: $missing(cmake/packages.txt); or bring a kit along: make gpu-kit, $kit"
@@ -198,7 +215,7 @@ part_build() {
     mapfile -t programs < <(ninja -C $build -t targets all |
         sed -nE 's!^(parity_test_[a-z0-9_]+|unit_kernels_test_[a-z0-9_]+|unit_daemon_test_gpus_here|engine_test_[a-z0-9_]+|integration_test_(gpu_slots|layouts|restore|shadow|torch_steps)): phony$!\1!p')
     run "$([ $has_gpu = 1 ] && echo 480 || echo 3600)" cmake --build $build --parallel \
-        --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" -- -k 0
+        --target firn-cuda firn-worker bench-device bench-checkpoint "${programs[@]}" -- -k 0 && keep_digest
 }
 
 # What the parts after `build` run, with the libraries of the programs but for the C library's and the compiler's.
@@ -230,6 +247,7 @@ part_parity() {
     run 60 env PARITY_DEVICE=cuda $build/tests/unit_daemon_test_gpus_here # what firnd asks of a GPU
     run 60 $build/bin/firn-worker identity cuda:0
     run 60 $build/bin/firn-worker rates cuda
+    part_end=$((SECONDS + ${FIRN_GPU_PARITY_SECONDS:-300}))
     for test in "${device_tests[@]}"; do # cuDNN compiles for each shape of attention
         run 180 env PARITY_DEVICE=cuda "$build/tests/parity_test_$test" || look_closer "$test" $?
     done
@@ -279,17 +297,18 @@ judge() {
     }' | tee -a "$report"
 }
 
-# Ours first: compiling takes PyTorch minutes.
+# The aims are at 1.5B, so both of its measurements come before the smaller model.
 part_steps() {
     local large=(--layers 48 --width 1600 --heads 25 --batch 8 --rounds 10) small=(--batch 16) ours_large ours_small
     [ $has_gpu = 1 ] || return 0
     our_step "GPT-2 1.5B" 60 "${large[@]}"
     ours_large=$(tokens_of "step:")
+    torch_step "GPT-2 1.5B" "$ours_large" "${large[@]}"
     our_step "GPT-2 124M" "" "${small[@]}"
     ours_small=$(tokens_of "step:")
     torch_step "GPT-2 124M" "$ours_small" "${small[@]}"
-    torch_step "GPT-2 1.5B" "$ours_large" "${large[@]}"
 }
+
 # A test that starts PyTorch by itself gets it with the libraries that it brings.
 beside_torch() {
     say "" "twenty steps of GPT-2 124M beside PyTorch's, in each precision"
@@ -306,8 +325,9 @@ part_jobs() {
     [ $has_gpu = 1 ] || return 0
     beside_torch
     say "" "whole jobs on GPU 0: workers share it over host links, some die; each test asserts equal bits"
-    for job in gpu_slots restore shadow layouts; do # the last is the longest: every worker asks cuDNN anew
-        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_$job
+    run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 $build/tests/integration_test_gpu_slots
+    for job in restore shadow layouts; do # without cuDNN, which each worker would ask and try anew
+        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 FIRN_CUDNN_LIBRARY= $build/tests/integration_test_$job
     done
 }
 
@@ -316,7 +336,7 @@ part_nccl() {
     [ $has_gpu = 1 ] || return 0
     say "" "the same with NCCL between workers that share the GPU, each with an NCCL_HOSTID of its own"
     for job in restore layouts; do
-        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 CREW_NCCL=1 NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
+        run 420 env CREW_DEVICE=cuda:0 CREW_LARGE=1 CREW_NCCL=1 FIRN_CUDNN_LIBRARY= NCCL_SOCKET_IFNAME=lo NCCL_DEBUG=WARN $build/tests/integration_test_$job
     done
 }
 
@@ -379,10 +399,11 @@ find_libraries
 export FIRN_CUDA_LIBRARY=$PWD/$build/bin/libfirn-cuda.so
 case " $parts " in
 *" build "*) ;;
-*) [ -x $build/bin/firn-worker ] || parts="build $parts" ;; # a machine that is not the one of the call before
+*) is_current || parts="build $parts" ;; # another machine than that of the call before, or a changed kernel
 esac
 for part in $parts; do
     say "" "==== $part"
+    part_end=$seconds
     part_"$part"
 done
 say ""

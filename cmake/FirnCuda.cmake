@@ -20,6 +20,20 @@ function(firn_cuda_architectures ret)
     set(${ret} ${supported} ${newest} PARENT_SCOPE) # no suffix: machine code and PTX
 endfunction()
 
+# firn_cublaslt(): cuBLASLt from the folder FIRN_CUBLASLT_ROOT with include/ and lib/, as pip installs it, where the
+# toolkit has none.
+function(firn_cublaslt)
+    if(TARGET CUDA::cublasLt)
+        return()
+    endif()
+    find_library(FIRN_CUBLASLT_LIBRARY NAMES cublasLt libcublasLt.so.13 PATHS $ENV{FIRN_CUBLASLT_ROOT}/lib REQUIRED)
+    find_path(FIRN_CUBLASLT_INCLUDE cublasLt.h PATHS $ENV{FIRN_CUBLASLT_ROOT}/include REQUIRED)
+    add_library(CUDA::cublasLt UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(CUDA::cublasLt PROPERTIES IMPORTED_LOCATION ${FIRN_CUBLASLT_LIBRARY}
+        INTERFACE_INCLUDE_DIRECTORIES ${FIRN_CUBLASLT_INCLUDE})
+    target_link_libraries(CUDA::cublasLt INTERFACE CUDA::cudart_static)
+endfunction()
+
 if(NOT FIRN_CUDA)
     set(reason "FIRN_CUDA is off")
 elseif(NOT FIRN_CUDA_SOURCES)
@@ -39,6 +53,7 @@ else()
         set(CMAKE_CUDA_STANDARD_REQUIRED ON)
         enable_language(CUDA)
         find_package(CUDAToolkit REQUIRED)
+        firn_cublaslt()
         set(FIRN_CUDA_FOUND ON)
     endif()
 endif()

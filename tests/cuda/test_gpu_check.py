@@ -4,6 +4,7 @@
 The GPU, the programs and PyTorch are shell scripts here. A machine with a GPU is lent by the minute and its calls are cut
 off, so what the script does when something fails, hangs or is missing has to be right the first time.
 """
+import hashlib
 import os
 import pathlib
 import re
@@ -31,8 +32,17 @@ class Machine(unittest.TestCase):
             self.program(f"build/cuda/bin/{name}", "echo sound")
         self.program("build/cuda/bin/bench-device", STEP)
         self.program("build/cuda/tests/unit_daemon_test_gpus_here", "echo sound")
+        for name in ("gpu_slots", "restore", "shadow", "layouts"):
+            self.program(f"build/cuda/tests/integration_test_{name}", "echo \"cuDNN: ${FIRN_CUDNN_LIBRARY-by name}\"")
+        self.kernel("first")
+        (self.folder / "build/cuda/kernels").write_text(hashlib.sha256(b"first").hexdigest() + "\n")
         for name in TESTS:
             self.program(f"build/cuda/tests/parity_test_{name}", "echo '[  PASSED  ] 3 test(s).'")
+
+    def kernel(self, text):
+        place = self.folder / "kernels/cuda/one.cu"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
 
     def program(self, path, script):
         place = self.folder / path
@@ -79,6 +89,49 @@ class Machine(unittest.TestCase):
         self.assertIn("cut off after", said)
         self.assertIn("no time left", said)
         self.assertIn("report: ", said.splitlines()[-1])
+
+    def test_the_aims_come_first(self):
+        self.program("tools/python3", 'case "$*" in *device_torch*) echo "PyTorch step: 4000 tokens/s, x";; esac')
+        said, status, _ = self.check("steps")
+        self.assertEqual(status, 0, said)
+        order = re.findall(r"^== (.*)$", said, re.M)
+        self.assertEqual(order, ["GPT-2 1.5B", "GPT-2 1.5B, PyTorch", "GPT-2 124M", "GPT-2 124M, PyTorch"])
+        script = (ROOT / "bench/gpu_check.sh").read_text()
+        self.assertIn('every="build steps parity jobs kernels nccl checkpoints sanitize"', script)
+
+    def test_parity_has_a_cap_of_its_own(self):
+        for name in TESTS:
+            self.program(f"build/cuda/tests/parity_test_{name}", "exec sleep 60")
+        said, status, _ = self.check("parity kernels", FIRN_GPU_PARITY_SECONDS="12")
+        self.assertEqual(status, 1)
+        self.assertEqual(said.count("cut off after"), 2, said)  # said at once, and at the end
+        self.assertIn("no time left", said)
+        self.assertIn("tokens/s", said)  # of `kernels`, which has its time
+
+    def test_one_job_asks_cudnn(self):
+        said, status, _ = self.check("jobs nccl")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(re.findall(r"^cuDNN: (.*)$", said, re.M), ["by name"] + 5 * [""])
+
+    def test_a_changed_kernel_is_noticed_without_build(self):
+        said, status, _ = self.check("jobs")
+        self.assertNotIn("==== build", said)
+        self.kernel("second")
+        (self.folder / "cmake").mkdir()  # libraries that are not there to build with
+        shutil.copy(ROOT / "cmake/FirnDependencies.cmake", self.folder / "cmake")
+        self.program("tools/pkg-config", "exit 1")
+        said, status, _ = self.check("jobs")
+        self.assertEqual(status, 1)
+        self.assertIn("==== build", said)
+        self.assertIn("the kernels in build/cuda are others than those of this tree", said)
+
+    def test_a_library_at_the_head_of_a_long_list_is_found(self):
+        self.program("tools/ldconfig", "echo ' libcudnn.so.9 (libc6,x86-64) => /x'; seq 1000000")
+        self.program("tools/python3", f'case "$*" in *nvidia*) echo {self.folder}/lib;; esac')
+        (self.folder / "lib").mkdir()
+        (self.folder / "lib/libcudnn.so.9").touch()
+        said, _, _ = self.check("steps")
+        self.assertIn("libraries: cuDNN by name", said)
 
     def test_recordings_that_change_bits(self):
         self.program("build/cuda/bin/bench-device",
