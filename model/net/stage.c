@@ -428,22 +428,33 @@ static const struct activations *head_activations(struct stage *stage, unsigned 
     return stage_activations(stage, stage_slot_of(stage, slot), stage->unit_count - 1);
 }
 
-double stage_loss_sum(struct stage *stage, unsigned slot)
+void stage_losses(struct stage *stage, unsigned slot, float *ret_losses)
 {
     const struct activations *head = head_activations(stage, slot);
+
+    /* When the device has failed no losses arrive, and NaN stays. */
+    for (size_t i = 0; i < stage->rows; i++)
+        ret_losses[i] = NAN;
+    stage->kernel->download(stage->device, ret_losses, head->losses, stage->rows * sizeof(float));
+}
+
+double stage_losses_sum(const float *losses, size_t count)
+{
     double sum = 0.0;
 
+    for (size_t i = 0; i < count; i++)
+        sum += (double)losses[i];
+    return sum;
+}
+
+double stage_loss_sum(struct stage *stage, unsigned slot)
+{
+    stage_losses(stage, slot, stage->host_losses);
     /* Wait for the compute queue alone: the other queues may have a snapshot, or a message to a
-     * busy stage, in flight. When the device has failed no losses arrive, and NaN stays. */
-    for (size_t i = 0; i < stage->rows; i++)
-        stage->host_losses[i] = NAN;
-    stage->kernel->download(stage->device, stage->host_losses, head->losses,
-                            stage->rows * sizeof(float));
+     * busy stage, in flight. */
     stage->kernel->event_record(stage->device, stage->losses_here, KERNEL_QUEUE_COMPUTE);
     stage->kernel->event_wait(stage->device, stage->losses_here);
-    for (size_t i = 0; i < stage->rows; i++)
-        sum += (double)stage->host_losses[i];
-    return sum;
+    return stage_losses_sum(stage->host_losses, stage->rows);
 }
 
 /* A row at a time and by pieces of the scratch: a backend whose activations are not f32 needs room

@@ -134,6 +134,15 @@ void stage_forward(struct stage *stage, unsigned slot, void *const *weights, con
 double stage_loss_sum(struct stage *stage, unsigned slot);
 
 /**
+ * stage_losses() - send the token losses of that micro-batch to the host: a call of the compute
+ * queue
+ * @ret_losses: memory of the host, B*T f32, valid when the call has passed; NaN after a failure
+ */
+void stage_losses(struct stage *stage, unsigned slot, float *ret_losses);
+/** stage_losses_sum() - return their sum as stage_loss_sum() */
+double stage_losses_sum(const float *losses, size_t count);
+
+/**
  * stage_backward_unit() - run backward of one unit on slot @slot, accumulating into @gradient
  * @weights: of that unit, unchanged since forward
  * @gradient: flat f32 device array of that unit, accumulated; padding untouched. NULL, where

@@ -22,6 +22,7 @@
 #include "worker/step/gradients.h"
 
 struct kept_step;
+struct loss_ring;
 struct recorder;
 struct reduction;
 struct shadow;
@@ -98,7 +99,8 @@ struct engine {
     struct tied_embedding *tie; /* NULL: no tied table here */
     struct engine_samples samples;
     struct frozen_prefix prefix;
-    float loss_scale; /* of the step: turns the sum of its token losses into their mean */
+    struct loss_ring *losses; /* on their way to the host; NULL: they are read at once */
+    float loss_scale;         /* of the step: turns the sum of its token losses into their mean */
     struct engine_timing timing;
 };
 

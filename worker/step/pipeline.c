@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "worker/device/tags.h"
 #include "worker/step/job_dataset.h"
+#include "worker/step/loss_ring.h"
 #include "worker/step/reduction.h"
 #include "worker/step/shadow.h"
 #include "worker/trace/recorder.h"
@@ -163,6 +164,60 @@ static void add_training_loss(struct engine *engine, struct micro_batch batch, d
     *counted = batch.index_in_lane + 1;
 }
 
+/* Read the oldest loss that is on its way, as read_loss(). */
+static int take_loss(struct engine *engine)
+{
+    const struct loss_entry entry = *loss_ring_oldest(engine->losses);
+    const struct micro_batch batch = {entry.lane, entry.index_in_lane};
+    uint64_t began_ns = clock_monotonic_ns();
+    int status = tensor_channel_complete(&engine->channels.inputs[entry.slot]);
+
+    if (status)
+        return status;
+    carrier_guard(engine->routes->guard);
+    double loss = loss_ring_take(engine->losses);
+    status = carrier_unguard(engine->routes->guard);
+    record(engine, TRACE_LOSS, batch, began_ns);
+    if (!status)
+        add_training_loss(engine, batch, loss);
+    return status;
+}
+
+/* Take all losses, also where the step is left: its sums may be kept, and losses go with them. */
+static int take_losses(struct engine *engine, int status)
+{
+    bool alone = engine->plan->layout.stage_count == 1; /* else nothing is kept, see kept_step.c */
+
+    while (engine->losses && loss_ring_oldest(engine->losses) && (!status || alone)) {
+        int taken = take_loss(engine);
+        if (taken)
+            return status ? status : taken;
+    }
+    return status;
+}
+
+/* On the last stage, behind a forward of training. */
+static int note_loss(struct engine *engine, const struct pass *pass)
+{
+    double loss = 0;
+    int status = 0;
+
+    if (!engine->losses) {
+        status = read_loss(engine, pass, &loss);
+        if (!status)
+            add_training_loss(engine, pass->batch, loss);
+        return status;
+    }
+    if (loss_ring_is_full(engine->losses))
+        status = take_loss(engine);
+    if (!status)
+        loss_ring_put(engine->losses, engine->stage,
+                      (struct loss_entry){.lane = pass->batch.lane,
+                                          .index_in_lane = pass->batch.index_in_lane,
+                                          .slot = pass->slot});
+    return status;
+}
+
 /* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
 static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
 {
@@ -215,19 +270,13 @@ static int train_forward(struct engine *engine, const struct schedule_operation 
         .tag = tag_make(TAG_ACTIVATION, engine->state->hold.step, operation->micro_batch),
         .keep = engine->position.backward,
     };
-    double loss = 0;
     int status = 0;
 
     if (first_stage(&engine->part) || last_stage(engine))
         status = load_training_samples(engine, operation->micro_batch);
     if (!status)
         status = forward(engine, &pass);
-    if (status || !last_stage(engine))
-        return status;
-    status = read_loss(engine, &pass, &loss);
-    if (!status)
-        add_training_loss(engine, pass.batch, loss);
-    return status;
+    return status || !last_stage(engine) ? status : note_loss(engine, &pass);
 }
 
 /* All lanes of this replica have passed @unit. */
@@ -441,12 +490,14 @@ int pipeline_run(struct engine *engine)
         status = pass_all(engine);
     for (unsigned i = 0; !status && i < count; i++) {
         struct schedule_operation operation = schedule_operation(&engine->position, i);
-        if (mesh_broken(engine->mesh)) /* a rank that needs no message would not notice */
+        /* a rank that needs no message would not notice */
+        if (mesh_broken(engine->mesh) || leaves(engine, i, count, &watched_ns)) {
+            (void)take_losses(engine, -ECONNRESET);
             return -ECONNRESET;
-        if (leaves(engine, i, count, &watched_ns))
-            return -ECONNRESET;
+        }
         status = run_operation(engine, &operation);
     }
+    status = take_losses(engine, status);
     engine->timing.busy_ns =
         frozen_prefix_even_ns(engine, clock_monotonic_ns() - began_ns - watched_ns -
                                           (waited_ns(engine) - waited_before_ns));
@@ -475,6 +526,18 @@ static int make_channel(struct engine *engine, struct tensor_channel *channel, e
     return tensor_channel_init(channel, &options);
 }
 
+/* Where a wait for the device keeps it from its work. */
+static int open_losses(struct engine *engine)
+{
+    const struct job_spec *spec = engine->state->spec;
+    bool needed = last_stage(engine) && !engine->state->kernel->host_memory;
+
+    return needed ? loss_ring_new(engine->state->pinned,
+                                  (size_t)spec->train.micro_batch * spec->model.context,
+                                  &engine->losses)
+                  : 0;
+}
+
 int pipeline_open(struct engine *engine)
 {
     unsigned slots = schedule_slots(&engine->position), before = engine->part.rank - 1;
@@ -496,7 +559,7 @@ int pipeline_open(struct engine *engine)
     if (!status && !first_stage(&engine->part))
         status = make_channel(engine, &engine->channels.input_gradient, ROUTE_BACKWARD_OUT,
                               stage_input_gradient(engine->stage), before);
-    return status;
+    return status ? status : open_losses(engine);
 }
 
 void pipeline_close(struct engine *engine)
@@ -509,6 +572,7 @@ void pipeline_close(struct engine *engine)
         tensor_channel_close(&engine->channels.outputs[i]);
     tensor_channel_close(&engine->channels.output_gradient);
     tensor_channel_close(&engine->channels.input_gradient);
+    loss_ring_free(engine->losses);
     free(engine->channels.inputs);
     free(engine->channels.outputs);
 }
