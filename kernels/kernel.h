@@ -83,6 +83,25 @@ struct kernel_attention {
     size_t kv_heads; /* K, divides H: query head h meets key and value head h / (H / K) */
 };
 
+/*
+ * The workspace that a library's attention may take on a device: two bytes for each score of one
+ * sample, as cuDNN's deterministic backward wants on Hopper. A larger micro-batch is computed in
+ * parts. The first KERNEL_ATTENTION_FREE_BYTES are among what firnd leaves to the libraries; the
+ * planner counts the rest (elastic/planner/planner_units.c).
+ */
+#define KERNEL_ATTENTION_FREE_BYTES ((size_t)256 << 20)
+#define KERNEL_ATTENTION_MOST_BYTES ((size_t)4 << 30)
+
+static inline size_t kernel_attention_workspace(size_t heads, size_t context)
+{
+    size_t bytes;
+
+    if (__builtin_mul_overflow(2 * heads * context, context, &bytes) ||
+        bytes > KERNEL_ATTENTION_MOST_BYTES)
+        return KERNEL_ATTENTION_MOST_BYTES;
+    return bytes < KERNEL_ATTENTION_FREE_BYTES ? KERNEL_ATTENTION_FREE_BYTES : bytes;
+}
+
 /* One AdamW step (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019). */
 struct kernel_adamw {
     float lr, beta1, beta2, epsilon, weight_decay;

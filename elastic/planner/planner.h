@@ -123,6 +123,12 @@ void planner_job(const struct job_model *model, const struct job_training *train
 size_t planner_parameter_bytes(const struct job_model *model, unsigned unit);
 
 /**
+ * planner_workspace_bytes() - return the bytes that a library's attention may take on a GPU with
+ * activations of @activation_size bytes, beyond those that firnd leaves to libraries
+ */
+size_t planner_workspace_bytes(const struct job_model *model, size_t activation_size);
+
+/**
  * planner_units() - compute costs from the job alone: arithmetic and bytes at @rates
  * @ret_units: job_model_unit_count() entries
  *

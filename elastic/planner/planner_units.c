@@ -108,6 +108,16 @@ static double scratch_bytes(const struct job_model *model, double tokens, double
             normed);
 }
 
+/* kernels/kernel.h: two bytes for each score of a sample, up to 4 GiB, less the 256 MiB that firnd
+ * leaves. Libraries compute attention in bf16 alone. */
+size_t planner_workspace_bytes(const struct job_model *model, size_t activation_size)
+{
+    const double left = 256.0 * (1 << 20), most = 4096.0 * (1 << 20);
+    double scores = (double)model->heads * model->context * model->context;
+
+    return activation_size == sizeof(float) ? 0 : (size_t)fmax(fmin(2 * scores, most) - left, 0);
+}
+
 /* model/net/stage.h: sublayers can be recomputed, table and head cannot. */
 static enum plan_recompute recomputed_from(const struct job_model *model, unsigned unit)
 {
@@ -162,7 +172,8 @@ void planner_units(const struct job_model *model, const struct job_training *tra
             .weight_bytes = rates->activation_size == sizeof(float)
                                 ? 0
                                 : (size_t)parameter_count(model, unit) * rates->activation_size,
-            .scratch_bytes = (size_t)scratch_bytes(model, tokens, size),
+            .scratch_bytes = (size_t)scratch_bytes(model, tokens, size) +
+                             planner_workspace_bytes(model, rates->activation_size),
             .link_bytes =
                 rates->host_memory ? (size_t)(tokens * model->width) * rates->activation_size : 0,
             .tied_bytes = model->tied && frozen_units == 0 && (unit == 0 || unit + 1 == count)

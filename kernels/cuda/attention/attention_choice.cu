@@ -134,7 +134,8 @@ static int plan(const struct cudnn *cudnn, const attention_view &view, plan_grap
                 struct direction *direction, struct error *error)
 {
     struct error why = {};
-    int status = make(cudnn, view, CHOICE_WORKSPACE_MAX, &direction->graph, &why);
+    int status = make(cudnn, view, kernel_attention_workspace(view.heads, view.context),
+                      &direction->graph, &why);
 
     if (status == -ENOTSUP || status == -ENOSPC)
         stay(direction, why.text);

@@ -2,7 +2,7 @@
  * The choice between cuDNN and our own kernels for each shape of attention.
  *
  * cuDNN computes a direction of a shape in bf16 where its library is found, an engine of it that is
- * deterministic takes the graph within CHOICE_WORKSPACE_MAX bytes (attention_cudnn.cuh), and a
+ * deterministic takes the graph within kernel_attention_workspace() bytes (attention_cudnn.cuh), and a
  * trial of that plan went well (attention_trial.cuh): it gives what our own kernels give, up to
  * rounding, and the same bits every time. Our own kernels compute everything else, and describe()
  * gives the reason. So the choice is a function of the shape, the kind of device and the library,
@@ -16,9 +16,6 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention.cuh"
-
-/* Part of the memory that firnd leaves to the driver and the libraries. */
-#define CHOICE_WORKSPACE_MAX ((size_t)256 << 20)
 
 struct attention_choices; /* opaque: of a device */
 

@@ -135,6 +135,24 @@ static void compare_stages(const struct job_spec *job, enum job_precision precis
     compare_frozen(job, precision, gpu, recompute, replicas, 0);
 }
 
+/* Long contexts have a workspace that the libraries' share of a GPU's memory has no room for. */
+static void test_the_workspace_of_attention(void **state)
+{
+    static const struct {
+        unsigned heads, context;
+    } cases[] = {{25, 1024}, {32, 2048}, {25, 4096}, {32, 4096}, {16, 16384}, {128, 1 << 20}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job_model model = {.heads = cases[i].heads, .context = cases[i].context};
+        size_t taken = kernel_attention_workspace(cases[i].heads, cases[i].context);
+        assert_int_equal(KERNEL_ATTENTION_FREE_BYTES + planner_workspace_bytes(&model, 2), taken);
+        assert_int_equal(planner_workspace_bytes(&model, sizeof(float)), 0);
+    }
+    assert_int_equal(kernel_attention_workspace(25, 1024), 256 << 20);
+    assert_int_equal(kernel_attention_workspace(25, 4096), 2 * 25 * 4096 * 4096);
+}
+
 /* The first stage has eight layers, of which none, some and all are frozen; then the second's. */
 static void test_frozen_layers_share_activations(void **state)
 {
@@ -186,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
         cmocka_unit_test(test_frozen_layers_share_activations),
+        cmocka_unit_test(test_the_workspace_of_attention),
         cmocka_unit_test(test_so_is_the_room_for_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
