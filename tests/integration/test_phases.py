@@ -63,11 +63,13 @@ class Phases(JobTest):
         job.wait_running(6)
 
     def all_places(self, places, numbers, rounds=1):
-        with Cluster(self.id(), flags=PIPELINE + DOOMED) as cluster:
-            job = self.start(cluster)
-            for turn, place in enumerate(places * rounds):
-                self.die(job, place, numbers[turn % len(numbers)])
-            self.end(job)
+        """A cluster for each round: in one of them a slot would die too often, and be taken out of service."""
+        for first in range(rounds):
+            with Cluster(self.id(), flags=PIPELINE + DOOMED) as cluster:
+                job = self.start(cluster)
+                for turn, place in enumerate(places, first * len(places)):
+                    self.die(job, place, numbers[turn % len(numbers)])
+                self.end(job)
 
 
 class Quick(Phases):
