@@ -150,6 +150,8 @@ static void read_progress(struct leader_view *view, const struct plan *plan,
     if (!plan || record->generation != plan->generation)
         return;
     progress->step_seconds = record->step_seconds;
+    if (plan->change.planned && record->pause_seconds > 0) /* not NaN */
+        progress->switch_seconds = record->pause_seconds;
     view->stragglers.count = record->straggler_count;
     for (unsigned i = 0; i < record->straggler_count; i++)
         view->stragglers.judgements[i] =

@@ -85,6 +85,7 @@ struct leader_progress {
     unsigned frozen_layers;   /* newest known */
     double step_seconds;      /* measured, of the plan in force; 0: unknown */
     double last_step_seconds; /* of the last plan that trained; 0: unknown */
+    double switch_seconds;    /* pause before the plan in force, a planned change; 0: unknown */
 };
 
 /* Stragglers among the workers of the plan in force. */

@@ -104,7 +104,7 @@ static bool needs_processes(const struct plan_layout *layout)
 static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     const struct leader_view *view = context->view;
-    char why[160], layout[LAYOUT_WORDS_SIZE];
+    char why[160], layout[LAYOUT_WORDS_SIZE], pause[48] = "";
     if (demand->draining) {
         plan->change.reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s drains", demand->draining);
@@ -131,12 +131,15 @@ static void explain(struct leader_context *context, const struct demand *demand,
         plan->change.reason = PLAN_REASON_JOIN;
         snprintf(why, sizeof(why), "free slots are put to use");
     }
+    if (plan->change.switch_seconds > 0)
+        snprintf(pause, sizeof(pause), ", the last switch took %.0f ms",
+                 plan->change.switch_seconds * 1e3);
     snprintf(
-        plan->change.text, sizeof(plan->change.text), "%s: %s -> %u x %u, predicted step %.1f ms",
+        plan->change.text, sizeof(plan->change.text), "%s: %s -> %u x %u, predicted step %.1f ms%s",
         why,
         plan_layout_words(view->plan->layout.stage_count, view->plan->layout.replica_count, layout),
         plan->layout.stage_count, plan->layout.replica_count,
-        plan_layout_expected_seconds(&plan->layout) * 1e3);
+        plan_layout_expected_seconds(&plan->layout) * 1e3, pause);
 }
 
 /* List the units of a running worker: its stage and the stages that it shadows. */
@@ -288,6 +291,9 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     plan->change.planned = true;
     plan->start.source = PLAN_SOURCE_MEMORY;
     plan->start.resume_step = context->view->progress.step;
+    plan->change.switch_seconds = context->view->progress.switch_seconds > 0
+                                      ? context->view->progress.switch_seconds
+                                      : context->view->plan->change.switch_seconds;
     explain(context, demand, plan);
     limit_change(context, demand, &plan->change);
     status = add_moves(context, plan);

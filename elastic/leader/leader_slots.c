@@ -256,6 +256,8 @@ static void inherit(const struct plan *before, struct plan *plan)
     plan->follows = before ? before->generation : 0;
     if (before && plan->layout.prediction_factor == 0)
         plan->layout.prediction_factor = before->layout.prediction_factor;
+    if (before && plan->change.switch_seconds == 0)
+        plan->change.switch_seconds = before->change.switch_seconds;
     if (plan->start.disputed)
         plan->start.last_dispute = plan->generation;
     else if (before)

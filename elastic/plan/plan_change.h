@@ -29,8 +29,9 @@ struct plan_change {
     bool planned;    /* takes effect at a step boundary of the previous generation, or within a
                         step (early_switch.h); else at once */
     bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
-    uint64_t limit_ns; /* that costs a part of the step in progress */
-    bool breaks_off;   /* of a planned switch that cannot start: workers of the previous generation
-                          that receive it leave that generation at once and report their state
-                          (leader_supersede.c) */
+    uint64_t limit_ns;     /* that costs a part of the step in progress */
+    double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
+    bool breaks_off; /* of a planned switch that cannot start: workers of the previous generation
+                        that receive it leave that generation at once and report their state
+                        (leader_supersede.c) */
 };

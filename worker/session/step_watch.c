@@ -94,7 +94,8 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     const struct early_switch step = {
         .passed_seconds = passed_seconds,
         .left_seconds = passed_seconds / done * (count - done),
-        .pause_seconds = trainer->commit.switch_seconds,
+        .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
+                                                            : next->change.switch_seconds,
         .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
         .donors_leave = trainer->commit.first && trainer->plan->layout.donor_count > 0,
         .keeps_sums = trainer->device.kernel->host_memory, /* a device may lack the room */

@@ -59,6 +59,8 @@ struct plan *sample_plan(void)
     memcpy(plan->start.histories, histories, sizeof(histories));
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.prediction_factor = 1.5;
+    plan->change.switch_seconds = 0.25;
+    plan->layout.deferred = 1;
     plan->start.last_dispute = 3;
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;
     plan->change.is_limited = true;

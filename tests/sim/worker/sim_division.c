@@ -246,6 +246,7 @@ static void decide(struct sim_worker *root)
     const struct early_switch step = {
         .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
         .left_seconds = seconds_left(root),
+        .pause_seconds = root->pending ? root->pending->change.switch_seconds : 0,
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),

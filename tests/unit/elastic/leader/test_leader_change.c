@@ -116,6 +116,25 @@ static void test_a_prediction_is_calibrated_by_the_measured_step(void **state)
     three_view.progress.step_seconds = 0;
 }
 
+/* The pause of a switch is the job's: the next plan has it, in its words as well, and the one after
+ * it keeps it where nothing newer was measured. */
+static void test_a_plan_tells_how_long_a_switch_takes(void **state)
+{
+    (void)state;
+    let_another_wait(2);
+    three_view.progress.switch_seconds = 0.481;
+    three_decide();
+    assert_true(three_decision.plan->change.switch_seconds == 0.481);
+    assert_non_null(strstr(three_decision.plan->change.text, ", the last switch took 481 ms"));
+    three_view.progress.switch_seconds = 0;
+    three_plan->change.switch_seconds = 0.25;
+    three_decide();
+    assert_true(three_decision.plan->change.switch_seconds == 0.25);
+    three_plan->change.switch_seconds = 0;
+    three_decide();
+    assert_null(strstr(three_decision.plan->change.text, "the last switch"));
+}
+
 /* A job without slots reports the jobs for which the free slots are reserved. */
 static void test_it_names_those_before_it(void **state)
 {
@@ -145,6 +164,8 @@ int main(void)
                                         three_teardown),
         cmocka_unit_test_setup_teardown(test_a_prediction_is_calibrated_by_the_measured_step,
                                         three_setup, three_teardown),
+        cmocka_unit_test_setup_teardown(test_a_plan_tells_how_long_a_switch_takes, three_setup,
+                                        three_teardown),
         cmocka_unit_test_setup_teardown(test_it_keeps_what_it_cannot_do_without, three_setup,
                                         three_teardown),
         cmocka_unit_test_setup_teardown(test_it_leaves_a_node_that_drains_before_it_gives_way,
