@@ -202,6 +202,7 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
 {
     bool is_frozen = !unit->trained && unit->again != PLAN_RECOMPUTE_NONE; /* a sublayer */
     bool keeps = !is_frozen && (unit->again == PLAN_RECOMPUTE_NONE || recompute < unit->again);
+    bool is_first = stage->state == 0;
     stage->boundary = MAX(stage->boundary, unit->boundary_bytes);
     stage->link = MAX(stage->link, unit->link_bytes);
     stage->tied = MAX(stage->tied, unit->tied_bytes);
@@ -219,6 +220,8 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
         stage->in_flight += keeps ? unit->activation_bytes : is_frozen ? 0 : unit->boundary_bytes;
     if (is_frozen) /* model/net/stage.h */
         stage->frozen_streams = 2 * unit->boundary_bytes;
+    if (is_frozen && is_first) /* the stage's input, which each micro-batch has */
+        stage->in_flight += unit->boundary_bytes;
     if (!keeps) /* all but the input, which is counted above */
         stage->again[unit->again] =
             MAX(stage->again[unit->again], unit->activation_bytes - unit->boundary_bytes);

@@ -76,7 +76,11 @@ static void test_llama(void **state)
     compare_units(&spec);
 }
 
-/* Compare planned and taken memory of both of two stages with @replicas of two lanes each. */
+/* Of the pipelines that are compared. */
+static unsigned stages = 2;
+
+/* Compare planned and taken memory of all stages with @replicas of two lanes each, with nothing
+ * deferred and with as much as can be. */
 static void compare_frozen(const struct job_spec *job, enum job_precision precision, bool gpu,
                            enum plan_recompute recompute, unsigned replicas, unsigned frozen_layers)
 {
@@ -96,16 +100,16 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     assert_int_equal(kernel.open(&(struct kernel_options){.thread_count = 1}, &device, &error), 0);
     assert_int_equal(state_new(&spec, &kernel, device, &state, &error), 0);
     assert_non_null(plan);
-    plan->layout.stage_count = 2;
+    plan->layout.stage_count = stages;
     plan->layout.replica_count = replicas;
-    plan->layout.worker_count = 2 * replicas;
+    plan->layout.worker_count = stages * replicas;
     plan->layout.recompute = recompute;
     plan->layout.frozen_layers = frozen_layers;
     plan->layout.workers = calloc(plan->layout.worker_count, sizeof(*plan->layout.workers));
-    plan->layout.stage_first_unit = calloc(3, sizeof(unsigned));
+    plan->layout.stage_first_unit = calloc(stages + 1, sizeof(unsigned));
     plan->layout.replica_first_lane = calloc(replicas + 1, sizeof(unsigned));
-    plan->layout.stage_first_unit[1] = state->unit_count / 2;
-    plan->layout.stage_first_unit[2] = state->unit_count;
+    for (unsigned stage = 1; stage <= stages; stage++)
+        plan->layout.stage_first_unit[stage] = stage * state->unit_count / stages;
     for (unsigned replica = 0; replica <= replicas; replica++)
         plan->layout.replica_first_lane[replica] = 2 * replica;
     unsigned sums = sums_room(spec.train.lanes, replicas, plan->layout.replica_first_lane);
@@ -113,16 +117,18 @@ static void compare_frozen(const struct job_spec *job, enum job_precision precis
     planner_units(&spec.model, &spec.train, frozen_layers, &rates, units);
     for (unsigned unit = 0; unit < state->unit_count; unit++)
         units[unit].link_bytes = 0; /* messages of links are the process's, not the device's */
-    unsigned most = recompute != PLAN_RECOMPUTE_FULL; /* the second stage can defer one */
-    for (unsigned i = 0; i < 2 * (most + 1); i++) {
-        unsigned rank = i % 2, deferred = plan->layout.deferred = i / 2;
+    unsigned runs = recompute == PLAN_RECOMPUTE_FULL ? 1 : 2;
+    for (unsigned i = 0; i < stages * runs; i++) {
+        unsigned rank = i % stages, deferred = plan->layout.deferred = i / stages * (stages - 1);
         const struct memory_need need = memory_need(state, &plan->layout, rank, true);
         double taken = (double)need.state_bytes + (double)memory_arena_bytes(&need);
-        double planned = (double)layout_stage_bytes(units, plan->layout.stage_first_unit, 2, rank,
-                                                    gradient_room(2, sums), recompute, deferred);
+        double planned =
+            (double)layout_stage_bytes(units, plan->layout.stage_first_unit, stages, rank,
+                                       gradient_room(2, sums), recompute, deferred);
         if (planned < 0.995 * taken || planned > 1.08 * taken)
-            fail_msg("rank %u, %u frozen layers, %u deferred: %.1f MiB planned, %.1f MiB taken",
-                     rank, frozen_layers, deferred, planned / (1 << 20), taken / (1 << 20));
+            fail_msg(
+                "rank %u of %u, %u frozen layers, %u deferred: %.1f MiB planned, %.1f MiB taken",
+                rank, stages, frozen_layers, deferred, planned / (1 << 20), taken / (1 << 20));
     }
     plan_free(plan);
     state_free(state);
@@ -168,6 +174,22 @@ static void test_frozen_layers_share_activations(void **state)
         }
 }
 
+/* Many micro-batches are in flight, and weights of many wait. */
+static void test_deep_pipelines_are_planned_as_well(void **state)
+{
+    (void)state;
+    struct job_spec spec = llama_1b();
+    spec.model.tied = false;
+    stages = 8;
+    for (unsigned level = 0; level < PLAN_RECOMPUTES; level++)
+        for (unsigned frozen_layers = 0; frozen_layers < 16; frozen_layers++) {
+            enum plan_recompute recompute = (enum plan_recompute)level;
+            compare_frozen(&spec, JOB_PRECISION_BF16, true, recompute, 1, frozen_layers);
+            compare_frozen(&spec, JOB_PRECISION_F32, false, recompute, 1, frozen_layers);
+        }
+    stages = 2;
+}
+
 static void test_memory_is_planned_as_it_is_taken(void **state)
 {
     (void)state;
@@ -203,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_llama),
         cmocka_unit_test(test_memory_is_planned_as_it_is_taken),
+        cmocka_unit_test(test_deep_pipelines_are_planned_as_well),
         cmocka_unit_test(test_frozen_layers_share_activations),
         cmocka_unit_test(test_the_workspace_of_attention),
         cmocka_unit_test(test_so_is_the_room_for_sums),
