@@ -199,6 +199,14 @@ static void check_ordered_commit(struct sim *sim, const struct plan *plan)
     sim->check->committed_ever = MAX(sim->check->committed_ever, record.step);
 }
 
+/* Checkpoints of later steps are past: the job comes to those steps again, and writes them anew. */
+static void go_back(struct sim *sim, uint64_t resume_step)
+{
+    for (uint64_t step = resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
+        sim->check->passed_ns[step] = sim->now_ns;
+    sim->check->committed_step = resume_step;
+}
+
 /* Where a generation starts: from memory without losing a step, or from the newest record. */
 static void check_source(struct sim *sim, const struct plan *plan, uint64_t readable)
 {
@@ -222,7 +230,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
                      (unsigned long long)plan->generation,
                      (unsigned long long)plan->start.resume_step, (unsigned long long)readable);
         check_fallback(sim, plan, excused); /* all kept from earlier generations */
-        check->committed_step = plan->start.resume_step;
+        go_back(sim, plan->start.resume_step);
         return;
     }
     check->counts.disk_plans++;
@@ -234,9 +242,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
                  (unsigned long long)readable);
     if (plan->change.reason == PLAN_REASON_FAILURE)
         check_fallback(sim, plan, excused);
-    for (uint64_t step = plan->start.resume_step + 1; step <= (uint64_t)SIM_STEPS_MAX; step++)
-        check->passed_ns[step] = sim->now_ns;
-    check->committed_step = plan->start.resume_step;
+    go_back(sim, plan->start.resume_step);
     check->doubled = false;
 }
 
