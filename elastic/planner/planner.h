@@ -35,6 +35,7 @@ struct planner_unit {
     size_t tied_bytes; /* one end of a trained tied table: the gradient received from the other end
                           when another stage has it; else 0 */
     size_t norm_bytes; /* gradients of norms of one micro-batch, kept where the unit is split */
+    unsigned samples;  /* of a micro-batch: frozen sublayers compute one at a time */
     bool trained;
     bool head; /* never split: in a stage that defers, all micro-batches share its activations */
     enum plan_recompute again; /* lowest level that recomputes the unit; NONE: never */

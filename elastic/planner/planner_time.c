@@ -219,12 +219,14 @@ void planned_stage_grow(struct planned_stage *stage, const struct planner_unit *
     else
         stage->in_flight += keeps ? unit->activation_bytes : is_frozen ? 0 : unit->boundary_bytes;
     if (is_frozen) /* model/net/stage.h */
-        stage->frozen_streams = 2 * unit->boundary_bytes;
+        stage->frozen_streams = 2 * unit->boundary_bytes / MAX(unit->samples, 1u);
     if (is_frozen && is_first) /* the stage's input, which each micro-batch has */
         stage->in_flight += unit->boundary_bytes;
-    if (!keeps) /* all but the input, which is counted above */
-        stage->again[unit->again] =
-            MAX(stage->again[unit->again], unit->activation_bytes - unit->boundary_bytes);
+    size_t own = unit->activation_bytes - unit->boundary_bytes; /* all but the input */
+    if (is_frozen && recompute < unit->again)
+        own /= MAX(unit->samples, 1u);
+    if (!keeps)
+        stage->again[unit->again] = MAX(stage->again[unit->again], own);
 }
 
 size_t planned_stage_bytes(const struct planned_stage *stage, unsigned stages_left,

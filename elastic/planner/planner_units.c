@@ -180,6 +180,7 @@ void planner_units(const struct job_model *model, const struct job_training *tra
                               ? (size_t)model->vocab * model->width * sizeof(float)
                               : 0,
             .norm_bytes = trained ? norm_bytes(model, unit) : 0,
+            .samples = training->micro_batch,
             .trained = trained,
             .head = unit + 1 == count,
             .again = recomputed_from(model, unit),

@@ -156,18 +156,21 @@ static void carve_again(struct carver *carver, const struct stage_options *optio
         enum unit_kind kind = unit_kind_of(options->spec, options->first_unit + i);
         if (carved[kind] || kind == UNIT_EMBEDDING || !shares(options, i))
             continue;
-        stage->shared.again[kind] = carve_activations(carver, options->spec, kind, rows);
+        bool of_samples = i < options->frozen && !stage_recomputes(options->recompute, kind);
+        stage->shared.again[kind] = carve_activations(carver, options->spec, kind,
+                                                      of_samples ? options->spec->context : rows);
         carved[kind] = true;
     }
 }
 
+/* Frozen units compute one sample at a time. */
 static void carve_frozen_streams(struct carver *carver, const struct stage_options *options,
-                                 size_t rows, struct stage *stage)
+                                 struct stage *stage)
 {
     for (unsigned i = 1; i < options->frozen; i++) {
         void **stream = &stage->shared.frozen_streams[i % 2];
         if (i <= 2)
-            *stream = carve(carver, rows, options->spec->width);
+            *stream = carve(carver, options->spec->context, options->spec->width);
         for (unsigned slot = 0; stage->slots && slot < options->slots; slot++)
             stage->slots[slot].streams[i] = *stream;
     }
@@ -223,7 +226,7 @@ static void carve_stage(struct carver *carver, const struct stage_options *optio
     for (unsigned i = 0; i < options->slots && !carver->overflow; i++)
         carve_slot(carver, options, rows, !stage->slots ? NULL : &stage->slots[i]);
     carve_again(carver, options, rows, stage);
-    carve_frozen_streams(carver, options, rows, stage);
+    carve_frozen_streams(carver, options, stage);
     carve_unread_norms(carver, options, stage);
     stage->scratch = carve(carver, rows, stage_scratch_width(spec));
     stage->scratch_wide = carve(carver, rows, stage_scratch_wide_width(spec));

@@ -33,7 +33,7 @@ struct stage_shared {
     unsigned frozen;                         /* units, from the first one on */
     bool splits;                             /* backward: stage_options.splits */
     struct activations again[UNIT_HEAD + 1]; /* by kind; the head's: where backward is split */
-    void *frozen_streams[2];                 /* (N,C) each; between frozen units, in turn */
+    void *frozen_streams[2];                 /* (T,C) each; between frozen units, in turn */
     float *unread_norms; /* of any unit: gradients that nobody wants, where backward is split */
 };
 
