@@ -53,7 +53,7 @@ static bool next_line(const char **at, struct line *ret_line)
     return false;
 }
 
-/* Return 0, or -EILSEQ for the first line that has lost. */
+/* Return 0, or -ENOTRECOVERABLE for the first line that has lost. */
 static int judge(const struct algorithm_vote *vote, const char *node, const char *description,
                  struct error *error)
 {
@@ -62,7 +62,7 @@ static int judge(const struct algorithm_vote *vote, const char *node, const char
     for (const char *at = description; next_line(&at, &line);)
         if (algorithm_vote_lost(vote, line.shape_digest, line.choice_digest))
             return error_set(
-                error, -EILSEQ,
+                error, -ENOTRECOVERABLE,
                 "a worker on node %s computes %.*s with %.*s, other workers of the job "
                 "do not, so its bits may differ: compare \"computes with\" in the logs "
                 "of the workers, and the CUDA libraries of the nodes",

@@ -17,8 +17,9 @@
  *   parentheses; other lines, and that of the device, are not
  * @trained: this process has trained with its choices in an earlier generation
  *
- * Return: 0: no worker of this job computes a shape of this rank otherwise; -EILSEQ: this rank must
- * leave, and @error names the shape and its choice; -ECONNRESET, -ETIMEDOUT (the mesh failed);
+ * Return: 0: no worker of this job computes a shape of this rank otherwise; -ENOTRECOVERABLE: this
+ * rank's slot, not its node, is to go out of service, and @error names the shape and its choice;
+ * -ECONNRESET, -ETIMEDOUT (the mesh failed);
  * -EBADMSG; -ENOMEM
  */
 int numerics_agreement_run(struct mesh *mesh, const struct plan_layout *layout, unsigned rank,

@@ -67,7 +67,7 @@ static unsigned who_goes(unsigned count, const char *const *descriptions, unsign
         assert_int_equal(pthread_join(voters[i].thread, NULL), 0);
         if (voters[i].status == 0)
             continue;
-        assert_int_equal(voters[i].status, -EILSEQ);
+        assert_int_equal(voters[i].status, -ENOTRECOVERABLE);
         if (!strstr(voters[i].error.text, words))
             fail_msg("\"%s\" does not say \"%s\"", voters[i].error.text, words);
         goes |= 1u << i;
