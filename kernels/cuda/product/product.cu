@@ -193,7 +193,9 @@ static void choose(struct kernel_device *device, const struct product *p, const 
         status =
             cublasLtMatmulAlgoGetHeuristic(device->products, o->matmul, o->left, o->right,
                                            o->result, o->result, preference, 1, &found, &count);
-    if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
+    /* Both say that there is no algorithm for the product, on every machine alike. */
+    bool none = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+    if (status != CUBLAS_STATUS_SUCCESS && !none)
         device_fail(device, "choosing an algorithm of cuBLASLt", cublasLtGetStatusString(status));
     choice->known =
         status == CUBLAS_STATUS_SUCCESS && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
@@ -286,7 +288,8 @@ static unsigned config_of(const cublasLtMatmulAlgo_t *algorithm,
     return value;
 }
 
-/* Digest the whole description of an algorithm: configurations that are not printed too. */
+/* Digest the whole description of an algorithm: configurations that are not printed too. For people
+ * who compare logs: it is not promised that bytes without a meaning are alike in two processes. */
 static unsigned long long algorithm_digest(const cublasLtMatmulAlgo_t *algorithm)
 {
     const unsigned char *bytes = (const unsigned char *)algorithm;
@@ -322,8 +325,8 @@ void product_describe(const struct kernel_device *device, char *ret_text, size_t
         if (used >= size)
             return;
         length = c->known ? snprintf(ret_text + used, size - used,
-                                     ": algorithm %u tile %u stages %u split-k %u reduction %u, "
-                                     "digest %08llx\n",
+                                     ": algorithm %u tile %u stages %u split-k %u reduction %u "
+                                     "(digest %08llx)\n",
                                      config_of(a, CUBLASLT_ALGO_CONFIG_ID),
                                      config_of(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
                                      config_of(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
