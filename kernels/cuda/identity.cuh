@@ -7,8 +7,7 @@
  * chooses by their number; the versions of the libraries, of the driver, and of NVRTC, which
  * compiles cuDNN's kernels; our own kernels, by a number that is raised with every change of a
  * result and by a digest of their sources, which notices where that was forgotten. The choices that
- * follow from all that are compared once more when a generation begins
- *.
+ * follow from all that are compared once more when a generation begins.
  */
 #pragma once
 

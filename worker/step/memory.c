@@ -167,8 +167,11 @@ int memory_check(const struct state *state, const struct memory_need *need, stru
 
     if (need->activation_bytes == SIZE_MAX) { /* the choice of algorithms may have failed */
         int status = state->kernel->synchronize(state->device, error);
-        if (status)
-            return status;
+        return status ? status
+                      : error_set(error, -ENOMEM,
+                                  "the device has no memory to choose algorithms "
+                                  "of attention: give the job more or larger "
+                                  "devices, or a smaller train.micro_batch");
     }
     if (fits(need, free_bytes))
         return 0;

@@ -20,6 +20,8 @@ struct choice {
     attention_view view;
     struct direction forward, backward;
     void *workspace; /* for the larger graph; NULL: none */
+    size_t workspace_bytes;
+    bool borrows; /* the workspace is another shape's: one attention runs at a time */
 };
 
 struct attention_choices {
@@ -89,7 +91,8 @@ static void drop(struct choice *choice)
 {
     attention_graph_drop(&choice->forward.graph);
     attention_graph_drop(&choice->backward.graph);
-    (void)cudaFree(choice->workspace);
+    if (!choice->borrows)
+        (void)cudaFree(choice->workspace);
 }
 
 void attention_choices_free(struct attention_choices *choices)
@@ -160,15 +163,24 @@ static int test(struct kernel_device *device, struct choice *choice)
     return 0;
 }
 
-/* Take the workspace until the device closes: recorded steps have its address. */
-static int take_workspace(struct choice *choice)
+/* Take the workspace until the device closes: recorded steps have its address. A single sample, of
+ * frozen layers, needs none beside its micro-batch's. */
+static int take_workspace(const struct attention_choices *choices, struct choice *choice)
 {
     size_t forward = choice->forward.graph.graph.workspace_bytes;
     size_t backward = choice->backward.graph.graph.workspace_bytes;
     size_t wanted = forward > backward ? forward : backward;
 
+    for (unsigned i = 0; i < choices->count && wanted > 0; i++)
+        if (choices->choices[i].workspace_bytes >= wanted) {
+            choice->workspace = choices->choices[i].workspace;
+            choice->borrows = true;
+            return 0;
+        }
+    choice->workspace_bytes = wanted;
     if (wanted == 0 || cudaMalloc(&choice->workspace, wanted) == cudaSuccess)
         return 0;
+    choice->workspace_bytes = 0;
     (void)cudaGetLastError(); /* reported here, not sticky */
     return -ENOMEM;
 }
@@ -181,7 +193,7 @@ static int choose(struct kernel_device *device, struct choice *choice, struct er
     if (status == 0)
         status = plan(cudnn, choice->view, attention_graph_backward, &choice->backward, error);
     if (status == 0)
-        status = take_workspace(choice);
+        status = take_workspace(device->attention, choice);
     if (status == 0 && choice->forward.graph.samples + choice->backward.graph.samples > 0)
         status = test(device, choice);
     return status;
