@@ -164,6 +164,12 @@ static void add_training_loss(struct engine *engine, struct micro_batch batch, d
     *counted = batch.index_in_lane + 1;
 }
 
+/* Of pipelines on a GPU nothing is kept of a step that is left (kept_step.c). */
+static bool is_alone(const struct engine *engine)
+{
+    return engine->plan->layout.stage_count == 1;
+}
+
 /* Read the oldest loss that is on its way, as read_loss(). */
 static int take_loss(struct engine *engine)
 {
@@ -178,7 +184,7 @@ static int take_loss(struct engine *engine)
     double loss = loss_ring_take(engine->losses);
     status = carrier_unguard(engine->routes->guard);
     record(engine, TRACE_LOSS, batch, began_ns);
-    if (!status)
+    if (!status || is_alone(engine)) /* of a pipeline, it may follow from input that never came */
         add_training_loss(engine, batch, loss);
     return status;
 }
@@ -186,12 +192,9 @@ static int take_loss(struct engine *engine)
 /* Take all losses, also where the step is left: its sums may be kept, and losses go with them. */
 static int take_losses(struct engine *engine, int status)
 {
-    bool alone = engine->plan->layout.stage_count == 1; /* else nothing is kept, see kept_step.c */
-
-    while (engine->losses && loss_ring_oldest(engine->losses) && (!status || alone)) {
+    while (engine->losses && loss_ring_oldest(engine->losses) && (!status || is_alone(engine))) {
         int taken = take_loss(engine);
-        if (taken)
-            return status ? status : taken;
+        status = status ? status : taken;
     }
     return status;
 }

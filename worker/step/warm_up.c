@@ -52,8 +52,11 @@ int warm_up_run(struct engine *engine, struct warm_up *warm, struct error *error
         forward(engine, true);
         backward(engine);
     }
+    /* The first messages of NCCL may still wait for their peers. */
+    carrier_guard(engine->routes->guard);
     int status = state->kernel->synchronize(state->device, error);
-    if (!status)
+    int broken = carrier_unguard(engine->routes->guard);
+    if (!status && !broken)
         warm->kinds |= kinds;
-    return status;
+    return status ? status : broken;
 }
