@@ -166,12 +166,12 @@ kernel_digest() {
 
 # keep_digest: of the kernels that libfirn-cuda.so was made of
 keep_digest() {
-    kernel_digest >$build/kernels
+    kernel_digest >$build/kernels.sha256
 }
 
 # is_current: the programs are here, with the kernels of this tree
 is_current() {
-    [ -x $build/bin/firn-worker ] && [ "$(cat $build/kernels 2>/dev/null)" = "$(kernel_digest)" ]
+    [ -x $build/bin/firn-worker ] && [ "$(cat $build/kernels.sha256 2>/dev/null)" = "$(kernel_digest)" ]
 }
 
 # The programs of a kit look for each other, and for text to train on, in the folder they were built in: here is a
@@ -230,7 +230,8 @@ part_kit() {
         sed -nE 's!^\s.* => (/[^ ]+) .*!\1!p' | sort -u |
         grep -vE '/(libc|libm|libgcc_s|libstdc\+\+|libresolv|libfirn-.*)\.so' | xargs -r cp -L -t "$folder/cuda/lib"
     find "$folder" -type f -exec strip --strip-debug {} + 2>/dev/null
-    { sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' $build/CMakeCache.txt && kernel_digest; } >"$folder/cuda/kit"
+    { sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' $build/CMakeCache.txt && cat $build/kernels.sha256; } >"$folder/cuda/kit" ||
+        fail "kit: build first"
     tar -C "$folder" -cJf $kit cuda || fail "packing $kit"
     rm -rf "$folder"
     say "$kit: $(($(stat -c %s $kit) >> 20)) MiB"

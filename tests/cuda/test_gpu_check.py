@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """bench/gpu_check.sh on a pretended machine: test_gpu_check.py ROOT
 
-The GPU, the programs and PyTorch are shell scripts here. A machine with a GPU is lent by the minute and its calls are cut
-off, so what the script does when something fails, hangs or is missing has to be right the first time.
+The GPU, the programs and PyTorch are shell scripts here. A machine with a GPU is dear, and often there for minutes alone, so
+what the script does when something fails, hangs or is missing has to be right the first time.
 """
 import hashlib
 import os
@@ -35,7 +35,8 @@ class Machine(unittest.TestCase):
         for name in ("gpu_slots", "restore", "shadow", "layouts"):
             self.program(f"build/cuda/tests/integration_test_{name}", "echo \"cuDNN: ${FIRN_CUDNN_LIBRARY-by name}\"")
         self.kernel("first")
-        (self.folder / "build/cuda/kernels").write_text(hashlib.sha256(b"first").hexdigest() + "\n")
+        (self.folder / "build/cuda/kernels").mkdir()  # of CMake
+        (self.folder / "build/cuda/kernels.sha256").write_text(hashlib.sha256(b"first").hexdigest() + "\n")
         for name in TESTS:
             self.program(f"build/cuda/tests/parity_test_{name}", "echo '[  PASSED  ] 3 test(s).'")
 
