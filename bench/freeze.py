@@ -158,7 +158,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=192)
     parser.add_argument("--share", type=float, default=0.2)
-    parser.add_argument("--memory", type=int, default=50)
+    parser.add_argument("--memory", type=int, default=80)
     parser.add_argument("--width", type=int, default=192)
     parser.add_argument("--epoch", type=int, default=24)
     parser.add_argument("--seeds", type=int, default=1)

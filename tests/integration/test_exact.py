@@ -63,6 +63,16 @@ class Exact(JobTest):
             self.assertEqual(state["kept_until_unix_ns"] - state["unix_ns"], 7 * 86400 * 10 ** 9)
             self.assert_exact(job)
 
+    def test_pipelines_that_defer_weights_and_that_do_not(self):
+        with Cluster(self.id(), nodes=1, slots=4) as cluster:
+            for name, order, deferred in (("zb", "auto", 3), ("plain", "1f1b", None)):
+                job = Job(cluster, name=name, elastic__pipeline=order, train__steps=60).submit(stages=4, replicas=1)
+                job.wait_running(4)
+                self.assertEqual(job.key("generation").get("deferred"), deferred)
+                kill(job.rank_of(2)[1])
+                job.wait_completed()
+                self.assert_exact(job)
+
     def test_layers_frozen_from_the_start(self):
         """Two of four layers never train, whatever happens; the others freeze from step 100 on."""
         freezes = {"policy": "schedule", "alpha": 0.5, "every": 50, "after": 100, "from_start": 2}
