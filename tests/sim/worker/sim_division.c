@@ -321,7 +321,8 @@ void sim_division_announced(struct sim_worker *worker)
 bool sim_division_leaves(struct sim_worker *worker)
 {
     uint64_t early = worker->mesh ? worker->mesh->early : 0;
-    bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation;
+    bool blind = worker->sim->bug == BUG_BLIND_SWITCH && worker->announced > worker->generation &&
+                 worker->switch_generation != worker->announced; /* once: the links stay broken */
     if (!worker->engine || (!blind && early <= worker->generation))
         return false;
     worker->switch_generation = blind ? worker->announced : early;

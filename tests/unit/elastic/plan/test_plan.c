@@ -256,7 +256,7 @@ static void break_time(struct plan *plan)
 }
 static void break_pause(struct plan *plan)
 {
-    plan->change.switch_seconds = -1;
+    plan->change.switch_seconds = INFINITY;
 }
 
 static void break_deferred(struct plan *plan)
