@@ -36,6 +36,8 @@ class Upgrade(JobTest):
             cluster.note(f"worker {victim} of node a is killed")
             kill(victim)
             cluster.wait("the others go on", lambda: len(job.team()) in (4, 5) and job.plan()["links"] == before)
+            cluster.wait("a worker without a part has left", lambda: sum(
+                len(node.workers()) for node in cluster.nodes.values()) == len(job.team()))
             job.wait_step(job.step() + 10)
             self.upgrade(cluster.nodes["b"])
             job.wait_step(job.step() + 10)
