@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "elastic/leader/leader.h"
 #include "membership/kv/keys.h"
+#include "membership/kv/records.h"
 #include "sim/fault/sim_cuts.h"
 #include "sim/fault/sim_faults.h"
 #include "sim/fault/sim_notices.h"
@@ -125,13 +127,19 @@ void sim_input_refused(const struct sim_worker *worker)
         worker->sim->input->refused |= (uint64_t)1 << worker->node;
 }
 
-/* A node that the leader knows, and that takes part in jobs. */
+/* A node that the leader knows, and that takes part in jobs as far as it knows. An upgraded firnd
+ * that cannot reach etcd has not heard yet that its node drains. */
 static bool serves(const struct sim *sim, unsigned node)
 {
     char key[KV_KEY_MAX];
+    struct node_record record;
+    AUTO_JSON json_t *tree = NULL;
     const struct sim_firnd *firnd = sim->nodes[node].firnd;
-    return firnd && !firnd->daemon.node.self.draining &&
-           sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[node].name));
+    const struct sim_store_key *told =
+        sim_store_find(sim->store, keys_node(key, SIM_CLUSTER, sim->nodes[node].name));
+    return firnd && !firnd->daemon.node.self.draining && told &&
+           json_parse(told->value, strlen(told->value), "a node", &tree, NULL) == 0 &&
+           node_record_decode(tree, &record, NULL) == 0 && !record.draining;
 }
 
 void sim_input_given_up(struct sim *sim, const struct plan *plan)
