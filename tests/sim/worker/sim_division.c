@@ -57,11 +57,13 @@ bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
 /* The micro-batches of this replica that the worker has computed since the step began here. */
 static unsigned count_done(const struct sim_worker *worker, unsigned left)
 {
-    uint64_t now_ns = worker->sim->now_ns;
-    if (worker->point != POINT_FORWARD || now_ns >= worker->busy_until_ns)
+    const struct sim_share *share = &worker->share;
+    if (worker->point != POINT_FORWARD)
         return left;
-    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
-    return (unsigned)(left * (now_ns - worker->share.from_ns) / whole_ns);
+    if (share->until_ns <= share->from_ns)
+        return 0;
+    uint64_t end_ns = MIN(worker->sim->now_ns, worker->busy_until_ns); /* it may be interrupted */
+    return (unsigned)(left * (end_ns - share->from_ns) / (share->until_ns - share->from_ns));
 }
 
 /* Lanes that are complete and this replica's make subtrees. */
@@ -110,7 +112,6 @@ void sim_division_interrupt(struct sim_worker *worker)
     if (!worker->alive || worker->point != POINT_FORWARD ||
         worker->busy_until_ns <= worker->sim->now_ns)
         return;
-    sim_division_keep(worker);
     worker->busy_until_ns = worker->sim->now_ns;
     sim_cancel(worker->sim, worker->wake);
     worker->wake = NULL;
@@ -233,7 +234,7 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
 static double seconds_left(const struct sim_worker *root)
 {
     const struct sim_share *share = &root->share;
-    uint64_t whole_ns = (root->busy_until_ns - share->from_ns) * root->plan->layout.stage_count;
+    uint64_t whole_ns = (share->until_ns - share->from_ns) * root->plan->layout.stage_count;
     return seconds(root->sim->now_ns, share->from_ns + whole_ns);
 }
 
@@ -292,7 +293,7 @@ void sim_division_watch(struct sim_worker *worker)
     if (worker->share.looks || !has_cause_to_look(worker))
         return;
     find_division(worker, &division);
-    uint64_t whole_ns = worker->busy_until_ns - worker->share.from_ns;
+    uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
     unsigned left = step_division_left(&division, replica_of(worker));
     worker->share.looks = true;
     sim_post(worker->sim, sim->now_ns + MAX(LOOK_LEAST_NS, whole_ns / MAX(1u, left)),

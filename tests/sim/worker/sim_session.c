@@ -93,13 +93,16 @@ static void compute(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
     double share = sim_division_share(worker);
-    worker->share.from_ns = sim->now_ns;
+    worker->share.from_ns = worker->share.until_ns = sim->now_ns;
+    if (worker->mesh->state == SIM_MESH_FAILED) /* seen before the first micro-batch */
+        return;
     if (sim->costs.lane_ns > 0)
         compute_given(worker, share);
     else if (sim->spec.elastic.evict_stragglers.factor > 0)
         worker->busy_until_ns = sim->now_ns + sim_straggler_compute(worker);
     else
         compute_drawn(worker, share);
+    worker->share.until_ns = worker->busy_until_ns;
     sim_division_watch(worker);
 }
 

@@ -83,7 +83,7 @@ struct sim_share {
     struct sim_kept kept;
     struct step_division division;        /* of this generation; step 0: as planned */
     uint64_t step_began_ns, announced_ns; /* announced: a change that may begin within it */
-    uint64_t from_ns;                     /* the beginning of the forward that is under way */
+    uint64_t from_ns, until_ns;           /* the forward that is under way, if nothing stops it */
     bool looks;                           /* an event is due after its next micro-batch */
 };
 
@@ -218,8 +218,8 @@ bool sim_division_at_division(struct sim_worker *worker);
 double sim_division_share(const struct sim_worker *worker);
 /** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
 bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
-/** sim_division_interrupt() - The links broke: the worker stops computing at the next micro-batch
- */
+/** sim_division_interrupt() - The links broke: the worker stops computing, and what it has done of
+ * its micro-batches stays */
 void sim_division_interrupt(struct sim_worker *worker);
 /** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
 void sim_division_keep(struct sim_worker *worker);
