@@ -411,41 +411,48 @@ static void add_reports(struct view *view, const struct mirror *mirror,
     }
 }
 
-/* Free the decoded reports of earlier generations, which stay in etcd for a while. */
-static void forget_old_reports(const struct view *view, const struct mirror *mirror,
-                               const char *cluster, const char *job)
+/* Free the decoded reports of generations before @first, which stay in etcd for a while. */
+static void forget_old_reports(const struct mirror *mirror, const char *cluster, const char *job,
+                               uint64_t first)
 {
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count = mirror_range(mirror, keys_said(prefix, cluster, job, "reports/"), &entries);
     size_t length = strlen(prefix);
-    uint64_t now = view->plan ? view->plan->generation : 0;
 
     for (size_t i = 0; i < count; i++)
-        if (strtoull(entries[i].key + length, NULL, 10) < now)
+        if (strtoull(entries[i].key + length, NULL, 10) < first)
             mirror_forget(mirror, &entries[i]);
+}
+
+/* Return the generation that trains until the switch to @plan; 0: none, or it has ended. */
+static uint64_t generation_before(const struct plan *plan)
+{
+    return plan && plan->change.planned ? plan->follows : 0;
 }
 
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,
                         const char *job)
 {
-    const struct plan *plans[] = {view->plan, view->next};
-    const struct mirror_entry *entries[ARRAY_COUNT(plans)];
-    size_t counts[ARRAY_COUNT(plans)] = {0}, total = 0;
+    const uint64_t before = generation_before(view->plan),
+                   now = view->plan ? view->plan->generation : 0;
+    const uint64_t generations[] = {before, now, view->next ? view->next->generation : 0};
+    const struct mirror_entry *entries[ARRAY_COUNT(generations)];
+    size_t counts[ARRAY_COUNT(generations)] = {0}, total = 0;
     char prefix[KV_KEY_MAX];
 
-    for (size_t i = 0; i < ARRAY_COUNT(plans); i++) {
-        if (plans[i])
+    for (size_t i = 0; i < ARRAY_COUNT(generations); i++) {
+        if (generations[i])
             counts[i] = mirror_range(
-                mirror, keys_report(prefix, cluster, job, plans[i]->generation, ""), &entries[i]);
+                mirror, keys_report(prefix, cluster, job, generations[i], ""), &entries[i]);
         total += counts[i];
     }
-    forget_old_reports(view, mirror, cluster, job);
+    forget_old_reports(mirror, cluster, job, before ? before : now);
     view->reports = calloc(total + 1, sizeof(const struct node_report *));
     if (!view->reports)
         return -ENOMEM;
     view->view.reports = view->reports;
-    for (size_t i = 0; i < ARRAY_COUNT(plans); i++)
+    for (size_t i = 0; i < ARRAY_COUNT(generations); i++)
         if (counts[i] > 0)
             add_reports(view, mirror, entries[i], counts[i]);
     return 0;

@@ -107,7 +107,7 @@ struct leader_view {
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
     struct slot_queue_place queue; /* slots that this job leaves to other jobs */
-    /* For generation plan->generation (and `next`'s preparedness). */
+    /* Of the plan in force, of `next`, and while a planned switch is due of the generation before */
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */

@@ -107,8 +107,41 @@ static enum seat seat_of(const struct plan *plan, const struct roster_member *me
     return seat == SEAT_LEFT && worker ? SEAT_LOST : seat;
 }
 
+static int compare_reports(const void *a, const void *b)
+{
+    const struct node_report *const *left = a, *const *right = b;
+    return strcmp((*left)->node, (*right)->node);
+}
+
+/*
+ * List the reports that count: each node's of the plan in force and, until a planned switch, the
+ * last one of the generation before from nodes that may not have heard of the plan yet. Their
+ * workers train, also those that the plan gives no rank: it may fail, and they have the state.
+ * @ret_reports has view->report_count entries.
+ */
+static unsigned list_reports(const struct leader_view *view, const struct node_report **ret_reports)
+{
+    const struct plan *plan = view->plan;
+    unsigned count = 0;
+    for (unsigned r = 0; r < view->report_count; r++)
+        if (view->reports[r]->generation == plan->generation)
+            ret_reports[count++] = view->reports[r];
+    if (!plan->change.planned || view->progress.generation >= plan->generation)
+        return count;
+    unsigned current = count;
+    qsort(ret_reports, current, sizeof(*ret_reports), compare_reports);
+    for (unsigned r = 0; r < view->report_count; r++) {
+        const struct node_report *report = view->reports[r];
+        if (report->generation == plan->follows &&
+            !bsearch(&report, ret_reports, current, sizeof(*ret_reports), compare_reports))
+            ret_reports[count++] = report;
+    }
+    return count;
+}
+
 /* List every rank of the plan, and every reported process without one, sorted by node and slot. */
-static unsigned list_members(const struct leader_view *view, struct roster_member *members)
+static unsigned list_members(const struct leader_view *view, const struct node_report **reports,
+                             struct roster_member *members)
 {
     unsigned count = 0;
     const struct plan *plan = view->plan;
@@ -117,20 +150,20 @@ static unsigned list_members(const struct leader_view *view, struct roster_membe
                                                   .slot = plan->layout.workers[rank].slot,
                                                   .rank = (int)rank};
     qsort(members, count, sizeof(*members), compare_members);
-    unsigned ranked = count;
-    for (unsigned r = 0; r < view->report_count; r++) {
-        const struct node_report *node = view->reports[r];
-        for (unsigned w = 0; node->generation == plan->generation && w < node->worker_count; w++) {
+    unsigned ranked = count, report_count = list_reports(view, reports);
+    for (unsigned r = 0; r < report_count; r++) {
+        const struct node_report *node = reports[r];
+        for (unsigned w = 0; w < node->worker_count; w++) {
             struct roster_member member = {.node_name = node->node,
                                            .slot = node->workers[w].slot,
                                            .rank = -1,
                                            .report = &node->workers[w]};
             struct roster_member *known =
                 bsearch(&member, members, ranked, sizeof(member), compare_members);
-            if (known)
-                known->report = member.report;
-            else
+            if (!known)
                 members[count++] = member;
+            else if (node->generation == plan->generation)
+                known->report = member.report;
         }
     }
     qsort(members, count, sizeof(*members), compare_members);
@@ -171,9 +204,11 @@ int roster_init(struct roster *roster, const struct leader_view *view)
         for (unsigned r = 0; r < view->report_count; r++)
             room += view->reports[r]->worker_count;
     }
+    AUTO_FREE const struct node_report **reports =
+        calloc((size_t)view->report_count + 1, sizeof(const struct node_report *));
     roster->members = calloc(room, sizeof(*roster->members));
     roster->nodes = calloc((size_t)view->node_count + 1, sizeof(const struct member *));
-    if (!roster->members || !roster->nodes) {
+    if (!reports || !roster->members || !roster->nodes) {
         roster_done(roster);
         return -ENOMEM;
     }
@@ -181,7 +216,7 @@ int roster_init(struct roster *roster, const struct leader_view *view)
         roster->nodes[i] = &view->nodes[i];
     qsort(roster->nodes, view->node_count, sizeof(const struct member *), compare_nodes);
     if (view->plan) {
-        roster->count = list_members(view, roster->members);
+        roster->count = list_members(view, reports, roster->members);
         summarize(roster);
     }
     return 0;

@@ -13,7 +13,7 @@ enum seat {
     SEAT_ASIDE,   /* left out after a failure: keeps its state until the others have begun */
     SEAT_LOST,    /* process gone, replaced by another, or the slot is out of service */
     SEAT_LEFT,    /* left on purpose */
-    SEAT_SILENT,  /* its node has sent no report of this generation */
+    SEAT_SILENT,  /* it has a rank, and its node has sent no report of this generation */
     SEAT_SPARE,   /* no rank in the plan: being prepared for the next */
 };
 

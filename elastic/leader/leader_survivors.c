@@ -100,6 +100,13 @@ static bool is_spared(const struct leader_context *context, const struct roster_
     return roster_accused(roster, member);
 }
 
+/* Return whether the member, to which the plan gives no rank, trains until the switch to it. */
+static bool trains_until_the_switch(const struct plan *plan, const struct roster_member *member)
+{
+    return member->rank < 0 && plan->change.planned && member->report &&
+           member->report->generation == plan->follows;
+}
+
 /*
  * Return whether the member was never in the generation that its report names as a worker: a donor,
  * which hands over and stays behind, or a worker that was still on its way there at its last
@@ -112,7 +119,7 @@ static bool stands_beside(const struct roster *roster, const struct roster_membe
     uint64_t generation = member->report->generation;
     if (generation == plan->generation)
         return !roster_is_worker(roster, member) || member->seat == SEAT_JOINING;
-    return plan->change.planned && generation == plan->follows && member->rank < 0;
+    return trains_until_the_switch(plan, member);
 }
 
 int leader_survivors_gather(const struct leader_context *context,
@@ -132,6 +139,7 @@ int leader_survivors_gather(const struct leader_context *context,
         if (!leader_is_heard(context, member)) {
             survivors->unheard++;
             survivors->unheard_and_spared += is_spared(context, member);
+            survivors->unheard_of_before += trains_until_the_switch(context->view->plan, member);
         }
         survivors->doubtful += member->seat == SEAT_JOINING && leader_is_heard(context, member) &&
                                member->report->phase != WORKER_STARTING &&

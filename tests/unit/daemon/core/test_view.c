@@ -242,6 +242,32 @@ static void test_plans_and_reports(void **state)
     mirror_done(&mirror);
 }
 
+/* The generation before trains until the switch: its reports count, and those before it do not. */
+static void test_reports_until_a_switch(void **state)
+{
+    char key[KV_KEY_MAX];
+    struct mirror mirror = {0};
+    struct plan *plan = sample_plan();
+
+    (void)state;
+    put_spec(&mirror, "demo");
+    plan->generation = 8;
+    plan->follows = 6;
+    plan->change.planned = true;
+    plan->start.source = PLAN_SOURCE_MEMORY;
+    snprintf(plan->job, sizeof(plan->job), "demo");
+    keys_put_tree(&mirror, keys_job(key, CLUSTER, "demo", "generation"), plan_encode(plan));
+    for (uint64_t generation = 5; generation <= 8; generation++)
+        put_report(&mirror, "demo", generation, "a");
+    struct view *view = make_view(&mirror, "demo", 0);
+    assert_int_equal(view->view.report_count, 2);
+    assert_int_equal(view->view.reports[0]->generation, 6);
+    assert_int_equal(view->view.reports[1]->generation, 8);
+    view_free(view);
+    plan_free(plan);
+    mirror_done(&mirror);
+}
+
 static void test_wishes_and_words(void **state)
 {
     struct desired_record desired = {
@@ -720,6 +746,7 @@ int main(void)
         cmocka_unit_test(test_new_job),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_plans_and_reports),
+        cmocka_unit_test(test_reports_until_a_switch),
         cmocka_unit_test(test_wishes_and_words),
         cmocka_unit_test(test_progress_of_a_life_that_is_over),
         cmocka_unit_test(test_damaged_keys_are_refused),

@@ -462,6 +462,31 @@ static void test_one_that_has_not_heard_of_a_planned_change_is_waited_for(void *
     three_expect_published(9, 0);
 }
 
+/* It has no part in the change, and alone still has all units. */
+static void test_one_that_is_to_leave_and_has_not_heard_of_it_is_waited_for(void **state)
+{
+    (void)state;
+    three_train_on_two(false);
+    three_plan->follows = 5;
+    three_say(0, WORKER_DEAD, 5, 0);
+    three_say(1, WORKER_DEAD, 5, 0);
+    three_say(2, WORKER_RUNNING, 5, 8);
+    three_reports[2].generation = 5;
+    three_decide();
+    three_view.now_ns += 8 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(2, WORKER_STUCK, 5, 9);
+    three_decide();
+    three_expect_published(9, 0);
+    three_reports[2].generation = 6;
+    three_decide();
+    three_expect_published(9, 0);
+    three_reports[2].generation = 4; /* of a generation that is over */
+    three_decide();
+    expect_checkpoint();
+}
+
 /* b has not received the plan after a failure, either, and that plan broke without it. */
 static void test_one_that_has_not_heard_of_a_recovery_is_waited_for(void **state)
 {
@@ -765,6 +790,7 @@ int main(void)
         TEST(test_those_who_wait_for_links_are_waited_for_until_they_give_up),
         TEST(test_so_they_are_in_a_planned_switch),
         TEST(test_one_that_has_not_heard_of_a_planned_change_is_waited_for),
+        TEST(test_one_that_is_to_leave_and_has_not_heard_of_it_is_waited_for),
         TEST(test_one_that_has_not_heard_of_a_recovery_is_waited_for),
         TEST(test_one_that_has_not_heard_what_to_hand_over_is_waited_for),
         TEST(test_waiting_in_vain_is_short),

@@ -124,6 +124,34 @@ static void test_who_has_said_nothing_of_this_generation_is_silent(void **state)
     assert_true(roster_alive(look("c")));
 }
 
+/* Until a planned switch the generation before trains, whoever has a part in the next one. */
+static void test_the_last_word_of_the_generation_before_counts_until_a_switch(void **state)
+{
+    (void)state;
+    three_train_on_two(false);
+    three_plan->follows = 5;
+    three_say(2, WORKER_RUNNING, 5, 9);
+    three_reports[2].generation = 5;
+    assert_int_equal(look("c")->seat, SEAT_JOINING);
+    assert_int_equal(look("c")->rank, -1);
+    three_say(2, WORKER_STUCK, 5, 9);
+    assert_int_equal(look("c")->seat, SEAT_BROKEN);
+    three_view.progress.generation = 6; /* the switch is over */
+    assert_null(look("c"));
+    three_view.progress.generation = 5;
+    three_plan->change.planned = false; /* an answer to a failure follows at once */
+    assert_null(look("c"));
+    three_plan->change.planned = true;
+    struct node_report newer = three_reports[2];
+    newer.generation = 6;
+    newer.worker_count = 0; /* they have left */
+    const struct node_report *all[] = {&three_reports[0], &three_reports[1], &three_reports[2],
+                                       &newer};
+    three_view.reports = all;
+    three_view.report_count = 4;
+    assert_null(look("c"));
+}
+
 static void test_whoever_has_no_node_is_not_alive(void **state)
 {
     (void)state;
@@ -282,6 +310,7 @@ int main(void)
         TEST(test_another_process),
         TEST(test_a_process_without_a_rank),
         TEST(test_who_has_said_nothing_of_this_generation_is_silent),
+        TEST(test_the_last_word_of_the_generation_before_counts_until_a_switch),
         TEST(test_whoever_has_no_node_is_not_alive),
         TEST(test_nodes_are_found_whatever_their_order),
         TEST(test_all_run_when_every_worker_does),
