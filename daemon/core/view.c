@@ -443,8 +443,8 @@ static int read_reports(struct view *view, const struct mirror *mirror, const ch
 
     for (size_t i = 0; i < ARRAY_COUNT(generations); i++) {
         if (generations[i])
-            counts[i] = mirror_range(
-                mirror, keys_report(prefix, cluster, job, generations[i], ""), &entries[i]);
+            counts[i] = mirror_range(mirror, keys_report(prefix, cluster, job, generations[i], ""),
+                                     &entries[i]);
         total += counts[i];
     }
     forget_old_reports(mirror, cluster, job, before ? before : now);

@@ -19,6 +19,7 @@
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pace.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
@@ -205,6 +206,7 @@ static void refresh_memory(const struct leader_view *view, struct leader_memory 
     /* The job may begin from another job's checkpoint, whose part folders may still be on disk. */
     memory->generation_last = MAX(memory->generation_last, view->checkpoint.generation);
     leader_slow_refresh(view, &memory->slow);
+    leader_pace_note(view, &memory->pace);
 }
 
 /* Name the copy nodes in the plan: with copies, its workers must know which nodes have which files.

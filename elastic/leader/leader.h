@@ -107,7 +107,8 @@ struct leader_view {
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
     struct slot_queue_place queue; /* slots that this job leaves to other jobs */
-    /* Of the plan in force, of `next`, and while a planned switch is due of the generation before */
+    /* Of the plan in force, of `next`, and while a planned switch is due of the generation before
+     */
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */
@@ -185,6 +186,18 @@ struct leader_pair_wait {
     uint64_t refused_ns; /* going back is not tried again until then */
 };
 
+#define LEADER_PACE_STEPS 15
+
+/* Measured steps of the plan in force (elastic/leader/leader_pace.h). */
+struct leader_pace {
+    uint64_t generation;
+    unsigned frozen_layers;
+    uint64_t step;  /* the last one */
+    unsigned count; /* measured so far; the last LEADER_PACE_STEPS are known */
+    double seconds[LEADER_PACE_STEPS];
+    double before_freeze; /* their median before the last layers froze; 0: unknown */
+};
+
 struct leader_memory {
     uint64_t generation; /* of the plan that the times below belong to */
     struct instant failure_seen, finished_seen;
@@ -194,6 +207,7 @@ struct leader_memory {
     uint64_t starting_mark,
         starting_ns; /* last progress of starting workers, and when it changed */
     struct instant better_seen;
+    struct leader_pace pace;
     double prediction_factor; /* of the plan in force, with as many frozen layers as it was made
                                  for; 0: unknown */
     struct instant gone_seen; /* since when a planned change waits for a node that is gone */

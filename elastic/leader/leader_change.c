@@ -20,10 +20,12 @@
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pace.h"
 #include "elastic/leader/leader_pair_loss.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/leader/leader_starting.h"
 #include "elastic/leader/leader_supersede.h"
+#include "elastic/leader/leader_trial.h"
 #include "elastic/plan/plan_words.h"
 #include "elastic/planner/shadow_stages.h"
 
@@ -35,6 +37,7 @@ struct demand {
     bool scale;                    /* more devices than the user wants, or another shape */
     bool frozen;                   /* more is frozen than the layout was made for */
     bool slow;                     /* a worker is slower than the plan knows, or no longer slow */
+    bool slower;                   /* than the layout before it, which it was to be faster than */
 };
 
 static bool must_change(const struct demand *demand)
@@ -64,6 +67,7 @@ static struct demand find_demand(struct leader_context *context)
                    (view->wish.replicas != 0 && view->wish.replicas != plan->layout.replica_count);
     demand.frozen = view->progress.frozen_layers > plan->layout.frozen_layers;
     demand.slow = leader_slow_found(context);
+    demand.slower = !must_change(&demand) && leader_trial_has_failed(context);
     return demand;
 }
 
@@ -104,7 +108,7 @@ static bool needs_processes(const struct plan_layout *layout)
 static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     const struct leader_view *view = context->view;
-    char why[160], layout[LAYOUT_WORDS_SIZE], pause[48] = "";
+    char why[160], layout[LAYOUT_WORDS_SIZE], step[64] = "", pause[48] = "";
     if (demand->draining) {
         plan->change.reason = PLAN_REASON_DRAIN;
         snprintf(why, sizeof(why), "node %s drains", demand->draining);
@@ -117,6 +121,9 @@ static void explain(struct leader_context *context, const struct demand *demand,
             snprintf(why, sizeof(why), "job %s waits for slots", view->queue.first);
         else
             snprintf(why, sizeof(why), "another scale is asked for");
+    } else if (demand->slower) {
+        plan->change.reason = PLAN_REASON_FREEZE;
+        leader_trial_words(context, why, sizeof(why));
     } else if (demand->frozen) {
         plan->change.reason = PLAN_REASON_FREEZE;
         snprintf(why, sizeof(why), "%u layer%s frozen", view->progress.frozen_layers,
@@ -134,12 +141,16 @@ static void explain(struct leader_context *context, const struct demand *demand,
     if (plan->change.switch_seconds > 0)
         snprintf(pause, sizeof(pause), ", the last switch took %.0f ms",
                  plan->change.switch_seconds * 1e3);
+    double step_seconds = leader_pace_of(&context->memory->pace, &view->plan->layout);
+    if (step_seconds > 0)
+        snprintf(step, sizeof(step), ", before %.1f ms (predicted %.1f ms)", step_seconds * 1e3,
+                 plan_layout_expected_seconds(&view->plan->layout) * 1e3);
     snprintf(
-        plan->change.text, sizeof(plan->change.text), "%s: %s -> %u x %u, predicted step %.1f ms%s",
-        why,
+        plan->change.text, sizeof(plan->change.text),
+        "%s: %s -> %u x %u, predicted step %.1f ms%s%s", why,
         plan_layout_words(view->plan->layout.stage_count, view->plan->layout.replica_count, layout),
         plan->layout.stage_count, plan->layout.replica_count,
-        plan_layout_expected_seconds(&plan->layout) * 1e3, pause);
+        plan_layout_expected_seconds(&plan->layout) * 1e3, step, pause);
 }
 
 /* List the units of a running worker: its stage and the stages that it shadows. */
@@ -200,7 +211,7 @@ static bool must_wait(struct leader_context *context, const struct demand *deman
 {
     const struct leader_view *view = context->view;
     struct leader_memory *memory = context->memory;
-    if (demand->draining || demand->scale || demand->frozen || demand->slow)
+    if (demand->draining || demand->scale || demand->frozen || demand->slow || demand->slower)
         return false;
     instant_note(&memory->better_seen, view->now_ns);
     uint64_t due = memory->better_seen.ns + view->failure_timeout_ns;
@@ -259,9 +270,10 @@ static void calibrate(struct leader_context *context, double now_seconds,
 {
     const struct leader_view *view = context->view;
     double *factor = &context->memory->prediction_factor;
-    if (view->progress.step_seconds > 0 && now_seconds > 0 &&
+    double step_seconds = leader_pace_seconds(&context->memory->pace);
+    if (step_seconds > 0 && now_seconds > 0 &&
         view->progress.frozen_layers == view->plan->layout.frozen_layers)
-        *factor = view->progress.step_seconds / now_seconds;
+        *factor = step_seconds / now_seconds;
     layout->prediction_factor = *factor > 0 ? *factor : view->plan->layout.prediction_factor;
 }
 
@@ -272,7 +284,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     double now_seconds;
     int status = leader_predict(context, pool, &context->view->plan->layout,
                                 context->view->progress.frozen_layers, &now_seconds);
-    bool worth = must_change(demand) || covers_more(context, &plan->layout) ||
+    bool worth = must_change(demand) || demand->slower || covers_more(context, &plan->layout) ||
                  plan->layout.predicted_step_seconds < (1 - GAIN_LEAST) * now_seconds;
     if (status == 0 && !worth)
         instant_clear(&context->memory->better_seen);
@@ -294,6 +306,7 @@ static int weigh(struct leader_context *context, const struct demand *demand,
     plan->change.switch_seconds = context->view->progress.switch_seconds > 0
                                       ? context->view->progress.switch_seconds
                                       : context->view->plan->change.switch_seconds;
+    leader_trial_enter(context, demand->frozen, demand->slower, plan);
     explain(context, demand, plan);
     limit_change(context, demand, &plan->change);
     status = add_moves(context, plan);
@@ -348,6 +361,8 @@ static int look_for_better(struct leader_context *context)
     if (!demand.absent && leader_compatibility_is_over(context))
         return move_over(context);
     say_running(context);
+    if (!must_change(&demand))
+        leader_trial_limit(context, demand.slower);
     int status = pool_for_change(context, &pool);
     leader_netsplit_say(context);
     if (status == 0 && pool.count < leader_devices_min(context->view)) {
@@ -367,7 +382,7 @@ static int look_for_better(struct leader_context *context)
             status = weigh(context, &demand, &pool, plan);
         else if (status == -ENOSPC && demand.draining)
             status = leave_for_drain(context, &demand);
-        else if (status == -ENOSPC)
+        else if (status == -ENOSPC && !demand.slower)
             leader_explain_wait(context, JOB_RUNNING, pool.count, context->error->text);
         if (status == -ENOSPC)
             status = 0;

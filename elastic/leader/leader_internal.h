@@ -3,7 +3,7 @@
 
 #include "elastic/leader/leader_roster.h"
 #include "elastic/leader/netsplit_graph.h"
-#include "elastic/leader/preemption.h"
+#include "elastic/recovery/preemption.h"
 #include "elastic/recovery/state_moves.h"
 
 /* The inputs of a decision (the view, the roster) and its result. */
@@ -17,6 +17,7 @@ struct leader_context {
     unsigned left_out_count;
     bool readers_only; /* nodes that cannot read the checkpoint are left out anyway */
     unsigned gives;    /* slots that the plan that is being made leaves to another job */
+    struct plan_shape shape_wanted, shape_avoided; /* the same of its layout (leader_trial.h) */
 };
 
 /* Slots that a plan may use. */

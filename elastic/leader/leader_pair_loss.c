@@ -2,7 +2,7 @@
 
 #include "base/timeouts.h"
 #include "elastic/leader/leader_netsplit.h"
-#include "elastic/leader/leader_replay_cost.h"
+#include "elastic/leader/leader_pace.h"
 
 static bool somebody_drains(const struct leader_context *context)
 {

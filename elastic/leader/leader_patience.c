@@ -139,8 +139,8 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
     const struct leader_view *view = context->view;
     uint64_t seen = context->memory->failure_seen.ns;
     /* No peer accuses these workers, and the lease of a dead node ends soon enough. */
-    bool late = survivors->unheard > survivors->unheard_and_spared ||
-                survivors->unheard_of_before > 0;
+    bool late =
+        survivors->unheard > survivors->unheard_and_spared || survivors->unheard_of_before > 0;
     bool patient = falls_back && late && may_be_complete(context, survivors);
     uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
     uint64_t soft = seen + view->failure_timeout_ns / TIMEOUT_PARTS_ACCUSED;

@@ -21,7 +21,7 @@
 
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
-#include "elastic/leader/leader_replay_cost.h"
+#include "elastic/leader/leader_pace.h"
 
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {

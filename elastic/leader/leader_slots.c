@@ -159,6 +159,11 @@ static int make_input(const struct leader_context *context, const struct slot_po
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->wish.stages;
     ret_input->replicas_wanted = view->wish.replicas;
+    if (context->shape_wanted.stages > 0) {
+        ret_input->stages_wanted = context->shape_wanted.stages;
+        ret_input->replicas_wanted = context->shape_wanted.replicas;
+    }
+    ret_input->avoided = context->shape_avoided;
     ret_input->defers_nothing = view->spec->elastic.pipeline == JOB_PIPELINE_1F1B;
     *ret_units = units;
     return 0;
@@ -256,6 +261,9 @@ static void inherit(const struct plan *before, struct plan *plan)
     plan->follows = before ? before->generation : 0;
     if (before && plan->layout.prediction_factor == 0)
         plan->layout.prediction_factor = before->layout.prediction_factor;
+    if (before && !plan->change.planned)
+        plan->trial = (struct plan_trial){.slower = before->trial.slower,
+                                          .slower_frozen = before->trial.slower_frozen};
     if (before && plan->change.switch_seconds == 0)
         plan->change.switch_seconds = before->change.switch_seconds;
     if (plan->start.disputed)

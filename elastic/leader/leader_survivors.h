@@ -20,9 +20,10 @@ struct leader_survivors {
     unsigned count;
     bool obeyed_commit; /* a report counts as having applied the commit of the plan in force */
     unsigned unheard, unheard_and_spared;
-    unsigned unheard_of_before; /* of the spared: trained until the switch, and may have all units */
-    unsigned doubtful; /* reported, but joining: may have received more state since */
-    unsigned absent;   /* had state on a node whose registration has just ended */
+    unsigned
+        unheard_of_before; /* of the spared: trained until the switch, and may have all units */
+    unsigned doubtful;     /* reported, but joining: may have received more state since */
+    unsigned absent;       /* had state on a node whose registration has just ended */
 };
 
 /** leader_survivors_gather() - fill @ret_survivors, which must be zeroed; free it with _done() also

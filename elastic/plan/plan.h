@@ -19,6 +19,7 @@
 #include "elastic/plan/plan_layout.h"
 #include "elastic/plan/plan_links.h"
 #include "elastic/plan/plan_start.h"
+#include "elastic/plan/plan_trial.h"
 
 #define PLAN_NUMERICS_SIZE 128 /* numerics of a node: backend, library, processor */
 #define PLAN_SLOW_MAX      16
@@ -46,6 +47,7 @@ struct plan {
     struct plan_checkpoints checkpoints;
     struct plan_links links;
     char numerics[PLAN_NUMERICS_SIZE]; /* of all its nodes; "": mixed or unknown */
+    struct plan_trial trial;
     unsigned slow_count;
     struct plan_slow slow[PLAN_SLOW_MAX];
     unsigned shares; /* additional owners, by plan_share() */

@@ -39,6 +39,8 @@ static int check_head(const struct plan *plan, struct error *error)
         return error_set(error, -EINVAL, "\"prediction_factor\" is not a factor");
     if (!isfinite(plan->change.switch_seconds) || plan->change.switch_seconds < 0)
         return error_set(error, -EINVAL, "\"switch_seconds\" is not a duration");
+    if (!isfinite(plan->trial.before_seconds) || plan->trial.before_seconds < 0)
+        return error_set(error, -EINVAL, "before: \"step_seconds\" is not a duration");
     return 0;
 }
 

@@ -330,6 +330,39 @@ static int decode_slow(const json_t *tree, struct plan *plan, struct error *erro
     return status;
 }
 
+/* Find @key and the shape in it. *ret_object is NULL when there is none. */
+static int decode_shape(const json_t *tree, const char *key, struct plan_shape *ret_shape,
+                        const json_t **ret_object, struct error *error)
+{
+    *ret_object = json_has(tree, key) ? json_object_get(tree, key) : NULL;
+    if (!*ret_object)
+        return 0;
+    int status =
+        json_get_unsigned(*ret_object, "stages", STEP_RECORD_UNITS_MAX, &ret_shape->stages, error);
+    if (status == 0)
+        status =
+            json_get_unsigned(*ret_object, "replicas", JOB_LANES_MAX, &ret_shape->replicas, error);
+    return status;
+}
+
+static int decode_trial(const json_t *tree, struct plan_trial *trial, struct error *error)
+{
+    const json_t *before, *slower = NULL;
+    int status = decode_shape(tree, "before", &trial->before, &before, error);
+    if (status == 0 && before)
+        status = json_get_double(before, "step_seconds", &trial->before_seconds, error);
+    if (status < 0)
+        error_prefix(error, "before: ");
+    else
+        status = decode_shape(tree, "slower", &trial->slower, &slower, error);
+    if (status == 0 && slower)
+        status = json_get_unsigned(slower, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &trial->slower_frozen, error);
+    if (status < 0 && slower)
+        error_prefix(error, "slower: ");
+    return status;
+}
+
 int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
 {
     struct plan *plan = plan_new();
@@ -346,6 +379,8 @@ int plan_decode(const json_t *tree, struct plan **ret_plan, struct error *error)
         status = decode_copies(tree, plan, error);
     if (status == 0)
         status = decode_slow(tree, plan, error);
+    if (status == 0)
+        status = decode_trial(tree, &plan->trial, error);
     if (status == 0)
         status = plan_check(plan, error);
     if (status < 0) {

@@ -169,11 +169,28 @@ static int put_slow(json_t *tree, const struct plan *plan)
     return json_object_set(tree, "slow", array);
 }
 
+static int put_trial(json_t *tree, const struct plan_trial *trial)
+{
+    int status = 0;
+    if (trial->before.stages > 0)
+        status |= put(tree, "before",
+                      json_pack("{sIsIsf}", "stages", (json_int_t)trial->before.stages, "replicas",
+                                (json_int_t)trial->before.replicas, "step_seconds",
+                                trial->before_seconds));
+    if (trial->slower.stages > 0)
+        status |= put(tree, "slower",
+                      json_pack("{sIsIsI}", "stages", (json_int_t)trial->slower.stages, "replicas",
+                                (json_int_t)trial->slower.replicas, "frozen_layers",
+                                (json_int_t)trial->slower_frozen));
+    return status;
+}
+
 json_t *plan_encode(const struct plan *plan)
 {
     AUTO_JSON json_t *tree = encode_head(plan);
     if (!tree || put_layout(tree, plan) != 0 || put_state(tree, &plan->start) != 0 ||
-        put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0)
+        put_copies(tree, plan) != 0 || put_slow(tree, plan) != 0 ||
+        put_trial(tree, &plan->trial) != 0)
         return NULL;
     return json_incref(tree);
 }

@@ -388,7 +388,8 @@ static int consider_all(struct search *search)
             continue;
         unsigned replicas_max = MIN(search->devices / stages, input->lanes);
         for (unsigned replicas = 1; replicas <= replicas_max; replicas++) {
-            if (input->replicas_wanted != 0 && replicas != input->replicas_wanted)
+            if ((input->replicas_wanted != 0 && replicas != input->replicas_wanted) ||
+                plan_shape_is(&input->avoided, stages, replicas))
                 continue;
             int status = consider(search, stages, replicas);
             if (status < 0)

@@ -21,6 +21,7 @@
 #include "elastic/job/job_model.h"
 #include "elastic/job/job_training.h"
 #include "elastic/plan/plan_layout.h"
+#include "elastic/plan/plan_trial.h"
 #include "elastic/planner/slot_rates.h"
 
 struct planner_unit {
@@ -66,6 +67,7 @@ struct planner_input {
     double updated_bytes_second;             /* elastic/planner/slot_rates.h; 0: rate of a CPU
                                                 slot */
     unsigned stages_wanted, replicas_wanted; /* 0: any; else only this K or R */
+    struct plan_shape avoided;               /* no layout of this K and R */
     bool defers_nothing;                     /* 1F1B, even where memory allows more */
     size_t process_bytes; /* elastic/planner/process_memory.h; 0: slots have device memory */
 };
@@ -113,8 +115,8 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
  * slots are GPUs. Otherwise it is a CPU slot, which needs more memory.
  * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
- * devices_max, stages_wanted, replicas_wanted and defers_nothing are left at zero for the caller to
- * set.
+ * devices_max, stages_wanted, replicas_wanted, avoided and defers_nothing are left at zero for the
+ * caller to set.
  */
 void planner_job(const struct job_model *model, const struct job_training *training,
                  unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,

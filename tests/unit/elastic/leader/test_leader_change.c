@@ -91,6 +91,7 @@ static double expected_after(double step_seconds)
     char words[64];
     let_another_wait(2);
     three_view.progress.step_seconds = step_seconds;
+    three_memory = (struct leader_memory){0};
     three_decide();
     assert_int_equal(three_decision.action, LEADER_PUBLISH);
     double seconds = plan_layout_expected_seconds(&three_decision.plan->layout);
@@ -112,6 +113,7 @@ static void test_a_prediction_is_calibrated_by_the_measured_step(void **state)
     assert_true(once > 0.25); /* of three slots one stays */
     assert_true(once < 3 * 0.25 + 0.01);
     assert_true(twice > 1.999 * once && twice < 2.001 * once);
+    assert_non_null(strstr(three_decision.plan->change.text, ", before 500.0 ms (predicted "));
     three_plan->layout.prediction_factor = 0;
     three_view.progress.step_seconds = 0;
 }

@@ -479,12 +479,6 @@ static void test_one_that_is_to_leave_and_has_not_heard_of_it_is_waited_for(void
     three_say(2, WORKER_STUCK, 5, 9);
     three_decide();
     three_expect_published(9, 0);
-    three_reports[2].generation = 6;
-    three_decide();
-    three_expect_published(9, 0);
-    three_reports[2].generation = 4; /* of a generation that is over */
-    three_decide();
-    expect_checkpoint();
 }
 
 /* b has not received the plan after a failure, either, and that plan broke without it. */

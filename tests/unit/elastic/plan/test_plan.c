@@ -65,6 +65,8 @@ static void test_round_trip(void **state)
     assert_true(back->layout.predicted_step_seconds == 0.1);
     assert_true(back->layout.prediction_factor == 1.5);
     assert_true(back->change.switch_seconds == 0.25);
+    assert_true(plan_shape_is(&back->trial.before, 6, 1) && back->trial.before_seconds == 0.125);
+    assert_true(plan_shape_is(&back->trial.slower, 3, 2) && back->trial.slower_frozen == 1);
     assert_int_equal(back->layout.deferred, 1);
     assert_int_equal(back->start.last_dispute, 3);
     assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
@@ -259,6 +261,11 @@ static void break_pause(struct plan *plan)
     plan->change.switch_seconds = INFINITY;
 }
 
+static void break_trial(struct plan *plan)
+{
+    plan->trial.before_seconds = -1;
+}
+
 static void break_deferred(struct plan *plan)
 {
     plan->layout.deferred = plan->layout.stage_count;
@@ -428,6 +435,7 @@ static void test_check_refuses_every_broken_invariant(void **state)
         {break_time, "predicted_step_seconds"},
         {break_factor, "prediction_factor"},
         {break_pause, "switch_seconds"},
+        {break_trial, "before: \"step_seconds\""},
         {break_deferred, "deferred"},
         {break_counts, "2 stages x 3 replicas are not 5 workers"},
         {break_first_unit, "stage_first_unit"},
@@ -484,9 +492,9 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
     static const char *const rare[] = {
-        "commit",    "shadows",           "arithmetic",   "copies",         "slow",
-        "recompute", "patient",           "limit_ns",     "breaks_off",     "disputed",
-        "links",     "prediction_factor", "last_dispute", "switch_seconds", "deferred"};
+        "commit",       "shadows",        "arithmetic", "copies",   "slow",  "recompute",
+        "patient",      "limit_ns",       "breaks_off", "disputed", "links", "prediction_factor",
+        "last_dispute", "switch_seconds", "deferred",   "before",   "slower"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;

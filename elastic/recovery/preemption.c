@@ -1,4 +1,4 @@
-#include "elastic/leader/preemption.h"
+#include "elastic/recovery/preemption.h"
 
 #include <stdbool.h>
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "elastic/leader/preemption.h"
+#include "elastic/recovery/preemption.h"
 
 #define SECOND 1000000000ull
 

@@ -1,0 +1,61 @@
+#include "elastic/leader/leader_pace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_LEAST 5
+#define SECONDS_MAX 1e9 /* beyond any job */
+
+static int compare_seconds(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+void leader_pace_note(const struct leader_view *view, struct leader_pace *pace)
+{
+    const struct leader_progress *progress = &view->progress;
+    uint64_t generation = view->plan ? view->plan->generation : 0;
+    if (pace->generation != generation)
+        *pace = (struct leader_pace){.generation = generation};
+    if (pace->frozen_layers != progress->frozen_layers) {
+        pace->before_freeze = leader_pace_is_known(pace) ? leader_pace_seconds(pace) : 0;
+        pace->frozen_layers = progress->frozen_layers;
+        pace->count = 0;
+    }
+    if (progress->step_seconds <= 0 || (pace->count > 0 && pace->step == progress->step))
+        return;
+    pace->step = progress->step;
+    pace->seconds[pace->count++ % LEADER_PACE_STEPS] = progress->step_seconds;
+}
+
+double leader_pace_seconds(const struct leader_pace *pace)
+{
+    double sorted[LEADER_PACE_STEPS];
+    unsigned count = MIN(pace->count, (unsigned)LEADER_PACE_STEPS);
+    memcpy(sorted, pace->seconds, sizeof(sorted));
+    qsort(sorted, count, sizeof(*sorted), compare_seconds);
+    return count > 0 ? sorted[count / 2] : 0;
+}
+
+bool leader_pace_is_known(const struct leader_pace *pace)
+{
+    return pace->count >= STEPS_LEAST;
+}
+
+double leader_pace_of(const struct leader_pace *pace, const struct plan_layout *layout)
+{
+    return pace->frozen_layers == layout->frozen_layers ? leader_pace_seconds(pace)
+                                                        : pace->before_freeze;
+}
+
+uint64_t leader_replay_cost_ns(const struct leader_context *context, const struct plan *plan,
+                               uint64_t from, uint64_t to)
+{
+    const struct leader_view *view = context->view;
+    double predicted = plan ? plan_layout_expected_seconds(&plan->layout) : 0;
+    double each =
+        view->progress.last_step_seconds > 0 ? view->progress.last_step_seconds : predicted;
+    double seconds = to > from ? (double)(to - from) * each : 0;
+    return (uint64_t)(MIN(seconds, SECONDS_MAX) * 1e9);
+}
