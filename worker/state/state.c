@@ -270,7 +270,8 @@ void state_apply(struct state *state, const struct step_record *record, float *c
     state->holds = false;
     freeze_step(&state->freeze, &state->spec->elastic.freeze, &state->spec->model, record);
     for (unsigned unit = 0; unit < state_frozen_units(state); unit++)
-        drop_moments(state, &state->units[unit]);
+        if (state->units[unit].held) /* others may just be reserved, by another thread */
+            drop_moments(state, &state->units[unit]);
 }
 
 void state_list_held(const struct state *state, bool *ret_held)
