@@ -29,6 +29,7 @@ enum timeouts {
     TIMEOUTS_WORKER_LEFT_OUT = 20, /* a stuck worker that the plan left out keeps its state */
     TIMEOUTS_ANNOUNCED_PLAN = 8,   /* a plan that a commit announced arrives */
     TIMEOUTS_START_REPORT = 2,     /* between two reports of a worker that starts */
+    TIMEOUTS_SLOW_DISK = 20,       /* training waits for a checkpoint before an alarm */
 
     /* ---- the leader's patience ---- */
     TIMEOUTS_PREPARE = 20,              /* new workers of a planned change are prepared */

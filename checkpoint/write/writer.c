@@ -23,7 +23,7 @@ struct checkpoint_writer {
     enum writer_state state;
     bool staged; /* the running share needs no tensor's memory any more */
     bool quitting;
-    atomic_bool stop; /* checked by the thread between blocks */
+    atomic_bool stop; /* the running share is given up; checked by the thread between blocks */
     struct share *share;
     struct staging staging;
     struct error failure;
@@ -161,6 +161,7 @@ int checkpoint_writer_begin(struct checkpoint_writer *writer, const struct check
     pthread_mutex_lock(&writer->lock);
     writer->share = prepared;
     writer->staged = false;
+    atomic_store(&writer->stop, writer->quitting);
     writer->state = WRITER_RUNNING;
     pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->lock);
@@ -179,6 +180,32 @@ uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer)
     }
     pthread_mutex_unlock(&writer->lock);
     return waited;
+}
+
+static struct timespec time_of(uint64_t monotonic_ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(monotonic_ns / NS_PER_SECOND),
+                             .tv_nsec = (long)(monotonic_ns % NS_PER_SECOND)};
+}
+
+bool checkpoint_writer_release_until(struct checkpoint_writer *writer, uint64_t deadline_ns)
+{
+    const struct timespec deadline = time_of(deadline_ns);
+    int status = 0;
+    pthread_mutex_lock(&writer->lock);
+    while (writer->state == WRITER_RUNNING && !writer->staged && status != ETIMEDOUT)
+        status = pthread_cond_timedwait(&writer->changed, &writer->lock, &deadline);
+    bool released = writer->state != WRITER_RUNNING || writer->staged;
+    pthread_mutex_unlock(&writer->lock);
+    return released;
+}
+
+void checkpoint_writer_give_up(struct checkpoint_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    if (writer->state == WRITER_RUNNING)
+        atomic_store(&writer->stop, true);
+    pthread_mutex_unlock(&writer->lock);
 }
 
 /* Call with the lock held; the writer is idle afterwards unless it is still running. */
@@ -209,8 +236,7 @@ int checkpoint_writer_poll(struct checkpoint_writer *writer, struct manifest *re
 int checkpoint_writer_wait(struct checkpoint_writer *writer, uint64_t deadline_ns,
                            struct manifest *ret_part, struct error *error)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_SECOND),
-                                .tv_nsec = (long)(deadline_ns % NS_PER_SECOND)};
+    const struct timespec deadline = time_of(deadline_ns);
     int status = 0;
     pthread_mutex_lock(&writer->lock);
     while (writer->state == WRITER_RUNNING && status != ETIMEDOUT)

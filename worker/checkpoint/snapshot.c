@@ -203,6 +203,7 @@ void snapshot_keep_restored(struct snapshot *snapshot, const char *path)
 
 void snapshot_reset(struct snapshot *snapshot)
 {
+    snapshot_give_up(snapshot);
     snapshot_release(snapshot);
     if (snapshot->share.copying) {
         forget_copying(&snapshot->share);
@@ -358,23 +359,41 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
     if (!status)
         status = begin(snapshot, plan, error);
     snapshot->share.staged = false;
+    snapshot->share.stall_ns = 0;
     if (status) /* the other ranks have begun theirs: the step fails like a share */
         checkpoint_progress_share_ended(&snapshot->progress, CHECKPOINT_OUTCOME_FAILED);
     return status;
 }
 
-void snapshot_release(struct snapshot *snapshot)
+static bool is_released(const struct snapshot *snapshot)
 {
+    return !snapshot->progress.writes || snapshot->share.staged;
+}
+
+bool snapshot_release_until(struct snapshot *snapshot, uint64_t deadline_ns)
+{
+    struct snapshot_share *share = &snapshot->share;
     uint64_t began_ns = clock_monotonic_ns();
 
-    if (!snapshot->progress.writes || snapshot->share.staged)
-        return;
-    if (snapshot->share.copy)
-        share_copy_wait(snapshot->share.copy);
-    else
-        checkpoint_writer_release_wait(snapshot->share.writer);
-    snapshot->share.stall_ns = clock_monotonic_ns() - began_ns;
-    snapshot->share.staged = true;
+    if (is_released(snapshot))
+        return true;
+    if (share->copy) /* at the speed of the device's bus */
+        share_copy_wait(share->copy);
+    share->staged = share->copy || checkpoint_writer_release_until(share->writer, deadline_ns);
+    share->stall_ns += clock_monotonic_ns() - began_ns;
+    return share->staged;
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+    while (!snapshot_release_until(snapshot, clock_monotonic_ns() + NS_PER_SECOND))
+        ;
+}
+
+void snapshot_give_up(struct snapshot *snapshot)
+{
+    if (!is_released(snapshot) && !snapshot->share.copy)
+        checkpoint_writer_give_up(snapshot->share.writer);
 }
 
 static int write_part(const struct snapshot *snapshot, const struct manifest *part,

@@ -41,7 +41,8 @@ void snapshot_keep_history(struct snapshot *snapshot, const char *metrics_path);
  * (worker/checkpoint/source_files.h) while the job's own folder has none */
 void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
 
-/** snapshot_reset() - begin a new generation: abandon checkpoints in flight */
+/** snapshot_reset() - begin a new generation: abandon checkpoints in flight, whose rest is not
+ * written */
 void snapshot_reset(struct snapshot *snapshot);
 
 /** snapshot_give_up_copies() - abandon copies in flight of a checkpoint before @step: there is no
@@ -68,6 +69,11 @@ int snapshot_begin(struct snapshot *snapshot, const struct plan *plan, unsigned 
 /** snapshot_release() - wait until the parameters may change; call it before the optimizer step and
  * before dropping units */
 void snapshot_release(struct snapshot *snapshot);
+/** snapshot_release_until() - wait no longer than until @deadline_ns, monotonic. Return: whether
+ * they may change */
+bool snapshot_release_until(struct snapshot *snapshot, uint64_t deadline_ns);
+/** snapshot_give_up() - write no more of a share that the parameters wait for; it fails */
+void snapshot_give_up(struct snapshot *snapshot);
 
 /**
  * snapshot_poll() - check the progress of this rank's share

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/timeouts.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
@@ -37,11 +38,28 @@ static struct generation_entry entry_of(const struct state *state)
 
 /* ---- leaving the last generation ---- */
 
+/* Wait until the parameters may change. A share of a generation that has ended is given up. */
+static void await_release(struct trainer *trainer)
+{
+    const uint64_t timeout_ns = trainer->options->failure_timeout_ns;
+    struct snapshot *snapshot = trainer->checkpoints.snapshot;
+    unsigned timeouts = 0;
+
+    while (!snapshot_release_until(snapshot, clock_monotonic_ns() + timeout_ns)) {
+        if (trainer->links.mesh && mesh_broken(trainer->links.mesh))
+            snapshot_give_up(snapshot);
+        if (++timeouts == TIMEOUTS_SLOW_DISK)
+            status_report_alarm(&trainer->report, ALARM_CHECKPOINT,
+                                "training waits for a checkpoint: its disk writes too slowly, or "
+                                "not at all");
+    }
+}
+
 void generation_apply(struct trainer *trainer, const struct step_record *record)
 {
     uint64_t began_ns = clock_monotonic_ns();
 
-    snapshot_release(trainer->checkpoints.snapshot);
+    await_release(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_SNAPSHOT, record->step);
     began_ns = clock_monotonic_ns();
     engine_apply(trainer->engine, record);

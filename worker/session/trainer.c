@@ -101,13 +101,14 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     if (status == -ECANCELED) /* before any link was up: the plan that replaces this one is here or
                                  on its way */
         return SESSION_BROKEN;
-    snapshot_release(trainer->checkpoints.snapshot);
     if (status == -EDOM)
         return diverged(trainer, error);
     if (trainer->links.mesh)
         mesh_abort(trainer->links.mesh, "this worker cannot go on");
     generation_end_handover(trainer);
     if (status == -EUCLEAN) { /* the state is wrong; STUCK then reports that none is held */
+        snapshot_give_up(trainer->checkpoints.snapshot);
+        snapshot_release(trainer->checkpoints.snapshot);
         generation_drop_state(trainer);
         state_begin(trainer->state);
     }
