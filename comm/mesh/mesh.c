@@ -18,6 +18,7 @@
 #include "comm/mesh/tcp.h"
 
 #define FAILURE_TIMEOUT_MIN_NS (20 * NS_PER_MS)
+#define MEANWHILE_NS           (100 * NS_PER_MS) /* between two looks of a thread that waits */
 
 /* ---- small things that the other files use ---- */
 
@@ -385,8 +386,27 @@ int mesh_receive(struct mesh *mesh, unsigned peer, uint64_t tag, void *data, siz
 
 /* ---- waiting ---- */
 
+void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context)
+{
+    pthread_mutex_lock(&mesh->lock);
+    mesh->meanwhile =
+        (struct mesh_meanwhile){.look = look, .context = context, .thread = pthread_self()};
+    pthread_mutex_unlock(&mesh->lock);
+}
+
+/* With the lock, which others get meanwhile. */
+static void look_meanwhile(struct mesh *mesh)
+{
+    const struct mesh_meanwhile meanwhile = mesh->meanwhile;
+    mesh->meanwhile.looks = true;
+    pthread_mutex_unlock(&mesh->lock);
+    meanwhile.look(meanwhile.context);
+    pthread_mutex_lock(&mesh->lock);
+    mesh->meanwhile.looks = false;
+}
+
 /* With the lock; Return: false when the deadline passed first. */
-static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
+static bool wait_until(struct mesh *mesh, uint64_t deadline_ns)
 {
     if (deadline_ns == UINT64_MAX) {
         pthread_cond_wait(&mesh->changed, &mesh->lock);
@@ -397,6 +417,20 @@ static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
         .tv_nsec = (long)(deadline_ns % NS_PER_SECOND),
     };
     return pthread_cond_timedwait(&mesh->changed, &mesh->lock, &deadline) != ETIMEDOUT;
+}
+
+/* The same, and look around now and then. */
+static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
+{
+    const struct mesh_meanwhile *meanwhile = &mesh->meanwhile;
+    bool looks =
+        meanwhile->look && !meanwhile->looks && pthread_equal(meanwhile->thread, pthread_self());
+    uint64_t look_ns = looks ? clock_monotonic_ns() + MEANWHILE_NS : UINT64_MAX;
+    if (deadline_ns <= look_ns)
+        return wait_until(mesh, deadline_ns);
+    if (!wait_until(mesh, look_ns))
+        look_meanwhile(mesh);
+    return true;
 }
 
 bool mesh_await_fault(struct mesh *mesh, uint64_t deadline_ns)

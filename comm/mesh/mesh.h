@@ -167,6 +167,13 @@ int mesh_receive_any(struct mesh *mesh, unsigned peer, uint64_t tag, uint64_t de
  */
 int mesh_wait(struct mesh_request *request, uint64_t deadline_ns) CHECK_RESULT;
 
+/**
+ * mesh_meanwhile() - while this thread waits in mesh_wait() or mesh_receive_any(), call
+ * @look(@context) every tenth of a second, without the lock: it may use the mesh
+ * @look: NULL: no more
+ */
+void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context);
+
 /** mesh_test() - return whether mesh_wait() would return at once */
 bool mesh_test(struct mesh_request *request);
 

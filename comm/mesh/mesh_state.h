@@ -145,6 +145,14 @@ struct mesh_counters {
     atomic_uint_fast64_t turned_away;
 };
 
+/* What a thread that waits does meanwhile. */
+struct mesh_meanwhile {
+    void (*look)(void *context); /* NULL: nothing */
+    void *context;
+    pthread_t thread; /* whose waits count */
+    bool looks;       /* it is called now */
+};
+
 struct mesh {
     struct handshake_identity identity;
     struct peer *peers; /* by rank, ascending */
@@ -167,8 +175,9 @@ struct mesh {
     struct mesh_opening opening; /* lock */
     bool failed;                 /* lock */
     struct mesh_fault fault;
-    struct mesh_wishes wishes; /* lock */
-    struct mesh_posted posted; /* lock */
+    struct mesh_wishes wishes;       /* lock */
+    struct mesh_posted posted;       /* lock */
+    struct mesh_meanwhile meanwhile; /* lock */
     struct mesh_counters counters;
 };
 

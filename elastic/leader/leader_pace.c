@@ -1,7 +1,10 @@
 #include "elastic/leader/leader_pace.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "elastic/job/job_spec.h"
 
 #define STEPS_LEAST 5
 #define SECONDS_MAX 1e9 /* beyond any job */
@@ -49,13 +52,31 @@ double leader_pace_of(const struct leader_pace *pace, const struct plan_layout *
                                                         : pace->before_freeze;
 }
 
+/* Of any layout if not of @plan's: that is nearer to the truth than a prediction. */
+static double step_seconds(const struct leader_context *context, const struct plan *plan)
+{
+    double last = context->view->progress.last_step_seconds;
+    return last > 0 ? last : plan ? plan_layout_expected_seconds(&plan->layout) : 0;
+}
+
+static uint64_t to_ns(double seconds)
+{
+    return (uint64_t)(MIN(seconds, SECONDS_MAX) * 1e9);
+}
+
 uint64_t leader_replay_cost_ns(const struct leader_context *context, const struct plan *plan,
                                uint64_t from, uint64_t to)
 {
-    const struct leader_view *view = context->view;
-    double predicted = plan ? plan_layout_expected_seconds(&plan->layout) : 0;
-    double each =
-        view->progress.last_step_seconds > 0 ? view->progress.last_step_seconds : predicted;
-    double seconds = to > from ? (double)(to - from) * each : 0;
-    return (uint64_t)(MIN(seconds, SECONDS_MAX) * 1e9);
+    return to > from ? to_ns((double)(to - from) * step_seconds(context, plan)) : 0;
+}
+
+uint64_t leader_operation_ns(const struct leader_context *context)
+{
+    const struct plan *plan = context->view->plan;
+    const unsigned *first = plan->layout.replica_first_lane;
+    unsigned least = UINT_MAX;
+    for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
+        least = MIN(least, first[replica + 1] - first[replica]);
+    double count = (double)least * context->view->spec->train.micro_batches_per_lane;
+    return plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
 }

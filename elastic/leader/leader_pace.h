@@ -31,3 +31,8 @@ bool leader_pace_is_known(const struct leader_pace *pace);
  */
 uint64_t leader_replay_cost_ns(const struct leader_context *context, const struct plan *plan,
                                uint64_t from, uint64_t to);
+
+/** leader_operation_ns() - return how long a worker may compute without looking at its links, and
+ * so without a report that they broke: a micro-batch, at most, by a measured step or the predicted
+ * one */
+uint64_t leader_operation_ns(const struct leader_context *context);

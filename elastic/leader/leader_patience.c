@@ -2,6 +2,7 @@
 
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
+#include "elastic/leader/leader_pace.h"
 
 static void cover_report(const struct worker_report *report, bool covered[STEP_RECORD_UNITS_MAX])
 {
@@ -126,10 +127,12 @@ static bool somebody_gave_up(const struct leader_context *context)
 static uint64_t patient_until(const struct leader_context *context)
 {
     uint64_t timeout_ns = context->view->failure_timeout_ns;
+    uint64_t computing_ns = leader_operation_ns(context);
     /* A worker without links reports when it gives up; only then do workers with all links. */
     bool begins = somebody_waits_for_links(context) || somebody_gave_up(context);
-    return context->memory->failure_seen.ns + (begins ? leader_start_time_ns(context) + timeout_ns
-                                                      : TIMEOUTS_SILENT_WORKER * timeout_ns);
+    return context->memory->failure_seen.ns + computing_ns +
+           (begins ? leader_start_time_ns(context) + timeout_ns
+                   : TIMEOUTS_SILENT_WORKER * timeout_ns);
 }
 
 /* Return whether to wait for workers that have not reported; sets the next wake-up. */
@@ -142,7 +145,9 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
     bool late =
         survivors->unheard > survivors->unheard_and_spared || survivors->unheard_of_before > 0;
     bool patient = falls_back && late && may_be_complete(context, survivors);
-    uint64_t hard = patient ? patient_until(context) : seen + view->failure_timeout_ns;
+    /* Survivors may be in the middle of a micro-batch when the links break. */
+    uint64_t hard = patient ? patient_until(context)
+                            : seen + view->failure_timeout_ns + leader_operation_ns(context);
     uint64_t soft = seen + view->failure_timeout_ns / TIMEOUT_PARTS_ACCUSED;
     /* A live daemon whose registration ended registers again at once under the same name. */
     bool all_heard = survivors->unheard == 0 &&

@@ -78,5 +78,6 @@ bool early_switch_begins(const struct plan *plan, const struct plan *next,
         return false;
     if (!next->layout.worker_count)
         return !step->donors_leave && comes_too_late(&next->change, step);
-    return pays(&plan->layout, &next->layout, step) || comes_too_late(&next->change, step);
+    return (!step->near_end && pays(&plan->layout, &next->layout, step)) ||
+           comes_too_late(&next->change, step);
 }

@@ -27,6 +27,7 @@ struct early_switch {
     double pause_seconds;                /* the duration of a switch, as measured; 0: not known */
     double waited_seconds;               /* since the plan arrived that follows */
     bool keeps_sums;                     /* workers have the memory to keep sums across a switch */
+    bool near_end;     /* other stages may hold the step: leaving it now would lose it */
     bool donors_leave; /* workers without a part in this generation wait for its first commit */
 };
 

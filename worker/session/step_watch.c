@@ -24,6 +24,7 @@ void step_watch_begin(struct step_watch *watch)
 {
     watch->began_ns = clock_monotonic_ns();
     watch->spread = (struct plan_spread){0};
+    watch->looked = false;
 }
 
 /* This rank's place in the tree, in the step that is computed. */
@@ -76,6 +77,16 @@ static bool subtree_has(struct plan_spread *spread, const struct place *place, u
     return plan_spread_is_complete(spread, place->child_count, generation);
 }
 
+/* Rank 0 may be done while others compute: then the step before tells how long it takes. */
+static double seconds_left(const struct trainer *trainer, double passed_seconds, unsigned done,
+                           unsigned count)
+{
+    double last_seconds = (double)trainer->metrics.last_step_ns / 1e9;
+
+    return done < count ? passed_seconds / done * (count - done)
+                        : MAX(0.0, last_seconds - passed_seconds);
+}
+
 /* On rank 0, when every rank has the plan. */
 static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, unsigned count)
 {
@@ -83,6 +94,9 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     uint64_t now_ns = clock_monotonic_ns();
     const struct plan *next = trainer->commands.pending;
     char reason[REASON_SIZE];
+
+    /* Near the end the other stages may hold the step already: then it is left at a limit only. */
+    bool near_end = count - done <= 2 * trainer->plan->layout.stage_count;
 
     if (!next || next->generation != generation || !done)
         return false;
@@ -93,12 +107,13 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     double passed_seconds = (double)(now_ns - watch->began_ns) / 1e9;
     const struct early_switch step = {
         .passed_seconds = passed_seconds,
-        .left_seconds = passed_seconds / done * (count - done),
+        .left_seconds = seconds_left(trainer, passed_seconds, done, count),
         .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
                                                             : next->change.switch_seconds,
         .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
         .donors_leave = trainer->commit.first && trainer->plan->layout.donor_count > 0,
         .keeps_sums = trainer->device.kernel->host_memory, /* a device may lack the room */
+        .near_end = near_end,
     };
     if (!early_switch_begins(trainer->plan, next, &step))
         return false;
@@ -107,13 +122,31 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     return true;
 }
 
+/* Take what children said in the step before, when this rank did not have the plan yet: it says
+ * nothing any more, and would stay with the mesh. */
+static void forget_the_step_before(struct trainer *trainer)
+{
+    struct place place = place_of(trainer);
+    struct plan_spread ignored;
+
+    place.tag = tag_make(TAG_HAS_PLAN, trainer->state->hold.step - 1, 0);
+    for (unsigned child = 0; child < place.child_count; child++)
+        if (hear_child(&place, child, &ignored))
+            return; /* the links broke */
+}
+
 bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
 {
     struct step_watch *watch = &trainer->watch;
     uint64_t generation = commands_ready_generation(trainer);
 
-    /* Near the end the other stages may hold the step already. */
-    if (!generation || count - done <= 2 * trainer->plan->layout.stage_count)
+    if (!watch->looked) {
+        watch->looked = true;
+        forget_the_step_before(trainer);
+    }
+    if (!done) /* an evaluation may be over, or input has not come yet */
+        watch->began_ns = clock_monotonic_ns();
+    if (!generation)
         return false;
     const struct place place = place_of(trainer);
     if (!subtree_has(&watch->spread, &place, generation))

@@ -7,7 +7,9 @@
  * complete, so no rank has committed the step; a rank that sees any other reason takes it for a
  * failure, as ever.
  *
- * Ranks look at the boundaries of micro-batches. While no change is announced this costs one load.
+ * Ranks look at the boundaries of micro-batches, and ten times a second while they wait for others.
+ * While no change is announced this costs one load, and once a step a look for what a child has
+ * said.
  */
 #pragma once
 
@@ -20,7 +22,8 @@
 struct trainer;
 
 struct step_watch {
-    uint64_t began_ns;                       /* of the step; monotonic */
+    uint64_t began_ns;                       /* of the step's computing; monotonic */
+    bool looked;                             /* in this step */
     uint64_t next_generation, next_since_ns; /* on rank 0: the plan that follows, and its arrival */
     struct plan_spread spread;
 };

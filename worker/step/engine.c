@@ -379,21 +379,40 @@ static int measure_norm(struct engine *engine, struct error *error)
     return status;
 }
 
-int engine_compute(struct engine *engine, struct error *error)
+/* A rank that waits for another one, perhaps to the end of a long step. */
+static void look_meanwhile(void *context)
 {
-    struct mesh_statistics before, after;
-    uint64_t began_ns = clock_monotonic_ns();
-    int status;
+    const struct engine *engine = context;
+    unsigned count = schedule_operation_count(&engine->position);
 
-    mesh_statistics(engine->mesh, &before);
-    begin_record(engine);
-    status = reduction_expect(engine->reduction);
+    (void)engine->watch.leaves(engine->watch.context, engine->timing.operations_done, count);
+}
+
+/* Compute the gradients of this rank, and their sums over the whole step. */
+static int run(struct engine *engine)
+{
+    int status = reduction_expect(engine->reduction);
+
     if (!status)
         status = shadow_begin(engine->shadow);
+    if (!status && engine->watch.leaves)
+        mesh_meanwhile(engine->mesh, look_meanwhile, engine);
     if (!status)
         status = pipeline_run(engine);
     if (!status)
         status = finish_sums(engine);
+    mesh_meanwhile(engine->mesh, NULL, NULL);
+    return status;
+}
+
+int engine_compute(struct engine *engine, struct error *error)
+{
+    struct mesh_statistics before, after;
+    uint64_t began_ns = clock_monotonic_ns();
+
+    mesh_statistics(engine->mesh, &before);
+    begin_record(engine);
+    int status = run(engine);
     if (status)
         return engine->samples.error.code ? data_broke(engine, error)
                                           : links_broke(engine, status, error);
@@ -436,6 +455,7 @@ void engine_apply(struct engine *engine, const struct step_record *record)
 void engine_drop_others(struct engine *engine)
 {
     for (unsigned unit = 0; unit < engine->state->unit_count; unit++)
-        if (!plan_layout_keeps(&engine->plan->layout, engine->part.rank, unit))
+        if (engine->state->units[unit].held &&
+            !plan_layout_keeps(&engine->plan->layout, engine->part.rank, unit))
             state_drop_unit(engine->state, unit);
 }

@@ -34,7 +34,8 @@ struct warm_up;
 struct engine_timing {
     struct recorder *recorder;    /* borrowed; NULL: none */
     uint64_t compute_ns, wait_ns; /* of the last step: own, and waiting for others */
-    uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
+    uint64_t busy_ns;         /* part of compute_ns that grows with lanes: forward and backward */
+    unsigned operations_done; /* of the step in progress */
 };
 
 /* The part of a step that one rank computes. */
@@ -63,7 +64,7 @@ struct engine_channels {
         input_gradient; /* from the next stage, to the stage before */
 };
 
-/* Asked at the boundaries of micro-batches. */
+/* Asked at the boundaries of micro-batches, and now and then while this rank waits for others. */
 struct engine_watch {
     /* Return true to leave the step: the function has failed the mesh. Of @count operations @done
      * are done. NULL: none */
@@ -152,7 +153,8 @@ int engine_evaluate(struct engine *engine, struct error *error) CHECK_RESULT;
 /** engine_apply() - run the optimizer step of a complete record on the reduced gradients */
 void engine_apply(struct engine *engine, const struct step_record *record);
 
-/** engine_drop_others() - drop the units that this rank neither computes nor shadows */
+/** engine_drop_others() - drop the held units that this rank neither computes nor shadows; what is
+ * reserved for the next generation stays */
 void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - true if @step measures the validation loss, on the parameters before the

@@ -236,6 +236,8 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
             .validates = true,
         };
         double loss = 0;
+        if (mesh_broken(engine->mesh))
+            return -ECONNRESET;
         frozen_prefix_validate(engine, (uint64_t)batch * spec->train.micro_batch);
         int status = dataset_validation_batch(
             engine->dataset, (uint64_t)batch * spec->train.micro_batch, spec->train.micro_batch,
@@ -364,6 +366,15 @@ static unsigned lowest_trained(const struct engine *engine)
     return MAX(engine->part.first_unit, engine->part.trained_from);
 }
 
+/* Between two units: let messages go on. A failure of the links is to be seen and reported soon,
+ * however long an operation takes. */
+static int pause(struct engine *engine)
+{
+    int status = send_queue_poll(engine->channels.send_queue);
+
+    return !status && mesh_broken(engine->mesh) ? -ECONNRESET : status;
+}
+
 static int backward(struct engine *engine, const struct schedule_operation *operation,
                     struct micro_batch batch)
 {
@@ -374,7 +385,7 @@ static int backward(struct engine *engine, const struct schedule_operation *oper
          !status && unit-- > lowest;) {
         status = backward_unit(engine, operation, batch, unit);
         if (!status)
-            status = send_queue_poll(engine->channels.send_queue);
+            status = pause(engine);
     }
     if (!last_stage(engine))
         tensor_channel_used(&engine->channels.output_gradient);
@@ -414,7 +425,7 @@ static int train_weights(struct engine *engine, const struct schedule_operation 
         if (!status && passes(engine, operation, unit))
             status = unit_passed(engine, unit);
         if (!status)
-            status = send_queue_poll(engine->channels.send_queue);
+            status = pause(engine);
     }
     record(engine, TRACE_WEIGHTS, batch, began_ns);
     return status;
@@ -487,6 +498,7 @@ int pipeline_run(struct engine *engine)
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
 
+    engine->timing.operations_done = 0;
     frozen_prefix_begin(engine);
 
     if (!status && !engine->part.micro_batch_count)
@@ -499,6 +511,7 @@ int pipeline_run(struct engine *engine)
             return -ECONNRESET;
         }
         status = run_operation(engine, &operation);
+        engine->timing.operations_done = i + 1;
     }
     status = take_losses(engine, status);
     engine->timing.busy_ns =

@@ -24,6 +24,7 @@
 #include "sim/node/sim_node.h"
 #include "sim/trace/spot_trace.h"
 
+#define MICRO_BATCHES  16u /* of a lane */
 #define NS             1e9
 #define SETTLE_SECONDS 60 /* all nodes have joined, or wait for the end of a step */
 #define MEASURED_STEPS 8
@@ -182,10 +183,11 @@ static void report(const struct spot_trace *trace, const double *step_seconds,
 
 static void describe(const struct setting *setting, const struct sim *sim, double restart_seconds)
 {
-    printf("given: a lane takes %.3f s (%u lanes), a worker starts in %.2f s, state %.2f GB, read "
-           "at %.2f GB/s, moved at %.2f GB/s\n",
-           setting->lane_seconds, SIM_LANES, setting->spawn_seconds, setting->state_gb,
-           setting->restore_gbps, setting->link_gbps);
+    printf(
+        "given: a lane of %u micro-batches takes %.3f s (%u lanes), a worker starts in %.2f s, state %.2f GB, read "
+        "at %.2f GB/s, moved at %.2f GB/s\n",
+        MICRO_BATCHES, setting->lane_seconds, SIM_LANES, setting->spawn_seconds, setting->state_gb,
+        setting->restore_gbps, setting->link_gbps);
     printf(
         "simulated: detection (failure_timeout 1.5 s, leases 10 s and 3 s), etcd 0.1-2 ms a way, "
         "reduction and commit of a step 1-6 ms, apply 0.5-6 ms\n");
@@ -215,6 +217,7 @@ static int run(const struct spot_trace *trace, const struct setting *setting)
     uint64_t every =
         (uint64_t)MAX(1.0, setting->checkpoint_seconds / lanes_seconds(setting, trace->most));
     struct sim *sim = sim_new_scene(SIM_STEPS_MAX, every, trace->node_count, &costs);
+    sim->spec.train.micro_batches_per_lane = MICRO_BATCHES;
     uint64_t began_ns = sim->now_ns;
     sim_submit(sim);
     ask_for_one_stage(sim);

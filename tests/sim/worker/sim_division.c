@@ -16,8 +16,13 @@
 #include "sim/worker/sim_bits.h"
 #include "sim/worker/sim_worker.h"
 
-#define MICRO_BATCHES 16 /* of a lane */
-#define LOOK_LEAST_NS NS_PER_MS
+#define LOOK_LEAST_NS   NS_PER_MS
+#define LOOK_WAITING_NS (100 * NS_PER_MS)
+
+static unsigned micro_batches(const struct sim_worker *worker) /* of a lane */
+{
+    return worker->sim->spec.train.micro_batches_per_lane;
+}
 
 static uint64_t next_step(const struct sim_worker *worker)
 {
@@ -32,7 +37,7 @@ static unsigned replica_of(const struct sim_worker *worker)
 /* The division of the coming step. */
 static void find_division(const struct sim_worker *worker, struct step_division *ret_division)
 {
-    step_division_plan(&worker->plan->layout, SIM_LANES, MICRO_BATCHES, ret_division);
+    step_division_plan(&worker->plan->layout, SIM_LANES, micro_batches(worker), ret_division);
     if (worker->share.division.step != next_step(worker))
         return;
     *ret_division = worker->share.division;
@@ -42,7 +47,8 @@ double sim_division_share(const struct sim_worker *worker)
 {
     struct step_division division;
     find_division(worker, &division);
-    return (double)step_division_left(&division, replica_of(worker)) / (SIM_LANES * MICRO_BATCHES);
+    return (double)step_division_left(&division, replica_of(worker)) /
+           (SIM_LANES * micro_batches(worker));
 }
 
 bool sim_division_owns(const struct sim_worker *worker, unsigned lane)
@@ -74,7 +80,7 @@ static void find_spans(const struct step_division *division, unsigned replica,
     uint16_t groups[SIM_LANES];
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         bool own = division->owners[lane] == replica;
-        groups[lane] = own && facts[lane].micro_batches == MICRO_BATCHES ? UINT16_MAX : 0;
+        groups[lane] = own && facts[lane].micro_batches == division->micro_batches ? UINT16_MAX : 0;
         if (own && facts[lane].micro_batches > 0)
             facts[lane].span = (struct lane_tree_span){lane, 1};
     }
@@ -100,19 +106,30 @@ void sim_division_keep(struct sim_worker *worker)
         if (division.owners[lane] == replica)
             worker->share.kept.lanes[lane].micro_batches = division.starts[lane];
     for (unsigned i = 0; i < count && done > 0; i++) {
-        unsigned part = MIN(done, MICRO_BATCHES - runs[i].start);
+        unsigned part = MIN(done, division.micro_batches - runs[i].start);
         worker->share.kept.lanes[runs[i].lane].micro_batches += part;
         done -= part;
     }
     find_spans(&division, replica, worker->share.kept.lanes);
 }
 
+/* The time of one of the micro-batches that the worker computes now. */
+static uint64_t operation_ns(const struct sim_worker *worker)
+{
+    struct step_division division;
+    find_division(worker, &division);
+    uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
+    return MAX((uint64_t)1, whole_ns / MAX(1u, step_division_left(&division, replica_of(worker))));
+}
+
 void sim_division_interrupt(struct sim_worker *worker)
 {
-    if (!worker->alive || worker->point != POINT_FORWARD ||
-        worker->busy_until_ns <= worker->sim->now_ns)
+    const struct sim *sim = worker->sim;
+    if (!worker->alive || worker->point != POINT_FORWARD || worker->busy_until_ns <= sim->now_ns)
         return;
-    worker->busy_until_ns = worker->sim->now_ns;
+    uint64_t each_ns = operation_ns(worker);
+    uint64_t begun = (sim->now_ns - worker->share.from_ns + each_ns - 1) / each_ns;
+    worker->busy_until_ns = MIN(worker->busy_until_ns, worker->share.from_ns + begun * each_ns);
     sim_cancel(worker->sim, worker->wake);
     worker->wake = NULL;
 }
@@ -150,7 +167,7 @@ void sim_division_begin(struct sim_worker *worker)
                                                .rank = worker->rank,
                                                .step = next_step(worker),
                                                .lanes = SIM_LANES,
-                                               .micro_batches = MICRO_BATCHES};
+                                               .micro_batches = micro_batches(worker)};
     worker->share.division.step = 0;
     if (worker->plan->start.source != PLAN_SOURCE_MEMORY)
         worker->share.kept.step = 0; /* the round stands for that of the data: all are here */
@@ -189,8 +206,8 @@ bool sim_division_at_division(struct sim_worker *worker)
     if (division->step && worker->rank == 0)
         sim_trace(worker->sim, "  step %llu goes on with %u of %u micro-batches",
                   (unsigned long long)division->step,
-                  SIM_LANES * MICRO_BATCHES - step_division_left(division, UINT_MAX),
-                  SIM_LANES * MICRO_BATCHES);
+                  SIM_LANES * micro_batches(worker) - step_division_left(division, UINT_MAX),
+                  SIM_LANES * micro_batches(worker));
     begin_session(worker);
     return true;
 }
@@ -212,16 +229,25 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
     return true;
 }
 
-/* Return whether rank 0 computes, or waits for the gradients of the next stage, and can break the
- * links for the next generation. */
+static bool computes(const struct sim_worker *worker)
+{
+    return worker->point == POINT_FORWARD && worker->busy_until_ns > worker->sim->now_ns;
+}
+
+/* Return whether the worker computes its part of a step, or waits for others' parts. */
+static bool is_in_step(const struct sim_worker *worker)
+{
+    return worker->alive && worker->engine && worker->mesh &&
+           worker->mesh->state == SIM_MESH_OPEN && worker->point >= POINT_FORWARD &&
+           worker->point <= POINT_SHADOW;
+}
+
+/* Return whether rank 0 can break the links for the next generation. That bug shows where newcomers
+ * wait for the end of a long step. */
 static bool may_decide(const struct sim_worker *root)
 {
     const struct sim *sim = root->sim;
-    bool computes = root->point == POINT_FORWARD && root->busy_until_ns > sim->now_ns;
-    bool waits = root->point == POINT_BACKWARD && root->plan->layout.stage_count > 1;
-    /* That bug shows where newcomers wait for the end of a long step. */
-    return sim->bug != BUG_HASTY_NEWCOMER && root->alive && root->rank == 0 && root->engine &&
-           root->mesh && root->mesh->state == SIM_MESH_OPEN && (computes || waits) &&
+    return sim->bug != BUG_HASTY_NEWCOMER && root->rank == 0 && is_in_step(root) &&
            root->pause.until_ns <= sim->now_ns && root->announced > root->generation;
 }
 
@@ -230,12 +256,11 @@ static double seconds(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (double)(to_ns - from_ns) / NS_PER_SECOND : 0;
 }
 
-/* The stages compute one after the other, each about as long as rank 0. */
-static double seconds_left(const struct sim_worker *root)
+/* A micro-batch is two operations, of which twice the number of stages are near the end. */
+static bool is_near_end(const struct sim_worker *root)
 {
-    const struct sim_share *share = &root->share;
-    uint64_t whole_ns = (share->until_ns - share->from_ns) * root->plan->layout.stage_count;
-    return seconds(root->sim->now_ns, share->from_ns + whole_ns);
+    return !computes(root) || (root->share.until_ns - root->sim->now_ns) / operation_ns(root) <=
+                                  root->plan->layout.stage_count;
 }
 
 static void decide(struct sim_worker *root)
@@ -246,13 +271,14 @@ static void decide(struct sim_worker *root)
     worker_messages(root);
     const struct early_switch step = {
         .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
-        .left_seconds = seconds_left(root),
+        .left_seconds = seconds(sim->now_ns, root->share.until_ns),
         .pause_seconds = root->pending ? root->pending->change.switch_seconds : 0,
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
         .donors_leave = root->first_commit && root->plan->layout.donor_count > 0,
         .keeps_sums = true,
+        .near_end = is_near_end(root),
     };
     if (root->pending && root->pending->generation == root->announced &&
         early_switch_begins(root->plan, root->pending, &step)) {
@@ -264,23 +290,16 @@ static void decide(struct sim_worker *root)
 
 /* ---- between two micro-batches ---- */
 
-static bool computes(const struct sim_worker *worker)
-{
-    return worker->alive && worker->engine && worker->mesh &&
-           worker->mesh->state == SIM_MESH_OPEN && worker->point == POINT_FORWARD &&
-           worker->busy_until_ns > worker->sim->now_ns;
-}
-
 static bool has_cause_to_look(const struct sim_worker *worker)
 {
-    return (computes(worker) && sim_vote_is_watched(worker)) || may_decide(worker);
+    return (is_in_step(worker) && sim_vote_is_watched(worker)) || may_decide(worker);
 }
 
 static void look(void *context)
 {
     struct sim_worker *worker = context;
     worker->share.looks = false;
-    if (computes(worker) && sim_vote_is_watched(worker))
+    if (is_in_step(worker) && sim_vote_is_watched(worker))
         sim_vote_look(worker);
     decide(worker);
     sim_division_watch(worker);
@@ -289,15 +308,11 @@ static void look(void *context)
 void sim_division_watch(struct sim_worker *worker)
 {
     const struct sim *sim = worker->sim;
-    struct step_division division;
     if (worker->share.looks || !has_cause_to_look(worker))
         return;
-    find_division(worker, &division);
-    uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
-    unsigned left = step_division_left(&division, replica_of(worker));
     worker->share.looks = true;
-    sim_post(worker->sim, sim->now_ns + MAX(LOOK_LEAST_NS, whole_ns / MAX(1u, left)),
-             &worker->pause, look, worker);
+    uint64_t each_ns = computes(worker) ? operation_ns(worker) : LOOK_WAITING_NS;
+    sim_post(worker->sim, sim->now_ns + MAX(LOOK_LEAST_NS, each_ns), &worker->pause, look, worker);
 }
 
 void sim_division_forget(struct sim_worker *worker)

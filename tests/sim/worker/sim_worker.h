@@ -218,8 +218,8 @@ bool sim_division_at_division(struct sim_worker *worker);
 double sim_division_share(const struct sim_worker *worker);
 /** sim_division_owns() - Return whether the worker's replica has @lane in the coming step */
 bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
-/** sim_division_interrupt() - The links broke: the worker stops computing, and what it has done of
- * its micro-batches stays */
+/** sim_division_interrupt() - The links broke: the worker stops at the end of the micro-batch that
+ * it computes, and what it has done stays */
 void sim_division_interrupt(struct sim_worker *worker);
 /** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
 void sim_division_keep(struct sim_worker *worker);

@@ -477,10 +477,40 @@ static void test_one_that_has_joined_since_it_was_accused_gets_all_the_time(void
     three_expect_published(9, 0);
 }
 
+/* It looks at its links between two micro-batches. A step of a minute, two lanes a replica. */
+static void test_one_in_the_middle_of_a_micro_batch_is_waited_for(void **state)
+{
+    (void)state;
+    three_view.progress.last_step_seconds = 60;
+    three_say(0, WORKER_STUCK, 6, 9);
+    three_say(1, WORKER_RUNNING, 6, 9);
+    lose(2);
+    three_decide();
+    three_view.now_ns += TIMEOUT_NS + 30 * NS_PER_SECOND - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_say(1, WORKER_STUCK, 6, 9);
+    three_decide();
+    three_expect_published(9, 0);
+    assert_int_equal(three_decision.plan->layout.worker_count, 2);
+    three_say(1, WORKER_RUNNING, 6, 9);
+    three_view.now_ns++;
+    three_decide();
+    assert_int_equal(three_decision.plan->layout.worker_count, 1);
+    three_say(0, WORKER_RUNNING, 6, 9); /* nobody has reported: that would cost steps */
+    three_view.now_ns += 7 * TIMEOUT_NS - 1;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    three_view.now_ns++;
+    three_decide();
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, three_setup, three_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_one_in_the_middle_of_a_micro_batch_is_waited_for),
         TEST(test_words_name_who_is_lost_and_what_becomes_of_the_step),
         TEST(test_words_name_three_and_count_the_rest),
         TEST(test_words_name_whose_node_is_gone),
