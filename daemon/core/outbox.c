@@ -126,12 +126,31 @@ static void read_first(struct outbox *outbox)
     }
 }
 
+/* The first letter is done with, unless a newer value has come meanwhile. */
+static void put_away_first(struct outbox *outbox)
+{
+    struct letter *letter = outbox->first;
+
+    if (outbox->superseded)
+        return;
+    outbox->first = letter->next;
+    letter_free(letter);
+}
+
 static void on_written(void *context, const struct kv_result *result)
 {
     struct outbox *outbox = context;
-    struct letter *letter = outbox->first;
+    const struct letter *letter = outbox->first;
 
     outbox->request = NULL;
+    if (result->status == -EFBIG) { /* for good: those behind it must not wait for it */
+        log_error("%s with %zu bytes is larger than etcd takes, and is left out: raise etcd's "
+                  "--max-request-bytes",
+                  letter->key, strlen(letter->value));
+        put_away_first(outbox);
+        send_first(outbox);
+        return;
+    }
     note_answer(outbox, result);
     if (result->status) {
         try_later(outbox);
@@ -143,10 +162,7 @@ static void on_written(void *context, const struct kv_result *result)
     }
     backoff_reset(&outbox->backoff);
     know(outbox, letter->key, result->revision);
-    if (!outbox->superseded) {
-        outbox->first = letter->next;
-        letter_free(letter);
-    }
+    put_away_first(outbox);
     send_first(outbox);
 }
 

@@ -591,6 +591,16 @@ static void on_record_retry(void *context)
     checkpoint_record_sync(context);
 }
 
+static bool has_text(const char *path, const char *text)
+{
+    CLEANUP(bytes_done) struct bytes there = {0};
+    size_t length = strlen(text);
+
+    return !file_read(path, length + 1, &there, NULL) && there.size_bytes == length &&
+           memcmp(there.data, text, length) == 0;
+}
+
+/* A firnd that starts on a full disk finds the file there, and must get to its workers. */
 static int write_spec(struct job *job, int64_t created, struct error *error)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
@@ -601,7 +611,9 @@ static int write_spec(struct job *job, int64_t created, struct error *error)
         return status;
     if (!text)
         return error_set(error, -ENOMEM, "no memory for the specification of job %s", job->name);
-    return file_replace(job->folders.spec_path, text, strlen(text), 0644, error);
+    return has_text(job->folders.spec_path, text)
+               ? 0
+               : file_replace(job->folders.spec_path, text, strlen(text), 0644, error);
 }
 
 /* Return whether an operator excused this node's slots later than @report, perhaps while no

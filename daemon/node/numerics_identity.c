@@ -8,24 +8,54 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 
-/* Read until the line is complete, the worker ends, or time is up. */
-static size_t read_line(int descriptor, uint64_t patience_ns, char *line, size_t size)
+#define WORKS_MAX_NS (100 * NS_PER_SECOND) /* a worker may work, and not come to an end */
+
+static uint64_t processor_ns(pid_t pid)
 {
-    uint64_t deadline_ns = clock_monotonic_ns() + patience_ns;
+    struct timespec used = {0};
+    clockid_t clock;
+
+    if (!clock_getcpuclockid(pid, &clock))
+        (void)clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * NS_PER_SECOND + (uint64_t)used.tv_nsec;
+}
+
+/* Wait for news of the worker for as long as it works: the libraries of a GPU may come from a slow
+ * disk. */
+static bool has_news(pid_t pid, int descriptor, uint64_t patience_ns)
+{
+    uint64_t worked_ns = processor_ns(pid), waited_ns = 0;
+
+    do {
+        struct pollfd news = {.fd = descriptor, .events = POLLIN};
+        if (poll(&news, 1, (int)(patience_ns / NS_PER_MS) + 1) > 0)
+            return true;
+        uint64_t now_ns = processor_ns(pid);
+        if (now_ns == worked_ns)
+            return false;
+        worked_ns = now_ns;
+        waited_ns += patience_ns;
+    } while (waited_ns < WORKS_MAX_NS);
+    return false;
+}
+
+/* Read until the line is complete, the worker ends, or patience does. */
+static size_t read_line(pid_t pid, int descriptor, uint64_t patience_ns, char *line, size_t size)
+{
     size_t used = 0;
 
     while (used + 1 < size && !memchr(line, '\n', used)) {
-        uint64_t now_ns = clock_monotonic_ns();
-        struct pollfd news = {.fd = descriptor, .events = POLLIN};
-        if (now_ns >= deadline_ns ||
-            poll(&news, 1, (int)((deadline_ns - now_ns) / NS_PER_MS) + 1) < 1)
+        if (!has_news(pid, descriptor, patience_ns)) {
+            log_warning("firn-worker does not answer, and is not waited for any longer");
             break;
+        }
         ssize_t got = read(descriptor, line + used, size - 1 - used);
         if (got <= 0)
             break;
@@ -89,7 +119,7 @@ void numerics_identity_ask(const char *program, const char *question, const char
     ret_line[0] = '\0';
     if (numerics_identity_begin(program, question, device, &pid, &output))
         return;
-    size_t length = read_line(output, patience_ns, ret_line, size);
+    size_t length = read_line(pid, output, patience_ns, ret_line, size);
     ret_line[length] = '\0';
     numerics_identity_end(pid);
     bool whole = ret_line[strcspn(ret_line, "\n")] == '\n';

@@ -22,8 +22,8 @@ struct config;
 
 /** numerics_identity_ask() - return the answer of @program (firn-worker) to @question
  * ("identity", "rates") about @device ("cpu", "cuda", "cuda:" and a UUID), one line. The answer
- * is "" if the worker does not support the device, does not answer within @patience_ns, or
- * exceeds the buffer */
+ * is "" if the worker does not support the device, or exceeds the buffer, or has used no
+ * processor time for @patience_ns */
 void numerics_identity_ask(const char *program, const char *question, const char *device,
                            uint64_t patience_ns, char *ret_line, size_t size);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/line_rotation.h"
 #include "base/log.h"
 #include "worker/metrics/metrics_internal.h"
@@ -129,6 +130,31 @@ static int begin_anew(struct metrics *metrics, off_t size, struct error *error)
     return status ? status : line_file_open(&metrics->file, error);
 }
 
+/* Lines that the disk refuses are kept as long as one file would be; then the older half goes. */
+static void bound_unwritten(struct metrics *metrics)
+{
+    struct bytes *unwritten = &metrics->unwritten;
+    size_t half = unwritten->size_bytes / 2, lost = 0;
+
+    if (unwritten->size_bytes <= METRICS_UNWRITTEN_MAX)
+        return;
+    const uint8_t *end = memchr(unwritten->data + half, '\n', unwritten->size_bytes - half);
+    size_t cut = (size_t)(end + 1 - unwritten->data);
+    for (size_t i = 0; i < cut; i++)
+        lost += unwritten->data[i] == '\n';
+    log_warning("%s: %zu lines that the disk refused are lost here", metrics->file.path, lost);
+    bytes_consume(unwritten, cut);
+    metrics->unwritten_count -= lost;
+    metrics_bound_memory(metrics);
+}
+
+/* Many lines are tried again once a second: each try writes all that has room. */
+static bool is_too_soon(const struct metrics *metrics)
+{
+    return metrics->unwritten.size_bytes > METRICS_UNWRITTEN_FEW &&
+           clock_monotonic_ns() < metrics->refused_ns + NS_PER_SECOND;
+}
+
 /* Write whole lines only: a short write is cut off and retried with the next line. */
 static int flush_lines(struct metrics *metrics, struct error *error)
 {
@@ -137,6 +163,8 @@ static int flush_lines(struct metrics *metrics, struct error *error)
 
     if (status)
         return status;
+    if (is_too_soon(metrics))
+        return error_set(error, metrics->refused.code, "%s", metrics->refused.text);
     off_t end = lseek(descriptor, 0, SEEK_END);
     ssize_t written = write(descriptor, metrics->unwritten.data, metrics->unwritten.size_bytes);
 
@@ -150,14 +178,17 @@ static int flush_lines(struct metrics *metrics, struct error *error)
     int cut = line_file_cut(&metrics->file, end);
     if (cut)
         status = cut;
-    return error_set(error, status, "writing %s: %s; the lines are kept and tried again",
-                     metrics->file.path, strerror(-status));
+    metrics->refused_ns = clock_monotonic_ns();
+    error_set(&metrics->refused, status, "writing %s: %s; the lines are kept and tried again",
+              metrics->file.path, strerror(-status));
+    return error_set(error, status, "%s", metrics->refused.text);
 }
 
 void metrics_close(struct metrics *metrics)
 {
     if (!metrics)
         return;
+    metrics->refused_ns = 0;
     if (metrics->unwritten.size_bytes && flush_lines(metrics, NULL))
         log_warning("%s: the lines that the disk refused are lost here", metrics->file.path);
     close_descriptor(&metrics->file.descriptor);
@@ -182,6 +213,7 @@ int metrics_append(struct metrics *metrics, const struct metrics_line *line, str
         return error_set(error, status, "no memory for the metrics of step %" PRIu64, line->step);
     }
     metrics->unwritten_count++;
+    bound_unwritten(metrics);
     return flush_lines(metrics, error);
 }
 

@@ -7,12 +7,17 @@
 #include "worker/metrics/line_file.h"
 #include "worker/metrics/metrics.h"
 
+#define METRICS_UNWRITTEN_MAX METRICS_HISTORY_MAX /* bytes of lines that the disk refuses */
+#define METRICS_UNWRITTEN_FEW ((size_t)1 << 20)   /* so many are tried again with each line */
+
 struct metrics {
     struct line_file file;
     off_t file_bytes_max;      /* at which the file is begun anew */
     struct exact_steps newest; /* the last lines; older ones are found in the file */
     struct bytes unwritten;    /* lines that could not be written, on a full disk */
     size_t unwritten_count;    /* number of those lines; all are among `newest` */
+    uint64_t refused_ns;       /* when the disk refused lines last; monotonic */
+    struct error refused;      /* and why */
 };
 
 /** metrics_load() - load and check the last lines of the file; cut the file off before the first

@@ -122,8 +122,8 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     return true;
 }
 
-/* Take what children said in the step before, when this rank did not have the plan yet: it says
- * nothing any more, and would stay with the mesh. */
+/* Take the children's messages of the step before, in which this rank did not have the plan yet:
+ * they say nothing any more, and would stay with the mesh. */
 static void forget_the_step_before(struct trainer *trainer)
 {
     struct place place = place_of(trainer);

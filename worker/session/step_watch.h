@@ -8,8 +8,7 @@
  * failure, as ever.
  *
  * Ranks look at the boundaries of micro-batches, and ten times a second while they wait for others.
- * While no change is announced this costs one load, and once a step a look for what a child has
- * said.
+ * While no change is announced this costs one load, and once a step a look for children's messages.
  */
 #pragma once
 

@@ -153,8 +153,8 @@ int engine_evaluate(struct engine *engine, struct error *error) CHECK_RESULT;
 /** engine_apply() - run the optimizer step of a complete record on the reduced gradients */
 void engine_apply(struct engine *engine, const struct step_record *record);
 
-/** engine_drop_others() - drop the held units that this rank neither computes nor shadows; what is
- * reserved for the next generation stays */
+/** engine_drop_others() - drop the held units that this rank neither computes nor shadows; memory
+ * that is reserved for the next generation stays */
 void engine_drop_others(struct engine *engine);
 
 /** engine_evaluates() - true if @step measures the validation loss, on the parameters before the

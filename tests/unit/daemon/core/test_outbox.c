@@ -183,10 +183,30 @@ static void test_refusals_are_told_from_silence(void **state)
     assert_false(outbox_refused(outbox));
 }
 
+/* Those behind it do not wait for it. */
+static void test_what_is_too_large_for_etcd_is_left_out(void **state)
+{
+    (void)state;
+    put("a", "1");
+    put("b", "2");
+    expect_flight("a", "1");
+    fake_store_answer(&store, -EFBIG);
+    assert_false(outbox_refused(outbox)); /* etcd takes others */
+    expect_flight("b", "2");
+    put("a", "3"); /* a newer value may be smaller */
+    fake_store_answer(&store, 0);
+    expect_flight("a", "3");
+    put("a", "4"); /* or come while the large one is on its way */
+    fake_store_answer(&store, -EFBIG);
+    expect_flight("a", "4");
+    fake_store_answer(&store, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_box, close_box)
     const struct CMUnitTest tests[] = {
+        TEST(test_what_is_too_large_for_etcd_is_left_out),
         TEST(test_one_at_a_time_in_order),
         TEST(test_newest_value_wins_while_waiting),
         TEST(test_replaced_in_flight_is_written_again),

@@ -149,6 +149,25 @@ static void test_no_whole_line_is_no_word(void **state)
     assert_string_equal(self.numerics_identity, "");
 }
 
+/* It is waited for while it works, as it does when it loads the libraries of a GPU, and not while
+ * it does nothing. */
+static void test_a_worker_that_works_is_waited_for(void **state)
+{
+    char answer[NUMERICS_IDENTITY_SIZE];
+
+    (void)state;
+    make_worker("end=$(($(date +%s%N) / 1000000 + 1000))\n"
+                "while test $(($(date +%s%N) / 1000000)) -lt $end; do :; done\n"
+                "echo late");
+    numerics_identity_ask(program, "identity", "cuda", 200 * NS_PER_MS, answer, sizeof(answer));
+    assert_string_equal(answer, "late");
+    unlink(program);
+    make_worker("exec sleep 60");
+    numerics_identity_ask(program, "identity", "cuda", 200 * NS_PER_MS, answer, sizeof(answer));
+    assert_string_equal(answer, "");
+    unlink(program);
+}
+
 static void test_versions_are_the_workers_and_our_own(void **state)
 {
     static const char *const wrong[] = {"exit 2", "echo 2.1", "echo 256", "echo"};
@@ -202,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_each_kind_of_gpu_is_asked_for),
         cmocka_unit_test(test_the_unknown_is_not_excused),
         cmocka_unit_test(test_no_whole_line_is_no_word),
+        cmocka_unit_test(test_a_worker_that_works_is_waited_for),
         cmocka_unit_test(test_versions_are_the_workers_and_our_own),
         cmocka_unit_test(test_a_record_carries_versions),
     };

@@ -268,6 +268,31 @@ static void test_full_disk_until_the_end(void **state)
     metrics_file_check_steps(1, 3);
 }
 
+/* A disk that stays full for millions of steps takes no memory without bound: the older lines go,
+ * the newer ones come to the file when there is room. */
+static void test_disk_that_stays_full(void **state)
+{
+    CLEANUP(bytes_done) struct bytes history = {0};
+    struct error error = {0};
+    struct metrics *metrics = metrics_file_open();
+    uint64_t step = 3, last_step;
+
+    (void)state;
+    metrics_file_append(metrics, 1, 2);
+    metrics_file_fill_disk(0);
+    for (size_t bytes = 0; bytes < METRICS_HISTORY_MAX + ((size_t)16 << 20); bytes += 100, step++)
+        metrics_file_refuse(metrics, step);
+    last_step = step - 1;
+    assert_int_equal(metrics_last_step(metrics), last_step);
+    assert_int_equal(metrics_history(metrics, last_step, &history, &error), 0);
+    assert_in_range(history.size_bytes, METRICS_HISTORY_MAX / 2, METRICS_HISTORY_MAX + 4096);
+    metrics_file_empty_disk();
+    metrics_close(metrics); /* the last attempt */
+    metrics = metrics_file_open();
+    assert_int_equal(metrics_last_step(metrics), last_step);
+    metrics_close(metrics);
+}
+
 /* Unwritten lines of steps before the rewind stay, like the lines on disk. */
 static void test_rewind_with_lines_unwritten(void **state)
 {
@@ -310,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup(test_history, metrics_file_begin),
         cmocka_unit_test_setup(test_full_disk, metrics_file_begin),
         cmocka_unit_test_setup(test_full_disk_until_the_end, metrics_file_begin),
+        cmocka_unit_test_setup(test_disk_that_stays_full, metrics_file_begin),
         cmocka_unit_test_setup(test_rewind_with_lines_unwritten, metrics_file_begin),
         cmocka_unit_test(test_no_folder),
     };
