@@ -1,8 +1,11 @@
 #include "worker/session/checkpoint_duty.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "worker/device/tags.h"
 #include "worker/session/status_report.h"
 #include "worker/session/trainer.h"
@@ -35,6 +38,27 @@ void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
                             down->checkpoint_durable);
     if (MAX(down->checkpoint_durable, down->checkpoint_failed) >= checkpoints->vote.step)
         checkpoint_vote_close(&checkpoints->vote);
+}
+
+static bool is_unanswered(const struct trainer *trainer)
+{
+    return trainer->checkpoints.unanswered > trainer->spec.checkpoint.keep;
+}
+
+bool checkpoint_duty_is_busy(const struct trainer *trainer)
+{
+    return snapshot_busy(trainer->checkpoints.snapshot) || is_unanswered(trainer);
+}
+
+void checkpoint_duty_tell_busy(const struct trainer *trainer)
+{
+    char why[80] = "the one before is still being written";
+
+    if (is_unanswered(trainer))
+        snprintf(why, sizeof(why), "%u before it wait for their record in etcd",
+                 trainer->checkpoints.unanswered);
+    log_warning("the checkpoint of step %" PRIu64 " is left out: %s", trainer->state->applied_step,
+                why);
 }
 
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -21,6 +22,14 @@ void checkpoint_duty_report_share(const struct session_checkpoints *checkpoints,
 /** checkpoint_duty_take_reports() - process the reports of all ranks in @down, after every round */
 void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
                                   const struct step_commit_down *down);
+/**
+ * checkpoint_duty_is_busy() - true if no checkpoint can begin yet: snapshot_busy(), or more than
+ * the job keeps are on disk without a record, because firnd or etcd is away: others would only fill
+ * the disk
+ */
+bool checkpoint_duty_is_busy(const struct trainer *trainer);
+/** checkpoint_duty_tell_busy() - log why the checkpoint that is due is left out */
+void checkpoint_duty_tell_busy(const struct trainer *trainer);
 /** checkpoint_duty_begin() - call snapshot_begin() with the writers chosen last; its errors */
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error) CHECK_RESULT;
 /** checkpoint_duty_poll() - call snapshot_poll(), and record a share that has ended in the trace;

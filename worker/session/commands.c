@@ -137,6 +137,7 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         }
         break;
     case CONTROL_CHECKPOINT:
+        trainer->checkpoints.unanswered = 0;
         if (message->committed) {
             trainer->checkpoints.recorded_step =
                 MAX(trainer->checkpoints.recorded_step, message->checkpoint.step);

@@ -170,6 +170,7 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     if (!status)
         status = agree_on_numerics(trainer, rank, error);
     trainer->commit.first = true;
+    trainer->checkpoints.unanswered = 0;
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
     checkpoint_vote_close(&trainer->checkpoints.vote);
     return status;
@@ -200,9 +201,7 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
     }
     int status = down->checkpoint_busy ? -EBUSY : checkpoint_duty_begin(trainer, &error);
     if (status == -EBUSY)
-        log_warning("the checkpoint of step %" PRIu64
-                    " is left out: the one before is still being written",
-                    state->applied_step);
+        checkpoint_duty_tell_busy(trainer);
     else if (status)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
@@ -329,7 +328,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     up->data_digest = dataset_digest(trainer->dataset).low;
     up->checkpoint_durable = snapshot_durable_step(trainer->checkpoints.snapshot);
     checkpoint_duty_report_share(&trainer->checkpoints, &trainer->engine->part, up);
-    up->checkpoint_busy = snapshot_busy(trainer->checkpoints.snapshot);
+    up->checkpoint_busy = checkpoint_duty_is_busy(trainer);
     readiness_init(&up->readiness, trainer->engine->part.rank, announced);
     up->busy_ns = trainer->engine->timing.busy_ns;
     up->record = state->hold;

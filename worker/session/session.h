@@ -39,6 +39,7 @@ struct session_checkpoints {
     struct checkpoint_writers writers; /* ranks that can write, the same at all ranks */
     struct checkpoint_vote vote;       /* on the checkpoint begun last in this generation */
     uint64_t recorded_step;            /* of the newest checkpoint that firnd has recorded */
+    unsigned unanswered;   /* on rank 0: checkpoints on disk since firnd's last answer */
     uint64_t refused_step; /* of a checkpoint that firnd did not record: another generation is in
                               force */
     uint64_t writing_step, writing_since_ns; /* of this rank's share, for the trace; 0: none */

@@ -225,6 +225,7 @@ void status_report_checkpoint(struct trainer *trainer, bool is_within_step)
         is_within_step && message->checkpoint.step == trainer->state->applied_step;
     control_server_send(trainer->report.control, message);
     control_message_done(message);
+    trainer->checkpoints.unanswered++;
     status_report_alarm(&trainer->report, ALARM_CHECKPOINT,
                         snapshot_warning(trainer->checkpoints.snapshot));
 }
