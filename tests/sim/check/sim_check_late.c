@@ -6,8 +6,10 @@
 #include "sim/fault/sim_cuts.h"
 #include "sim/fault/sim_faults.h"
 #include "sim/node/sim_store.h"
+#include "sim/worker/sim_worker.h"
 
-/* Much more than shares, copies, commit and record take. */
+/* Much more than shares, copies, commit and record take. Ranks vote and look for the commit between
+ * micro-batches. */
 #define LATE_NS (30 * NS_PER_SECOND)
 
 static bool is_disturbed(const struct sim *sim, uint64_t since_ns)
@@ -27,7 +29,8 @@ void sim_check_late(struct sim *sim, const struct plan *plan, uint64_t step)
     uint64_t all = ((uint64_t)1 << plan->layout.worker_count) - 1;
     if (begins->generation != plan->generation || begins->step + 1 != step ||
         begins->ranks != all || check->committing_generation != plan->generation ||
-        check->committed_ns + LATE_NS > sim->now_ns || is_disturbed(sim, check->committed_ns))
+        check->committed_ns + LATE_NS + 2 * sim_division_longest_ns(sim) > sim->now_ns ||
+        is_disturbed(sim, check->committed_ns))
         return;
     if (check->newest_record < begins->step)
         sim_fail(sim, "the checkpoint of step %llu is not recorded %.0f s after it was begun",

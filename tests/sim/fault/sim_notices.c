@@ -116,11 +116,13 @@ static bool has_left(const struct sim *sim)
     return true;
 }
 
-/* Check that the last step is on other nodes, but for a step about to be applied, or on disk. */
+/* Check that the last step is on other nodes, but for a step about to be applied, or on disk. A
+ * change begins between two micro-batches of rank 0, when all have come between two of theirs. */
 static void check_handed_over(struct sim *sim)
 {
     const struct sim_notices *notices = sim->notices;
-    if (!notices->settled || notices->deadline_ns < notices->said_ns + ENOUGH_NS ||
+    uint64_t enough_ns = ENOUGH_NS + 3 * sim_division_longest_ns(sim);
+    if (!notices->settled || notices->deadline_ns < notices->said_ns + enough_ns ||
         !is_undisturbed(sim, notices->said_ns) || has_left(sim))
         return;
     for (unsigned unit = 0; unit < SIM_UNITS; unit++)

@@ -113,6 +113,11 @@ void sim_division_keep(struct sim_worker *worker)
     find_spans(&division, replica, worker->share.kept.lanes);
 }
 
+static bool computes(const struct sim_worker *worker)
+{
+    return worker->point == POINT_FORWARD && worker->busy_until_ns > worker->sim->now_ns;
+}
+
 /* The time of one of the micro-batches that the worker computes now. */
 static uint64_t operation_ns(const struct sim_worker *worker)
 {
@@ -120,6 +125,15 @@ static uint64_t operation_ns(const struct sim_worker *worker)
     find_division(worker, &division);
     uint64_t whole_ns = worker->share.until_ns - worker->share.from_ns;
     return MAX((uint64_t)1, whole_ns / MAX(1u, step_division_left(&division, replica_of(worker))));
+}
+
+uint64_t sim_division_longest_ns(const struct sim *sim)
+{
+    uint64_t longest_ns = 0;
+    for (unsigned i = 0; i < sim->worker_count; i++)
+        if (sim->workers[i]->alive && sim->workers[i]->engine && sim->workers[i]->plan)
+            longest_ns = MAX(longest_ns, operation_ns(sim->workers[i]));
+    return longest_ns;
 }
 
 void sim_division_interrupt(struct sim_worker *worker)
@@ -227,11 +241,6 @@ static bool all_have(const struct sim_worker *root, uint64_t generation)
             return false;
     }
     return true;
-}
-
-static bool computes(const struct sim_worker *worker)
-{
-    return worker->point == POINT_FORWARD && worker->busy_until_ns > worker->sim->now_ns;
 }
 
 /* Return whether the worker computes its part of a step, or waits for others' parts. */

@@ -221,6 +221,9 @@ bool sim_division_owns(const struct sim_worker *worker, unsigned lane);
 /** sim_division_interrupt() - The links broke: the worker stops at the end of the micro-batch that
  * it computes, and what it has done stays */
 void sim_division_interrupt(struct sim_worker *worker);
+/** sim_division_longest_ns() - Return the time of the longest micro-batch of the live workers: so
+ * long nothing interrupts them */
+uint64_t sim_division_longest_ns(const struct sim *sim);
 /** sim_division_keep() - Remember what the worker has of the step, before its engine goes */
 void sim_division_keep(struct sim_worker *worker);
 /** sim_division_forget() - Drop what is remembered of a step */
