@@ -1,7 +1,8 @@
 /*
- * Draw the time that a step takes, from a millisecond to half an hour, and the time in which a
- * process opens its device, and then reads its state, from 50 ms to ten minutes each. Every limit
- * of the cluster but the failure time-out must hold for all of them.
+ * Draw the time that a step takes, from a millisecond to half an hour, the micro-batches of which a
+ * long one consists, and the time in which a process opens its device, and then reads its state,
+ * from 50 ms to ten minutes each. Every limit of the cluster but the failure time-out must hold for
+ * all of them.
  */
 #include "sim/sim_scale.h"
 
@@ -15,6 +16,7 @@
 #define SCALED_ONE_IN  4 /* histories: a long one costs as much as ten others */
 #define NOTICES_ONE_IN 2 /* of those with a notice and nothing else */
 #define SCALED_SALT    0x7363616c65
+#define BATCHES_SALT   0x62617463
 #define STEP_LEAST_US  1e3
 #define STEP_MOST_US   1800e6
 #define START_LEAST_US 50e3
@@ -51,6 +53,9 @@ void sim_scale_draw(struct sim *sim)
               sim->slow_starts ? ", processes that start slowly" : "");
     if (sim->compute_us < LONG_STEP_US)
         return;
+    static const unsigned micro_batches[] = {1, 2, 16,
+                                             64}; /* of a lane; no worker looks within one */
+    sim->spec.train.micro_batches_per_lane = micro_batches[sim_mix(draw, BATCHES_SALT) % 4];
     sim->spec.train.steps = MIN(sim->spec.train.steps, steps);
     if (sim->spec.checkpoint.every > 0)
         sim->spec.checkpoint.every = 1 + sim->spec.checkpoint.every % (unsigned)steps;

@@ -165,13 +165,17 @@ static void check_shadowed(struct sim *sim, const struct plan *plan)
             plan->change.text);
 }
 
-static void check_fallback(struct sim *sim, const struct plan *plan, bool excused)
+static bool is_excused(const struct sim *sim, const struct plan *plan, bool excused)
 {
-    uint64_t disturbed_ns = sim->faults->store_disturbed_ns, committed = sim->check->committed_step;
-    if (sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
-        sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan) || excused)
-        return;
-    check_shadowed(sim, plan);
+    uint64_t disturbed_ns = sim->faults->store_disturbed_ns;
+    return sim->store->down || (disturbed_ns != 0 && disturbed_ns + CALM_NS > sim->now_ns) ||
+           sim->store->late_requests_percent > 0 || sim_cuts_excuse(sim, plan) || excused;
+}
+
+/* Check that no later step lives: the last one that was committed, or the one before it. */
+static void check_later_steps(struct sim *sim, const struct plan *plan)
+{
+    uint64_t committed = sim->check->committed_step;
     for (uint64_t step = committed; step > plan->start.resume_step && step + 1 >= committed;
          step--) {
         bool all = true;
@@ -183,6 +187,14 @@ static void check_fallback(struct sim *sim, const struct plan *plan, bool excuse
                      (unsigned long long)plan->start.resume_step, (unsigned long long)step,
                      plan->change.text);
     }
+}
+
+static void check_fallback(struct sim *sim, const struct plan *plan, bool excused)
+{
+    if (is_excused(sim, plan, excused))
+        return;
+    check_shadowed(sim, plan);
+    check_later_steps(sim, plan);
 }
 
 /* A step that the leader lets stand is committed by its plan. */
@@ -226,7 +238,8 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
             plan->start.resume_step >= check->committed_step)
             return;
         if (plan->start.resume_step + 1 == check->committed_step) {
-            check_fallback(sim, plan, excused); /* none that is left has applied that step */
+            if (!is_excused(sim, plan, excused)) /* rank 0 alone may have known of its commit */
+                check_later_steps(sim, plan);
             return;
         }
         if (plan->start.resume_step < readable)

@@ -121,7 +121,7 @@ static bool has_left(const struct sim *sim)
 static void check_handed_over(struct sim *sim)
 {
     const struct sim_notices *notices = sim->notices;
-    uint64_t enough_ns = ENOUGH_NS + 3 * sim_division_longest_ns(sim);
+    uint64_t enough_ns = ENOUGH_NS + 2 * sim_division_longest_ns(sim);
     if (!notices->settled || notices->deadline_ns < notices->said_ns + enough_ns ||
         !is_undisturbed(sim, notices->said_ns) || has_left(sim))
         return;
