@@ -78,5 +78,9 @@ uint64_t leader_operation_ns(const struct leader_context *context)
     for (unsigned replica = 0; replica < plan->layout.replica_count; replica++)
         least = MIN(least, first[replica + 1] - first[replica]);
     double count = (double)least * context->view->spec->train.micro_batches_per_lane;
-    return plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
+    uint64_t own_ns =
+        plan->layout.replica_count > 0 ? to_ns(step_seconds(context, plan) / MAX(1, count)) : 0;
+    /* Until a planned switch the generation before computes. */
+    bool begins = plan->change.planned && context->view->progress.generation < plan->generation;
+    return begins ? MAX(own_ns, plan->change.busy_ns) : own_ns;
 }

@@ -10,6 +10,7 @@
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_internal.h"
 #include "elastic/leader/leader_netsplit.h"
+#include "elastic/leader/leader_pace.h"
 #include "elastic/leader/leader_slow.h"
 #include "elastic/leader/leader_starting.h"
 #include "elastic/planner/shadow_stages.h"
@@ -256,9 +257,11 @@ uint64_t leader_start_time_ns(const struct leader_context *context)
 }
 
 /* What a plan hands on to the one that follows it. */
-static void inherit(const struct plan *before, struct plan *plan)
+static void inherit(const struct leader_context *context, struct plan *plan)
 {
+    const struct plan *before = context->view->plan;
     plan->follows = before ? before->generation : 0;
+    plan->change.busy_ns = before ? leader_operation_ns(context) : 0;
     if (before && plan->layout.prediction_factor == 0)
         plan->layout.prediction_factor = before->layout.prediction_factor;
     if (before && !plan->change.planned)
@@ -276,7 +279,7 @@ void leader_act(struct leader_context *context, enum leader_action action, struc
 {
     if (plan->generation == 0)
         plan->generation = context->memory->generation_last + 1;
-    inherit(context->view->plan, plan);
+    inherit(context, plan);
     struct leader_compatibility kind = leader_compatibility(context);
     snprintf(plan->numerics, sizeof(plan->numerics), "%s",
              kind.numerics_identity ? kind.numerics_identity : "");

@@ -32,6 +32,7 @@
 #include <stdio.h>
 
 #include "base/timeouts.h"
+#include "elastic/leader/leader_netsplit.h"
 #include "elastic/plan/plan_words.h"
 
 /* Return whether the member trains in the running generation, before the plan in force. */
@@ -243,6 +244,7 @@ int leader_supersede(struct leader_context *context)
         instant_clear(&memory->gone_seen);
         return 0;
     }
+    leader_netsplit_note(context); /* new workers may have given up for that */
     instant_note(&memory->gone_seen, view->now_ns);
     uint64_t due =
         memory->gone_seen.ns +

@@ -31,7 +31,9 @@ struct plan_change {
     bool is_limited; /* of a planned change: it begins within limit_ns of its arrival, even where */
     uint64_t limit_ns;     /* that costs a part of the step in progress */
     double switch_seconds; /* pause of the job's last planned change, as measured; 0: unknown */
-    bool breaks_off; /* of a planned switch that cannot start: workers of the previous generation
+    uint64_t busy_ns; /* so long a worker of the generation before may compute without looking at
+                         its links; 0: unknown */
+    bool breaks_off;  /* of a planned switch that cannot start: workers of the previous generation
                         that receive it leave that generation at once and report their state
                         (leader_supersede.c) */
 };

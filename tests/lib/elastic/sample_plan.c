@@ -60,8 +60,8 @@ struct plan *sample_plan(void)
     plan->layout.predicted_step_seconds = 0.1;
     plan->layout.prediction_factor = 1.5;
     plan->change.switch_seconds = 0.25;
-    plan->trial = (struct plan_trial){
-        .before = {6, 1}, .before_seconds = 0.125, .slower = {3, 2}, .slower_frozen = 1};
+    plan->change.busy_ns = 1500000000;
+    plan->trial = (struct plan_trial){{6, 1}, 0.125, {3, 2}, 1};
     plan->layout.deferred = 1;
     plan->start.last_dispute = 3;
     plan->layout.recompute = PLAN_RECOMPUTE_ATTENTION;

@@ -65,6 +65,7 @@ static void test_round_trip(void **state)
     assert_true(back->layout.predicted_step_seconds == 0.1);
     assert_true(back->layout.prediction_factor == 1.5);
     assert_true(back->change.switch_seconds == 0.25);
+    assert_int_equal(back->change.busy_ns, 1500000000);
     assert_true(plan_shape_is(&back->trial.before, 6, 1) && back->trial.before_seconds == 0.125);
     assert_true(plan_shape_is(&back->trial.slower, 3, 2) && back->trial.slower_frozen == 1);
     assert_int_equal(back->layout.deferred, 1);
@@ -492,9 +493,9 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
 {
     (void)state;
     static const char *const rare[] = {
-        "commit",       "shadows",        "arithmetic", "copies",   "slow",  "recompute",
-        "patient",      "limit_ns",       "breaks_off", "disputed", "links", "prediction_factor",
-        "last_dispute", "switch_seconds", "deferred",   "before",   "slower"};
+        "commit",       "shadows",        "arithmetic", "copies",   "slow",   "recompute",
+        "patient",      "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
+        "last_dispute", "switch_seconds", "deferred",   "before",   "slower", "busy_ns"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;
