@@ -389,8 +389,10 @@ int mesh_receive(struct mesh *mesh, unsigned peer, uint64_t tag, void *data, siz
 void mesh_meanwhile(struct mesh *mesh, void (*look)(void *context), void *context)
 {
     pthread_mutex_lock(&mesh->lock);
-    mesh->meanwhile =
-        (struct mesh_meanwhile){.look = look, .context = context, .thread = pthread_self()};
+    mesh->meanwhile = (struct mesh_meanwhile){.look = look,
+                                              .context = context,
+                                              .thread = pthread_self(),
+                                              .next_ns = clock_monotonic_ns() + MEANWHILE_NS};
     pthread_mutex_unlock(&mesh->lock);
 }
 
@@ -403,6 +405,7 @@ static void look_meanwhile(struct mesh *mesh)
     meanwhile.look(meanwhile.context);
     pthread_mutex_lock(&mesh->lock);
     mesh->meanwhile.looks = false;
+    mesh->meanwhile.next_ns = clock_monotonic_ns() + MEANWHILE_NS;
 }
 
 /* With the lock; Return: false when the deadline passed first. */
@@ -425,10 +428,10 @@ static bool wait_changed(struct mesh *mesh, uint64_t deadline_ns)
     const struct mesh_meanwhile *meanwhile = &mesh->meanwhile;
     bool looks =
         meanwhile->look && !meanwhile->looks && pthread_equal(meanwhile->thread, pthread_self());
-    uint64_t look_ns = looks ? clock_monotonic_ns() + MEANWHILE_NS : UINT64_MAX;
-    if (deadline_ns <= look_ns)
+    if (!looks || deadline_ns <= meanwhile->next_ns)
         return wait_until(mesh, deadline_ns);
-    if (!wait_until(mesh, look_ns))
+    (void)wait_until(mesh, meanwhile->next_ns);
+    if (clock_monotonic_ns() >= meanwhile->next_ns)
         look_meanwhile(mesh);
     return true;
 }

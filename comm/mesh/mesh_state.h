@@ -150,6 +150,7 @@ struct mesh_meanwhile {
     void (*look)(void *context); /* NULL: nothing */
     void *context;
     pthread_t thread; /* whose waits count */
+    uint64_t next_ns; /* when it is called next; monotonic */
     bool looks;       /* it is called now */
 };
 

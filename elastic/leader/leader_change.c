@@ -352,6 +352,22 @@ static void say_that_it_keeps_them(struct leader_context *context)
                kept, plural(kept), view->queue.first, context->gives);
 }
 
+/* Plan within the limits of what is known of layouts: back to the one before, if slots for that are
+ * there. */
+static int layout_for(struct leader_context *context, const struct slot_pool *pool,
+                      struct demand *demand, struct plan **ret_plan)
+{
+    unsigned frozen = context->view->progress.frozen_layers;
+    if (!must_change(demand))
+        leader_trial_limit(context, demand->slower);
+    int status = leader_layout(context, pool, frozen, ret_plan);
+    if (status != -ENOSPC || !demand->slower)
+        return status;
+    demand->slower = false;
+    leader_trial_limit(context, false);
+    return leader_layout(context, pool, frozen, ret_plan);
+}
+
 static int look_for_better(struct leader_context *context)
 {
     context->gives = context->view->queue.gives;
@@ -361,8 +377,6 @@ static int look_for_better(struct leader_context *context)
     if (!demand.absent && leader_compatibility_is_over(context))
         return move_over(context);
     say_running(context);
-    if (!must_change(&demand))
-        leader_trial_limit(context, demand.slower);
     int status = pool_for_change(context, &pool);
     leader_netsplit_say(context);
     if (status == 0 && pool.count < leader_devices_min(context->view)) {
@@ -371,18 +385,18 @@ static int look_for_better(struct leader_context *context)
         else
             leader_explain_wait(context, JOB_RUNNING, pool.count, NULL);
     } else if (status == 0) {
-        status = leader_layout(context, &pool, context->view->progress.frozen_layers, &plan);
+        status = layout_for(context, &pool, &demand, &plan);
         if (status == -ENOSPC && context->gives > 0) {
             say_that_it_keeps_them(context);
             context->gives = 0;
             demand = find_demand(context);
-            status = leader_layout(context, &pool, context->view->progress.frozen_layers, &plan);
+            status = layout_for(context, &pool, &demand, &plan);
         }
         if (status == 0)
             status = weigh(context, &demand, &pool, plan);
         else if (status == -ENOSPC && demand.draining)
             status = leave_for_drain(context, &demand);
-        else if (status == -ENOSPC && !demand.slower)
+        else if (status == -ENOSPC)
             leader_explain_wait(context, JOB_RUNNING, pool.count, context->error->text);
         if (status == -ENOSPC)
             status = 0;

@@ -145,9 +145,12 @@ bool leader_patience_lasts(struct leader_context *context, const struct leader_s
     bool late =
         survivors->unheard > survivors->unheard_and_spared || survivors->unheard_of_before > 0;
     bool patient = falls_back && late && may_be_complete(context, survivors);
-    /* Survivors may be in the middle of a micro-batch when the links break. */
-    uint64_t hard = patient ? patient_until(context)
-                            : seen + view->failure_timeout_ns + leader_operation_ns(context);
+    /* Survivors may be in the middle of a micro-batch when the links break. Where the others are
+     * enough, one that hangs must not hold them up for long. */
+    uint64_t computing_ns =
+        MIN(leader_operation_ns(context), TIMEOUTS_SILENT_WORKER * view->failure_timeout_ns);
+    uint64_t hard =
+        patient ? patient_until(context) : seen + view->failure_timeout_ns + computing_ns;
     uint64_t soft = seen + view->failure_timeout_ns / TIMEOUT_PARTS_ACCUSED;
     /* A live daemon whose registration ended registers again at once under the same name. */
     bool all_heard = survivors->unheard == 0 &&

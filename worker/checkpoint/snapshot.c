@@ -574,11 +574,6 @@ void snapshot_all_told(struct snapshot *snapshot, uint64_t durable_step)
         checkpoint_commit_keepers_told(commit);
 }
 
-bool snapshot_commits(const struct snapshot *snapshot)
-{
-    return snapshot->outcome.commit && !checkpoint_commit_done(snapshot->outcome.commit);
-}
-
 int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *ret_checkpoint,
                          struct error *error)
 {

@@ -121,10 +121,6 @@ void snapshot_all_told(struct snapshot *snapshot, uint64_t durable_step);
  * is reported. False when there is nothing to remove here */
 bool snapshot_abandon(struct snapshot *snapshot, uint64_t failed_step);
 
-/** snapshot_commits() - return whether a commit is at work: its files are not to be written again
- */
-bool snapshot_commits(const struct snapshot *snapshot);
-
 /**
  * snapshot_take_result() - on rank 0: return the outcome of a commit
  *

@@ -52,7 +52,7 @@ bool checkpoint_duty_is_busy(const struct trainer *trainer)
 
 void checkpoint_duty_tell_busy(const struct trainer *trainer)
 {
-    char why[80] = "the one before is still being written";
+    char why[80] = "the one before is not written or recorded yet";
 
     if (is_unanswered(trainer))
         snprintf(why, sizeof(why), "%u before it wait for their record in etcd",

@@ -28,7 +28,9 @@ void checkpoint_duty_take_reports(struct session_checkpoints *checkpoints,
  * the disk
  */
 bool checkpoint_duty_is_busy(const struct trainer *trainer);
-/** checkpoint_duty_tell_busy() - log why the checkpoint that is due is left out */
+/** checkpoint_duty_tell_busy() - log why the checkpoint that is due is left out; rank 0 knows it
+ * all
+ */
 void checkpoint_duty_tell_busy(const struct trainer *trainer);
 /** checkpoint_duty_begin() - call snapshot_begin() with the writers chosen last; its errors */
 int checkpoint_duty_begin(struct trainer *trainer, struct error *error) CHECK_RESULT;

@@ -28,8 +28,6 @@
 #include "worker/state/state_digest.h"
 #include "worker/trace/recorder.h"
 
-#define COMMIT_LOOK_NS (20 * NS_PER_MS)
-
 /* ---- opening ---- */
 
 /* Between two micro-batches. */
@@ -470,11 +468,6 @@ static enum session_outcome finish_early(struct trainer *trainer, const struct p
 
     if (!final_checkpoint_is_needed(trainer->plan, trainer->state->applied_step))
         return SESSION_LEFT;
-    /* The checkpoint of this very boundary may be on its way. Nobody begins it again without rank
-     * 0. */
-    while (snapshot_commits(trainer->checkpoints.snapshot) &&
-           !commands_stopping(&trainer->commands))
-        commands_take(trainer, clock_monotonic_ns() + COMMIT_LOOK_NS);
     int status = generation_rejoin(trainer, rank, next, error);
     if (!status)
         status = session_open(trainer, rank, error);

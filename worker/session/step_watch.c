@@ -127,7 +127,7 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
 static void forget_the_step_before(struct trainer *trainer)
 {
     struct place place = place_of(trainer);
-    struct plan_spread ignored;
+    struct plan_spread ignored = {0};
 
     place.tag = tag_make(TAG_HAS_PLAN, trainer->state->hold.step - 1, 0);
     for (unsigned child = 0; child < place.child_count; child++)

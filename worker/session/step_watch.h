@@ -3,11 +3,12 @@
  *
  * When all ranks have the next plan (protocol/plan_spread.h), rank 0 decides
  * (elastic/plan/early_switch.h) and breaks the links with a reason that names the generation and
- * the step, which every rank recognizes. Rank 0 decides only while its own part of the step is not
- * complete, so no rank has committed the step; a rank that sees any other reason takes it for a
+ * the step, which every rank recognizes. Rank 0 decides only while it computes or waits for the
+ * sums of the step, so no rank has committed it; a rank that sees any other reason takes it for a
  * failure, as ever.
  *
- * Ranks look at the boundaries of micro-batches, and ten times a second while they wait for others.
+ * Ranks look at the boundaries of micro-batches, and ten times a second while they wait for others:
+ * for messages over the links, not for a device that waits within NCCL.
  * While no change is announced this costs one load, and once a step a look for children's messages.
  */
 #pragma once

@@ -412,6 +412,7 @@ int engine_compute(struct engine *engine, struct error *error)
 
     mesh_statistics(engine->mesh, &before);
     begin_record(engine);
+    engine->timing.operations_done = 0;
     int status = run(engine);
     if (status)
         return engine->samples.error.code ? data_broke(engine, error)

@@ -498,7 +498,6 @@ int pipeline_run(struct engine *engine)
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
 
-    engine->timing.operations_done = 0;
     frozen_prefix_begin(engine);
 
     if (!status && !engine->part.micro_batch_count)

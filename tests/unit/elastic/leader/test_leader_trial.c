@@ -18,7 +18,7 @@ static int setup(void **state)
 {
     if (three_setup(state))
         return -1;
-    three_spec.elastic.devices_max = NODES;
+    three_spec.elastic.devices_max = LANES;
     three_plan->change.reason = PLAN_REASON_FREEZE;
     three_plan->layout.frozen_layers = three_view.progress.frozen_layers = 1;
     three_plan->trial.before = (struct plan_shape){3, 1};
@@ -62,6 +62,24 @@ static void test_a_slower_layout_is_given_up(void **state)
     assert_int_equal(trial->before.stages, 0);
     assert_true(plan_shape_is(&trial->slower, 1, 3));
     assert_int_equal(trial->slower_frozen, 1);
+}
+
+/* Its slots are another job's by now: changes go on as ever. */
+static void test_one_that_no_longer_fits_is_not_gone_back_to(void **state)
+{
+    (void)state;
+    three_plan->trial.before = (struct plan_shape){3, 3}; /* of slots that have left */
+    take(20, 0.2);
+    assert_int_equal(three_decision.action, LEADER_NOTHING);
+    assert_null(strstr(three_decision.text, "waits for slots"));
+    three_nodes[1].slot_count = 4; /* those that join are used */
+    for (unsigned slot = 1; slot < 4; slot++)
+        three_nodes[1].slots[slot] = (struct member_slot){.index = slot, .speed = 1};
+    take(1, 0.2);
+    three_view.now_ns += TIMEOUT_NS;
+    take(1, 0.2);
+    assert_int_equal(three_decision.action, LEADER_PREPARE);
+    assert_int_equal(three_decision.plan->layout.worker_count, LANES);
 }
 
 static void test_a_faster_layout_stays(void **state)
@@ -133,6 +151,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, three_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_a_slower_layout_is_given_up),
+        TEST(test_one_that_no_longer_fits_is_not_gone_back_to),
         TEST(test_a_faster_layout_stays),
         TEST(test_a_shape_that_the_user_asks_for_is_not_judged),
         TEST(test_it_is_not_tried_again_until_more_is_frozen),
