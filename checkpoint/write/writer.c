@@ -168,20 +168,6 @@ int checkpoint_writer_begin(struct checkpoint_writer *writer, const struct check
     return 0;
 }
 
-uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer)
-{
-    uint64_t waited = 0;
-    pthread_mutex_lock(&writer->lock);
-    if (writer->state == WRITER_RUNNING && !writer->staged) {
-        uint64_t start = clock_monotonic_ns();
-        while (writer->state == WRITER_RUNNING && !writer->staged)
-            pthread_cond_wait(&writer->changed, &writer->lock);
-        waited = clock_monotonic_ns() - start;
-    }
-    pthread_mutex_unlock(&writer->lock);
-    return waited;
-}
-
 static struct timespec time_of(uint64_t monotonic_ns)
 {
     return (struct timespec){.tv_sec = (time_t)(monotonic_ns / NS_PER_SECOND),
@@ -198,6 +184,16 @@ bool checkpoint_writer_release_until(struct checkpoint_writer *writer, uint64_t 
     bool released = writer->state != WRITER_RUNNING || writer->staged;
     pthread_mutex_unlock(&writer->lock);
     return released;
+}
+
+uint64_t checkpoint_writer_release_wait(struct checkpoint_writer *writer)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    if (checkpoint_writer_release_until(writer, began_ns))
+        return 0;
+    while (!checkpoint_writer_release_until(writer, clock_monotonic_ns() + NS_PER_SECOND))
+        ;
+    return clock_monotonic_ns() - began_ns;
 }
 
 void checkpoint_writer_give_up(struct checkpoint_writer *writer)
