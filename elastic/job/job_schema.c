@@ -247,7 +247,7 @@ const struct schema_key job_schema[] = {
      .default_note = "`checkpoints` in the node's data folder", .also = " folder directory dir out_dir output_dir ",
      .meaning = "A folder that every node of the job can reach, or, with `copies` above 1, that each node has on a disk of its own; relative to the job file"},
     {"checkpoint.every", SCHEMA_COUNT, AT(checkpoint.every), 0, STEPS_MAX, .default_json = "0", .unit = "steps",
-     .also = " save_steps interval save_every ", .meaning = "Steps between checkpoints; 0: only at the end, on pause and on drain"},
+     .also = " save_steps interval save_every ", .meaning = "Steps between checkpoints; 0: only at the end, on pause and on drain. One that a change of layout prevents is made up for after the first step of the new layout"},
     {"checkpoint.keep", SCHEMA_UNSIGNED, AT(checkpoint.keep), 1, 1000, .default_json = "2", .unit = "checkpoints",
      .also = " save_total_limit ", .meaning = "The number of newest checkpoints that stay; older ones are deleted. For a while up to two more stay: the newest that has been read back, and the one before a checkpoint whose next step is still computed"},
     {"checkpoint.copies", SCHEMA_UNSIGNED, AT(checkpoint.copies), 1, 8, .default_json = "1", .unit = "nodes",

@@ -7,12 +7,6 @@ uint64_t job_spec_tokens_per_step(const struct job_model *model,
            model->context;
 }
 
-bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step)
-{
-    return spec->checkpoint.every > 0 && step % spec->checkpoint.every == 0 &&
-           step != spec->train.steps;
-}
-
 bool job_keeps_copies(const struct job_spec *spec)
 {
     return spec->checkpoint.copies > 1;

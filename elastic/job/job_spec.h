@@ -70,12 +70,6 @@ uint64_t job_spec_tokens_per_step(const struct job_model *model,
                                   const struct job_training *training);
 
 /**
- * job_spec_checkpoint_due() - return whether a checkpoint is due at the boundary after @step; false
- * after the last step, whose checkpoint all ranks write together (final_checkpoint)
- */
-bool job_spec_checkpoint_due(const struct job_spec *spec, uint64_t step);
-
-/**
  * job_keeps_copies() - return whether every node has a folder of its own for its share of a
  * checkpoint and for copies of others; otherwise all nodes share one folder (copies 1)
  */

@@ -1,6 +1,8 @@
-/* The nodes that keep copies of a job's checkpoints; only of jobs with checkpoint.copies above 1.
- */
+/* What the workers of a plan know of the checkpoints of their job: the newest one, and the nodes
+ * that keep copies; these only of jobs with checkpoint.copies above 1. */
 #pragma once
+
+#include <stdint.h>
 
 #include "base/name.h"
 
@@ -15,7 +17,9 @@ struct plan_copy_node {
 };
 
 struct plan_checkpoints {
-    unsigned copies; /* per share of a checkpoint; 0: checkpoints are in one shared folder */
+    uint64_t recorded_step; /* of the newest that was recorded, and within reach, as the plan was
+                               made; 0: none */
+    unsigned copies;        /* per share of a checkpoint; 0: checkpoints are in one shared folder */
     unsigned copy_node_count;
     struct plan_copy_node *copy_nodes;
 };

@@ -190,6 +190,9 @@ static int decode_layout(const json_t *tree, struct plan *plan, struct error *er
         status = json_get_bool(tree, "disputed", &plan->start.disputed, error);
     if (status == 0 && json_has(tree, "last_dispute"))
         status = json_get_u64(tree, "last_dispute", INT64_MAX, &plan->start.last_dispute, error);
+    if (status == 0 && json_has(tree, "recorded_step"))
+        status =
+            json_get_u64(tree, "recorded_step", INT64_MAX, &plan->checkpoints.recorded_step, error);
     if (status == 0 && json_has(tree, "patient"))
         status = json_get_bool(tree, "patient", &plan->links.patient, error);
     if (status == 0)

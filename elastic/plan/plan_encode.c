@@ -109,6 +109,9 @@ static int put_layout(json_t *tree, const struct plan *plan)
         status |= put(tree, "disputed", json_true());
     if (plan->start.last_dispute)
         status |= put(tree, "last_dispute", json_integer((json_int_t)plan->start.last_dispute));
+    if (plan->checkpoints.recorded_step)
+        status |=
+            put(tree, "recorded_step", json_integer((json_int_t)plan->checkpoints.recorded_step));
     if (plan->links.patient)
         status |= put(tree, "patient", json_true());
     if (plan->layout.prediction_factor > 0)

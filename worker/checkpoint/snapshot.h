@@ -6,8 +6,8 @@
  * commit, or a vote within the step, when every share is durable, reads the parts, and commits from
  * a thread of its own, so no step waits for it. A failed share is reported upwards the same way:
  * the checkpoint is abandoned, training continues, and an alarm is raised. A checkpoint that is
- * still being written when the layout changes is abandoned as well; the next one follows its
- * interval.
+ * still being written when the layout changes is abandoned as well; the next generation makes up
+ * for it (protocol/checkpoint_calendar.h).
  */
 #pragma once
 

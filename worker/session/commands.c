@@ -104,19 +104,6 @@ static void prepare(struct trainer *trainer, const struct plan *plan)
     status_report_send(trainer, WORKER_PREPARED, "");
 }
 
-/* Where a commit has announced the pending plan, all workers switch to it: a plan that replaced it
- * because it seemed held up is too late. */
-static bool takes_over(const struct commands *commands, const struct plan *plan)
-{
-    const struct plan *pending = commands->pending;
-
-    if (!pending)
-        return true;
-    bool comes_too_late = pending->generation == commands->awaited && plan->change.planned &&
-                          !plan->change.breaks_off;
-    return plan->generation > pending->generation && !comes_too_late;
-}
-
 static void handle_message(struct trainer *trainer, struct control_message *message)
 {
     switch (message->type) {
@@ -130,11 +117,8 @@ static void handle_message(struct trainer *trainer, struct control_message *mess
         if (message->plan &&
             !(message->plan->change.planned && trainer->report.phase == WORKER_STUCK) &&
             message->plan->generation > trainer->commands.generation &&
-            takes_over(&trainer->commands, message->plan)) {
-            plan_free(trainer->commands.pending);
-            trainer->commands.pending = message->plan;
+            pending_plan_offer(&trainer->commands.pending, message->plan))
             message->plan = NULL;
-        }
         break;
     case CONTROL_CHECKPOINT:
         trainer->checkpoints.unanswered = 0;
@@ -176,38 +160,30 @@ void commands_await_stop(struct trainer *trainer)
 
 struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns)
 {
-    while (!commands_stopping(&trainer->commands) && !trainer->commands.pending &&
+    while (!commands_stopping(&trainer->commands) && !trainer->commands.pending.plan &&
            clock_monotonic_ns() < deadline_ns)
         commands_take(trainer, MIN(deadline_ns, deadline_after(trainer->options, 1)));
-    struct plan *plan = commands_stopping(&trainer->commands) ? NULL : trainer->commands.pending;
-    if (plan)
-        trainer->commands.pending = NULL;
-    return plan;
-}
-
-static bool has_plan_from(const struct commands *commands, uint64_t generation)
-{
-    return commands->pending && commands->pending->generation >= generation;
+    return commands_stopping(&trainer->commands) ? NULL
+                                                 : pending_plan_take(&trainer->commands.pending);
 }
 
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation)
 {
     uint64_t deadline_ns = deadline_after(trainer->options, TIMEOUTS_ANNOUNCED_PLAN);
+    struct pending_plan *pending = &trainer->commands.pending;
 
-    trainer->commands.awaited = generation;
-    while (!commands_stopping(&trainer->commands) &&
-           !has_plan_from(&trainer->commands, generation) && clock_monotonic_ns() < deadline_ns)
+    pending_plan_await(pending, generation);
+    while (!commands_stopping(&trainer->commands) && !pending_plan_is_here(pending) &&
+           clock_monotonic_ns() < deadline_ns)
         commands_take(trainer, deadline_ns);
-    trainer->commands.awaited = 0;
-    return has_plan_from(&trainer->commands, generation) ? trainer->commands.pending : NULL;
+    return pending_plan_is_here(pending) ? pending->plan : NULL;
 }
 
-void commands_forget_planned(struct commands *commands)
+static bool has_plan_of(const struct commands *commands, uint64_t generation)
 {
-    if (!commands->pending || !commands->pending->change.planned)
-        return;
-    plan_free(commands->pending);
-    commands->pending = NULL;
+    const struct plan *plan = commands->pending.plan;
+
+    return plan && plan->generation == generation;
 }
 
 uint64_t commands_ready_generation(struct trainer *trainer)
@@ -217,9 +193,9 @@ uint64_t commands_ready_generation(struct trainer *trainer)
 
     if (announced <= commands->generation)
         return 0;
-    if (!commands->pending || commands->pending->generation != announced)
+    if (!has_plan_of(commands, announced))
         commands_take(trainer, 0);
-    if (!commands->pending || commands->pending->generation != announced)
+    if (!has_plan_of(commands, announced))
         return 0; /* it arrives at any moment */
-    return reserve_is_ready(trainer, commands->pending) ? announced : 0;
+    return reserve_is_ready(trainer, commands->pending.plan) ? announced : 0;
 }

@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 #include "elastic/messages/control.h"
+#include "protocol/pending_plan.h"
 
 struct trainer;
 
 /* The commands of firnd that are not carried out yet. */
 struct commands {
-    struct plan *pending; /* newer than the plan; NULL: none has arrived */
-    uint64_t awaited;     /* the generation that a commit has announced; 0: none */
-    uint64_t prepared;    /* generation of the last plan that PREPARE named */
-    int cancel;           /* an eventfd that interrupts mesh_open() */
+    struct pending_plan pending; /* newer than the plan */
+    uint64_t prepared;           /* generation of the last plan that PREPARE named */
+    int cancel;                  /* an eventfd that interrupts mesh_open() */
     /* Written by one thread, read by the other, atomically: */
     bool stopping;
     uint64_t generation;      /* of the plan */
@@ -39,12 +39,10 @@ void commands_await_stop(struct trainer *trainer);
 /** commands_next_plan() - wait for a plan that is newer than the last one; owned by the caller.
  * NULL when ordered to stop, or at @deadline_ns */
 struct plan *commands_next_plan(struct trainer *trainer, uint64_t deadline_ns);
-/** commands_announced_plan() - wait for the plan of @generation, which a commit announced, or a
- * newer one; borrowed, NULL when it does not come. An older plan is ignored, because the announced
- * one has superseded it: a firnd that was suspended may send it first */
+/** commands_announced_plan() - wait for the plan of @generation, which a commit or rank 0 within a
+ * step announced, or a newer one; borrowed, NULL when it does not come. An older plan is ignored,
+ * because the announced one has superseded it: a firnd that was suspended may send it first */
 const struct plan *commands_announced_plan(struct trainer *trainer, uint64_t generation);
-/** commands_forget_planned() - drop a planned plan: its switch will not come */
-void commands_forget_planned(struct commands *commands);
 /** commands_ready_generation() - on the main thread, between two micro-batches or steps: return the
  * generation of the planned change that firnd has announced, if this worker is ready for it; 0:
  * there is none, or its memory is still being taken (worker/session/reserve.h) */

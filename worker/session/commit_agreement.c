@@ -26,7 +26,7 @@ int commit_agreement_run(struct trainer *trainer, bool closing, struct step_comm
     up->digests = *state_digest_of(trainer->engine->check);
     int status =
         commit_round_run(trainer->links.mesh, plan, rank, closing, up, root, ret_down, error);
-    if (!status && (closing || job_spec_checkpoint_due(&trainer->spec, boundary)))
+    if (!status && (closing || checkpoint_calendar_due(&trainer->checkpoints.calendar, boundary)))
         trainer->commit.agreed_step = boundary;
     if (!ret_down->dispute)
         return status;

@@ -54,6 +54,7 @@ static int make_engine(struct trainer *trainer, unsigned rank, const struct step
         .watch = {.leaves = look_around, .context = trainer},
         .recorder = trainer->recorder,
         .division = division,
+        .calendar = &trainer->checkpoints.calendar,
         .kept = trainer->kept,
         .frozen = &trainer->frozen,
         .warm = &trainer->device.warm,
@@ -166,6 +167,8 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     status = routes_open(&routes, &trainer->links.routes, error);
     if (status)
         return status;
+    checkpoint_calendar_begin(&trainer->checkpoints.calendar, &trainer->spec, trainer->plan,
+                              trainer->state->applied_step);
     status = begin_engine(trainer, rank, error);
     if (!status)
         status = agree_on_numerics(trainer, rank, error);
@@ -193,9 +196,12 @@ static void look_after_checkpoint(struct trainer *trainer, const struct step_com
              snapshot_settled(trainer->checkpoints.snapshot) &&
              !snapshot_sits_out(trainer->checkpoints.snapshot))
         status_report_alarm(&trainer->report, ALARM_CHECKPOINT, "");
-    if (!job_spec_checkpoint_due(&trainer->spec, state->applied_step) || down->switch_generation)
+    if (!checkpoint_calendar_due(&trainer->checkpoints.calendar, state->applied_step) ||
+        down->switch_generation)
         return;
-    if (!down->checkpoint_busy) {
+    if (down->checkpoint_busy) {
+        checkpoint_calendar_left_out(&trainer->checkpoints.calendar, state->applied_step);
+    } else {
         checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan, state->applied_step);
         checkpoint_duty_begin_vote(trainer);
     }
@@ -318,7 +324,7 @@ static int commit_step(struct trainer *trainer, struct step_commit_down *down, s
     struct error share_error = {0};
     uint64_t announced = commands_ready_generation(trainer);
     const struct commit_root root = {
-        .next = trainer->commands.pending, .may_commit = await_permission, .context = trainer};
+        .next = trainer->commands.pending.plan, .may_commit = await_permission, .context = trainer};
     int status;
 
     if (!up)
@@ -428,7 +434,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
 
     if (!status) {
         measure_pause(trainer, began_ns);
-        step_watch_begin(&trainer->watch);
+        step_watch_begin(trainer);
         status = advance(trainer, down, error);
     }
     if (status)

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "elastic/copies/checkpoint_writers.h"
 #include "elastic/plan/straggler.h"
+#include "protocol/checkpoint_calendar.h"
 #include "protocol/checkpoint_vote.h"
 #include "worker/checkpoint/snapshot.h"
 #include "worker/session/divergence.h"
@@ -36,9 +37,10 @@ struct session_commit {
 /* The checkpoints of this worker, and firnd's answers on them. */
 struct session_checkpoints {
     struct snapshot *snapshot;
-    struct checkpoint_writers writers; /* ranks that can write, the same at all ranks */
-    struct checkpoint_vote vote;       /* on the checkpoint begun last in this generation */
-    uint64_t recorded_step;            /* of the newest checkpoint that firnd has recorded */
+    struct checkpoint_calendar calendar; /* of this generation */
+    struct checkpoint_writers writers;   /* ranks that can write, the same at all ranks */
+    struct checkpoint_vote vote;         /* on the checkpoint begun last in this generation */
+    uint64_t recorded_step;              /* of the newest checkpoint that firnd has recorded */
     unsigned unanswered;   /* on rank 0: checkpoints on disk since firnd's last answer */
     uint64_t refused_step; /* of a checkpoint that firnd did not record: another generation is in
                               force */

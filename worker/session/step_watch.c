@@ -20,8 +20,11 @@ static void say_reason(uint64_t generation, uint64_t step, char ret_reason[REASO
              generation, step);
 }
 
-void step_watch_begin(struct step_watch *watch)
+void step_watch_begin(struct trainer *trainer)
 {
+    struct step_watch *watch = &trainer->watch;
+
+    pending_plan_begin_step(&trainer->commands.pending);
     watch->began_ns = clock_monotonic_ns();
     watch->spread = (struct plan_spread){0};
     watch->looked = false;
@@ -92,7 +95,7 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
 {
     struct step_watch *watch = &trainer->watch;
     uint64_t now_ns = clock_monotonic_ns();
-    const struct plan *next = trainer->commands.pending;
+    const struct plan *next = trainer->commands.pending.plan;
     char reason[REASON_SIZE];
 
     /* Near the end the other stages may hold the step already: then it is left at a limit only. */
@@ -153,8 +156,10 @@ bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
         return false;
     if (!place.rank)
         return decide(trainer, generation, done, count);
-    if (watch->spread.told != generation && !tell_parent(&place, generation))
+    if (watch->spread.told != generation && !tell_parent(&place, generation)) {
         watch->spread.told = generation;
+        pending_plan_tell(&trainer->commands.pending, generation);
+    }
     return false;
 }
 

@@ -29,7 +29,7 @@ struct step_watch {
 };
 
 /** step_watch_begin() - note that a step begins: nothing is told yet */
-void step_watch_begin(struct step_watch *watch);
+void step_watch_begin(struct trainer *trainer);
 
 /** step_watch_leaves() - between two operations of the engine, of which @done of @count are done:
  * return whether the step is left (worker/step/engine.h) */

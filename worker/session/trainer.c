@@ -67,7 +67,7 @@ static enum session_outcome without_state(struct trainer *trainer, int status,
         return refuse(trainer, error);
     log_warning("generation %" PRIu64 " cannot begin here: %s", plan->generation, text);
     status_report_send_cause(trainer, WORKER_STUCK, cause_of(&plan->start, status), text);
-    commands_forget_planned(&trainer->commands);
+    pending_plan_forget_planned(&trainer->commands.pending);
     return SESSION_BROKEN;
 }
 
@@ -121,7 +121,7 @@ static enum session_outcome broken(struct trainer *trainer, int status, const st
     status_report_send_cause(trainer, WORKER_STUCK,
                              status == -EUCLEAN ? CAUSE_STATE_DISPUTED : CAUSE_NONE,
                              error->code ? error->text : "");
-    commands_forget_planned(&trainer->commands);
+    pending_plan_forget_planned(&trainer->commands.pending);
     return SESSION_BROKEN;
 }
 
@@ -132,7 +132,7 @@ static enum session_outcome stepped_aside(struct trainer *trainer)
              "has begun",
              trainer->plan->generation);
     status_report_send_cause(trainer, WORKER_STUCK, CAUSE_LEFT_OUT, "");
-    commands_forget_planned(&trainer->commands);
+    pending_plan_forget_planned(&trainer->commands.pending);
     return SESSION_BROKEN;
 }
 
@@ -497,7 +497,7 @@ static void trainer_done(struct trainer *trainer)
     if (trainer->device.kernel)
         trainer->device.kernel->close(trainer->device.device);
     plan_free(trainer->plan);
-    plan_free(trainer->commands.pending);
+    pending_plan_done(&trainer->commands.pending);
     close_descriptor(&trainer->commands.cancel);
     pthread_mutex_destroy(&trainer->links.lock);
 }

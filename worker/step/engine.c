@@ -205,10 +205,11 @@ int engine_new(const struct engine_options *options, struct engine **ret_engine,
         return error_set(error, -ENOMEM, "no memory for a generation");
     }
     *engine = (struct engine){.state = options->state,
-                              .dataset = options->dataset,
+                              .samples.dataset = options->dataset,
                               .plan = options->plan,
                               .part.rank = options->rank,
                               .routes = options->routes,
+                              .calendar = options->calendar,
                               .watch = options->watch,
                               .timing.recorder = options->recorder,
                               .share.kept = options->kept,
@@ -292,7 +293,8 @@ void engine_free(struct engine *engine)
 /* Scale by the tokens that count. With none, every loss and gradient is 0 whatever the scale. */
 static float loss_scale(const struct engine *engine, uint64_t step)
 {
-    uint64_t counted = job_dataset_counted(&engine->state->spec->train, engine->dataset, step);
+    uint64_t counted =
+        job_dataset_counted(&engine->state->spec->train, engine->samples.dataset, step);
 
     return counted > 0 ? (float)(1.0 / (double)counted) : 0.0f;
 }
@@ -344,7 +346,7 @@ static void compare_state(struct engine *engine)
     const struct state *state = engine->state;
     const struct plan_layout *layout = &engine->plan->layout;
 
-    if (job_spec_checkpoint_due(state->spec, state->applied_step))
+    if (engine->calendar && checkpoint_calendar_due(engine->calendar, state->applied_step))
         (void)state_digest_all(engine->check, layout, engine->part.rank);
     else
         state_digest_run(engine->check, layout, engine->part.rank, false);

@@ -14,6 +14,7 @@
 #include "elastic/plan/plan.h"
 #include "model/data/dataset.h"
 #include "model/net/stage.h"
+#include "protocol/checkpoint_calendar.h"
 #include "protocol/step_division.h"
 #include "worker/device/routes.h"
 #include "worker/device/tensor_channel.h"
@@ -74,16 +75,17 @@ struct engine_watch {
 
 /* The samples of a micro-batch. */
 struct engine_samples {
-    int32_t *tokens, *targets; /* (micro_batch, T) */
-    struct error error;        /* one of this node's data cannot be used; code 0: none */
+    const struct dataset *dataset; /* borrowed */
+    int32_t *tokens, *targets;     /* (micro_batch, T) */
+    struct error error;            /* one of this node's data cannot be used; code 0: none */
 };
 
 struct engine {
-    struct state *state;           /* borrowed */
-    const struct dataset *dataset; /* borrowed */
-    const struct plan *plan;       /* borrowed */
-    const struct routes *routes;   /* borrowed */
-    struct mesh *mesh;             /* routes->mesh */
+    struct state *state;                        /* borrowed */
+    const struct plan *plan;                    /* borrowed */
+    const struct routes *routes;                /* borrowed */
+    struct mesh *mesh;                          /* routes->mesh */
+    const struct checkpoint_calendar *calendar; /* borrowed; NULL: no checkpoints */
     struct engine_watch watch;
     struct engine_part part;
     struct engine_share share;
@@ -111,6 +113,7 @@ struct engine_options {
     const struct plan *plan;       /* borrowed */
     const struct routes *routes;   /* borrowed */
     unsigned rank;
+    const struct checkpoint_calendar *calendar; /* borrowed; NULL: no checkpoints */
     struct engine_watch watch;
     struct recorder *recorder;            /* borrowed; NULL: none */
     const struct step_division *division; /* copied; NULL: as the plan says */

@@ -17,7 +17,7 @@ static uint64_t validation_samples(const struct engine *engine)
     if (!spec->evaluate.every)
         return 0;
     return (uint64_t)job_dataset_validation_batches(&spec->evaluate, &spec->train,
-                                                    engine->dataset) *
+                                                    engine->samples.dataset) *
            spec->train.micro_batch;
 }
 
@@ -26,7 +26,7 @@ static bool is_kept(const struct engine *engine)
     return engine->part.stage_index == 0 && engine->state->spec->elastic.freeze.cache_mb > 0 &&
            (engine->state->kernel->host_memory || engine->plan->layout.stage_count == 1) &&
            stage_frozen_units(engine->stage) > 0 &&
-           job_dataset_repeats(&engine->state->spec->train, engine->dataset, 0);
+           job_dataset_repeats(&engine->state->spec->train, engine->samples.dataset, 0);
 }
 
 /* Open the file once the weights are there. */
@@ -36,9 +36,10 @@ static bool begin(struct engine *engine, struct frozen_cache *cache)
         .last_dispute = engine->plan->start.last_dispute,
         .weights =
             frozen_weights_digest(cache->weights, engine->state, stage_frozen_units(engine->stage)),
-        .data = dataset_digest(engine->dataset),
+        .data = dataset_digest(engine->samples.dataset),
         .unit_count = stage_frozen_units(engine->stage),
-        .sample_count = engine->prefix.validation_count + dataset_train_count(engine->dataset),
+        .sample_count =
+            engine->prefix.validation_count + dataset_train_count(engine->samples.dataset),
         .sample_bytes = stage_sample_bytes(engine->stage),
     };
 
@@ -98,11 +99,12 @@ void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next
     uint64_t first = prefix->validation_count;
 
     for (unsigned i = 0; is_used(engine) && i < training->micro_batch; i++) {
-        prefix->places[i] = first + dataset_train_sample(engine->dataset, position + i);
-        prefix->returns[i] = job_dataset_repeats(training, engine->dataset, position + i);
+        prefix->places[i] = first + dataset_train_sample(engine->samples.dataset, position + i);
+        prefix->returns[i] = job_dataset_repeats(training, engine->samples.dataset, position + i);
         if (next_position != UINT64_MAX)
-            frozen_outputs_expect(prefix->cache->outputs,
-                                  first + dataset_train_sample(engine->dataset, next_position + i));
+            frozen_outputs_expect(
+                prefix->cache->outputs,
+                first + dataset_train_sample(engine->samples.dataset, next_position + i));
     }
 }
 

@@ -86,7 +86,7 @@ static int load_training_samples(struct engine *engine, unsigned micro_batch)
     frozen_prefix_train(engine, position,
                         last ? UINT64_MAX
                              : position_of(engine, micro_batch_at(engine, micro_batch + 1)));
-    int status = dataset_train_batch(engine->dataset, position, spec->train.micro_batch,
+    int status = dataset_train_batch(engine->samples.dataset, position, spec->train.micro_batch,
                                      engine->samples.tokens, engine->samples.targets,
                                      &engine->samples.error);
     record(engine, TRACE_DATA, batch, began_ns);
@@ -227,7 +227,8 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
     const struct job_spec *spec = engine->state->spec;
     double lane_loss = 0;
 
-    unsigned count = job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->dataset);
+    unsigned count =
+        job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->samples.dataset);
     for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
         const struct pass pass = {
             .batch = {.lane = lane, .index_in_lane = batch / spec->train.lanes},
@@ -239,9 +240,10 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
         if (mesh_broken(engine->mesh))
             return -ECONNRESET;
         frozen_prefix_validate(engine, (uint64_t)batch * spec->train.micro_batch);
-        int status = dataset_validation_batch(
-            engine->dataset, (uint64_t)batch * spec->train.micro_batch, spec->train.micro_batch,
-            engine->samples.tokens, engine->samples.targets, &engine->samples.error);
+        int status = dataset_validation_batch(engine->samples.dataset,
+                                              (uint64_t)batch * spec->train.micro_batch,
+                                              spec->train.micro_batch, engine->samples.tokens,
+                                              engine->samples.targets, &engine->samples.error);
         if (!status)
             status = forward(engine, &pass);
         if (!status && last_stage(engine))

@@ -12,6 +12,20 @@ static void sample_record(struct step_record *record, uint64_t step)
         record->lane_losses[i] = 1.0 / (i + 3);
 }
 
+static void add_copy_nodes(struct plan_checkpoints *checkpoints)
+{
+    checkpoints->recorded_step = 40;
+    checkpoints->copies = 2;
+    checkpoints->copy_node_count = 4;
+    checkpoints->copy_nodes = calloc(4, sizeof(*checkpoints->copy_nodes));
+    for (unsigned i = 0; i < 4; i++) {
+        struct plan_copy_node *node = &checkpoints->copy_nodes[i];
+        snprintf(node->node, NAME_SIZE, "node%u", i);
+        snprintf(node->http, ADDRESS_SIZE, "127.0.0.1:%u", 7580 + i);
+        snprintf(node->domain, NAME_SIZE, "rack%u", i / 2);
+    }
+}
+
 struct plan *sample_plan(void)
 {
     static const unsigned first_unit[] = {0, 2, SAMPLE_UNITS};
@@ -68,14 +82,7 @@ struct plan *sample_plan(void)
     plan->change.is_limited = true;
     plan->change.limit_ns = 12500000000;
     plan->links.patient = plan->change.breaks_off = plan->start.disputed = true;
-    plan->checkpoints.copies = 2;
-    plan->checkpoints.copy_node_count = 4;
-    plan->checkpoints.copy_nodes = calloc(4, sizeof(*plan->checkpoints.copy_nodes));
-    for (unsigned i = 0; i < 4; i++) {
-        snprintf(plan->checkpoints.copy_nodes[i].node, NAME_SIZE, "node%u", i);
-        snprintf(plan->checkpoints.copy_nodes[i].http, ADDRESS_SIZE, "127.0.0.1:%u", 7580 + i);
-        snprintf(plan->checkpoints.copy_nodes[i].domain, NAME_SIZE, "rack%u", i / 2);
-    }
+    add_copy_nodes(&plan->checkpoints);
     memset(plan->start.restore_sha256, 'b', sizeof(plan->start.restore_sha256) - 1);
     plan->slow_count = 2;
     plan->slow[0] = (struct plan_slow){"node3", 1, 0xfedcba9876543210, 0.25, 3};

@@ -228,17 +228,25 @@ bool sim_division_at_division(struct sim_worker *worker)
 
 /* ---- a change within the step ---- */
 
+static struct sim_worker *worker_of(const struct sim_worker *root, unsigned rank)
+{
+    const struct plan_worker *at = &root->plan->layout.workers[rank];
+    return sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
+}
+
 /* A rank says that it has the plan within the step, so it has the commit of the step before. */
 static bool all_have(const struct sim_worker *root, uint64_t generation)
 {
-    const struct plan *plan = root->plan;
-    for (unsigned rank = 0; rank < plan->layout.worker_count; rank++) {
-        const struct plan_worker *at = &plan->layout.workers[rank];
-        const struct sim_worker *other =
-            sim_worker_at(root->sim, sim_node_index(root->sim, at->node), at->slot);
+    for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
+        const struct sim_worker *other = worker_of(root, rank);
         if (!other || other->generation != root->generation || other->announced != generation ||
             other->state.applied_step != root->state.applied_step)
             return false;
+    }
+    for (unsigned rank = 0; rank < root->plan->layout.worker_count; rank++) {
+        struct sim_worker *other = worker_of(root, rank);
+        worker_messages(other);
+        pending_plan_tell(&other->pending, generation);
     }
     return true;
 }
@@ -277,11 +285,11 @@ static void decide(struct sim_worker *root)
     const struct sim *sim = root->sim;
     if (!may_decide(root) || !all_have(root, root->announced))
         return;
-    worker_messages(root);
+    const struct plan *next = root->pending.plan;
     const struct early_switch step = {
         .passed_seconds = seconds(root->share.from_ns, sim->now_ns),
         .left_seconds = seconds(sim->now_ns, root->share.until_ns),
-        .pause_seconds = root->pending ? root->pending->change.switch_seconds : 0,
+        .pause_seconds = next ? next->change.switch_seconds : 0,
         .waited_seconds = sim->bug == BUG_PATIENT_SWITCH
                               ? -INFINITY
                               : seconds(root->share.announced_ns, sim->now_ns),
@@ -289,11 +297,11 @@ static void decide(struct sim_worker *root)
         .keeps_sums = true,
         .near_end = is_near_end(root),
     };
-    if (root->pending && root->pending->generation == root->announced &&
-        early_switch_begins(root->plan, root->pending, &step)) {
+    if (next && next->generation == root->announced &&
+        early_switch_begins(root->plan, next, &step)) {
         sim_check_announced(root->sim, root->generation, root->state.applied_step,
-                            root->pending->generation);
-        sim_mesh_leave_for(root->mesh, root->pending->generation);
+                            next->generation);
+        sim_mesh_leave_for(root->mesh, next->generation);
     }
 }
 

@@ -59,6 +59,8 @@ void session_begin(struct sim_worker *worker)
 {
     memset(&worker->snapshot.writers, 0, sizeof(worker->snapshot.writers));
     checkpoint_vote_close(&worker->snapshot.vote);
+    checkpoint_calendar_begin(&worker->snapshot.calendar, &worker->sim->spec, worker->plan,
+                              worker->state.applied_step);
     worker->rounds.all_step = UINT64_MAX;
     sim_straggler_watch(worker);
     worker_go(worker, POINT_STEP);
@@ -113,8 +115,8 @@ static bool at_step(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending &&
-        worker->pending->layout.worker_count > 0) {
+    if (worker->sim->bug == BUG_SWITCH_WITHOUT_FLAG && worker->pending.plan &&
+        worker->pending.plan->layout.worker_count > 0) {
         worker_switch(worker);
         return worker->alive;
     }
@@ -127,6 +129,7 @@ static bool at_step(struct sim_worker *worker)
         return true;
     }
     worker->act_digest = 0;
+    pending_plan_begin_step(&worker->pending);
     worker->share.step_began_ns = worker->sim->now_ns;
     worker_go(worker, POINT_FORWARD);
     compute(worker);
@@ -327,7 +330,7 @@ static bool at_shadow(struct sim_worker *worker)
             return broken && worker->alive;
         add_squares(worker, shadow->stage, payload.digest);
     }
-    if (sim_snapshot_due(worker->sim, worker->state.applied_step))
+    if (checkpoint_calendar_due(&worker->snapshot.calendar, worker->state.applied_step))
         dispute_compare_once(worker);
     else
         dispute_compare(worker, false);
@@ -419,7 +422,7 @@ static int decide_commit(struct sim_worker *worker)
     struct step_commit *commit = worker->rounds.commit;
     struct sim_record record;
     if (!worker->rounds.closing)
-        step_commit_switch(commit, worker->plan, worker->pending);
+        step_commit_switch(commit, worker->plan, worker->pending.plan);
     int status = tree_round_decide(&worker->rounds.tree.round);
     if (status || worker->rounds.closing || commit->down.dispute)
         return status;
@@ -546,13 +549,16 @@ static void look_after_checkpoint(struct sim_worker *worker)
     sim_snapshot_all_told(worker, down->checkpoint_durable);
     if (worker->rank == 0)
         sim_snapshot_take_result(worker);
-    if (!sim_snapshot_due(worker->sim, worker->state.applied_step) || down->switch_generation != 0)
+    if (!checkpoint_calendar_due(&worker->snapshot.calendar, worker->state.applied_step) ||
+        down->switch_generation != 0)
         return;
     bool may_begin = !down->checkpoint_busy || worker->sim->bug == BUG_BEGUN_BY_SOME;
     if (may_begin) {
         checkpoint_writers_begin(&worker->snapshot.writers, worker->plan,
                                  worker->state.applied_step);
         sim_vote_begin(worker);
+    } else {
+        checkpoint_calendar_left_out(&worker->snapshot.calendar, worker->state.applied_step);
     }
     sim_check_begun(worker->sim, worker, may_begin && sim_snapshot_begin(worker));
 }
@@ -579,17 +585,18 @@ static bool at_apply(struct sim_worker *worker)
 /* The commit announced the next generation: its plan is here, or in flight. */
 static bool at_announced(struct sim_worker *worker)
 {
+    pending_plan_await(&worker->pending, worker->switch_generation);
     worker_messages(worker);
     if (worker->stopping) {
         worker_exit(worker, 0);
         return false;
     }
-    bool is_here = worker->pending && worker->pending->generation >= worker->switch_generation;
+    bool is_here = pending_plan_is_here(&worker->pending);
     if (!is_here && worker->sim->now_ns < worker->deadline_ns)
         return false;
     if (!is_here)
         worker_broken(worker, -ETIMEDOUT);
-    else if (worker->pending->layout.worker_count > 0)
+    else if (worker->pending.plan->layout.worker_count > 0)
         worker_switch(worker);
     else if (worker->mesh->early > worker->generation)
         worker_finish_early(worker);

@@ -12,12 +12,6 @@
 #include "sim/node/sim_node.h"
 #include "sim/worker/sim_replication.h"
 
-bool sim_snapshot_due(const struct sim *sim, uint64_t step)
-{
-    return sim->spec.checkpoint.every != 0 && step % sim->spec.checkpoint.every == 0 &&
-           step != sim->spec.train.steps;
-}
-
 static bool makes_copies(const struct sim_worker *worker)
 {
     return job_keeps_copies(&worker->sim->spec);

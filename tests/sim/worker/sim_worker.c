@@ -141,18 +141,6 @@ void sim_worker_command(struct sim_worker *worker, struct sim_command *command)
         worker->command_pump = sim_post(worker->sim, due_ns, &worker->pause, take_commands, worker);
 }
 
-/* Not from the generation that a commit has just announced. */
-static bool takes_over(const struct sim_worker *worker, const struct plan *plan)
-{
-    const struct plan *pending = worker->pending;
-    if (!pending)
-        return true;
-    bool comes_too_late = worker->point == POINT_ANNOUNCED && plan->change.planned &&
-                          !plan->change.breaks_off &&
-                          pending->generation == worker->switch_generation;
-    return plan->generation > pending->generation && !comes_too_late;
-}
-
 static void handle(struct sim_worker *worker, struct sim_command *command)
 {
     switch (command->type) {
@@ -168,11 +156,9 @@ static void handle(struct sim_worker *worker, struct sim_command *command)
         break;
     case CONTROL_SWITCH:
         if (!(command->plan->change.planned && worker->phase == WORKER_STUCK) &&
-            command->plan->generation > worker->generation && takes_over(worker, command->plan)) {
-            plan_free(worker->pending);
-            worker->pending = command->plan;
+            command->plan->generation > worker->generation &&
+            pending_plan_offer(&worker->pending, command->plan))
             command->plan = NULL;
-        }
         break;
     case CONTROL_CHECKPOINT:
         if (command->committed) {
@@ -275,10 +261,7 @@ void sim_worker_pause(struct sim_worker *worker, uint64_t until_ns)
 static void go_stuck(struct sim_worker *worker)
 {
     worker_report(worker, WORKER_STUCK);
-    if (!worker->pending || !worker->pending->change.planned)
-        return;
-    plan_free(worker->pending); /* its switch will not come */
-    worker->pending = NULL;
+    pending_plan_forget_planned(&worker->pending);
 }
 
 void worker_broken(struct sim_worker *worker, int status)
@@ -353,7 +336,7 @@ static void open_links(struct sim_worker *worker)
     worker->cancelled = false;
     worker_messages(worker);
     bool newcomer = generation_entry_is_newcomer(worker->plan, worker->rank);
-    if (worker->stopping || generation_entry_is_replaced(worker->pending, newcomer)) {
+    if (worker->stopping || generation_entry_is_replaced(worker->pending.plan, newcomer)) {
         worker_broken(worker, -ECANCELED);
         return;
     }
@@ -386,7 +369,7 @@ void worker_finish_early(struct sim_worker *worker)
     }
     close_generation(worker);
     sim_division_forget(worker);
-    sim_mesh_open(worker, worker->pending, false)->ends = true;
+    sim_mesh_open(worker, worker->pending.plan, false)->ends = true;
     worker_go(worker, POINT_LINKS);
 }
 
@@ -406,10 +389,9 @@ static void begin_restore(struct sim_worker *worker)
 
 void worker_switch(struct sim_worker *worker)
 {
-    sim_check_switch(worker->sim, worker, worker->pending);
+    sim_check_switch(worker->sim, worker, worker->pending.plan);
     plan_free(worker->plan);
-    const struct plan *plan = worker->plan = worker->pending;
-    worker->pending = NULL;
+    const struct plan *plan = worker->plan = pending_plan_take(&worker->pending);
     worker->generation = plan->generation;
     int rank =
         plan_layout_find(&plan->layout, sim_node_name(worker->sim, worker->node), worker->slot);
@@ -660,7 +642,7 @@ static bool at_wait(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (!worker->pending)
+    if (!worker->pending.plan)
         return false;
     worker_switch(worker);
     return worker->alive;
@@ -748,7 +730,7 @@ void sim_worker_free(struct sim_worker *worker)
     free_commands(worker->commands);
     free_commands(worker->mailbox);
     plan_free(worker->plan);
-    plan_free(worker->pending);
+    pending_plan_done(&worker->pending);
     straggler_free(worker->straggler);
     control_checkpoint_done(&worker->kept_checkpoint);
     free(worker->kept_status);

@@ -8,10 +8,12 @@
 
 #include "comm/mesh/mesh.h"
 #include "elastic/messages/control.h"
+#include "protocol/checkpoint_calendar.h"
 #include "protocol/checkpoint_progress.h"
 #include "protocol/checkpoint_vote.h"
 #include "protocol/division_round.h"
 #include "protocol/final_checkpoint.h"
+#include "protocol/pending_plan.h"
 #include "protocol/step_commit.h"
 #include "sim/fault/sim_disk.h"
 #include "sim/worker/sim_mesh.h"
@@ -58,6 +60,7 @@ struct sim_command {
 /* worker/checkpoint/snapshot.c: this rank's share, and on rank 0 the commit. */
 struct sim_snapshot {
     struct checkpoint_progress progress;
+    struct checkpoint_calendar calendar;
     struct checkpoint_writers writers;
     struct checkpoint_vote vote;
     uint64_t done_ns; /* when the share is written */
@@ -135,7 +138,8 @@ struct sim_worker {
 
     /* struct trainer */
     enum worker_phase phase;
-    struct plan *plan, *pending;
+    struct plan *plan;
+    struct pending_plan pending;
     uint64_t prepared, generation, announced, recorded_step, refused_step;
     uint64_t held_generation;
     bool stopping, cancelled, first_commit;
@@ -270,7 +274,6 @@ void sim_vote_look(struct sim_worker *worker);
 int sim_restore(struct sim_worker *worker);
 
 /* sim_snapshot.c */
-bool sim_snapshot_due(const struct sim *sim, uint64_t step);
 /** sim_snapshot_busy() - Return whether a new snapshot cannot begin at the coming boundary */
 bool sim_snapshot_busy(const struct sim_worker *worker);
 bool sim_snapshot_begin(struct sim_worker *worker);

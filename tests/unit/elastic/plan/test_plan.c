@@ -70,6 +70,7 @@ static void test_round_trip(void **state)
     assert_true(plan_shape_is(&back->trial.slower, 3, 2) && back->trial.slower_frozen == 1);
     assert_int_equal(back->layout.deferred, 1);
     assert_int_equal(back->start.last_dispute, 3);
+    assert_int_equal(back->checkpoints.recorded_step, 40);
     assert_int_equal(back->layout.recompute, PLAN_RECOMPUTE_ATTENTION);
     assert_true(back->change.is_limited);
     assert_int_equal(back->change.limit_ns, 12500000000);
@@ -495,7 +496,8 @@ static void test_decode_refuses_missing_and_mistyped_keys(void **state)
     static const char *const rare[] = {
         "commit",       "shadows",        "arithmetic", "copies",   "slow",   "recompute",
         "patient",      "limit_ns",       "breaks_off", "disputed", "links",  "prediction_factor",
-        "last_dispute", "switch_seconds", "deferred",   "before",   "slower", "busy_ns"};
+        "last_dispute", "switch_seconds", "deferred",   "before",   "slower", "busy_ns",
+        "recorded_step"};
     struct plan *plan = sample_plan();
     AUTO_JSON json_t *tree = plan_encode(plan);
     const char *key;

@@ -59,7 +59,7 @@ static uint64_t generation_after(const uint64_t *told, unsigned count, unsigned 
     coming_count = count;
     const struct plan *plan = commands_announced_plan(&trainer, FOLLOWING);
     uint64_t generation = plan ? plan->generation : 0;
-    plan_free(trainer.commands.pending);
+    pending_plan_done(&trainer.commands.pending);
     return generation;
 }
 

@@ -1,0 +1,129 @@
+/* Tests of the plan that a worker is to go over to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "protocol/pending_plan.h"
+
+static struct plan *plan_of(uint64_t generation, bool planned)
+{
+    struct plan *plan = plan_new();
+
+    assert_non_null(plan);
+    plan->generation = generation;
+    plan->change.planned = planned;
+    return plan;
+}
+
+/* Offer a plan, and return whether it was taken. */
+static bool offer(struct pending_plan *pending, uint64_t generation, bool planned)
+{
+    struct plan *plan = plan_of(generation, planned);
+    bool taken = pending_plan_offer(pending, plan);
+
+    if (!taken)
+        plan_free(plan);
+    return taken;
+}
+
+static void test_the_newest_plan_is_pending(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    assert_null(pending_plan_take(&pending));
+    assert_true(offer(&pending, 5, true));
+    assert_true(offer(&pending, 7, true));
+    assert_false(offer(&pending, 6, true));
+    assert_int_equal(pending.plan->generation, 7);
+    struct plan *plan = pending_plan_take(&pending);
+    assert_int_equal(plan->generation, 7);
+    assert_null(pending.plan);
+    plan_free(plan);
+}
+
+static void test_a_planned_plan_is_forgotten(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    assert_true(offer(&pending, 5, true));
+    pending_plan_forget_planned(&pending);
+    assert_null(pending.plan);
+    assert_true(offer(&pending, 5, false));
+    pending_plan_forget_planned(&pending);
+    assert_non_null(pending.plan);
+    pending_plan_done(&pending);
+}
+
+static void test_an_announced_plan_is_superseded_by_failures_alone(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    assert_true(offer(&pending, 5, true));
+    pending_plan_await(&pending, 6);
+    assert_false(pending_plan_is_here(&pending));
+    assert_true(offer(&pending, 6, true));
+    assert_true(pending_plan_is_here(&pending));
+    assert_false(offer(&pending, 7, true));
+    assert_true(offer(&pending, 8, false));
+    assert_true(pending_plan_is_here(&pending));
+    pending_plan_done(&pending);
+}
+
+/* Rank 0 announces within the step what all ranks had, after another plan has come here. */
+static void test_a_plan_that_was_told_of_is_kept(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    pending_plan_begin_step(&pending);
+    assert_true(offer(&pending, 5, true));
+    pending_plan_tell(&pending, 5);
+    assert_true(offer(&pending, 6, true));
+    assert_true(offer(&pending, 7, true));
+    pending_plan_await(&pending, 5);
+    assert_int_equal(pending.plan->generation, 5);
+    assert_false(offer(&pending, 8, true)); /* too late */
+    pending_plan_done(&pending);
+}
+
+static void test_what_was_told_of_gives_way(void **state)
+{
+    struct pending_plan pending = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(offer(&pending, 5, true));
+        pending_plan_tell(&pending, 5);
+        assert_true(offer(&pending, 6, i != 0));
+        if (i == 1) /* to the next step */
+            pending_plan_begin_step(&pending);
+        if (i == 2) /* to the plan that this rank has told of since */
+            pending_plan_tell(&pending, 6);
+        if (i == 3) /* to another announcement */
+            pending_plan_await(&pending, 6);
+        else
+            pending_plan_await(&pending, 5);
+        assert_int_equal(pending.plan->generation, 6); /* 0: to a failure */
+        pending_plan_done(&pending);
+        assert_null(pending.told);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_newest_plan_is_pending),
+        cmocka_unit_test(test_a_planned_plan_is_forgotten),
+        cmocka_unit_test(test_an_announced_plan_is_superseded_by_failures_alone),
+        cmocka_unit_test(test_a_plan_that_was_told_of_is_kept),
+        cmocka_unit_test(test_what_was_told_of_gives_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
