@@ -13,13 +13,20 @@ bool final_checkpoint_is_needed(const struct plan *plan, uint64_t applied_step)
 void final_checkpoint_begin(struct final_checkpoint *final, uint64_t step, bool commits)
 {
     *final = (struct final_checkpoint){
-        .step = step, .commits = commits, .action = FINAL_CHECKPOINT_WRITE};
+        .step = step, .commits = commits, .action = FINAL_CHECKPOINT_SETTLE};
 }
 
 static void run_round(struct final_checkpoint *final, enum final_checkpoint_action after)
 {
     assert(final->action == after);
     final->action = FINAL_CHECKPOINT_ROUND;
+}
+
+void final_checkpoint_settled(struct final_checkpoint *final, bool is_committed)
+{
+    run_round(final, FINAL_CHECKPOINT_SETTLE);
+    final->round = FINAL_CHECKPOINT_BEFORE;
+    final->is_committed = is_committed;
 }
 
 void final_checkpoint_written(struct final_checkpoint *final)
@@ -44,6 +51,8 @@ uint64_t final_checkpoint_report(const struct final_checkpoint *final, uint64_t 
                                  uint64_t recorded_step)
 {
     switch (final->round) {
+    case FINAL_CHECKPOINT_BEFORE:
+        return final->commits && !final->is_committed ? 0 : final->step;
     case FINAL_CHECKPOINT_SHARES:
         return durable_step;
     case FINAL_CHECKPOINT_RECORD:
@@ -61,6 +70,9 @@ void final_checkpoint_hear(struct final_checkpoint *final, const struct step_com
 
     assert(final->action == FINAL_CHECKPOINT_ROUND);
     switch (final->round) {
+    case FINAL_CHECKPOINT_BEFORE:
+        final->action = durable ? FINAL_CHECKPOINT_COMMIT : FINAL_CHECKPOINT_WRITE;
+        break;
     case FINAL_CHECKPOINT_SHARES:
         final->action = durable ? FINAL_CHECKPOINT_COMMIT : FINAL_CHECKPOINT_GIVE_UP;
         break;

@@ -8,6 +8,10 @@
  * up on all, and tried again. No rank writes again before every rank has removed the files of the
  * failed attempt, which takes a round of its own.
  *
+ * A stay that ends within a step may find a checkpoint of the same boundary in the middle of its
+ * commit. No rank touches its files before rank 0 has seen the end of that, which takes the first
+ * round: if it is committed nothing is written again.
+ *
  * A state machine without I/O: its action is the next thing that its driver does, followed by the
  * call that the action names.
  */
@@ -20,6 +24,8 @@
 #include "protocol/step_commit.h"
 
 enum final_checkpoint_action {
+    FINAL_CHECKPOINT_SETTLE,  /* rank 0: wait until no commit is in flight; then
+                                 final_checkpoint_settled() */
     FINAL_CHECKPOINT_WRITE,   /* write this rank's share, until it is durable or has failed; then
                                  final_checkpoint_written() */
     FINAL_CHECKPOINT_ROUND,   /* run a round that reports final_checkpoint_report(); then
@@ -35,8 +41,10 @@ struct final_checkpoint {
     uint64_t step; /* the boundary */
     bool commits;  /* this is rank 0 */
     enum final_checkpoint_action action;
+    bool is_committed; /* rank 0: this generation has committed the boundary before */
     enum {
-        FINAL_CHECKPOINT_SHARES,   /* the round tells whether all shares are durable */
+        FINAL_CHECKPOINT_BEFORE,   /* the round tells whether it is committed already */
+        FINAL_CHECKPOINT_SHARES,   /* ... whether all shares are durable */
         FINAL_CHECKPOINT_RECORD,   /* ... whether rank 0 has it recorded */
         FINAL_CHECKPOINT_GIVEN_UP, /* ... that every rank has removed its files */
     } round;
@@ -48,6 +56,9 @@ struct final_checkpoint {
 bool final_checkpoint_is_needed(const struct plan *plan, uint64_t applied_step);
 /** final_checkpoint_begin() - begin an attempt at the boundary of @step */
 void final_checkpoint_begin(struct final_checkpoint *final, uint64_t step, bool commits);
+/** final_checkpoint_settled() - no commit is in flight here
+ * @is_committed: this generation has committed the boundary; on rank 0 */
+void final_checkpoint_settled(struct final_checkpoint *final, bool is_committed);
 void final_checkpoint_written(struct final_checkpoint *final);
 void final_checkpoint_looked(struct final_checkpoint *final);
 void final_checkpoint_given_up(struct final_checkpoint *final);

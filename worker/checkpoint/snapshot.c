@@ -483,6 +483,17 @@ uint64_t snapshot_durable_step(const struct snapshot *snapshot)
     return snapshot->progress.durable;
 }
 
+bool snapshot_is_committing(const struct snapshot *snapshot)
+{
+    return snapshot->progress.commits;
+}
+
+bool snapshot_has_committed(const struct snapshot *snapshot, uint64_t step, uint64_t generation)
+{
+    return snapshot->progress.committed == step &&
+           snapshot->progress.committed_generation == generation;
+}
+
 bool snapshot_settled(const struct snapshot *snapshot)
 {
     return checkpoint_progress_is_settled(&snapshot->progress);

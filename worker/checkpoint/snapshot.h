@@ -98,6 +98,11 @@ bool snapshot_sits_out(const struct snapshot *snapshot);
  * busy from the beginning of a step until the step is committed or has failed.
  */
 bool snapshot_busy(const struct snapshot *snapshot);
+/** snapshot_is_committing() - true if a commit is in flight here */
+bool snapshot_is_committing(const struct snapshot *snapshot);
+/** snapshot_has_committed() - true if the boundary at @step was committed in @generation; on rank 0
+ */
+bool snapshot_has_committed(const struct snapshot *snapshot, uint64_t step, uint64_t generation);
 /** snapshot_settled() - true if no part of this rank is in flight: the outcome is known */
 bool snapshot_settled(const struct snapshot *snapshot);
 

@@ -43,6 +43,33 @@ static int closing_round(struct trainer *trainer, uint64_t durable, struct step_
     return status;
 }
 
+static bool links_broke(const struct trainer *trainer)
+{
+    struct mesh_fault fault;
+
+    mesh_fault(trainer->links.mesh, &fault);
+    return fault.failed;
+}
+
+/* Wait for a commit that is in flight here. Copies of an earlier boundary are given up: they would
+ * need nodes that may be gone. The digests that all rounds carry are of this boundary. */
+static int settle(struct trainer *trainer, struct error *error)
+{
+    const struct engine *engine = trainer->engine;
+    struct snapshot *snapshot = trainer->checkpoints.snapshot;
+
+    snapshot_give_up_copies(snapshot, trainer->state->applied_step);
+    status_report_checkpoint(trainer, false);
+    while (snapshot_is_committing(snapshot)) {
+        commands_take(trainer, clock_monotonic_ns() + ROUND_NS);
+        if (commands_stopping(&trainer->commands) || links_broke(trainer))
+            return -ECONNRESET;
+        status_report_checkpoint(trainer, false);
+    }
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
+    return trainer->device.kernel->synchronize(trainer->device.device, error);
+}
+
 /* Write this rank's share until it is durable or has failed; a failure does not end the round. */
 static void write_share(struct trainer *trainer)
 {
@@ -52,8 +79,6 @@ static void write_share(struct trainer *trainer)
 
     if (snapshot_durable_step(trainer->checkpoints.snapshot) == state->applied_step)
         return;
-    snapshot_give_up_copies(trainer->checkpoints.snapshot, state->applied_step);
-    status_report_checkpoint(trainer, false); /* may be of a commit that has just ended */
     do { /* a share of an earlier boundary may still be in flight */
         status = checkpoint_duty_poll(trainer, clock_monotonic_ns() + RETRY_NS, &error);
         if (!status)
@@ -71,7 +96,6 @@ static void write_share(struct trainer *trainer)
 static int look_after_commit(struct trainer *trainer)
 {
     uint64_t step = trainer->state->applied_step;
-    struct mesh_fault fault;
 
     snapshot_commit(trainer->checkpoints.snapshot,
                     step); /* starts once the commit before it has ended */
@@ -80,8 +104,7 @@ static int look_after_commit(struct trainer *trainer)
     if (trainer->checkpoints.recorded_step < step &&
         snapshot_failed_step(trainer->checkpoints.snapshot) != step)
         commands_take(trainer, clock_monotonic_ns() + ROUND_NS);
-    mesh_fault(trainer->links.mesh, &fault);
-    if (commands_stopping(&trainer->commands) || fault.failed)
+    if (commands_stopping(&trainer->commands) || links_broke(trainer))
         return -ECONNRESET;
     return trainer->checkpoints.refused_step == step ? -ESTALE
                                                      : 0; /* a newer plan names the next state */
@@ -97,15 +120,11 @@ static void look_after_copies(struct trainer *trainer)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
-static int write_and_compare(struct trainer *trainer, struct error *error)
+static void begin_and_write(struct trainer *trainer)
 {
-    const struct engine *engine = trainer->engine;
-
     checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan,
                              trainer->state->applied_step);
     write_share(trainer);
-    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    return trainer->device.kernel->synchronize(trainer->device.device, error);
 }
 
 static int run_round(struct trainer *trainer, struct final_checkpoint *final, struct error *error)
@@ -120,7 +139,7 @@ static int run_round(struct trainer *trainer, struct final_checkpoint *final, st
     int status = closing_round(trainer, durable, down, error);
     if (status)
         return status;
-    if (final->round == FINAL_CHECKPOINT_SHARES) /* a refusal of another generation's checkpoint */
+    if (final->round == FINAL_CHECKPOINT_BEFORE) /* a refusal of another generation's checkpoint */
         trainer->checkpoints.refused_step = 0;
     final_checkpoint_hear(final, down);
     return 0;
@@ -146,8 +165,14 @@ static int act(struct trainer *trainer, struct final_checkpoint *final, struct e
     int status = 0;
 
     switch (final->action) {
+    case FINAL_CHECKPOINT_SETTLE:
+        status = settle(trainer, error);
+        final_checkpoint_settled(final,
+                                 snapshot_has_committed(trainer->checkpoints.snapshot, final->step,
+                                                        trainer->plan->generation));
+        break;
     case FINAL_CHECKPOINT_WRITE:
-        status = write_and_compare(trainer, error);
+        begin_and_write(trainer);
         final_checkpoint_written(final);
         break;
     case FINAL_CHECKPOINT_ROUND:
@@ -172,7 +197,7 @@ static int act(struct trainer *trainer, struct final_checkpoint *final, struct e
 /* Between two attempts the worker may be ordered to stop. */
 static bool is_stopped(const struct trainer *trainer, const struct final_checkpoint *final)
 {
-    return final->action == FINAL_CHECKPOINT_WRITE && commands_stopping(&trainer->commands);
+    return final->action == FINAL_CHECKPOINT_SETTLE && commands_stopping(&trainer->commands);
 }
 
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,

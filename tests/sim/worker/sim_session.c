@@ -617,6 +617,27 @@ void session_finish(struct sim_worker *worker, enum worker_phase leaves_as)
     worker_go(worker, POINT_SHARE);
 }
 
+/* Wait for a commit that is in flight here. */
+static bool settle_before(struct sim_worker *worker)
+{
+    struct sim_snapshot *snapshot = &worker->snapshot;
+    const struct checkpoint_progress *progress = &snapshot->progress;
+    uint64_t step = worker->state.applied_step;
+    if (progress->begun.step != step)
+        sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
+    sim_snapshot_take_result(worker);
+    if (progress->commits) {
+        worker_alarm(worker, MAX(snapshot->commit_done_ns, worker->sim->now_ns + RECORD_LOOK_NS));
+        return false;
+    }
+    dispute_compare(worker, true);
+    final_checkpoint_settled(&worker->final,
+                             progress->committed == step &&
+                                 progress->committed_generation == worker->generation);
+    begin_round(worker, true);
+    return true;
+}
+
 /* Wait for this rank's share, durable or failed; then for all ranks' reports on the checkpoint. */
 static bool at_share(struct sim_worker *worker)
 {
@@ -626,8 +647,8 @@ static bool at_share(struct sim_worker *worker)
         worker_exit(worker, 0);
         return false;
     }
-    if (snapshot->progress.begun.step != step)
-        sim_snapshot_end_copies(worker); /* there is no later step to wait for them in */
+    if (worker->final.action == FINAL_CHECKPOINT_SETTLE)
+        return settle_before(worker);
     sim_snapshot_poll(worker);
     if (snapshot->progress.durable != step) {
         if (!snapshot->progress.writes && snapshot->progress.failed != step)
@@ -637,7 +658,6 @@ static bool at_share(struct sim_worker *worker)
             return false;
         }
     }
-    dispute_compare(worker, true);
     final_checkpoint_written(&worker->final);
     begin_round(worker, true);
     return true;
@@ -647,10 +667,13 @@ static bool after_closing(struct sim_worker *worker)
 {
     struct final_checkpoint *final = &worker->final;
     hear_of_checkpoint(worker);
-    if (final->round == FINAL_CHECKPOINT_SHARES) /* a refusal of another generation's checkpoint */
+    if (final->round == FINAL_CHECKPOINT_BEFORE) /* a refusal of another generation's checkpoint */
         worker->refused_step = 0;
     final_checkpoint_hear(final, &worker->rounds.commit->down);
     switch (final->action) {
+    case FINAL_CHECKPOINT_WRITE:
+        worker_go(worker, POINT_SHARE);
+        return true;
     case FINAL_CHECKPOINT_COMMIT:
         worker_go(worker, POINT_RECORD);
         worker->look_ns = worker->sim->now_ns + RECORD_LOOK_NS;

@@ -25,10 +25,19 @@ static void hear(struct final_checkpoint *final, uint64_t durable, uint64_t fail
     free(down);
 }
 
-static void to_record(struct final_checkpoint *final, bool commits)
+static void to_write(struct final_checkpoint *final, bool commits)
 {
     final_checkpoint_begin(final, STEP, commits);
+    assert_int_equal(final->action, FINAL_CHECKPOINT_SETTLE);
+    final_checkpoint_settled(final, false);
+    assert_int_equal(final_checkpoint_report(final, 0, 0), commits ? 0 : STEP);
+    hear(final, 0, 0);
     assert_int_equal(final->action, FINAL_CHECKPOINT_WRITE);
+}
+
+static void to_record(struct final_checkpoint *final, bool commits)
+{
+    to_write(final, commits);
     final_checkpoint_written(final);
     assert_int_equal(final_checkpoint_report(final, STEP - 1, 0), STEP - 1);
     assert_int_equal(final_checkpoint_report(final, STEP, 0), STEP);
@@ -49,6 +58,24 @@ static void test_what_was_read_is_not_written_again(void **state)
     plan.start = (struct plan_start){.source = PLAN_SOURCE_FRESH};
     assert_false(final_checkpoint_is_needed(&plan, 0));
     assert_true(final_checkpoint_is_needed(&plan, 1));
+}
+
+/* A stay that ends within a step, after a checkpoint at its boundary: all go on to the record. */
+static void test_a_committed_boundary_is_not_written_again(void **state)
+{
+    struct final_checkpoint root, other;
+
+    (void)state;
+    final_checkpoint_begin(&root, STEP, true);
+    final_checkpoint_begin(&other, STEP, false);
+    final_checkpoint_settled(&root, true);
+    final_checkpoint_settled(&other, false); /* it does not know */
+    assert_int_equal(final_checkpoint_report(&root, 0, 0), STEP);
+    assert_int_equal(final_checkpoint_report(&other, 0, 0), STEP);
+    hear(&root, STEP, 0);
+    hear(&other, STEP, 0);
+    assert_int_equal(root.action, FINAL_CHECKPOINT_COMMIT);
+    assert_int_equal(other.action, FINAL_CHECKPOINT_COMMIT);
 }
 
 /* Rounds go on until rank 0 reports that firnd has the record. */
@@ -94,7 +121,7 @@ static void test_a_failed_share_is_given_up_by_all_and_tried_again(void **state)
     (void)state;
     for (unsigned i = 0; i < ARRAY_COUNT(cases); i++) {
         struct final_checkpoint final;
-        final_checkpoint_begin(&final, STEP, i == 0);
+        to_write(&final, i == 0);
         final_checkpoint_written(&final);
         hear(&final, cases[i].durable, cases[i].failed);
         check_retry(&final);
@@ -116,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_was_read_is_not_written_again),
+        cmocka_unit_test(test_a_committed_boundary_is_not_written_again),
         cmocka_unit_test(test_a_recorded_checkpoint_ends_it),
         cmocka_unit_test(test_a_failed_share_is_given_up_by_all_and_tried_again),
         cmocka_unit_test(test_a_failed_commit_is_given_up_by_all_and_tried_again),
