@@ -74,6 +74,11 @@ static struct job *find_job(struct job *jobs, const char *name)
     return NULL;
 }
 
+static uint64_t now_ns(struct daemon *daemon)
+{
+    return daemon->loop.loop.now_ns(&daemon->loop);
+}
+
 static void open_job(struct daemon *daemon, const char *name, const struct mirror_entry *spec_entry)
 {
     AUTO_JSON json_t *tree = NULL;
@@ -85,9 +90,12 @@ static void open_job(struct daemon *daemon, const char *name, const struct mirro
         json_parse(spec_entry->value, strlen(spec_entry->value), spec_entry->key, &tree, &error) ||
         job_spec_decode(tree, spec_entry->key, NULL, NULL, spec, &error) ||
         job_open(daemon, name, spec, spec_entry->create_revision, &job, &error)) {
-        log_error("job %s cannot take place on this node: %s", name, error.text);
+        if (unopened_jobs_note(&daemon->unopened, name, spec_entry->create_revision, error.text,
+                               now_ns(daemon)))
+            log_error("job %s cannot take place on this node: %s", name, error.text);
         return;
     }
+    unopened_jobs_forget(&daemon->unopened, name);
     job->next = daemon->jobs;
     daemon->jobs = job;
 }
@@ -103,9 +111,12 @@ static void open_new_jobs(struct daemon *daemon)
         char name[NAME_SIZE], leaf[128];
         if (keys_match_job(entries[i].key, daemon->config->cluster, name, leaf) &&
             !strcmp(leaf, "spec") && !find_job(daemon->jobs, name) &&
+            !unopened_jobs_rests(&daemon->unopened, name, entries[i].create_revision,
+                                 now_ns(daemon)) &&
             earlier_report_known(daemon->earlier, name))
             open_job(daemon, name, &entries[i]);
     }
+    timer_set_at(&daemon->reopen, unopened_jobs_next_ns(&daemon->unopened, now_ns(daemon)));
 }
 
 static bool is_known(void *context, const char *job)
@@ -129,17 +140,23 @@ static void sweep(struct daemon *daemon)
     frozen_folder_sweep(jobs_dir, is_known, daemon);
 }
 
-static void sync_jobs(struct daemon *daemon)
+/* A job of the same name may have been submitted since: that is another one. */
+static bool is_there(const struct daemon *daemon, const struct job *job)
+{
+    char key[KV_KEY_MAX];
+    const struct mirror_entry *entry = mirror_find(
+        &daemon->keys.mirror, keys_job(key, daemon->config->cluster, job->name, "spec"));
+
+    return entry && entry->create_revision == job->created;
+}
+
+static void close_gone_jobs(struct daemon *daemon)
 {
     struct job **link = &daemon->jobs;
-    char key[KV_KEY_MAX];
 
     while (*link) {
         struct job *job = *link;
-        if (mirror_find(&daemon->keys.mirror,
-                        keys_job(key, daemon->config->cluster, job->name, "spec"))) {
-            job_sync(job);
-        } else {
+        if (!is_there(daemon, job)) {
             job_gone(job);
             if (job_idle(&job->workers)) {
                 *link = job->next;
@@ -150,6 +167,13 @@ static void sync_jobs(struct daemon *daemon)
         }
         link = &job->next;
     }
+}
+
+static void sync_jobs(struct daemon *daemon)
+{
+    for (struct job *job = daemon->jobs; job; job = job->next)
+        if (is_there(daemon, job))
+            job_sync(job);
 }
 
 static void finish_stopping(struct daemon *daemon)
@@ -171,6 +195,7 @@ static int on_reconcile(sd_event_source *source, void *context)
         return 0;
     sync_drain(daemon);
     slot_service_sync(daemon->node.slot_service);
+    close_gone_jobs(daemon);
     open_new_jobs(daemon);
     sweep(daemon);
     sync_jobs(daemon);
@@ -182,9 +207,18 @@ static int on_reconcile(sd_event_source *source, void *context)
     return 0;
 }
 
+static void on_reopen(void *context)
+{
+    daemon_wake(context);
+}
+
 int reconcile_init(struct daemon *daemon)
 {
-    int status = sd_event_add_defer(daemon->loop.event, &daemon->reconcile, on_reconcile, daemon);
+    int status = timer_init(&daemon->reopen, &daemon->loop.loop, on_reopen, daemon);
+
+    if (status)
+        return status;
+    status = sd_event_add_defer(daemon->loop.event, &daemon->reconcile, on_reconcile, daemon);
 
     if (status >= 0)
         status = sd_event_source_set_enabled(daemon->reconcile, SD_EVENT_OFF);
@@ -194,4 +228,6 @@ int reconcile_init(struct daemon *daemon)
 void reconcile_done(struct daemon *daemon)
 {
     daemon->reconcile = sd_event_source_disable_unref(daemon->reconcile);
+    timer_done(&daemon->reopen);
+    unopened_jobs_done(&daemon->unopened);
 }

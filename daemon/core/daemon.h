@@ -13,7 +13,9 @@
 #include "daemon/core/cluster_keys.h"
 #include "daemon/core/daemon_node.h"
 #include "daemon/core/event_loop.h"
+#include "daemon/core/unopened_jobs.h"
 #include "membership/transport/http_token.h"
+#include "membership/transport/timer.h"
 
 struct earlier_report;
 struct fencing;
@@ -49,6 +51,8 @@ struct daemon {
     struct cluster_keys keys;
     struct daemon_node node;
     struct job *jobs; /* linked list */
+    struct unopened_jobs unopened;
+    struct timer reopen; /* of unopened jobs */
     struct earlier_report *earlier;
     struct suspicion *suspicion;
     struct fencing *fencing;

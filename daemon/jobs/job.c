@@ -600,12 +600,13 @@ static bool has_text(const char *path, const char *text)
            memcmp(there.data, text, length) == 0;
 }
 
-/* A firnd that starts on a full disk finds the file there, and must get to its workers. */
-static int write_spec(struct job *job, int64_t created, struct error *error)
+/* Open the folder and write the specification into it.
+ * A firnd that starts on a full disk finds the file there, and must get to its workers. */
+static int write_spec(struct job *job, bool *ret_was_its, struct error *error)
 {
     AUTO_JSON json_t *tree = job_spec_encode(&job->spec);
     AUTO_FREE char *text = tree ? json_text(tree) : NULL;
-    int status = job_folder_open(job->folders.dir, created, error);
+    int status = job_folder_open(job->folders.dir, job->created, ret_was_its, error);
 
     if (status)
         return status;
@@ -681,6 +682,23 @@ static void adopt_workers(struct job *job)
     }
 }
 
+/* End workers of an earlier job of this name, which was removed while no firnd looked. */
+static void end_strangers(struct job *job)
+{
+    for (unsigned slot = 0; slot < job->daemon->node.self.slot_count; slot++) {
+        const struct worker_process_options options = process_options(job, slot);
+        struct worker_process *process = NULL;
+        struct error error = {0};
+        if (worker_process_adopt(&options, &process, &error))
+            continue; /* there is none, or it is not firn's */
+        log_warning("job %s: worker %d on slot %u is of an earlier job of this name, which is "
+                    "removed: it ends",
+                    job->name, worker_process_pid(process), slot);
+        worker_process_kill(process);
+        worker_process_free(process);
+    }
+}
+
 /* Leave it empty if it is NULL (an earlier firnctl) or malformed (it must not become part of a
  * path). */
 static void read_submission(struct job *job)
@@ -720,6 +738,7 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
              struct job **ret_job, struct error *error)
 {
     struct job *job = calloc(1, sizeof(*job));
+    bool was_its = false;
     int status;
 
     if (!job)
@@ -739,14 +758,17 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_record_retry, job,
                                              &job->record.retry);
     if (!status)
-        status = write_spec(job, created, error);
+        status = write_spec(job, &was_its, error);
     if (!status)
         status = tell_reported(job, error);
     if (status) {
         job_close(job);
         return status;
     }
-    adopt_workers(job);
+    if (was_its)
+        adopt_workers(job);
+    else
+        end_strangers(job);
     *ret_job = job;
     return 0;
 }

@@ -37,7 +37,7 @@ static int set_aside(const char *dir, int64_t revision, struct error *error)
     return 0;
 }
 
-int job_folder_open(const char *dir, int64_t created, struct error *error)
+int job_folder_open(const char *dir, int64_t created, bool *ret_was_its, struct error *error)
 {
     char path[FOLDER_PATH_SIZE], text[REVISION_TEXT_MAX];
     int64_t revision;
@@ -45,6 +45,7 @@ int job_folder_open(const char *dir, int64_t created, struct error *error)
 
     snprintf(path, sizeof(path), "%s/submission", dir);
     revision = read_revision(path);
+    *ret_was_its = revision == created;
     if (revision && revision != created)
         status = set_aside(dir, revision, error);
     if (!status)

@@ -5,10 +5,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 
-/** job_folder_open() - ensure that @dir is the folder of the submission at revision @created */
-int job_folder_open(const char *dir, int64_t created, struct error *error) CHECK_RESULT;
+/**
+ * job_folder_open() - ensure that @dir is the folder of the submission at revision @created
+ * @ret_was_its: it was already; else workers of this name that run here are of an earlier job
+ */
+int job_folder_open(const char *dir, int64_t created, bool *ret_was_its,
+                    struct error *error) CHECK_RESULT;

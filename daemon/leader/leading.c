@@ -39,6 +39,7 @@ struct led {
     struct led *next;
     struct leading *leading;
     char job[NAME_SIZE];
+    int64_t created; /* revision of the submission: another job may have taken the name */
     struct leader_memory memory;
     struct refused_checkpoints refused;
     struct queueing_need need;
@@ -568,7 +569,7 @@ static void led_free(struct led *led)
     free(led);
 }
 
-static struct led *find_or_add(struct leading *leading, const char *job)
+static struct led *find_or_add(struct leading *leading, const char *job, int64_t created)
 {
     struct daemon *daemon = leading->daemon;
     struct led *led;
@@ -580,6 +581,7 @@ static struct led *find_or_add(struct leading *leading, const char *job)
     if (!led)
         return NULL;
     led->leading = leading;
+    led->created = created;
     snprintf(led->job, sizeof(led->job), "%s", job);
     if (daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_timer, led, &led->timer)) {
         free(led);
@@ -598,8 +600,9 @@ static void forget_removed(struct leading *leading)
 
     while (*link) {
         struct led *led = *link;
-        if (mirror_find(&daemon->keys.mirror,
-                        keys_job(key, daemon->config->cluster, led->job, "spec"))) {
+        const struct mirror_entry *spec = mirror_find(
+            &daemon->keys.mirror, keys_job(key, daemon->config->cluster, led->job, "spec"));
+        if (spec && spec->create_revision == led->created) {
             link = &led->next;
             continue;
         }
@@ -628,7 +631,7 @@ void leading_run(struct leading *leading)
         if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||
             strcmp(leaf, "spec"))
             continue;
-        struct led *led = find_or_add(leading, job);
+        struct led *led = find_or_add(leading, job, entries[i].create_revision);
         if (led)
             consider(led);
         else

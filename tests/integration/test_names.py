@@ -4,6 +4,7 @@ import glob
 import hashlib
 import json
 import os
+import signal
 import unittest
 
 from lib.cluster import Cluster
@@ -24,12 +25,15 @@ def digests(folder):
 
 
 class Names(JobTest):
-    def submit(self, cluster, **changes):
+    def put(self, cluster, **changes):
         spec = make_spec(name="again", train__steps=STEPS, checkpoint={"every": EVERY, "keep": KEEP}, **changes)
         file = cluster.folder + "/job.yaml"
         with open(file, "w", encoding="utf-8") as out:
             json.dump(spec, out)
         self.expect(cluster, "job", "submit", file)
+
+    def submit(self, cluster, **changes):
+        self.put(cluster, **changes)
         job = Job(cluster, name="again", train__steps=STEPS)
         job.wait_completed()
         folder = self.folder_of(job)
@@ -70,6 +74,38 @@ class Names(JobTest):
             self.expect(cluster, "checkpoint", "verify", "again")
             self.expect(cluster, "job", "remove", "again", "--purge")
             self.assertFalse(os.path.exists(second))
+
+    def test_a_name_is_taken_again_while_a_node_does_not_look(self):
+        """The node hears of both at once, and must not run the job that it knows."""
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            node = cluster.nodes["a"]
+            first = self.submit(cluster).exact()
+            node.process.send_signal(signal.SIGSTOP)
+            self.expect(cluster, "job", "remove", "again")
+            self.put(cluster, train__seed=8)
+            node.process.send_signal(signal.SIGCONT)
+            job = Job(cluster, name="again", train__steps=STEPS)
+            job.wait_completed()
+            with open(f"{node.data}/jobs/again/spec.json", encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["train"]["seed"], 8)
+            self.assertEqual(len(job.exact()), STEPS)
+            self.assertNotEqual(job.exact()[0], first[0])
+
+    def test_a_name_is_taken_again_while_a_node_is_away(self):
+        """A worker of the removed job still trains when the node's firnd comes back: it ends."""
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            node = cluster.nodes["a"]
+            before = Job(cluster, name="again").submit()
+            before.wait_step(3)
+            workers = node.workers()
+            node.kill_daemon()
+            cluster.etcd.delete_below(before.root)
+            cluster.etcd.delete_below(before.said)
+            job = Job(cluster, name="again", train__steps=STEPS, train__seed=8).submit()
+            node.launch()
+            job.wait_completed()
+            self.assertEqual(len(job.exact()), STEPS)
+            cluster.wait("the worker of the job before ends", lambda: not set(workers) & set(node.workers()))
 
     def test_two_clusters_share_a_folder(self):
         with Cluster(self.id(), nodes=1, slots=1) as one, Cluster(self.id(), nodes=1, slots=1) as other:

@@ -18,6 +18,11 @@ def http_json(url, data=None, timeout=2):
         return json.load(answer)
 
 
+def end_of(prefix):
+    """The end of the range of all keys that begin with @prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
 def text64(text):
     return base64.b64encode(text.encode()).decode()
 
@@ -108,6 +113,9 @@ class Etcd:
     def delete(self, key):
         self.call("kv/deleterange", {"key": text64(key)})
 
+    def delete_below(self, prefix):
+        self.call("kv/deleterange", {"key": text64(prefix), "range_end": text64(end_of(prefix))})
+
     def compact(self):
         """Forgets every revision but the present one: who watches from an older one must start anew."""
         revision = self.call("kv/range", {"key": text64("/")})["header"]["revision"]
@@ -132,8 +140,7 @@ class Etcd:
             self.call("maintenance/alarm", {"action": "DEACTIVATE", **alarm})
 
     def range(self, prefix):
-        end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        answer = self.call("kv/range", {"key": text64(prefix), "range_end": text64(end)})
+        answer = self.call("kv/range", {"key": text64(prefix), "range_end": text64(end_of(prefix))})
         return {base64.b64decode(entry["key"]).decode():
                 json.loads(base64.b64decode(entry["value"])) for entry in answer.get("kvs", [])}
 

@@ -39,12 +39,15 @@ static void test_the_same_submission_keeps_its_folder(void **state)
 {
     char dir[256];
     struct error error = {0};
+    bool was_its;
 
     (void)state;
     path_of("job", dir);
-    assert_int_equal(job_folder_open(dir, 42, &error), 0);
+    assert_int_equal(job_folder_open(dir, 42, &was_its, &error), 0);
+    assert_false(was_its);
     write_metrics();
-    assert_int_equal(job_folder_open(dir, 42, &error), 0);
+    assert_int_equal(job_folder_open(dir, 42, &was_its, &error), 0);
+    assert_true(was_its);
     assert_true(there("job/metrics.jsonl"));
 }
 
@@ -52,21 +55,25 @@ static void test_another_submission_sets_it_aside(void **state)
 {
     char dir[256];
     struct error error = {0};
+    bool was_its;
 
     (void)state;
     path_of("job", dir);
-    assert_int_equal(job_folder_open(dir, 77, &error), 0);
+    assert_int_equal(job_folder_open(dir, 77, &was_its, &error), 0);
+    assert_false(was_its);
     assert_false(there("job/metrics.jsonl"));
     assert_true(there("job.42/metrics.jsonl"));
-    assert_int_equal(job_folder_open(dir, 77, &error), 0);
+    assert_int_equal(job_folder_open(dir, 77, &was_its, &error), 0);
+    assert_true(was_its);
 }
 
 static void test_a_folder_that_cannot_be_made_is_named(void **state)
 {
     struct error error = {0};
+    bool was_its;
 
     (void)state;
-    assert_int_not_equal(job_folder_open("/proc/firn-cannot-be-made", 1, &error), 0);
+    assert_int_not_equal(job_folder_open("/proc/firn-cannot-be-made", 1, &was_its, &error), 0);
     assert_non_null(strstr(error.text, "/proc/firn-cannot-be-made"));
 }
 
