@@ -187,7 +187,8 @@ const struct command commands[] = {
          "--name gives\nanother one. With fewer slots than elastic.devices.min the job waits "
          "and says for what.\nWith --from the job goes on after the step of a checkpoint, to the "
          "bit as the run that wrote it would\nhave; FILE may be left out then: the checkpoint "
-         "remembers the job. The nodes must reach PATH.",
+         "remembers the job. The nodes must reach PATH.\nWith --wait and --json progress goes to "
+         "standard error.",
      .flags = {&name, &wait, &devices, &stages, &replicas, &set, &from_path, &json},
      .run = run_job_submit},
     {.name = "job list",

@@ -287,7 +287,7 @@ int checkpoint_look(const char *folder, struct error *error)
 bool checkpoint_is_lost(const char *path, int code)
 {
     char folder[FOLDER_PATH_SIZE];
-    if (code == -EBADMSG || code == -EIO)
+    if (code == -EBADMSG)
         return true;
     if (code != -ENOENT)
         return false;

@@ -100,6 +100,7 @@ int checkpoint_verify(struct checkpoint_reader *reader,
  *
  * True: it is damaged or incomplete, or has gone from its folder; another checkpoint is needed.
  * False: it is not known to be bad. This machine is short of memory, has no permission, or does not
- * reach the job's folder at all, and would not reach an older checkpoint either.
+ * reach the job's folder at all, and would not reach an older checkpoint either. A read error
+ * (-EIO) is among them: a file server that is away for a while gives no other.
  */
 bool checkpoint_is_lost(const char *path, int code);

@@ -62,7 +62,8 @@ static int judge(const struct scrub *scrub, int code, struct error *error)
 {
     if (access(scrub->options->path, F_OK) != 0)
         return error_set(error, -ENOENT, "%s is gone", scrub->options->path);
-    bool lost = code == -EBADMSG || code == -EIO || code == -ENOENT;
+    bool is_own_disk = scrub->options->node != NULL;
+    bool lost = code == -EBADMSG || (code == -EIO && is_own_disk) || code == -ENOENT;
     return lost ? -EBADMSG : code;
 }
 

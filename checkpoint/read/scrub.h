@@ -33,9 +33,10 @@ struct scrub_finding {
  *
  * A checkpoint that is removed during the scrub is not damaged.
  *
- * Return: 0; -EBADMSG: a file is damaged, @error names file and chunk (-EIO of a read counts as
- * damage: the disk has lost the data), @ret_finding is the file; -ECANCELED; -ENOENT: the
- * checkpoint was removed or replaced; -EACCES, -ENOMEM and others: unknown.
+ * Return: 0; -EBADMSG: a file is damaged, @error names file and chunk (with @node also where it
+ * cannot be read: its disk has lost the data), @ret_finding is the file; -ECANCELED; -ENOENT: the
+ * checkpoint was removed or replaced; -EIO of a shared folder, whose server may be away, -EACCES,
+ * -ENOMEM and others: unknown.
  */
 int checkpoint_scrub(const struct scrub_options *options, struct scrub_finding *ret_finding,
                      struct error *error) CHECK_RESULT;

@@ -133,8 +133,8 @@ int checkpoint_take_manifest(const struct checkpoint_local *local, const char *f
 
 /* ---- the name ---- */
 
-/* Remove an existing folder if it is damaged or has the same state. Keep it if its content cannot
- * be determined. */
+/* Remove an existing folder if it is damaged or has the same state; what this node's own disk
+ * cannot read is damaged. Keep it if its content cannot be determined. */
 static int make_room(const struct checkpoint_local *local, const char *path, struct hash128 digest,
                      struct error *error)
 {
@@ -144,7 +144,7 @@ static int make_room(const struct checkpoint_local *local, const char *path, str
     if (lstat(path, &found) != 0)
         return errno == ENOENT ? 0 : fail(error, -errno, "look at", path);
     int status = manifest_load(path, NULL, &there, &why);
-    if (status != 0 && !checkpoint_is_lost(path, status))
+    if (status != 0 && status != -EIO && !checkpoint_is_lost(path, status))
         return error_set(error, status, "%s", why.text);
     bool equal = status != 0 || hash128_equal(there.state_digest, digest);
     if (status == 0)

@@ -283,6 +283,14 @@ static int say_json(const struct cluster_client *client, const struct submission
                        error);
 }
 
+/* What follows is for people: standard output is one object, for a program. */
+static int speak_to_stderr(struct error *error)
+{
+    if (fflush(stdout) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        return 0;
+    return error_set(error, -errno, "writing to standard output: %s", strerror(errno));
+}
+
 /* Names of jobs are reused, and clusters share disks: the identity is unique. */
 static int make_identity(struct submission_record *identity, struct error *error)
 {
@@ -326,5 +334,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
         status = say_json(&client, submission, error);
     else
         say_submitted(&client, submission);
+    if (!status && wait && arguments_has(arguments, "json"))
+        status = speak_to_stderr(error);
     return status || !wait ? status : watch_job(&client, submission->spec.name, begun_ns, error);
 }

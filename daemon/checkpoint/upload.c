@@ -37,7 +37,6 @@ struct upload {
     struct object_record record;
     char job[NAME_SIZE];
     uint64_t begun_ns;
-    struct upload_memory memory;
 };
 
 static uint64_t now_ns(const struct upload *upload)
@@ -186,7 +185,7 @@ static int start(struct upload *upload, const struct job *job,
     return object_task_start(&options, &upload->task);
 }
 
-static void begin(struct upload *upload, const struct job *job, enum upload_role role,
+static void begin(struct upload *upload, struct job *job, enum upload_role role,
                   const struct checkpoint_record *record)
 {
     int status = open_notify(upload);
@@ -203,8 +202,8 @@ static void begin(struct upload *upload, const struct job *job, enum upload_role
     if (status) {
         log_error("job %s: a checkpoint could not be sent to the object store (%s); trying again",
                   job->name, strerror(-status));
-        upload_failed(&upload->memory, job->name, record->manifest_sha256,
-                      upload->begun_ns + RETRY_AWAY_NS);
+        upload_memory_failed(&job->upload, record->manifest_sha256,
+                             upload->begun_ns + RETRY_AWAY_NS);
         wake_at(upload, upload->begun_ns + RETRY_AWAY_NS);
         return;
     }
@@ -243,7 +242,7 @@ static void say_untried(const struct upload *upload, const char *why)
 
 static void begin_to_try(struct upload *upload, struct job *job)
 {
-    job->store_tried = true;
+    job->upload.tried = true;
     upload->role = UPLOAD_TRIES;
     upload->record = (struct object_record){0};
     snprintf(upload->job, sizeof(upload->job), "%s", job->name);
@@ -264,22 +263,22 @@ void upload_sync(struct upload *upload)
 {
     struct daemon *daemon = upload->daemon;
     const char *node = daemon->config->node;
-    const struct upload_view view = {.mirror = &daemon->keys.mirror,
-                                     .cluster = daemon->config->cluster,
-                                     .node = node,
-                                     .leads = daemon->node.election &&
-                                              election_leads(daemon->node.election),
-                                     .now_ns = now_ns(upload),
-                                     .memory = &upload->memory};
+    struct upload_view view = {.mirror = &daemon->keys.mirror,
+                               .cluster = daemon->config->cluster,
+                               .node = node,
+                               .leads =
+                                   daemon->node.election && election_leads(daemon->node.election),
+                               .now_ns = now_ns(upload)};
 
     for (struct job *job = daemon->jobs; job && !upload->task && !daemon->ending.stopping;
          job = job->next) {
         if (!job->spec.checkpoint.object_bucket[0])
             continue;
         CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
+        view.memory = &job->upload;
         enum upload_role role = upload_choose(&view, job->name, &record);
-        if (!job->store_tried && (role != UPLOAD_NOTHING ||
-                                  (job->plans.plan && upload_will_send(job->plans.plan, node))))
+        if (!job->upload.tried && (role != UPLOAD_NOTHING ||
+                                   (job->plans.plan && upload_will_send(job->plans.plan, node))))
             begin_to_try(upload, job);
         else if (role != UPLOAD_NOTHING && daemon->config->object_store[0])
             begin(upload, job, role, &record);
@@ -331,7 +330,8 @@ static void say_bad(struct upload *upload, const struct object_task_state *state
     tell(upload, text);
 }
 
-static void finish_bad(struct upload *upload, const struct object_task_state *state)
+static void finish_bad(struct upload *upload, struct job *job,
+                       const struct object_task_state *state)
 {
     bool away = state->status == -EAGAIN;
     uint64_t retry_at_ns = now_ns(upload) + (away ? RETRY_AWAY_NS : RETRY_WRONG_NS);
@@ -343,9 +343,8 @@ static void finish_bad(struct upload *upload, const struct object_task_state *st
         write_record(upload);
     }
     wake_at(upload, retry_at_ns);
-    if (!upload_failed(&upload->memory, upload->job, upload->record.manifest_sha256,
-                       retry_at_ns)) /* logged once */
-        say_bad(upload, state, away);
+    if (!job || !upload_memory_failed(&job->upload, upload->record.manifest_sha256, retry_at_ns))
+        say_bad(upload, state, away); /* once */
 }
 
 /* Only the node that puts the manifest writes the record. */
@@ -356,8 +355,27 @@ static void finish_help(const struct upload *upload)
              upload->job, upload->record.step, upload->record.place);
 }
 
+/* NULL: it is gone meanwhile. */
+static struct job *job_of(const struct upload *upload)
+{
+    for (struct job *job = upload->daemon->jobs; job; job = job->next)
+        if (!strcmp(job->name, upload->job))
+            return job;
+    return NULL;
+}
+
+static void note_success(const struct upload *upload, struct job *job)
+{
+    if (job && upload->role == UPLOAD_HELPS)
+        upload_memory_helped(&job->upload, upload->record.manifest_sha256);
+    else if (job)
+        upload_memory_sent(&job->upload, upload->record.manifest_sha256);
+}
+
 static void finish(struct upload *upload, const struct object_task_state *state)
 {
+    struct job *job = job_of(upload);
+
     if (upload->role == UPLOAD_TRIES) {
         if (state->status)
             say_untried(upload, state->error.text);
@@ -365,10 +383,10 @@ static void finish(struct upload *upload, const struct object_task_state *state)
     }
     take_state(upload, state);
     if (state->status) {
-        finish_bad(upload, state);
+        finish_bad(upload, job, state);
         return;
     }
-    upload_succeeded(&upload->memory, upload->role, upload->job, upload->record.manifest_sha256);
+    note_success(upload, job);
     if (upload->role == UPLOAD_HELPS)
         finish_help(upload);
     else

@@ -30,12 +30,9 @@ static bool is_registered(const struct upload_view *view, const char *node)
     return mirror_find(view->mirror, keys_node(key, view->cluster, node));
 }
 
-static bool is_resting(const struct upload_view *view, const char *job, const char *sha256)
+static bool is_resting(const struct upload_view *view, const char *sha256)
 {
-    const struct upload_memory *memory = view->memory;
-
-    return view->now_ns < memory->retry_at_ns && !strcmp(job, memory->failed_job) &&
-           !strcmp(sha256, memory->failed_sha256);
+    return upload_memory_rests(view->memory, sha256, view->now_ns);
 }
 
 /* ---- sending ---- */
@@ -71,25 +68,15 @@ static bool newest(const struct upload_view *view, const char *job,
     return false;
 }
 
-static bool has_sent(const struct upload_view *view, const char *job, const char *sha256)
-{
-    return !strcmp(job, view->memory->sent_job) && !strcmp(sha256, view->memory->sent_sha256);
-}
-
 static bool must_send(const struct upload_view *view, const char *job,
                       struct checkpoint_record *record)
 {
     return newest(view, job, record) && is_ours(view, record) && !is_stored(view, job, record) &&
-           !is_resting(view, job, record->manifest_sha256) &&
-           !has_sent(view, job, record->manifest_sha256);
+           !is_resting(view, record->manifest_sha256) &&
+           strcmp(view->memory->sent_sha256, record->manifest_sha256) != 0;
 }
 
 /* ---- helping ---- */
-
-static bool has_helped(const struct upload_view *view, const char *job, const char *sha256)
-{
-    return !strcmp(job, view->memory->helped_job) && !strcmp(sha256, view->memory->helped_sha256);
-}
 
 /* Return whether another node uploads the checkpoint of @object and this node has a share of it. */
 static bool can_help(const struct upload_view *view, const char *job,
@@ -99,8 +86,8 @@ static bool can_help(const struct upload_view *view, const char *job,
 
     keys_checkpoint(key, view->cluster, job, object->step);
     return object->state == RECORD_UPLOADING && strcmp(object->node, view->node) != 0 &&
-           !has_helped(view, job, object->manifest_sha256) &&
-           !is_resting(view, job, object->manifest_sha256) &&
+           strcmp(view->memory->helped_sha256, object->manifest_sha256) != 0 &&
+           !is_resting(view, object->manifest_sha256) &&
            read_sound(mirror_find(view->mirror, key), record) &&
            !strcmp(record->manifest_sha256, object->manifest_sha256) &&
            copies_has(record->shares, view->node);
@@ -152,29 +139,4 @@ bool upload_will_send(const struct plan *plan, const char *node)
         if (!strcmp(plan->layout.workers[rank].node, node))
             return true;
     return false;
-}
-
-/* ---- results ---- */
-
-bool upload_failed(struct upload_memory *memory, const char *job, const char *manifest_sha256,
-                   uint64_t retry_at_ns)
-{
-    bool again =
-        !strcmp(memory->failed_job, job) && !strcmp(memory->failed_sha256, manifest_sha256);
-
-    snprintf(memory->failed_job, sizeof(memory->failed_job), "%s", job);
-    snprintf(memory->failed_sha256, sizeof(memory->failed_sha256), "%s", manifest_sha256);
-    memory->retry_at_ns = retry_at_ns;
-    return again;
-}
-
-void upload_succeeded(struct upload_memory *memory, enum upload_role role, const char *job,
-                      const char *manifest_sha256)
-{
-    bool helps = role == UPLOAD_HELPS;
-
-    memory->failed_job[0] = '\0';
-    snprintf(helps ? memory->helped_job : memory->sent_job, NAME_SIZE, "%s", job);
-    snprintf(helps ? memory->helped_sha256 : memory->sent_sha256, RECORD_DIGEST_SIZE, "%s",
-             manifest_sha256);
 }

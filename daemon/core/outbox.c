@@ -137,18 +137,26 @@ static void put_away_first(struct outbox *outbox)
     letter_free(letter);
 }
 
+/* It is too large for good: those behind it must not wait for it. */
+static void leave_out_first(struct outbox *outbox)
+{
+    const struct letter *letter = outbox->first;
+
+    log_error("%s with %zu bytes is larger than etcd takes, and is left out: raise etcd's "
+              "--max-request-bytes",
+              letter->key, strlen(letter->value));
+    put_away_first(outbox);
+    send_first(outbox);
+}
+
 static void on_written(void *context, const struct kv_result *result)
 {
     struct outbox *outbox = context;
     const struct letter *letter = outbox->first;
 
     outbox->request = NULL;
-    if (result->status == -EFBIG) { /* for good: those behind it must not wait for it */
-        log_error("%s with %zu bytes is larger than etcd takes, and is left out: raise etcd's "
-                  "--max-request-bytes",
-                  letter->key, strlen(letter->value));
-        put_away_first(outbox);
-        send_first(outbox);
+    if (result->status == -EFBIG) {
+        leave_out_first(outbox);
         return;
     }
     note_answer(outbox, result);
@@ -177,11 +185,15 @@ static void send_first(struct outbox *outbox)
         .key = letter->key, .target = KV_MOD_REVISION, .value = known ? known->revision : 0};
     const struct kv_operation put = {.type = KV_PUT, .key = letter->key, .value = letter->value};
     outbox->superseded = false;
-    if (outbox->kv->txn(outbox->kv->context, &unchanged, 1, &put, 1, on_written, outbox,
-                        &outbox->request)) {
-        outbox->request = NULL;
+    int status = outbox->kv->txn(outbox->kv->context, &unchanged, 1, &put, 1, on_written, outbox,
+                                 &outbox->request);
+    if (!status)
+        return;
+    outbox->request = NULL;
+    if (status == -EFBIG) /* not even sent */
+        leave_out_first(outbox);
+    else
         try_later(outbox);
-    }
 }
 
 int outbox_new(const struct loop *loop, const struct kv *kv, const char *node,

@@ -13,6 +13,7 @@
 #include "base/name.h"
 #include "daemon/config/config.h"
 #include "daemon/jobs/slot_alarms.h"
+#include "daemon/jobs/upload_memory.h"
 #include "daemon/jobs/worker_process.h"
 #include "elastic/agent/agent.h"
 #include "elastic/job/job_spec.h"
@@ -114,11 +115,11 @@ struct job {
     struct job_fence fence;
     struct job_record record;
     struct job_expiry expiry;
+    struct upload_memory upload;
     struct copying *copying; /* makes missing copies; NULL: not started */
     struct loop_timer *tick;
-    bool gone;        /* logged that etcd no longer has the job */
-    bool is_over;     /* and no worker of it is left here (daemon/jobs/frozen_folder.h) */
-    bool store_tried; /* access to the object store has been tested */
+    bool gone;    /* logged that etcd no longer has the job */
+    bool is_over; /* and no worker of it is left here (daemon/jobs/frozen_folder.h) */
 };
 
 /** job_open() - open a job and connect to its workers that an earlier firnd left running

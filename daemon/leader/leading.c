@@ -22,8 +22,9 @@
 #include "membership/kv/keys.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
-#define REFUSED_NS          NS_PER_SECOND /* between writes that etcd refuses */
-#define OLD_GENERATIONS_MAX 4             /* generations whose reports are deleted with one plan */
+#define RETRY_LARGE_NS      (10 * NS_PER_SECOND) /* a plan that is too large for etcd */
+#define REFUSED_NS          NS_PER_SECOND        /* between writes that etcd refuses */
+#define OLD_GENERATIONS_MAX 4 /* generations whose reports are deleted with one plan */
 
 /*
  * Limit the leader's share of the CPU. Deciding for a job of a thousand nodes takes milliseconds,
@@ -242,11 +243,15 @@ static void write_plan(struct led *led, const struct view *view,
     snprintf(led->words, sizeof(led->words), "%s generation %" PRIu64 ": %s",
              decision->action == LEADER_PREPARE ? "preparing" : "plan of", led->generation,
              decision->plan ? decision->plan->change.text : "");
-    if ((decision->plan && !text) ||
-        daemon->keys.kv->txn(daemon->keys.kv->context, compares, compare_count, operations, count,
-                             on_written, led, &led->writing)) {
-        log_error("job %s: a plan could not be sent; trying again", led->job);
-        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) + RETRY_NS);
+    int status = decision->plan && !text
+                     ? -ENOMEM
+                     : daemon->keys.kv->txn(daemon->keys.kv->context, compares, compare_count,
+                                            operations, count, on_written, led, &led->writing);
+    if (status) {
+        log_error("job %s: a plan of %zu bytes could not be sent (%s); trying again", led->job,
+                  text ? strlen(text) : 0, strerror(-status));
+        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop) +
+                         (status == -EFBIG ? RETRY_LARGE_NS : RETRY_NS));
         return;
     }
     led->leading->writer = led;

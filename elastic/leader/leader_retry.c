@@ -126,8 +126,7 @@ static void give_up(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
     context->decision->gives_up_checkpoint = true;
-    leader_say(context, state,
-               "for %.0f s nodes that may have a part of it have not answered (%.160s)",
+    leader_say(context, state, "for %.0f s a part of it could not be read (%.160s)",
                (double)(view->now_ns - context->memory->retry.unread.ns) / 1e9, complaint(context));
     instant_clear(&context->memory->retry.unread);
 }

@@ -37,7 +37,8 @@ enum worker_phase {
 enum worker_cause {
     CAUSE_NONE,            /* peers were lost, another plan came, or the phase says it all */
     CAUSE_CHECKPOINT_LOST, /* stuck: the checkpoint of its plan is damaged or incomplete */
-    CAUSE_CHECKPOINT_AWAY, /* stuck: nodes that may have a part of it do not answer */
+    CAUSE_CHECKPOINT_AWAY, /* stuck: nodes that may have a part of it do not answer, or a disk or
+                              file server fails to read it */
     CAUSE_STATE_DISPUTED,  /* stuck: replicas of its generation held different parameters or
                               moments, so no state of that generation counts */
     CAUSE_DIVERGED,        /* refused: a step's loss or gradient is no finite number, in every

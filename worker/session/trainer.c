@@ -34,7 +34,7 @@ static enum worker_cause cause_of(const struct plan_start *start, int status)
 {
     if (start->source != PLAN_SOURCE_CHECKPOINT)
         return CAUSE_NONE;
-    if (status == -EHOSTUNREACH)
+    if (status == -EHOSTUNREACH || status == -EIO)
         return CAUSE_CHECKPOINT_AWAY;
     return checkpoint_is_lost(start->restore_path, status) ? CAUSE_CHECKPOINT_LOST : CAUSE_NONE;
 }

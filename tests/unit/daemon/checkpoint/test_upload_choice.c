@@ -96,7 +96,7 @@ static void test_what_has_just_been_sent_is_not_sent_again(void **state)
     keys_put_checkpoint(&mirror, JOB, 80, "a", "a+b b+a");
     keys_put_object(&mirror, JOB, 80, RECORD_UPLOADING, "a", 80);
     assert_sends("a", false, 80);
-    upload_succeeded(&memory, UPLOAD_SENDS, JOB, chosen.manifest_sha256);
+    upload_memory_sent(&memory, chosen.manifest_sha256);
     assert_int_equal(choose("a", false), UPLOAD_NOTHING);
     keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
     assert_sends("a", false, 120);
@@ -116,15 +116,15 @@ static void test_a_failed_one_rests_and_a_newer_one_does_not(void **state)
     (void)state;
     keys_put_checkpoint(&mirror, JOB, 80, "a", "");
     assert_sends("a", false, 80);
-    assert_false(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    assert_false(upload_memory_failed(&memory, chosen.manifest_sha256, NOW + 1));
     assert_int_equal(choose("a", false), UPLOAD_NOTHING);
-    assert_true(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW)); /* already reported */
+    assert_true(upload_memory_failed(&memory, chosen.manifest_sha256, NOW)); /* already reported */
     assert_sends("a", false, 80);
-    assert_true(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    assert_true(upload_memory_failed(&memory, chosen.manifest_sha256, NOW + 1));
     keys_put_checkpoint(&mirror, JOB, 120, "a", "");
     assert_sends("a", false, 120);
-    upload_succeeded(&memory, UPLOAD_SENDS, JOB, chosen.manifest_sha256);
-    assert_false(upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1));
+    upload_memory_sent(&memory, chosen.manifest_sha256);
+    assert_false(upload_memory_failed(&memory, chosen.manifest_sha256, NOW + 1));
 }
 
 static void test_others_help_when_it_is_on_its_way(void **state)
@@ -140,13 +140,13 @@ static void test_others_help_when_it_is_on_its_way(void **state)
     keys_put_checkpoint(&mirror, JOB, 120, "a", "a+b b+a");
     assert_int_equal(choose("b", false), UPLOAD_HELPS); /* with the upload in progress */
     assert_int_equal(chosen.step, 80);
-    upload_succeeded(&memory, UPLOAD_HELPS, JOB, chosen.manifest_sha256);
+    upload_memory_helped(&memory, chosen.manifest_sha256);
     assert_int_equal(choose("b", false), UPLOAD_NOTHING); /* each node helps once */
     keys_put_object(&mirror, JOB, 80, RECORD_COMPLETE, "a", 80);
     keys_put_object(&mirror, JOB, 120, RECORD_UPLOADING, "a", 120);
     assert_int_equal(choose("b", false), UPLOAD_HELPS);
     assert_int_equal(chosen.step, 120);
-    upload_failed(&memory, JOB, chosen.manifest_sha256, NOW + 1);
+    upload_memory_failed(&memory, chosen.manifest_sha256, NOW + 1);
     assert_int_equal(choose("b", false), UPLOAD_NOTHING);
 }
 

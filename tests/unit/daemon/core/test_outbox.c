@@ -202,11 +202,26 @@ static void test_what_is_too_large_for_etcd_is_left_out(void **state)
     fake_store_answer(&store, 0);
 }
 
+/* This program's own limit refuses it before it is sent. */
+static void test_what_is_too_large_to_be_sent_is_left_out(void **state)
+{
+    (void)state;
+    put("b", "1");
+    put("a", "1");
+    put("c", "1");
+    expect_flight("b", "1");
+    store.refuse = -EFBIG;
+    fake_store_answer(&store, 0);
+    expect_flight("c", "1");
+    fake_store_answer(&store, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_box, close_box)
     const struct CMUnitTest tests[] = {
         TEST(test_what_is_too_large_for_etcd_is_left_out),
+        TEST(test_what_is_too_large_to_be_sent_is_left_out),
         TEST(test_one_at_a_time_in_order),
         TEST(test_newest_value_wins_while_waiting),
         TEST(test_replaced_in_flight_is_written_again),
