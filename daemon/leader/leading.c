@@ -18,8 +18,11 @@
 #include "daemon/core/daemon.h"
 #include "daemon/core/events.h"
 #include "daemon/core/view.h"
+#include "daemon/leader/folder_look.h"
 #include "daemon/leader/queueing.h"
+#include "daemon/leader/time_share.h"
 #include "membership/kv/keys.h"
+#include "membership/transport/timer.h"
 
 #define RETRY_NS            (NS_PER_SECOND / 5)
 #define RETRY_LARGE_NS      (10 * NS_PER_SECOND) /* a plan that is too large for etcd */
@@ -44,6 +47,7 @@ struct led {
     struct leader_memory memory;
     struct refused_checkpoints refused;
     struct queueing_need need;
+    struct folder_look *look; /* at the checkpoint of a plan */
     struct kv_request *writing;
     struct kv_request *marking; /* writing of a damage note */
     enum leader_action action;  /* being written */
@@ -65,6 +69,9 @@ struct leading {
     struct led *jobs;
     struct led *writer;       /* job whose plan is being written; NULL: none */
     int64_t written_revision; /* revision of the last plan that was written */
+    struct time_share share;  /* spent on all jobs */
+    char next[NAME_SIZE];     /* the job with which to go on; "": all have been considered */
+    struct timer resume;
 };
 
 static const char *const state_words[] = {
@@ -352,6 +359,8 @@ static void mark_folder(const struct led *led, const char *path)
 }
 
 /*
+ * Return whether the plan can be written now; else the job is considered again.
+ *
  * Never plan with a checkpoint that is not there: use the one before it. Workers find damage in its
  * files: to read them here could take longer than a leader may be silent. A checkpoint that this
  * node cannot reach may still be reachable for the workers.
@@ -365,7 +374,11 @@ static bool checkpoint_is_there(struct led *led, const struct view *view,
         return true;
     if (view->view.checkpoint.shares) /* its shares are on other nodes: the workers check them */
         return true;
-    int status = checkpoint_look(start->restore_path, &error);
+    int status;
+    if (!folder_look_at(led->look, start->restore_path, &status, &error)) {
+        wake_at(led, view->view.now_ns + FOLDER_LOOK_NS);
+        return false;
+    }
     if (!status)
         return true;
     if (!checkpoint_is_lost(start->restore_path, status)) {
@@ -375,6 +388,7 @@ static bool checkpoint_is_there(struct led *led, const struct view *view,
     }
     refuse(led, start->resume_step, view->checkpoint_revision, "", true, error.text);
     mark_folder(led, start->restore_path);
+    wake_at(led, view->view.now_ns);
     return false;
 }
 
@@ -429,8 +443,6 @@ static bool waits_for_store(struct led *led, const struct view *view,
 
 static void carry_out(struct led *led, const struct view *view, struct leader_decision *decision)
 {
-    struct daemon *daemon = led->leading->daemon;
-
     if (decision->gives_up_checkpoint) {
         refuse(led, view->view.checkpoint.step, view->checkpoint_revision, "", false,
                decision->text);
@@ -450,10 +462,8 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
     if (decision->action == LEADER_PUBLISH &&
-        !checkpoint_is_there(led, view, &decision->plan->start)) {
-        wake_at(led, daemon->loop.loop.now_ns(&daemon->loop));
+        !checkpoint_is_there(led, view, &decision->plan->start))
         return;
-    }
     write_plan(led, view, decision);
 }
 
@@ -523,6 +533,20 @@ static uint64_t rest_ns(uint64_t took_ns)
     return MAX(REST_SHARE * took_ns, MIN(REST_SHARE_MAX * took_ns, UNNOTICED_NS));
 }
 
+/* Return whether there is time for a decision now; else the rest follows at @job and on. */
+static bool has_time(struct leading *leading, const char *job)
+{
+    uint64_t now_ns = leading->daemon->loop.loop.now_ns(&leading->daemon->loop);
+    uint64_t free_ns = time_share_free_ns(&leading->share, now_ns);
+
+    if (free_ns <= now_ns)
+        return true;
+    if (!leading->next[0])
+        snprintf(leading->next, sizeof(leading->next), "%s", job);
+    timer_set_at(&leading->resume, free_ns);
+    return false;
+}
+
 static void consider(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
@@ -538,6 +562,8 @@ static void consider(struct led *led)
         wake_at(led, led->rests_until_ns);
         return;
     }
+    if (!has_time(led->leading, led->job))
+        return;
     int status = view_make(&daemon->keys.mirror, daemon->config->cluster, led->job, begun_ns,
                            daemon->config->failure_timeout_ns, &led->refused, &view, &error);
     if (status) {
@@ -553,6 +579,7 @@ static void consider(struct led *led)
     view_free(view);
     uint64_t ended_ns = daemon->loop.loop.now_ns(&daemon->loop);
     led->rests_until_ns = ended_ns + rest_ns(ended_ns - begun_ns);
+    time_share_spend(&led->leading->share, ended_ns - begun_ns, ended_ns);
 }
 
 static void on_timer(void *context)
@@ -561,6 +588,11 @@ static void on_timer(void *context)
 }
 
 /* ---- adding and removing jobs ---- */
+
+static void on_looked(void *context)
+{
+    daemon_wake(context);
+}
 
 static void led_free(struct led *led)
 {
@@ -571,6 +603,7 @@ static void led_free(struct led *led)
     daemon->keys.kv->cancel(daemon->keys.kv->context, led->writing);
     daemon->keys.kv->cancel(daemon->keys.kv->context, led->marking);
     daemon->loop.loop.timer_remove(&daemon->loop, led->timer);
+    folder_look_free(led->look);
     free(led);
 }
 
@@ -588,7 +621,10 @@ static struct led *find_or_add(struct leading *leading, const char *job, int64_t
     led->leading = leading;
     led->created = created;
     snprintf(led->job, sizeof(led->job), "%s", job);
-    if (daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_timer, led, &led->timer)) {
+    led->look = folder_look_new(&daemon->loop.loop, on_looked, daemon);
+    if (!led->look ||
+        daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_timer, led, &led->timer)) {
+        folder_look_free(led->look);
         free(led);
         return NULL;
     }
@@ -616,12 +652,37 @@ static void forget_removed(struct leading *leading)
     }
 }
 
-void leading_run(struct leading *leading)
+static void consider_job(struct leading *leading, const char *job, int64_t created)
+{
+    struct led *led = find_or_add(leading, job, created);
+
+    if (led)
+        consider(led);
+    else
+        log_error("no memory to lead job %s", job);
+}
+
+/* Consider the jobs whose names are before @next, or those from it on. */
+static void consider_part(struct leading *leading, const char *next, bool before)
 {
     struct daemon *daemon = leading->daemon;
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
-    size_t count;
+    size_t count =
+        mirror_range(&daemon->keys.mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
+
+    for (size_t i = 0; i < count; i++) {
+        char job[NAME_SIZE], leaf[128];
+        if (keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) &&
+            !strcmp(leaf, "spec") && (strcmp(job, next) < 0) == before)
+            consider_job(leading, job, entries[i].create_revision);
+    }
+}
+
+void leading_run(struct leading *leading)
+{
+    struct daemon *daemon = leading->daemon;
+    char next[NAME_SIZE];
 
     forget_removed(leading);
     if (!leads(&daemon->keys, &daemon->node)) {
@@ -629,19 +690,17 @@ void leading_run(struct leading *leading)
         leading->written_revision = 0; /* from another term, perhaps another etcd cluster */
         return;
     }
-    count =
-        mirror_range(&daemon->keys.mirror, keys_jobs(prefix, daemon->config->cluster), &entries);
-    for (size_t i = 0; i < count; i++) {
-        char job[NAME_SIZE], leaf[128];
-        if (!keys_match_job(entries[i].key, daemon->config->cluster, job, leaf) ||
-            strcmp(leaf, "spec"))
-            continue;
-        struct led *led = find_or_add(leading, job, entries[i].create_revision);
-        if (led)
-            consider(led);
-        else
-            log_error("no memory to lead job %s", job);
-    }
+    memcpy(next, leading->next, sizeof(next));
+    leading->next[0] = '\0';
+    consider_part(leading, next, false);
+    consider_part(leading, next, true);
+}
+
+static void on_resume(void *context)
+{
+    const struct leading *leading = context;
+
+    daemon_wake(leading->daemon);
 }
 
 int leading_new(struct daemon *daemon, struct leading **ret_leading)
@@ -651,8 +710,11 @@ int leading_new(struct daemon *daemon, struct leading **ret_leading)
     if (!leading)
         return -ENOMEM;
     leading->daemon = daemon;
-    int status = download_new(daemon, &leading->download);
+    int status = timer_init(&leading->resume, &daemon->loop.loop, on_resume, leading);
+    if (!status)
+        status = download_new(daemon, &leading->download);
     if (status) {
+        timer_done(&leading->resume);
         free(leading);
         return status;
     }
@@ -670,5 +732,6 @@ void leading_free(struct leading *leading)
         led_free(led);
     }
     download_free(leading->download);
+    timer_done(&leading->resume);
     free(leading);
 }

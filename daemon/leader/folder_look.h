@@ -1,0 +1,32 @@
+/*
+ * A look at a checkpoint's folder, in a thread: on a file server that is slow a folder of thousands
+ * of files takes longer than a leader may be silent, and on one that hangs a look never ends.
+ *
+ * A look that takes longer than FOLDER_LOOK_NS counts as impossible. Its thread is left alone, and
+ * there is no other one before it has ended: a server that hangs holds one thread a job.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "membership/transport/loop.h"
+
+#define FOLDER_LOOK_NS (3 * NS_PER_SECOND)
+
+struct folder_look;
+
+/** folder_look_new() - @ended is called on @loop when a look has ended; NULL: no memory */
+struct folder_look *folder_look_new(const struct loop *loop, void (*ended)(void *user), void *user);
+void folder_look_free(struct folder_look *look); /* NULL allowed; a thread ends by itself */
+
+/**
+ * folder_look_at() - look at the checkpoint in @path, or take the result of the look at it
+ *
+ * Return: false: it is under way, and ended() follows, or FOLDER_LOOK_NS pass; true: *ret_status is
+ * that of checkpoint_look(), or -ETIMEDOUT, or the error of starting a thread, with @error
+ */
+bool folder_look_at(struct folder_look *look, const char *path, int *ret_status,
+                    struct error *error) CHECK_RESULT;
