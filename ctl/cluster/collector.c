@@ -171,6 +171,7 @@ static int collect(struct collector *collector, const struct cluster *cluster, e
         if (more > 0 && what == METRICS && collector->take)
             more = hand_out(collector, settled_step(collector) + 1, error);
     }
+    event_list_order(&collector->events);
     return MIN(more, 0);
 }
 

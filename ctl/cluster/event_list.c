@@ -50,15 +50,14 @@ static int compare(const struct event *a, const struct event *b)
     return order ? order : strcmp(a->text, b->text);
 }
 
-static int insert(struct event_list *list, const struct event *event, const char *line,
+static int compare_places(const void *a, const void *b)
+{
+    return compare(a, b);
+}
+
+static int append(struct event_list *list, const struct event *event, const char *line,
                   size_t length)
 {
-    size_t at = list->count;
-
-    while (at > 0 && compare(&list->events[at - 1], event) > 0)
-        at--;
-    if (at > 0 && compare(&list->events[at - 1], event) == 0)
-        return 0;
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
         struct event *events = reallocarray(list->events, capacity, sizeof(*events));
@@ -70,11 +69,29 @@ static int insert(struct event_list *list, const struct event *event, const char
     char *copy = strndup(line, length);
     if (!copy)
         return -ENOMEM;
-    memmove(&list->events[at + 1], &list->events[at], (list->count - at) * sizeof(*event));
-    list->events[at] = *event;
-    list->events[at].line = copy;
-    list->count++;
+    list->events[list->count] = *event;
+    list->events[list->count++].line = copy;
     return 0;
+}
+
+void event_list_order(struct event_list *list)
+{
+    size_t kept = 0;
+
+    if (list->count)
+        qsort(list->events, list->count, sizeof(*list->events), compare_places);
+    for (size_t i = 0; i < list->count; i++) {
+        struct event *event = &list->events[i];
+        if (kept && compare(&list->events[kept - 1], event) == 0) {
+            list->events[kept - 1].printed |= event->printed;
+            free(event->line);
+            continue;
+        }
+        if (kept < i)
+            list->events[kept] = *event;
+        kept++;
+    }
+    list->count = kept;
 }
 
 int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
@@ -91,7 +108,7 @@ int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
         status = parse(text + at, length, &event);
         if (!status) {
             last_ns = MAX(last_ns, event.unix_ns);
-            status = insert(list, &event, text + at, length);
+            status = append(list, &event, text + at, length);
         } else if (status != -ENOMEM) {
             status = 0; /* events are only for display: skip a damaged one */
         }

@@ -26,10 +26,13 @@ struct event_list {
 };
 
 void event_list_done(struct event_list *list);
-/** event_list_add() - JSON Lines; those that are not events are left out
+/** event_list_add() - add JSON Lines at the end; those that are not events are left out.
+ * event_list_order() follows, once for the answers of all nodes
  * @ret_last_ns: may be NULL; the latest time seen in @text, 0 for none */
 int event_list_add(struct event_list *list, const char *text, size_t size_bytes,
                    uint64_t *ret_last_ns) CHECK_RESULT;
+/** event_list_order() - sort, and leave duplicates out */
+void event_list_order(struct event_list *list);
 
 /** event_append_text() - "14:02:07  a  layer 0 frozen at step 120", with @dated also the date and
  * the zone: a line for people; 0 or -ENOMEM

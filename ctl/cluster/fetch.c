@@ -5,9 +5,14 @@
 
 #include "base/clock.h"
 
-#define ROUND_TIMEOUTS 2 /* of a request: a round ends though some request did not */
+#define ROUND_TIMEOUTS 2   /* of a request: a round ends though some request did not */
+#define AT_ONCE        256 /* each is a connection, and a user may have 1,024 descriptors */
 
 struct round {
+    struct cluster_client *client;
+    struct started *started;
+    unsigned count, next; /* fetches; the first that is not begun */
+    uint64_t timeout_ns;
     unsigned pending;
     bool done;
 };
@@ -17,6 +22,21 @@ struct started {
     struct fetch *fetch;
     struct http_request *request;
 };
+
+static void on_done(void *context, const struct http_answer *answer);
+
+/* Begin fetches until enough are under way. */
+static void go_on(struct round *round)
+{
+    for (; round->next < round->count && round->pending < AT_ONCE; round->next++) {
+        struct started *started = &round->started[round->next];
+        started->fetch->status =
+            http_get(round->client->http, started->fetch->url, round->timeout_ns, NULL, on_done,
+                     started, &started->request);
+        round->pending += started->fetch->status == 0;
+    }
+    round->done = round->pending == 0;
+}
 
 static void on_done(void *context, const struct http_answer *answer)
 {
@@ -33,33 +53,33 @@ static void on_done(void *context, const struct http_answer *answer)
         fetch->status = -ENOMEM;
     else if (!answer->status)
         fetch->body.size_bytes--; /* the zero stays behind the end */
-    started->round->done = --started->round->pending == 0;
+    started->round->pending--;
+    go_on(started->round);
 }
 
 void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns)
 {
     AUTO_FREE struct started *started = calloc(count + 1u, sizeof(*started));
-    struct round round = {0};
+    struct round round = {
+        .client = client, .started = started, .count = count, .timeout_ns = timeout_ns};
+    uint64_t rounds = ROUND_TIMEOUTS + count / AT_ONCE;
 
     for (unsigned i = 0; i < count; i++) {
-        fetches[i].status = -ENOMEM;
-        if (!started)
-            continue;
-        started[i] = (struct started){.round = &round, .fetch = &fetches[i]};
-        fetches[i].status = http_get(client->http, fetches[i].url, timeout_ns, NULL, on_done,
-                                     &started[i], &started[i].request);
-        round.pending += fetches[i].status == 0;
+        fetches[i].status = started ? -ETIMEDOUT : -ENOMEM;
+        if (started)
+            started[i] = (struct started){.round = &round, .fetch = &fetches[i]};
     }
-    if (!round.pending)
+    if (started)
+        go_on(&round);
+    if (!round.pending ||
+        !poll_loop_run(client->loop, &round.done, clock_monotonic_ns() + rounds * timeout_ns))
         return;
-    if (poll_loop_run(client->loop, &round.done,
-                      clock_monotonic_ns() + ROUND_TIMEOUTS * timeout_ns))
-        for (unsigned i = 0; i < count; i++)
-            if (started[i].request) {
-                http_cancel(started[i].request);
-                fetches[i].status = -ETIMEDOUT;
-            }
+    for (unsigned i = 0; i < count; i++)
+        if (started[i].request) {
+            http_cancel(started[i].request);
+            fetches[i].status = -ETIMEDOUT;
+        }
 }
 
 bool fetch_good(const struct fetch *fetch)

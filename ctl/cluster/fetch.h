@@ -1,5 +1,5 @@
-/* Send many small HTTP requests from firnctl to the nodes at once. A node that does not answer in
- * time is left out. */
+/* Send many small HTTP requests from firnctl to the nodes, side by side. A node that does not
+ * answer in time is left out. */
 #pragma once
 
 #include "base/bytes.h"
@@ -18,8 +18,8 @@ struct fetch {
     struct bytes body;                /* zero-terminated past its end where there is one */
 };
 
-/** fetch_all() - run all fetches at once; afterwards each has its status. The caller frees the
- * bodies */
+/** fetch_all() - run all fetches, up to 256 at once; afterwards each has its status. The caller
+ * frees the bodies */
 void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns);
 

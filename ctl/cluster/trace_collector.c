@@ -172,5 +172,6 @@ int trace_collector_events(struct trace_collector *collector, uint64_t unix_ns, 
                                     fetch->body.size_bytes, NULL);
         bytes_done(&fetch->body);
     }
+    event_list_order(&collector->events);
     return status ? error_set(error, status, "no memory for the events") : 0;
 }

@@ -182,45 +182,95 @@ int worker_list_load_node(struct cluster_client *client, const struct cluster_no
     return status;
 }
 
-static bool always(const struct cluster_job *job, const struct cluster_node *node)
+static int compare_name(const void *name, const void *node)
 {
-    (void)job;
-    (void)node;
-    return true;
+    return strcmp(name, ((const struct cluster_node *)node)->name);
 }
 
-static bool in_plan(const struct cluster_job *job, const struct cluster_node *node)
+/* Mark the nodes that have workers of @plan. */
+static void mark_nodes(const struct cluster *cluster, const struct plan *plan, bool *marks)
 {
-    for (unsigned rank = 0; job->plan && rank < job->plan->layout.worker_count; rank++)
-        if (!strcmp(job->plan->layout.workers[rank].node, node->name))
-            return true;
-    return false;
-}
+    const struct plan_layout *layout = plan ? &plan->layout : NULL;
 
-/* Of the nodes that are @asked. */
-static int load_job(struct cluster_client *client, const struct cluster *cluster,
-                    const struct cluster_job *job,
-                    bool (*asked)(const struct cluster_job *job, const struct cluster_node *node),
-                    struct worker_list *list, struct error *error)
-{
-    AUTO_FREE struct fetch *fetches = calloc(cluster->node_count + 1, sizeof(*fetches));
-    AUTO_FREE const struct cluster_node **nodes = calloc(cluster->node_count + 1, sizeof(*nodes));
-    int status = fetches && nodes ? 0 : error_set(error, -ENOMEM, "no memory for the workers");
-    unsigned count = 0;
-
-    if (status)
-        return status;
-    for (size_t i = 0; i < cluster->node_count; i++)
-        if (asked(job, &cluster->nodes[i])) {
-            nodes[count] = &cluster->nodes[i];
-            ask(&fetches[count++], &cluster->nodes[i], job->name);
-        }
-    fetch_all(client, fetches, count, FETCH_QUICK_NS);
-    for (unsigned i = 0; i < count; i++) {
-        if (!status)
-            status = take(client, list, job, nodes[i]->name, &fetches[i], error);
-        bytes_done(&fetches[i].body);
+    for (unsigned rank = 0;
+         layout && cluster->node_count > 0 && rank < layout->worker_count + layout->donor_count;
+         rank++) {
+        const struct cluster_node *node =
+            bsearch(layout->workers[rank].node, cluster->nodes, cluster->node_count,
+                    sizeof(*cluster->nodes), compare_name);
+        if (node)
+            marks[node - cluster->nodes] = true;
     }
+}
+
+/* Nodes that may have workers of jobs, and their answers. */
+struct questions {
+    const struct cluster_job **jobs;
+    const struct cluster_node **nodes;
+    struct fetch *fetches;
+    unsigned count, capacity;
+};
+
+static void questions_done(struct questions *questions)
+{
+    for (unsigned i = 0; i < questions->count; i++)
+        bytes_done(&questions->fetches[i].body);
+    free(questions->jobs);
+    free(questions->nodes);
+    free(questions->fetches);
+}
+
+static int make_room(struct questions *questions)
+{
+    unsigned capacity = questions->capacity ? 2 * questions->capacity : 64;
+
+    if (questions->count < questions->capacity)
+        return 0;
+    void *jobs = reallocarray(questions->jobs, capacity, sizeof(*questions->jobs));
+    questions->jobs = jobs ? jobs : questions->jobs;
+    void *nodes = reallocarray(questions->nodes, capacity, sizeof(*questions->nodes));
+    questions->nodes = nodes ? nodes : questions->nodes;
+    void *fetches = reallocarray(questions->fetches, capacity, sizeof(*questions->fetches));
+    questions->fetches = fetches ? fetches : questions->fetches;
+    if (!jobs || !nodes || !fetches)
+        return -ENOMEM;
+    questions->capacity = capacity;
+    return 0;
+}
+
+/* Ask the nodes of the job's plan in force, and of the next one, whose workers start. */
+static int ask_about(struct questions *questions, const struct cluster *cluster,
+                     const struct cluster_job *job)
+{
+    AUTO_FREE bool *marks = calloc(cluster->node_count + 1, sizeof(*marks));
+
+    if (!marks)
+        return -ENOMEM;
+    mark_nodes(cluster, job->plan, marks);
+    mark_nodes(cluster, job->next, marks);
+    for (size_t i = 0; i < cluster->node_count; i++) {
+        if (!marks[i])
+            continue;
+        if (make_room(questions))
+            return -ENOMEM;
+        unsigned at = questions->count++;
+        questions->jobs[at] = job;
+        questions->nodes[at] = &cluster->nodes[i];
+        questions->fetches[at] = (struct fetch){0};
+        ask(&questions->fetches[at], &cluster->nodes[i], job->name);
+    }
+    return 0;
+}
+
+static int take_answers(struct cluster_client *client, struct questions *questions,
+                        struct worker_list *list, struct error *error)
+{
+    int status = 0;
+
+    fetch_all(client, questions->fetches, questions->count, FETCH_QUICK_NS);
+    for (unsigned i = 0; i < questions->count && !status; i++)
+        status = take(client, list, questions->jobs[i], questions->nodes[i]->name,
+                      &questions->fetches[i], error);
     return status;
 }
 
@@ -228,18 +278,26 @@ int worker_list_load_job(struct cluster_client *client, const struct cluster *cl
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error)
 {
-    return load_job(client, cluster, job, in_plan, list, error);
+    CLEANUP(questions_done) struct questions questions = {0};
+
+    if (ask_about(&questions, cluster, job))
+        return error_set(error, -ENOMEM, "no memory for the workers");
+    return take_answers(client, &questions, list, error);
 }
 
 int worker_list_load(struct cluster_client *client, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error)
 {
+    CLEANUP(questions_done) struct questions questions = {0};
     struct worker_list list = {0};
     int status = 0;
 
     for (size_t i = 0; i < cluster->job_count && !status; i++)
         if (!cluster_job_over(&cluster->jobs[i]))
-            status = load_job(client, cluster, &cluster->jobs[i], always, &list, error);
+            status = ask_about(&questions, cluster, &cluster->jobs[i]);
+    if (status)
+        return error_set(error, status, "no memory for the workers");
+    status = take_answers(client, &questions, &list, error);
     worker_list_finish(&list);
     if (status)
         worker_list_done(&list);

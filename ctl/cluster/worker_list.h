@@ -38,11 +38,12 @@ void worker_list_finish(struct worker_list *list);
 int worker_list_load_node(struct cluster_client *client, const struct cluster_node *node,
                           const struct cluster_job *job, struct worker_list *list,
                           struct error *error) CHECK_RESULT;
-/** worker_list_load_job() - add the workers of @job from the nodes of its plan; nodes that do not
- * answer are left out and named */
+/** worker_list_load_job() - add the workers of @job from the nodes of its plan and of the next one;
+ * nodes that do not answer are left out and named */
 int worker_list_load_job(struct cluster_client *client, const struct cluster *cluster,
                          const struct cluster_job *job, struct worker_list *list,
                          struct error *error) CHECK_RESULT;
-/** worker_list_load() - ask every node about every job that is not over */
+/** worker_list_load() - add the workers of all jobs that are not over, in one round: a node that is
+ * silent costs one time-out, not one a job */
 int worker_list_load(struct cluster_client *client, const struct cluster *cluster,
                      struct worker_list *ret_list, struct error *error) CHECK_RESULT;

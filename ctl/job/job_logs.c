@@ -9,6 +9,7 @@
 #include "ctl/cluster/cluster.h"
 #include "ctl/cluster/fetch.h"
 #include "ctl/command/commands.h"
+#include "ctl/view/name_list.h"
 #include "ctl/view/terminal.h"
 
 #define BYTES_DEFAULT 16384
@@ -30,6 +31,7 @@ struct logs {
     unsigned count;
     const struct log_source *last; /* whose lines were printed last */
     struct error refused;          /* of the first node that wants a token; code 0: none */
+    char silent[NAME_LIST_SIZE];   /* nodes that did not answer, and are named already */
 };
 
 static void logs_done(struct logs *logs)
@@ -102,7 +104,9 @@ static void print_source(struct logs *logs, struct log_source *source, const cha
 static unsigned print_round(struct logs *logs)
 {
     unsigned found = 0;
+    char silent_before[NAME_LIST_SIZE];
 
+    memcpy(silent_before, logs->silent, sizeof(silent_before));
     fetch_all(logs->client, logs->fetches, logs->count, FETCH_QUICK_NS);
     for (unsigned i = 0; i < logs->count; i++) {
         struct fetch *fetch = &logs->fetches[i];
@@ -116,11 +120,16 @@ static unsigned print_round(struct logs *logs)
             found++;
         } else {
             fetch_refused(logs->client, fetch, source->node, &logs->refused);
+            if (fetch->status)
+                name_list_add(logs->silent, source->node);
             bytes_done(&fetch->body);
         }
         fetch->body = (struct bytes){0};
     }
     fflush(stdout);
+    if (strcmp(logs->silent, silent_before) != 0)
+        fprintf(stderr, "firnctl: no answer from %s: logs of theirs may be missing\n",
+                logs->silent);
     return found;
 }
 

@@ -29,6 +29,7 @@ static void add(const char *text, uint64_t expected_last_ns)
     uint64_t last_ns = 99;
     assert_int_equal(event_list_add(&list, text, strlen(text), &last_ns), 0);
     assert_int_equal(last_ns, expected_last_ns);
+    event_list_order(&list);
 }
 
 #define EVENT(at, node, kind, text, more)                                                          \
@@ -51,6 +52,18 @@ static void test_events_are_merged_by_time_and_counted_once(void **state)
     assert_int_equal(list.events[2].step, 7);
     assert_true(list.events[2].pause_ms == 1.5);
     assert_true(isnan(list.events[1].pause_ms));
+}
+
+/* A follower gets the end of a file again: what it has printed stays so. */
+static void test_a_printed_event_stays_printed(void **state)
+{
+    (void)state;
+    add(EVENT(20, "b", "plan", "two", ""), 20);
+    list.events[0].printed = true;
+    add(EVENT(10, "b", "plan", "one", "") EVENT(20, "b", "plan", "two", ""), 20);
+    assert_int_equal(list.count, 2);
+    assert_false(list.events[0].printed);
+    assert_true(list.events[1].printed);
 }
 
 static void test_what_is_no_event_is_left_out(void **state)
@@ -185,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_events_are_merged_by_time_and_counted_once, teardown),
+        cmocka_unit_test_teardown(test_a_printed_event_stays_printed, teardown),
         cmocka_unit_test_teardown(test_what_is_no_event_is_left_out, teardown),
         cmocka_unit_test_teardown(test_an_event_as_a_line, teardown),
         cmocka_unit_test_teardown(test_an_alarm_begins_and_ends_in_words, teardown),

@@ -75,7 +75,10 @@ static int fill(struct trace_set *set, struct event_list *events, struct error *
         status = trace_ring_select(ring, TRACE_RING_BYTES, &query, &body, error);
     if (!status)
         status = trace_set_take(set, &set->workers[0], body.data, body.size_bytes, &more, error);
-    return status ? status : event_list_add(events, events_text, strlen(events_text), NULL);
+    if (!status)
+        status = event_list_add(events, events_text, strlen(events_text), NULL);
+    event_list_order(events);
+    return status;
 }
 
 static int run(void)
