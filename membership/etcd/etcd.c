@@ -87,6 +87,7 @@ void etcd_request_free(struct kv_request *request)
     if (request->next)
         request->next->back = request->back;
     bytes_forget(&request->body);
+    etcd_pages_free(request->pages);
     free(request);
 }
 
@@ -94,8 +95,17 @@ void etcd_request_finish(struct kv_request *request, const struct kv_result *res
 {
     kv_callback done = request->done;
     void *user = request->user;
+    struct etcd_pages *pages = request->pages; /* @result may be in it */
+    request->pages = NULL;
     etcd_request_free(request);
     done(user, result);
+    etcd_pages_free(pages);
+}
+
+int etcd_request_range(struct kv_request *request, const char *prefix, const char *before)
+{
+    request->pages = etcd_pages_new(prefix, before);
+    return request->pages ? etcd_pages_encode(request->pages, &request->body) : -ENOMEM;
 }
 
 static void finish_failed(struct kv_request *request, int status, const char *text)
@@ -159,6 +169,34 @@ static void refused(struct kv_request *request, const struct etcd_failure *failu
     }
 }
 
+/* A new request in all but its name. */
+static void ask_for_page(struct kv_request *request)
+{
+    int status = etcd_pages_encode(request->pages, &request->body);
+    request->attempts = 0;
+    request->reconnected = request->token_renewed = false;
+    if (status == 0)
+        status = etcd_request_send(request);
+    if (status < 0)
+        finish_failed(request, status, "asking for more of its keys failed");
+}
+
+static void page_answered(struct kv_request *request, struct etcd_reply *reply)
+{
+    struct kv_result result;
+    int status = etcd_pages_take(request->pages, reply);
+    if (status > 0) {
+        ask_for_page(request);
+        return;
+    }
+    if (status == 0)
+        status = etcd_pages_gather(request->pages, &result);
+    if (status < 0)
+        finish_failed(request, status, "no memory for its keys");
+    else
+        etcd_request_finish(request, &result);
+}
+
 static void answered(struct kv_request *request, const struct grpc_answer *answer)
 {
     struct etcd_reply reply = {0};
@@ -172,6 +210,8 @@ static void answered(struct kv_request *request, const struct grpc_answer *answe
     }
     if (status < 0)
         finish_failed(request, status, error.text);
+    else if (request->pages)
+        page_answered(request, &reply);
     else
         etcd_request_finish(request, &reply.result);
     etcd_reply_done(&reply);
@@ -207,7 +247,9 @@ static void call_done(void *context, const struct grpc_answer *answer)
     struct etcd_failure failure;
     request->call = NULL;
     learn(request, answer);
-    if (answer->status == -ENOMEM || answer->status == -EFBIG) {
+    if (answer->status == -EFBIG && request->pages && etcd_pages_shrink(request->pages)) {
+        ask_for_page(request);
+    } else if (answer->status == -ENOMEM || answer->status == -EFBIG) {
         finish_failed(request, answer->status, answer->text);
     } else if (reconnect(request, answer)) {
         return;
@@ -295,7 +337,7 @@ static int etcd_range(void *context, const char *key, bool prefix, kv_callback d
     if (status < 0)
         return status;
     return start(request,
-                 prefix ? etcd_encode_range_below(&request->body, key, NULL, 0)
+                 prefix ? etcd_request_range(request, key, NULL)
                         : etcd_encode_range(&request->body, key),
                  ret_request);
 }

@@ -8,7 +8,7 @@
 #include "membership/etcd/protobuf.h"
 
 /* Numbers of fields, as rpc.proto and kv.proto give them. */
-enum { RANGE_KEY = 1, RANGE_END = 2, RANGE_LIMIT = 3, RANGE_KEYS_ONLY = 8 };
+enum { RANGE_KEY = 1, RANGE_END = 2, RANGE_LIMIT = 3, RANGE_REVISION = 4, RANGE_KEYS_ONLY = 8 };
 enum { TXN_COMPARE = 1, TXN_SUCCESS = 2 };
 enum { COMPARE_EQUAL = 0, COMPARE_LESS = 2 };
 enum {
@@ -33,7 +33,12 @@ enum {
     WATCH_CREATE_PROGRESS_NOTIFY = 4
 };
 enum { ANSWER_HEADER = 1, HEADER_REVISION = 3 };
-enum { RANGE_ANSWER_KVS = 2, TXN_ANSWER_SUCCEEDED = 2, AUTHENTICATE_ANSWER_TOKEN = 2 };
+enum {
+    RANGE_ANSWER_KVS = 2,
+    RANGE_ANSWER_MORE = 3,
+    TXN_ANSWER_SUCCEEDED = 2,
+    AUTHENTICATE_ANSWER_TOKEN = 2
+};
 enum { LEASE_ANSWER_ID = 2, LEASE_ANSWER_TTL = 3 };
 enum {
     KV_FIELD_KEY = 1,
@@ -77,15 +82,18 @@ int etcd_encode_range(struct bytes *body, const char *key)
     return protobuf_put_text(body, RANGE_KEY, key);
 }
 
-int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
-                            unsigned limit)
+int etcd_encode_range_below(struct bytes *body, const struct etcd_range *range)
 {
-    int status = protobuf_put_text(body, RANGE_KEY, prefix);
+    const char *after = range->after; /* the next key at the earliest has one more zero byte */
+    int status = after ? protobuf_put_bytes(body, RANGE_KEY, after, strlen(after) + 1)
+                       : protobuf_put_text(body, RANGE_KEY, range->prefix);
     if (status == 0)
-        status = put_prefix_end(body, RANGE_END, prefix, before);
+        status = put_prefix_end(body, RANGE_END, range->prefix, range->before);
     if (status == 0)
-        status = protobuf_put_int(body, RANGE_LIMIT, limit);
-    return status < 0 ? status : protobuf_put_int(body, RANGE_KEYS_ONLY, limit > 0);
+        status = protobuf_put_int(body, RANGE_LIMIT, range->limit);
+    if (status == 0)
+        status = protobuf_put_int(body, RANGE_REVISION, range->revision);
+    return status < 0 ? status : protobuf_put_int(body, RANGE_KEYS_ONLY, range->keys_only);
 }
 
 static int put_compare(struct bytes *body, const struct kv_compare *compare)
@@ -414,6 +422,8 @@ static int decode_answer_field(enum etcd_operation operation, const struct proto
 {
     if (operation == ETCD_RANGE && field->number == RANGE_ANSWER_KVS)
         return note_repeated(kvs, field, "kvs", error);
+    if (operation == ETCD_RANGE && field->number == RANGE_ANSWER_MORE)
+        return get_bool(field, "more", &reply->has_more, error);
     if (operation == ETCD_TXN && field->number == TXN_ANSWER_SUCCEEDED)
         return get_bool(field, "succeeded", &reply->result.succeeded, error);
     if (operation == ETCD_LEASE_GRANT || operation == ETCD_LEASE_KEEP_ALIVE)

@@ -28,10 +28,16 @@ enum etcd_operation {
 /* Each function appends one message to @body. Return: 0 or -ENOMEM. */
 /** etcd_encode_range() - one key */
 int etcd_encode_range(struct bytes *body, const char *key) CHECK_RESULT;
-/** etcd_encode_range_below() - the keys that begin with @prefix and, unless it is NULL, sort before
- * @before; @limit: at most this many keys, without values; 0: all, with values */
-int etcd_encode_range_below(struct bytes *body, const char *prefix, const char *before,
-                            unsigned limit) CHECK_RESULT;
+struct etcd_range {
+    const char *prefix; /* of the keys */
+    const char *before; /* they sort before it; NULL: all */
+    const char *after;  /* and behind it; NULL: all */
+    unsigned limit;     /* at most so many; 0: no limit */
+    int64_t revision;   /* as they were then; 0: now */
+    bool keys_only;     /* without values */
+};
+/** etcd_encode_range_below() - the keys of @range */
+int etcd_encode_range_below(struct bytes *body, const struct etcd_range *range) CHECK_RESULT;
 int etcd_encode_txn(struct bytes *body, const struct kv_compare *compares, size_t compare_count,
                     const struct kv_operation *operations, size_t operation_count) CHECK_RESULT;
 int etcd_encode_lease_grant(struct bytes *body, int64_t ttl_seconds) CHECK_RESULT;
@@ -46,6 +52,7 @@ int etcd_encode_progress(struct bytes *body) CHECK_RESULT;
 
 struct etcd_reply {
     struct kv_result result; /* its entries point into this reply */
+    bool has_more;           /* ETCD_RANGE: the limit left keys out */
     char *token;             /* ETCD_AUTHENTICATE */
     struct kv_entry *entries;
     char *texts; /* keys and values of all entries */

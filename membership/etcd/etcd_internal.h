@@ -9,6 +9,7 @@
 #include "membership/etcd/etcd.h"
 #include "membership/etcd/etcd_codec.h"
 #include "membership/etcd/etcd_failure.h"
+#include "membership/etcd/etcd_pages.h"
 #include "membership/etcd/grpc.h"
 #include "membership/transport/timer.h"
 
@@ -20,9 +21,10 @@ struct kv_request {
     struct kv_request *next, **back; /* of the etcd's list, or of those that wait for a token */
     enum etcd_operation operation;
     struct bytes body;
-    bool repeatable;   /* the request is idempotent */
-    bool reconnected;  /* the request was retried after its connection was lost */
-    unsigned endpoint; /* asked now */
+    struct etcd_pages *pages; /* NULL: one answer has it all */
+    bool repeatable;          /* the request is idempotent */
+    bool reconnected;         /* the request was retried after its connection was lost */
+    unsigned endpoint;        /* asked now */
     unsigned attempts;
     uint64_t sent_ns, limit_ns; /* of this attempt: its beginning, and the patience then */
     uint64_t token_number;      /* of the token it was sent with */
@@ -55,6 +57,10 @@ struct etcd {
 /* etcd.c */
 int etcd_request_new(struct etcd *etcd, enum etcd_operation operation, bool repeatable,
                      kv_callback done, void *user, struct kv_request **ret_request) CHECK_RESULT;
+/** etcd_request_range() - make @request read all keys below @prefix and, unless it is NULL, before
+ * @before, in as many answers as it takes; 0 or -ENOMEM */
+int etcd_request_range(struct kv_request *request, const char *prefix,
+                       const char *before) CHECK_RESULT;
 /** etcd_request_send() - first or next attempt. Return: 0, or negative: not in flight, still the
  * caller's */
 int etcd_request_send(struct kv_request *request) CHECK_RESULT;

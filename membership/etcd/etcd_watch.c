@@ -258,12 +258,15 @@ static void read_done(void *context, const struct kv_result *result)
         open_or_pause(watch);
 }
 
-/* @limit: 0 for all keys with their values */
-static int start_request(struct kv_watch *watch, unsigned limit, kv_callback done)
+/* @probes: one key without its value, for the store's revision; else all keys */
+static int start_request(struct kv_watch *watch, bool probes, kv_callback done)
 {
+    const struct etcd_range one = {
+        .prefix = watch->prefix, .before = bound(watch), .limit = 1, .keys_only = true};
     int status = etcd_request_new(watch->etcd, ETCD_RANGE, true, done, watch, &watch->request);
     if (status == 0)
-        status = etcd_encode_range_below(&watch->request->body, watch->prefix, bound(watch), limit);
+        status = probes ? etcd_encode_range_below(&watch->request->body, &one)
+                        : etcd_request_range(watch->request, watch->prefix, bound(watch));
     if (status == 0)
         status = etcd_request_send(watch->request);
     if (status < 0) {
@@ -276,7 +279,7 @@ static int start_request(struct kv_watch *watch, unsigned limit, kv_callback don
 static int start_reading(struct kv_watch *watch)
 {
     watch->phase = WATCH_READING;
-    return start_request(watch, 0, read_done);
+    return start_request(watch, false, read_done);
 }
 
 static void probe_done(void *context, const struct kv_result *result)
@@ -304,7 +307,7 @@ static void probe_done(void *context, const struct kv_result *result)
 static int start_probing(struct kv_watch *watch)
 {
     watch->phase = WATCH_PROBING;
-    return start_request(watch, 1, probe_done);
+    return start_request(watch, true, probe_done);
 }
 
 /* Do not report a lost member while another member takes over at once. */

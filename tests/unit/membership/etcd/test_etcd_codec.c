@@ -28,10 +28,15 @@ static void test_encode(void **state)
 {
     (void)state;
     struct bytes body = {0};
-    assert_int_equal(etcd_encode_range_below(&body, "/a/", NULL, 0), 0);
+    assert_int_equal(etcd_encode_range_below(&body, &(struct etcd_range){.prefix = "/a/"}), 0);
     assert_body(&body, WIRE("\x0a\x03/a/\x12\x03/a0"));
-    assert_int_equal(etcd_encode_range_below(&body, "/a/", "/a/n", 1), 0);
+    const struct etcd_range probe = {
+        .prefix = "/a/", .before = "/a/n", .limit = 1, .keys_only = true};
+    assert_int_equal(etcd_encode_range_below(&body, &probe), 0);
     assert_body(&body, WIRE("\x0a\x03/a/\x12\x04/a/n\x18\x01\x40\x01"));
+    const struct etcd_range page = {.prefix = "/a/", .after = "/a/b", .limit = 2, .revision = 7};
+    assert_int_equal(etcd_encode_range_below(&body, &page), 0);
+    assert_body(&body, WIRE("\x0a\x05/a/b\x00\x12\x03/a0\x18\x02\x20\x07"));
     assert_int_equal(etcd_encode_range(&body, "/a/b"), 0);
     assert_body(&body, WIRE("\x0a\x04/a/b"));
     assert_int_equal(etcd_encode_watch(&body, "/a/", NULL, 13), 0);
