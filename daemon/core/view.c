@@ -142,6 +142,7 @@ static void read_progress(struct leader_view *view, const struct plan *plan,
     struct leader_progress *progress = &view->progress;
 
     progress->last_step_seconds = record->step_seconds;
+    progress->kept = (struct planner_kept){record->kept_units, record->kept_share};
     if (plan && !speaks_of(record, plan))
         return;
     progress->frozen_layers = record->frozen_layers;

@@ -30,6 +30,8 @@ void job_progress_write(struct job *job, unsigned slot)
         .step = progress->step,
         .steps = job->spec.train.steps,
         .frozen_layers = progress->frozen_layers,
+        .kept_units = progress->kept.unit_count,
+        .kept_share = progress->kept.share,
         .loss = progress->loss,
         .grad_norm = progress->grad_norm,
         .validation_loss = progress->validation_loss,

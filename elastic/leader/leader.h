@@ -83,6 +83,7 @@ struct leader_progress {
     uint64_t step;
     uint64_t generation;      /* newest that reported committed steps; 0: none */
     unsigned frozen_layers;   /* newest known */
+    struct planner_kept kept; /* outputs of frozen layers, as rank 0 met them last */
     double step_seconds;      /* measured, of the plan in force; 0: unknown */
     double last_step_seconds; /* of the last plan that trained; 0: unknown */
     double switch_seconds;    /* pause before the plan in force, a planned change; 0: unknown */

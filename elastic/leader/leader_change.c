@@ -105,6 +105,15 @@ static bool needs_processes(const struct plan_layout *layout)
     return false;
 }
 
+/* Return whether @layout gains by kept outputs, and not by more slots. */
+static bool loads_more(const struct leader_context *context, const struct plan_layout *layout)
+{
+    const struct leader_progress *progress = &context->view->progress;
+
+    return progress->kept.unit_count > 0 &&
+           layout->worker_count <= context->view->plan->layout.worker_count;
+}
+
 static void explain(struct leader_context *context, const struct demand *demand, struct plan *plan)
 {
     const struct leader_view *view = context->view;
@@ -130,6 +139,10 @@ static void explain(struct leader_context *context, const struct demand *demand,
                  view->progress.frozen_layers == 1 ? " is" : "s are");
     } else if (leader_slow_words(context, &plan->layout, why, sizeof(why))) {
         plan->change.reason = PLAN_REASON_STRAGGLER;
+    } else if (loads_more(context, &plan->layout)) {
+        plan->change.reason = PLAN_REASON_FREEZE;
+        snprintf(why, sizeof(why), "outputs of %u frozen layers are kept",
+                 view->progress.kept.unit_count / 2);
     } else if (view->wish.devices != 0) {
         plan->change.reason = PLAN_REASON_SCALE;
         snprintf(why, sizeof(why), "up to %u slot%s asked for", view->wish.devices,

@@ -157,6 +157,7 @@ static int make_input(const struct leader_context *context, const struct slot_po
         return -ENOMEM;
     planner_job(&view->spec->model, &view->spec->train, frozen_layers, pool ? pool->slots : NULL,
                 pool ? pool->count : 0, units, ret_input);
+    planner_keep(ret_input, units, &view->progress.kept);
     ret_input->devices_max = MAX(leader_devices_now(context), pool ? pool->devices_least : 0);
     ret_input->stages_wanted = view->wish.stages;
     ret_input->replicas_wanted = view->wish.replicas;

@@ -118,6 +118,21 @@ static int decode_judgements(const json_t *tree, struct control_progress *progre
     return 0;
 }
 
+static int decode_kept(const json_t *tree, struct planner_kept *kept, struct error *error)
+{
+    const json_t *row = json_object_get(tree, "kept");
+    json_int_t units = json_integer_value(json_array_get(row, 0));
+    double share = json_number_value(json_array_get(row, 1));
+
+    *kept = (struct planner_kept){0};
+    if (!row)
+        return 0;
+    if (units <= 0 || units > STEP_RECORD_UNITS_MAX || !(share >= 0 && share <= 1))
+        return error_set(error, -EINVAL, "\"kept\" must be [units, share]");
+    *kept = (struct planner_kept){(unsigned)units, share};
+    return 0;
+}
+
 static json_t *encode_progress(const struct control_progress *progress)
 {
     AUTO_JSON json_t *tree =
@@ -128,6 +143,11 @@ static json_t *encode_progress(const struct control_progress *progress)
     if (progress->memory_bytes > 0 &&
         json_object_set_new(tree, "memory_bytes",
                             json_integer((json_int_t)progress->memory_bytes)) < 0)
+        return NULL;
+    if (progress->kept.unit_count > 0 &&
+        json_object_set_new(
+            tree, "kept",
+            json_pack("[I, f]", (json_int_t)progress->kept.unit_count, progress->kept.share)) < 0)
         return NULL;
     if (progress->judgement_count > 0 &&
         json_object_set_new(tree, "verdicts", encode_judgements(progress)) < 0)
@@ -149,6 +169,8 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
             get_doubles(tree, progress_doubles, ARRAY_COUNT(progress_doubles), progress, error);
     if (status == 0 && json_has(tree, "memory_bytes")) /* older workers omit it */
         status = json_get_u64(tree, "memory_bytes", INT64_MAX, &progress->memory_bytes, error);
+    if (status == 0)
+        status = decode_kept(tree, &progress->kept, error);
     if (status == 0)
         status = decode_judgements(tree, progress, error);
     return status;

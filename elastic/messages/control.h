@@ -10,6 +10,7 @@
 #include "elastic/messages/report.h"
 #include "elastic/plan/plan.h"
 #include "elastic/plan/straggler.h"
+#include "elastic/planner/planner.h"
 
 #define CONTROL_MESSAGE_MAX (16u << 20)
 #define CONTROL_TEXT_SIZE   512
@@ -33,6 +34,7 @@ enum control_type {
 struct control_progress {
     uint64_t generation, step;
     unsigned frozen_layers;
+    struct planner_kept kept;                /* outputs of frozen layers, as this worker met them */
     double loss, grad_norm, validation_loss; /* NaN when unknown */
     double step_seconds, tokens_per_second;
     double compute_seconds,

@@ -17,7 +17,7 @@
 #include <string.h>
 
 struct partition_table {
-    unsigned unit_count, stages_max;
+    unsigned unit_count, stages_max, first_least;
     unsigned solved; /* rows of `least` that are solved, one per number of stages */
     partition_allowed allowed;
     void *context;
@@ -47,6 +47,12 @@ static double with_first_stage(const struct partition_table *table, unsigned fir
     return fmax(range_sum(table, first, end), row(table, stages - 1)[end]);
 }
 
+/* Return the earliest end of a stage that begins at @first. */
+static unsigned least_end(const struct partition_table *table, unsigned first)
+{
+    return first == 0 ? MAX(1u, table->first_least) : first + 1;
+}
+
 /* Return the first end in [low, high] at which the first stage costs more than the rest; high if
  * none. */
 static unsigned crossing(const struct partition_table *table, unsigned first, unsigned low,
@@ -70,8 +76,10 @@ static double solve_one(const struct partition_table *table, unsigned first, uns
     if (stages == 1)
         return range_allowed(table, first, units, 1) ? range_sum(table, first, units) : INFINITY;
 
-    unsigned low = first + 1, high = units - (stages - 1);
+    unsigned low = least_end(table, first), high = units - (stages - 1);
     double best = INFINITY;
+    if (low > high)
+        return INFINITY;
     if (!table->allowed) {
         unsigned end = crossing(table, first, low, high, stages);
         best = with_first_stage(table, first, end, stages);
@@ -94,7 +102,7 @@ static int fill_sums(struct partition_table *table, const double *costs)
 }
 
 int partition_table_new(const double *costs, unsigned unit_count, unsigned stages_max,
-                        partition_allowed allowed, void *context,
+                        unsigned first_least, partition_allowed allowed, void *context,
                         struct partition_table **ret_table)
 {
     if (stages_max == 0 || stages_max > unit_count)
@@ -102,8 +110,11 @@ int partition_table_new(const double *costs, unsigned unit_count, unsigned stage
     struct partition_table *table = calloc(1, sizeof(*table));
     if (!table)
         return -ENOMEM;
-    *table = (struct partition_table){
-        .unit_count = unit_count, .stages_max = stages_max, .allowed = allowed, .context = context};
+    *table = (struct partition_table){.unit_count = unit_count,
+                                      .stages_max = stages_max,
+                                      .first_least = first_least,
+                                      .allowed = allowed,
+                                      .context = context};
     size_t width = (size_t)unit_count + 1;
     table->sums = calloc(width, sizeof(double));
     table->least = calloc(width * (stages_max + 1), sizeof(double));
@@ -146,7 +157,7 @@ void partition_table_cuts(struct partition_table *table, unsigned stage_count, u
     assert(isfinite(largest));
     ret_first[0] = 0;
     for (unsigned stage = 1; stage < stage_count; stage++) {
-        unsigned first = ret_first[stage - 1], end = first + 1;
+        unsigned first = ret_first[stage - 1], end = least_end(table, first);
         unsigned stages_left = stage_count - stage + 1;
         while (with_first_stage(table, first, end, stages_left) > largest)
             end++;

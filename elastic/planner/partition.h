@@ -24,11 +24,12 @@ struct partition_table;
  * @costs: @unit_count seconds (any unit), copied
  * @allowed: NULL: every range is allowed. The search is O(K * U^2) with it and O(K * U log U)
  * without it.
+ * @first_least: units that the first stage has at the least, 0 to @unit_count
  * Return: 0; -EINVAL when @stages_max is 0 or exceeds @unit_count, or a cost is negative or not
  * finite; -ENOMEM.
  */
 int partition_table_new(const double *costs, unsigned unit_count, unsigned stages_max,
-                        partition_allowed allowed, void *context,
+                        unsigned first_least, partition_allowed allowed, void *context,
                         struct partition_table **ret_table) CHECK_RESULT;
 void partition_table_free(struct partition_table *table); /* NULL allowed */
 

@@ -153,8 +153,9 @@ static int restricted_table(struct search *search, const struct candidate *candi
     struct restricted *added = &search->restricted[search->restricted_count];
     *added = (struct restricted){
         .memory_bytes = memory_bytes, .room = room, .recompute = recompute, .input = search->input};
-    int status = partition_table_new(search->costs, search->input->unit_count, search->stages_max,
-                                     fits_memory, added, &added->table);
+    int status =
+        partition_table_new(search->costs, search->input->unit_count, search->stages_max,
+                            search->input->first_units_least, fits_memory, added, &added->table);
     if (status == 0) {
         search->restricted_count++;
         *ret_table = added->table;
@@ -599,6 +600,16 @@ static int explain_nothing(const struct search *search, struct error *error)
                      search->devices, plural(search->devices));
 }
 
+/* Return the time of a micro-batch in a unit; what is kept counts where the first stage loads it.
+ */
+static double unit_seconds(const struct planner_input *input, unsigned unit)
+{
+    const struct planner_unit *costs = &input->units[unit];
+    double kept = input->first_units_least > 0 ? costs->kept_seconds : 0;
+
+    return costs->forward_seconds - kept + costs->backward_seconds;
+}
+
 static int search_init(struct search *search, const struct planner_input *input)
 {
     *search = (struct search){
@@ -626,12 +637,11 @@ static int search_init(struct search *search, const struct planner_input *input)
         !search->subtrees)
         return -ENOMEM;
     for (unsigned unit = 0; unit < input->unit_count; unit++)
-        search->costs[unit] =
-            input->units[unit].forward_seconds + input->units[unit].backward_seconds;
+        search->costs[unit] = unit_seconds(input, unit);
     rank_slots(search);
     search->restricted_count = 1;
-    return partition_table_new(search->costs, input->unit_count, search->stages_max, NULL, NULL,
-                               &search->restricted[0].table);
+    return partition_table_new(search->costs, input->unit_count, search->stages_max,
+                               input->first_units_least, NULL, NULL, &search->restricted[0].table);
 }
 
 static void search_done(struct search *search)
@@ -651,8 +661,9 @@ static void search_done(struct search *search)
     free(search->candidates);
 }
 
-int planner_run(const struct planner_input *input, struct plan_layout *layout,
-                struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
+/* Partitions with nothing in the units up to first_units_least but what is kept. */
+static int run(const struct planner_input *input, struct plan_layout *layout,
+               struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
 {
     struct search search;
     unsigned kept = 0;
@@ -671,6 +682,34 @@ int planner_run(const struct planner_input *input, struct plan_layout *layout,
                   input->slot_count, strerror(-status));
     search_done(&search);
     return status;
+}
+
+/* Return whether a layout that loads what is kept is the one to take, instead of @seconds. */
+static bool kept_is_faster(const struct planner_input *input, double seconds)
+{
+    struct plan_layout layout = {0};
+    struct error unread = {0};
+    bool is_faster =
+        run(input, &layout, NULL, NULL, &unread) == 0 && layout.predicted_step_seconds < seconds;
+
+    free(layout.workers);
+    free(layout.stage_first_unit);
+    free(layout.replica_first_lane);
+    return is_faster;
+}
+
+int planner_run(const struct planner_input *input, struct plan_layout *layout,
+                struct planner_choice *ret_choices, unsigned *ret_choice_count, struct error *error)
+{
+    struct planner_input loading = *input;
+    int status = run(input, layout, ret_choices, ret_choice_count, error);
+
+    loading.first_units_least = input->kept_alone ? 0 : input->kept.unit_count;
+    if (loading.first_units_least == 0 || status == -ENOMEM ||
+        !kept_is_faster(&loading, status == 0 ? layout->predicted_step_seconds : INFINITY))
+        return status;
+    error_clear(error);
+    return run(&loading, layout, ret_choices, ret_choice_count, error);
 }
 
 static int shape_of_layout(const struct planner_input *input, const struct plan_layout *layout,

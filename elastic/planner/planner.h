@@ -28,6 +28,7 @@ struct planner_unit {
     double forward_seconds,
         backward_seconds;  /* one micro-batch on a slot of speed 1; backward: 0 when frozen */
     double weight_seconds; /* part of backward_seconds that can be deferred */
+    double kept_seconds;   /* part of forward_seconds that kept outputs save (planner_keep()) */
     size_t parameter_bytes, activation_bytes, boundary_bytes;
     size_t weight_bytes;  /* parameters in the activation type; 0 when that type is f32 */
     size_t scratch_bytes; /* compute buffers; a stage needs the largest of its units */
@@ -56,6 +57,13 @@ struct planner_slot {
     uint64_t instance;
 };
 
+/* Outputs of frozen layers that nodes have kept (worker/cache/frozen_outputs.h), as a worker of the
+ * first stage meets them: it loads the output of the model's first units for a share of samples. */
+struct planner_kept {
+    unsigned unit_count; /* 0: none are kept */
+    double share;        /* 0 to 1 */
+};
+
 struct planner_input {
     const struct planner_unit *units;
     unsigned unit_count;
@@ -69,6 +77,9 @@ struct planner_input {
     unsigned stages_wanted, replicas_wanted; /* 0: any; else only this K or R */
     struct plan_shape avoided;               /* no layout of this K and R */
     bool defers_nothing;                     /* 1F1B, even where memory allows more */
+    struct planner_kept kept;                /* of use where the first stage has all these units; */
+    bool kept_alone;                         /* and is the only stage */
+    unsigned first_units_least;              /* the first stage has so many units at the least */
     size_t process_bytes; /* elastic/planner/process_memory.h; 0: slots have device memory */
 };
 
@@ -89,6 +100,7 @@ struct planner_choice {
  * replica_first_lane, prediction
  * @ret_choices: the best candidates in order, for `firnctl plan`; may be NULL
  *
+ * With kept outputs the best layout whose first stage can load them competes with the best of all.
  * Ties go to fewer devices, then to fewer stages. Layouts that do not fit come last among the
  * choices. Their `fits` is false and their time is only a lower bound.
  *
@@ -116,11 +128,18 @@ int planner_predict(const struct planner_input *input, const struct plan_layout 
  * @units: job_model_unit_count() entries, filled here, borrowed by @ret_input
  *
  * devices_max, stages_wanted, replicas_wanted, avoided and defers_nothing are left at zero for the
- * caller to set.
+ * caller to set; planner_keep() follows where outputs are kept.
  */
 void planner_job(const struct job_model *model, const struct job_training *training,
                  unsigned frozen_layers, const struct planner_slot *slots, unsigned slot_count,
                  struct planner_unit *units, struct planner_input *ret_input);
+
+/**
+ * planner_keep() - let the layouts of @input load what is @kept
+ * @units: of @input; those that are trained are computed always
+ */
+void planner_keep(struct planner_input *input, struct planner_unit *units,
+                  const struct planner_kept *kept);
 
 /** planner_parameter_bytes() - return the bytes of one unit's f32 parameters */
 size_t planner_parameter_bytes(const struct job_model *model, unsigned unit);

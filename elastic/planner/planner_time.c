@@ -27,17 +27,25 @@ static bool is_computed_again(const struct planner_unit *unit, enum plan_recompu
     return unit->trained && unit->again != PLAN_RECOMPUTE_NONE && recompute >= unit->again;
 }
 
+/* Return whether the first stage loads kept outputs: it has all units that they stand for. */
+static bool loads_kept(const struct planner_input *input, const struct layout_shape *shape,
+                       const unsigned *first)
+{
+    return first[1] >= input->kept.unit_count && (!input->kept_alone || shape->stage_count == 1);
+}
+
 void stage_costs(const struct planner_input *input, const struct layout_shape *shape,
                  const unsigned *first, struct stage_cost *ret_costs)
 {
-    bool trained = false;
+    bool trained = false, loads = loads_kept(input, shape, first);
     unsigned trained_before = 0; /* stages */
     for (unsigned stage = 0; stage < shape->stage_count; stage++) {
         struct stage_cost cost = {.deferred = MIN(trained_before, shape->deferred)};
         for (unsigned u = first[stage]; u < first[stage + 1]; u++) {
             const struct planner_unit *unit = &input->units[u];
             trained = trained || unit->trained;
-            cost.forward += unit->forward_seconds / shape->speed;
+            cost.forward +=
+                (unit->forward_seconds - (loads ? unit->kept_seconds : 0)) / shape->speed;
             cost.backward += unit->backward_seconds / shape->speed;
             if (is_computed_again(unit, shape->recompute)) {
                 cost.backward += unit->forward_seconds / shape->speed;

@@ -188,6 +188,15 @@ void planner_units(const struct job_model *model, const struct job_training *tra
     }
 }
 
+void planner_keep(struct planner_input *input, struct planner_unit *units,
+                  const struct planner_kept *kept)
+{
+    input->kept = *kept;
+    for (unsigned unit = 0; unit < MIN(kept->unit_count, input->unit_count); unit++)
+        units[unit].kept_seconds =
+            units[unit].trained ? 0 : kept->share * units[unit].forward_seconds;
+}
+
 static struct slot_rates rates_of(const struct planner_slot *slots, unsigned slot_count,
                                   enum job_precision precision)
 {
@@ -232,6 +241,7 @@ void planner_job(const struct job_model *model, const struct job_training *train
         .micro_batches_per_lane = training->micro_batches_per_lane,
         .link_bytes_per_second = rates.link_bytes_per_second,
         .link_latency_seconds = rates.link_latency_seconds,
+        .kept_alone = !rates.host_memory, /* worker/step/frozen_prefix.h */
         .process_bytes =
             rates.host_memory ? process_bytes(model, most_threads(slots, slot_count)) : 0,
     };

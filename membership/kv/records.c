@@ -365,6 +365,29 @@ static int get_stragglers(const json_t *tree, struct progress_record *record, st
     return 0;
 }
 
+static int put_kept(json_t *tree, const struct progress_record *record)
+{
+    if (record->kept_units == 0)
+        return 0;
+    return json_object_set_new(
+        tree, "kept", json_pack("[I, f]", (json_int_t)record->kept_units, record->kept_share));
+}
+
+static int get_kept(const json_t *tree, struct progress_record *record, struct error *error)
+{
+    json_int_t units = 0;
+    double share = 0;
+
+    if (!json_has(tree, "kept"))
+        return 0;
+    if (json_unpack(json_object_get(tree, "kept"), "[I, F!]", &units, &share) || units <= 0 ||
+        units > UINT16_MAX || !(share >= 0 && share <= 1))
+        return error_set(error, -EINVAL, "\"kept\" must be [units, share]");
+    record->kept_units = (unsigned)units;
+    record->kept_share = share;
+    return 0;
+}
+
 json_t *progress_record_encode(const struct progress_record *record)
 {
     json_t *tree =
@@ -380,7 +403,8 @@ json_t *progress_record_encode(const struct progress_record *record)
          put_known(tree, "val_loss", record->validation_loss) ||
          put_known(tree, "step_seconds", record->step_seconds) ||
          put_known(tree, "tokens_per_second", record->tokens_per_second) ||
-         put_known(tree, "pause_seconds", record->pause_seconds) || put_stragglers(tree, record))) {
+         put_known(tree, "pause_seconds", record->pause_seconds) || put_kept(tree, record) ||
+         put_stragglers(tree, record))) {
         json_decref(tree);
         return NULL;
     }
@@ -423,6 +447,8 @@ int progress_record_decode(const json_t *tree, struct progress_record *ret_recor
         status = json_get_unsigned(tree, sizes[i].key, UINT32_MAX, sizes[i].value, error);
     for (size_t i = 0; !status && i < ARRAY_COUNT(numbers); i++)
         status = get_known(tree, numbers[i].key, numbers[i].value, error);
+    if (!status)
+        status = get_kept(tree, &record, error);
     if (!status)
         status = get_stragglers(tree, &record, error);
     if (!status)

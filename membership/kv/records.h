@@ -92,6 +92,8 @@ struct state_record {
 struct progress_record {
     uint64_t generation, step, steps;
     unsigned frozen_layers, stages, replicas, workers;
+    unsigned kept_units; /* whose outputs rank 0 loads, for kept_share of its samples; 0: none */
+    double kept_share;
     double loss, grad_norm, validation_loss; /* NaN: unknown */
     double step_seconds, tokens_per_second, pause_seconds;
     uint64_t checkpoint_step;

@@ -19,11 +19,12 @@
 
 #define PATH_SIZE    1024
 #define NAME_PREFIX  "outputs-"
-#define MEASURED     15 /* outputs that are computed after a beginning, and loads that are timed */
-#define LOOK_EVERY   64 /* writes between two looks at the free space */
-#define WRITE_PART   2  /* writing may take this part of the time of computing */
-#define FREE_PART    10 /* one part in so many stays free */
-#define BUDGET_FILES 2  /* the file in use and the one before */
+#define MEASURED     15  /* outputs that are computed after a beginning, and loads that are timed */
+#define LOOK_EVERY   64  /* writes between two looks at the free space */
+#define WRITE_PART   2   /* writing may take this part of the time of computing */
+#define FREE_PART    10  /* one part in so many stays free */
+#define BUDGET_FILES 2   /* the file in use and the one before */
+#define MET_STAYS    0.8 /* weight of a step beside the one after it */
 
 struct stored {
     struct output_file *file; /* NULL: none */
@@ -47,6 +48,11 @@ struct speed {
     bool judged;
 };
 
+/* What the last samples found, in samples; older ones weigh less. */
+struct met {
+    double loaded, continued, computed;
+};
+
 struct frozen_outputs {
     char folder[PATH_SIZE];
     struct hash128 numerics;
@@ -56,6 +62,7 @@ struct frozen_outputs {
     struct speed speed;
     bool loads, writes_on;
     struct frozen_outputs_counts counts;
+    struct met met;
 };
 
 struct frozen_outputs *frozen_outputs_new(const char *folder, const char *numerics,
@@ -209,6 +216,7 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
         return false;
     }
     outputs->speed = (struct speed){.to_compute = MEASURED};
+    outputs->met = (struct met){0};
     outputs->loads = outputs->writes_on = true;
     remove_files(outputs->folder, outputs);
     log_info("outputs of %u frozen units are kept for %" PRIu64 " of %" PRIu64
@@ -405,10 +413,26 @@ void frozen_outputs_condemn(struct frozen_outputs *outputs)
     frozen_outputs_finish(outputs);
 }
 
+unsigned frozen_outputs_met(const struct frozen_outputs *outputs, double *ret_share)
+{
+    const struct met *met = &outputs->met;
+    bool continues = met->continued > met->loaded;
+    double found = met->loaded + (continues ? met->continued : 0);
+
+    *ret_share = found > 0 ? found / (met->loaded + met->continued + met->computed) : 0;
+    if (found <= 0)
+        return 0;
+    return continues ? outputs->before.unit_count : outputs->now.unit_count;
+}
+
 struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *outputs)
 {
     struct frozen_outputs_counts counts = outputs->counts;
+    struct met *met = &outputs->met;
 
+    met->loaded = MET_STAYS * met->loaded + (double)counts.loaded;
+    met->continued = MET_STAYS * met->continued + (double)counts.continued;
+    met->computed = MET_STAYS * met->computed + (double)counts.computed;
     outputs->counts = (struct frozen_outputs_counts){0};
     return counts;
 }

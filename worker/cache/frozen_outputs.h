@@ -92,6 +92,9 @@ void frozen_outputs_keep(struct frozen_outputs *outputs, uint64_t index, const v
 /** frozen_outputs_expect() - sample @index is loaded soon */
 void frozen_outputs_expect(const struct frozen_outputs *outputs, uint64_t index);
 
+/** frozen_outputs_met() - return the number of units whose output was found for the most of the
+ * last samples, and their share in *@ret_share; 0: nothing was found */
+unsigned frozen_outputs_met(const struct frozen_outputs *outputs, double *ret_share);
 /** frozen_outputs_take_counts() - return the counts since the last call */
 struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *outputs);
 

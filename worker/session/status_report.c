@@ -181,6 +181,7 @@ void status_report_progress(struct trainer *trainer, uint64_t step_ns, bool at_o
         .generation = trainer->plan->generation,
         .step = state->applied_step,
         .frozen_layers = state->freeze.frozen_layers,
+        .kept = frozen_prefix_kept(trainer->engine),
         .loss = step_record_loss(
             &state->committed,
             job_dataset_counted(&trainer->spec.train, trainer->dataset, state->committed.step)),

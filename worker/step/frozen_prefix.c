@@ -92,6 +92,16 @@ void frozen_prefix_close(struct engine *engine)
     free(engine->prefix.returns);
 }
 
+struct planner_kept frozen_prefix_kept(const struct engine *engine)
+{
+    const struct frozen_cache *cache = engine->prefix.cache;
+    struct planner_kept kept = {0};
+
+    if (cache)
+        kept.unit_count = frozen_outputs_met(cache->outputs, &kept.share);
+    return kept;
+}
+
 void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next_position)
 {
     struct frozen_prefix *prefix = &engine->prefix;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "elastic/planner/planner.h"
 #include "worker/cache/frozen_outputs.h"
 #include "worker/cache/frozen_weights.h"
 
@@ -44,6 +45,8 @@ struct frozen_prefix {
 int frozen_prefix_open(struct engine *engine, struct frozen_cache *cache) CHECK_RESULT;
 void frozen_prefix_close(struct engine *engine);
 
+/** frozen_prefix_kept() - return which outputs the last steps have met here, for the planner */
+struct planner_kept frozen_prefix_kept(const struct engine *engine);
 /** frozen_prefix_train() - the next micro-batch has the samples at @position of the job and behind
  * @next_position: of the micro-batch after it; UINT64_MAX: none */
 void frozen_prefix_train(struct engine *engine, uint64_t position, uint64_t next_position);

@@ -40,6 +40,7 @@ static void sample_message(struct control_message *message, enum control_type ty
     message->progress = (struct control_progress){.generation = 4,
                                                   .step = 12,
                                                   .frozen_layers = 2,
+                                                  .kept = {5, 0.75},
                                                   .loss = 0.1,
                                                   .grad_norm = INFINITY,
                                                   .validation_loss = NAN,
@@ -188,6 +189,12 @@ static void test_lengths_are_bounded_before_anything_arrives(void **state)
     assert_int_equal(unpack_frame(CONTROL_MESSAGE_MAX, "", &error), 0);
 }
 
+#define PROGRESS(kept)                                                                             \
+    "{\"type\":\"progress\",\"progress\":{\"generation\":1,\"step\":1,\"frozen_layers\":0,"        \
+    "\"loss\":\"0\",\"grad_norm\":\"0\",\"validation_loss\":\"0\",\"step_seconds\":\"0\","         \
+    "\"tokens_per_second\":\"0\",\"compute_seconds\":\"0\",\"wait_seconds\":\"0\","                \
+    "\"pause_seconds\":\"0\",\"kept\":" kept "}}"
+
 static void test_garbage_is_refused(void **state)
 {
     (void)state;
@@ -206,6 +213,10 @@ static void test_garbage_is_refused(void **state)
         "{\"type\":\"status\",\"status\":{}}",
         "{\"type\":\"progress\"}",
         "{\"type\":\"progress\",\"progress\":{\"generation\":1,\"step\":1,\"frozen_layers\":0}}",
+        PROGRESS("[5]"),
+        PROGRESS("[0,0.5]"),
+        PROGRESS("[5,1.5]"),
+        PROGRESS("7"),
         "{\"type\":\"event\",\"text\":\"x\"}",
         "{\"type\":\"alarm\"}",
         "{\"type\":\"alarm\",\"text\":[]}",

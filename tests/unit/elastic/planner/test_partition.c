@@ -21,7 +21,7 @@ static unsigned next_random(uint64_t *state)
 
 struct naive {
     const double *costs;
-    unsigned units, stages;
+    unsigned units, stages, first_least;
     bool (*allowed)(void *context, unsigned first, unsigned end, unsigned stages_left);
     double best;
     unsigned cuts[UNITS_MAX + 1], best_cuts[UNITS_MAX + 1];
@@ -31,7 +31,8 @@ struct naive {
 static void try_cuts(struct naive *naive, unsigned stage, double largest)
 {
     unsigned first = naive->cuts[stage], left = naive->stages - stage;
-    for (unsigned end = first + 1; end <= naive->units; end++) {
+    unsigned least = stage == 0 ? MAX(1u, naive->first_least) : first + 1;
+    for (unsigned end = least; end <= naive->units; end++) {
         if (left == 1 && end != naive->units)
             continue;
         if (naive->allowed && !naive->allowed(NULL, first, end, left))
@@ -58,12 +59,13 @@ static bool short_when_early(void *context, unsigned first, unsigned end, unsign
 }
 
 static void check_against_naive(const double *costs, unsigned units, unsigned stages,
-                                partition_allowed allowed)
+                                unsigned first_least, partition_allowed allowed)
 {
-    struct naive naive = {costs, units, stages, allowed, INFINITY, {0}, {0}};
+    struct naive naive = {costs, units, stages, first_least, allowed, INFINITY, {0}, {0}};
     try_cuts(&naive, 0, 0);
     struct partition_table *table;
-    assert_int_equal(partition_table_new(costs, units, stages, allowed, NULL, &table), 0);
+    assert_int_equal(partition_table_new(costs, units, stages, first_least, allowed, NULL, &table),
+                     0);
     double largest = partition_table_largest(table, stages);
     assert_true(largest == naive.best);
     if (isfinite(largest)) {
@@ -85,8 +87,9 @@ static void test_equals_brute_force(void **state)
         for (unsigned i = 0; i < units; i++)
             costs[i] = next_random(&random) % 6; /* small whole numbers: many ties, exact sums */
         for (unsigned stages = 1; stages <= units; stages++) {
-            check_against_naive(costs, units, stages, NULL);
-            check_against_naive(costs, units, stages, short_when_early);
+            unsigned first_least = round % 2 == 0 ? 0 : next_random(&random) % (units + 1);
+            check_against_naive(costs, units, stages, first_least, NULL);
+            check_against_naive(costs, units, stages, first_least, short_when_early);
         }
     }
 }
@@ -97,7 +100,7 @@ static void test_ties_take_the_earliest_cuts(void **state)
     const double costs[] = {1, 1, 1, 1, 1};
     unsigned first[4];
     struct partition_table *table;
-    assert_int_equal(partition_table_new(costs, 5, 3, NULL, NULL, &table), 0);
+    assert_int_equal(partition_table_new(costs, 5, 3, 0, NULL, NULL, &table), 0);
     assert_true(partition_table_largest(table, 3) == 2);
     partition_table_cuts(table, 3, first);
     partition_table_free(table);
@@ -112,10 +115,10 @@ static void test_impossible_questions_are_refused(void **state)
     (void)state;
     const double good[] = {1, 2}, negative[] = {1, -2}, unknown[] = {1, NAN};
     struct partition_table *table;
-    assert_int_equal(partition_table_new(good, 2, 0, NULL, NULL, &table), -EINVAL);
-    assert_int_equal(partition_table_new(good, 2, 3, NULL, NULL, &table), -EINVAL);
-    assert_int_equal(partition_table_new(negative, 2, 1, NULL, NULL, &table), -EINVAL);
-    assert_int_equal(partition_table_new(unknown, 2, 1, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(good, 2, 0, 0, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(good, 2, 3, 0, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(negative, 2, 1, 0, NULL, NULL, &table), -EINVAL);
+    assert_int_equal(partition_table_new(unknown, 2, 1, 0, NULL, NULL, &table), -EINVAL);
 }
 
 int main(void)

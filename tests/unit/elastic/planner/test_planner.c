@@ -311,7 +311,7 @@ static double naive_best(const struct world *world)
     for (unsigned u = 0; u < UNITS; u++)
         costs[u] = input->units[u].forward_seconds + input->units[u].backward_seconds;
     struct partition_table *table;
-    assert_int_equal(partition_table_new(costs, UNITS, UNITS, NULL, NULL, &table), 0);
+    assert_int_equal(partition_table_new(costs, UNITS, UNITS, 0, NULL, NULL, &table), 0);
     for (unsigned k = 1; k <= UNITS; k++)
         for (unsigned replicas = 1; replicas <= input->lanes && k * replicas <= devices;
              replicas++) {

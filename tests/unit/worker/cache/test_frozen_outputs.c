@@ -117,13 +117,24 @@ static struct frozen_outputs *begin(const char *numerics, uint64_t budget_bytes,
     return outputs;
 }
 
+/* What the planner hears of the last samples. */
+static void assert_met(const struct frozen_outputs *outputs, unsigned unit_count, double share)
+{
+    double met;
+
+    assert_int_equal(frozen_outputs_met(outputs, &met), unit_count);
+    assert_true(met == share);
+}
+
 static void test_the_second_epoch_loads(void **state)
 {
     (void)state;
     struct frozen_outputs *outputs = begin("n", BUDGET, 3);
     assert_int_equal(run_epoch(outputs, 3, LONG_NS), 0);
+    assert_met(outputs, 0, 0);
     assert_int_equal(run_epoch(outputs, 3, LONG_NS), SAMPLES);
     struct frozen_outputs_counts counts = frozen_outputs_take_counts(outputs);
+    assert_met(outputs, 3, 0.5);
     assert_int_equal(counts.loaded, SAMPLES);
     assert_int_equal(counts.computed, SAMPLES);
     assert_int_equal(counts.continued, 0);
@@ -140,16 +151,24 @@ static void test_more_frozen_layers_go_on_from_fewer(void **state)
     (void)state;
     struct frozen_outputs *outputs = begin("n", BUDGET, 3);
     run_epoch(outputs, 3, LONG_NS);
+    frozen_outputs_take_counts(outputs);
     const struct frozen_outputs_part more = part_of(5), most = part_of(7);
     assert_true(frozen_outputs_begin(outputs, &more));
     assert_int_equal(count_files(), 2);
-    frozen_outputs_take_counts(outputs);
     run_epoch(outputs, 5, LONG_NS);
     struct frozen_outputs_counts counts = frozen_outputs_take_counts(outputs);
     assert_int_equal(counts.computed, MEASURED);
     assert_int_equal(counts.continued, SAMPLES - MEASURED);
-    assert_int_equal(run_epoch(outputs, 5, LONG_NS), SAMPLES);
+    assert_met(outputs, 3, (double)(SAMPLES - MEASURED) / SAMPLES);
+    for (unsigned epoch = 0; epoch < 9; epoch++) {
+        assert_int_equal(run_epoch(outputs, 5, LONG_NS), SAMPLES);
+        frozen_outputs_take_counts(outputs);
+    }
+    double share;
+    assert_int_equal(frozen_outputs_met(outputs, &share), 5);
+    assert_true(share > 0.9 && share <= 1);
     assert_true(frozen_outputs_begin(outputs, &most));
+    assert_met(outputs, 0, 0);
     assert_int_equal(count_files(), 2); /* that of 3 units is gone */
     assert_int_equal(load(outputs, 0), 0);
     frozen_outputs_free(outputs);
