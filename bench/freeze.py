@@ -19,8 +19,8 @@ output was loaded; the step of each layout as it was, and as the planner predict
 prediction of `static` was wrong, since slots were measured before they were limited. The validation loss is that of the
 finished model, its mean and standard deviation over S seeds (of `static` and `all` only, where S is above 1).
 
-Then fine-tuning: the same model on two slots of a whole processor, nine layers frozen from the start, four epochs of 20
-steps; with kept outputs and without. Exit status 1 if a bit differs.
+Then fine-tuning: the same model, nine layers frozen from the start, four epochs of 20 steps, on two slots of a whole
+processor, and in a pipeline of four stages of 0.2; with kept outputs and without. Exit status 1 if a bit differs.
 """
 import argparse
 import glob
@@ -51,7 +51,7 @@ name: tune
 model: {{family: gpt2, layers: 12, width: {width}, heads: 6, context: 128, vocab: 256, tied: true}}
 data: {{format: bytes, path: {data}}}
 train: {{steps: 80, lanes: 8, micro_batch: 4, seed: 1, optimizer: {{lr: 1e-3}}}}
-elastic: {{devices: {{min: 1, max: 2}}, freeze: {{from_start: 9, cache_mb: {cache}}}}}
+elastic: {{devices: {{min: 1, max: 4}}, freeze: {{from_start: 9, cache_mb: {cache}}}}}
 checkpoint: {{every: 1000000}}
 """
 FREEZE = "{{policy: schedule, alpha: 0.3333333, every: {epoch}, cache_mb: {cache}}}"
@@ -131,26 +131,27 @@ def show(report, row, lines, events, static):
     return sum(pauses)
 
 
-def fine_tune(report, width):
+def fine_tune(report, width, where, cluster_of, *flags):
     """Whether the runs with kept outputs and without them are equal to the bit."""
     seconds, exact = {}, {}
     for cache in (0, 1024):
-        with Cluster(1, 2) as cluster:
+        with cluster_of() as cluster:
             cluster.patience = PATIENCE
             data, _ = write_data(cluster.folder, 20 * 32)
             path = cluster.folder + "/job.yaml"
             with open(path, "w", encoding="ascii") as file:
                 file.write(FINE_TUNE.format(width=width, data=data, cache=cache))
-            cluster.submit(path, "tune")
+            cluster.submit(path, "tune", *flags)
             cluster.await_that("all steps are committed", lambda: 80 in cluster.lines())
             lines = cluster.lines()
         seconds[cache] = [median([lines[step]["step_ms"] / 1e3 for step in steps])
-                          for steps in (range(3, 21), range(25, 81))]
+                          for steps in (range(3, 21), range(65, 81))]
         exact[cache] = [(lines[step]["loss_bits"], lines[step]["grad_norm_bits"]) for step in range(1, 81)]
     equal = exact[0] == exact[1024]
-    report.say(f"   fine-tuning, 9 of 12 layers frozen: a step {seconds[0][0]:.3f} s in the first epoch, {seconds[0][1]:.3f} s later; with "
-               f"kept outputs {seconds[1024][0]:.3f} s and {seconds[1024][1]:.3f} s: {seconds[0][1] / seconds[1024][1]:.2f} x; the bits are "
-               + ("equal" if equal else "NOT EQUAL"), fine_tune={"without": seconds[0], "with": seconds[1024], "equal": equal})
+    report.say(f"   fine-tuning {where}, 9 of 12 layers frozen: a step {seconds[0][0]:.3f} s in the first epoch, {seconds[0][1]:.3f} s in "
+               f"the fourth; with kept outputs {seconds[1024][0]:.3f} s and {seconds[1024][1]:.3f} s: "
+               f"{seconds[0][1] / seconds[1024][1]:.2f} x; the bits are " + ("equal" if equal else "NOT EQUAL"),
+               **{"fine-tuning " + where: {"without": seconds[0], "with": seconds[1024], "equal": equal}})
     return equal
 
 
@@ -177,7 +178,8 @@ def main():
     for row, values in losses.items():
         if len(values) > 1:
             report.say(f"   {row}: validation {statistics.mean(values):.3f} +- {statistics.stdev(values):.3f} over {len(values)} seeds")
-    equal = fine_tune(report, options.width)
+    equal = fine_tune(report, options.width, "on two slots", lambda: Cluster(1, 2))
+    equal &= fine_tune(report, options.width, "in four stages", lambda: LimitedSlots(4, options.share), "--stages", "4")
     report.write()
     sys.exit(0 if equal else 1)
 

@@ -71,6 +71,8 @@ enum folder_kind folder_classify(const char *name, uint64_t *ret_step)
     const char *rest = name + 5 + length;
     if (rest[0] == '\0')
         return FOLDER_COMPLETE;
+    if (strcmp(rest, ".part") == 0)
+        return FOLDER_FETCH;
     if (strcmp(rest, ".copy") == 0)
         return FOLDER_COPY;
     if (strcmp(rest, ".gone") == 0)
@@ -78,8 +80,12 @@ enum folder_kind folder_classify(const char *name, uint64_t *ret_step)
     if (strcmp(rest, ".damaged") == 0)
         return FOLDER_DAMAGED;
     size_t generation = strncmp(rest, ".g", 2) == 0 ? strspn(rest + 2, digits) : 0;
-    return generation > 0 && strcmp(rest + 2 + generation, ".part") == 0 ? FOLDER_PART
-                                                                         : FOLDER_OTHER;
+    if (generation == 0)
+        return FOLDER_OTHER;
+    rest += 2 + generation;
+    return strcmp(rest, ".part") == 0   ? FOLDER_PART
+           : strcmp(rest, ".gone") == 0 ? FOLDER_GONE
+                                        : FOLDER_OTHER;
 }
 
 static int compare_newest_first(const void *left, const void *right)

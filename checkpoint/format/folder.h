@@ -3,8 +3,9 @@
  *
  *   step-0000000120          complete (the rename to this name is the commit on disk)
  *   step-0000000120.g3.part  being written by generation 3, or abandoned
+ *   step-0000000120.part     being fetched from the object store, or left by such a fetch
  *   step-0000000120.copy     files being copied from other nodes, long after the commit
- *   step-0000000120.gone     being removed
+ *   step-0000000120.gone     being removed; step-0000000120.g3.gone: the part of that name
  *   step-0000000120.damaged  once complete, now damaged; the step is written anew, this folder is
  *                            left for an operator
  */
@@ -24,6 +25,7 @@ enum folder_kind {
     FOLDER_OTHER,
     FOLDER_COMPLETE,
     FOLDER_PART,
+    FOLDER_FETCH,
     FOLDER_COPY,
     FOLDER_GONE,
     FOLDER_DAMAGED

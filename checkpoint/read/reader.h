@@ -82,6 +82,8 @@ const struct manifest *checkpoint_manifest(const struct checkpoint_reader *reade
 int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum manifest_role role,
                     float *ret_data, size_t count, struct error *error) CHECK_RESULT;
 
+#define CHECKPOINT_METRICS_BAD 1
+
 /**
  * checkpoint_verify() - check every byte of every file against its chunk's CRC32C, at the disk's
  * speed
@@ -89,7 +91,9 @@ int checkpoint_read(struct checkpoint_reader *reader, const char *name, enum man
  *
  * Bypasses the page cache if the file system allows it, so that the disk itself is read.
  *
- * Return: 0, or -EBADMSG or a read error, naming the first bad file and chunk.
+ * Return: 0; CHECKPOINT_METRICS_BAD: nothing but lines of metrics is damaged or missing, which no
+ * job needs, @error names file and chunk; or -EBADMSG or a read error, naming the first bad one of
+ * the others.
  */
 int checkpoint_verify(struct checkpoint_reader *reader,
                       void (*progress)(void *context, uint64_t done, uint64_t total), void *context,

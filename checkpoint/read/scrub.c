@@ -96,6 +96,22 @@ static void note(struct scrub *scrub, const struct manifest_file *entry)
         memcpy(scrub->finding->writer, entry->nodes[0], NAME_SIZE);
 }
 
+/* Check the files of metrics, or all others, which come first: their damage counts for more. */
+static int scrub_kind(struct scrub *scrub, bool metrics, struct error *error)
+{
+    for (size_t i = 0; i < scrub->manifest.file_count; i++) {
+        const struct manifest_file *entry = &scrub->manifest.files[i];
+        if (reader_is_metrics(entry->name) != metrics || !is_here(scrub, entry))
+            continue;
+        int status = scrub_file(scrub, entry, error);
+        if (status == -EBADMSG)
+            note(scrub, entry);
+        if (status != 0)
+            return status;
+    }
+    return 0;
+}
+
 static int scrub_files(struct scrub *scrub, struct error *error)
 {
     const struct manifest *manifest = &scrub->manifest;
@@ -105,15 +121,8 @@ static int scrub_files(struct scrub *scrub, struct error *error)
     atomic_store(scrub->options->done_bytes, 0);
     atomic_store(scrub->options->total_bytes, scrub->total_bytes);
     scrub->began_ns = clock_monotonic_ns();
-    for (size_t i = 0; i < manifest->file_count; i++) {
-        const struct manifest_file *entry = &manifest->files[i];
-        int status = is_here(scrub, entry) ? scrub_file(scrub, entry, error) : 0;
-        if (status == -EBADMSG)
-            note(scrub, entry);
-        if (status != 0)
-            return status;
-    }
-    return 0;
+    int status = scrub_kind(scrub, false, error);
+    return status == 0 ? scrub_kind(scrub, true, error) : status;
 }
 
 /* Return whether the folder has another checkpoint by now: a job that went back writes the same

@@ -23,8 +23,10 @@ struct scrub {
     atomic_size_t next;
     _Atomic uint64_t done_bytes;
     pthread_mutex_t lock; /* guards the result */
-    size_t bad_chunk;     /* SIZE_MAX: none */
-    struct error bad;
+    struct bad {
+        size_t chunk; /* SIZE_MAX: none */
+        struct error error;
+    } first, first_of_metrics; /* the latter stops nothing */
 };
 
 struct scrubber {
@@ -50,18 +52,18 @@ static size_t file_of(const struct scrub *scrub, size_t number)
 
 static void report(struct scrub *scrub, size_t number, const struct error *error)
 {
+    const struct manifest_file *file = scrub->reader->files[file_of(scrub, number)].entry;
+    struct bad *bad = reader_is_metrics(file->name) ? &scrub->first_of_metrics : &scrub->first;
     pthread_mutex_lock(&scrub->lock);
-    if (number < scrub->bad_chunk) {
-        scrub->bad_chunk = number;
-        scrub->bad = *error;
-    }
+    if (number < bad->chunk)
+        *bad = (struct bad){number, *error};
     pthread_mutex_unlock(&scrub->lock);
 }
 
 static bool still_wanted(struct scrub *scrub, size_t number)
 {
     pthread_mutex_lock(&scrub->lock);
-    bool wanted = number < scrub->bad_chunk;
+    bool wanted = number < scrub->first.chunk;
     pthread_mutex_unlock(&scrub->lock);
     return wanted;
 }
@@ -117,8 +119,12 @@ static int open_all(struct scrub *scrub, struct error *error)
         scrub->first_chunk[i] = scrub->chunk_count;
         scrub->chunk_count += scrub->reader->files[i].entry->chunk_count;
         scrub->direct[i] = open_direct(&scrub->reader->files[i], error);
-        if (scrub->direct[i] < 0)
+        if (scrub->direct[i] >= 0)
+            continue;
+        if (!reader_is_metrics(scrub->reader->files[i].entry->name))
             return scrub->direct[i];
+        scrub->first_of_metrics = (struct bad){0, *error};
+        error_clear(error);
     }
     return 0;
 }
@@ -149,7 +155,8 @@ int checkpoint_verify(struct checkpoint_reader *reader,
                       void (*progress)(void *context, uint64_t done, uint64_t total), void *context,
                       struct error *error)
 {
-    struct scrub scrub = {.reader = reader, .bad_chunk = SIZE_MAX};
+    struct scrub scrub = {
+        .reader = reader, .first.chunk = SIZE_MAX, .first_of_metrics.chunk = SIZE_MAX};
     struct scrubber foreground = {.scrub = &scrub, .progress = progress, .context = context};
     pthread_mutex_init(&scrub.lock, NULL);
     for (size_t i = 0; i < reader->file_count; i++)
@@ -157,10 +164,14 @@ int checkpoint_verify(struct checkpoint_reader *reader,
     int status = open_all(&scrub, error);
     if (status == 0) {
         run_threads(&scrub, &foreground);
-        if (scrub.bad_chunk != SIZE_MAX)
-            status = error_set(error, scrub.bad.code, "%s", scrub.bad.text);
+        if (scrub.first.chunk != SIZE_MAX)
+            status = error_set(error, scrub.first.error.code, "%s", scrub.first.error.text);
         else if (progress)
             progress(context, foreground.total_bytes, foreground.total_bytes);
+    }
+    if (status == 0 && scrub.first_of_metrics.chunk != SIZE_MAX) {
+        *error = scrub.first_of_metrics.error;
+        status = CHECKPOINT_METRICS_BAD;
     }
     close_all(&scrub);
     return status;

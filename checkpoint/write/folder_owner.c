@@ -92,7 +92,8 @@ static int purge_entries(DIR *directory, const char *folder, size_t *count, stru
 
 static int remove_notes(const char *folder, struct error *error)
 {
-    static const char *const names[] = {CHECKPOINT_OWNER_NAME, IO_TUNING_FILE_NAME};
+    static const char *const names[] = {CHECKPOINT_OWNER_NAME, IO_TUNING_FILE_NAME,
+                                        IO_TUNING_FILE_NAME ".part"}; /* left by a crash */
     char path[FOLDER_FILE_SIZE];
 
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {

@@ -30,7 +30,8 @@ static bool is_garbage(const char *name, uint64_t oldest, uint64_t committed)
 {
     uint64_t step;
     enum folder_kind kind = folder_classify(name, &step);
-    return kind == FOLDER_GONE || (kind == FOLDER_PART && step <= committed) ||
+    bool is_part = kind == FOLDER_PART || kind == FOLDER_FETCH;
+    return kind == FOLDER_GONE || (is_part && step <= committed) ||
            (kind == FOLDER_DAMAGED && step < oldest);
 }
 
@@ -67,6 +68,37 @@ static uint64_t part_generation(const char *name)
     return strtoull(strstr(name, ".g") + 2, NULL, 10);
 }
 
+/* By way of .gone: a late commit finds the part whole or not at all. */
+static int remove_part(const char *folder, const char *name, struct error *error)
+{
+    char path[FOLDER_PATH_SIZE + 256], gone[FOLDER_PATH_SIZE + 256];
+    size_t length = strlen(name) - strlen(".part");
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(gone, sizeof(gone), "%s/%.*s.gone", folder, (int)length, name);
+    int status = folder_remove(gone, error);
+    if (status == 0 && rename(path, gone) != 0)
+        return errno == ENOENT ? 0 : fail(error, path);
+    return status == 0 ? folder_remove(gone, error) : status;
+}
+
+int checkpoint_sweep_parts(const char *folder, uint64_t generation, struct error *error)
+{
+    if (strlen(folder) > CHECKPOINT_FOLDER_MAX)
+        return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", folder);
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return errno == ENOENT ? 0 : fail(error, folder);
+    int status = 0;
+    const struct dirent *entry;
+    uint64_t step;
+    while (status == 0 && (entry = readdir(directory)))
+        if (folder_classify(entry->d_name, &step) == FOLDER_PART &&
+            part_generation(entry->d_name) < generation)
+            status = remove_part(folder, entry->d_name, error);
+    closedir(directory);
+    return status;
+}
+
 static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, struct error *error)
 {
     char path[FOLDER_PATH_SIZE + 256];
@@ -77,6 +109,7 @@ static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, s
         !checkpoint_pinned(path))
         return folder_remove_step(sweep->folder, step, error);
     if (kind == FOLDER_GONE || (kind == FOLDER_DAMAGED && step < sweep->step) ||
+        (kind == FOLDER_FETCH && step <= sweep->step) ||
         (kind == FOLDER_COPY && !is_recorded(sweep, step)) ||
         (kind == FOLDER_PART && part_generation(name) < sweep->generation))
         return folder_remove(path, error);
@@ -86,7 +119,7 @@ static int sweep_entry(const struct checkpoint_sweep *sweep, const char *name, s
 int checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error)
 {
     if (sweep->step_count == 0)
-        return 0;
+        return checkpoint_sweep_parts(sweep->folder, sweep->generation, error);
     if (strlen(sweep->folder) > CHECKPOINT_FOLDER_MAX)
         return error_set(error, -ENAMETOOLONG, "%.64s...: the path is too long", sweep->folder);
     DIR *directory = opendir(sweep->folder);

@@ -292,8 +292,11 @@ static void finish(struct scrubbing *scrubbing)
     if (scrubbing->repaired) /* the damage shows in the records */
         scrubbing_doubt(&scrubbing->memory, &daemon->keys.mirror, daemon->config->cluster,
                         scrubbing->job);
-    scrubbing_learned(&scrubbing->memory, sha256, scrubbing->verified_ns,
-                      scrubbing->status ? clock_unix_ns() + RETRY_NS : 0);
+    bool is_told =
+        damaged && scrubbing->finding.is_metrics; /* all others were read, and are good */
+    scrubbing_learned(&scrubbing->memory, sha256,
+                      is_told ? clock_unix_ns() : scrubbing->verified_ns,
+                      scrubbing->status && !is_told ? clock_unix_ns() + RETRY_NS : 0);
     scrubbing->progress.verified += scrubbing->read && scrubbing->status == 0;
     scrubbing->daemon->checkpoints.verified_count = scrubbing->progress.verified;
     if (damaged) {

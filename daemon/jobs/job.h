@@ -98,6 +98,7 @@ struct job_expiry {
     struct retention *retention; /* removes this node's expired checkpoints; NULL: not started */
     size_t swept_count;
     int64_t swept_revision;     /* of the records used by the last sweep */
+    uint64_t swept_generation;  /* before which the last sweep removed parts */
     struct kv_request *request; /* deletion of expired records in flight */
     struct retention_rule_seen seen;
 };

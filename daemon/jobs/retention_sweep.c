@@ -76,8 +76,10 @@ static struct retention *look(const struct job *job)
 static bool is_news(struct job_expiry *expiry, const struct retention *retention)
 {
     bool news = retention->sweep.step_count != expiry->swept_count ||
-                retention->revision != expiry->swept_revision;
+                retention->revision != expiry->swept_revision ||
+                retention->sweep.generation > expiry->swept_generation;
 
+    expiry->swept_generation = retention->sweep.generation;
     expiry->swept_count = retention->sweep.step_count;
     expiry->swept_revision = retention->revision;
     return news;
@@ -92,6 +94,9 @@ void retention_sweep_sync(struct job *job)
         return;
     retention_sweep_stop(&job->expiry);
     struct retention *retention = look(job);
+    const struct plan *plan = job->plans.plan;
+    if (retention)
+        retention->sweep.generation = plan->change.planned ? plan->follows : plan->generation;
     if (!retention || !retention->steps || !is_news(&job->expiry, retention) ||
         !(own_folder || retention->is_ours)) {
         release(retention);
@@ -100,8 +105,6 @@ void retention_sweep_sync(struct job *job)
     snprintf(retention->folder, sizeof(retention->folder), "%s", job->folders.checkpoint_dir);
     retention->sweep.folder = retention->folder;
     retention->sweep.steps = retention->steps;
-    retention->sweep.generation =
-        job->plans.plan->change.planned ? job->plans.plan->follows : job->plans.plan->generation;
     if (pthread_create(&retention->thread, NULL, run, retention)) {
         release(retention);
         return;

@@ -48,9 +48,11 @@ struct speed {
     bool judged;
 };
 
-/* What the last samples found, in samples; older ones weigh less. */
+/* How the last samples were met, in samples; older ones weigh less. Those that are computed in any
+ * case have not looked. */
 struct met {
     double loaded, continued, computed;
+    unsigned unasked; /* since the counts were taken last */
 };
 
 struct frozen_outputs {
@@ -216,7 +218,11 @@ bool frozen_outputs_begin(struct frozen_outputs *outputs, const struct frozen_ou
         return false;
     }
     outputs->speed = (struct speed){.to_compute = MEASURED};
-    outputs->met = (struct met){0};
+    /* Until samples are looked for again: those that were found are continued now. */
+    outputs->met = outputs->before.file
+                       ? (struct met){.continued = outputs->met.loaded,
+                                      .computed = outputs->met.continued + outputs->met.computed}
+                       : (struct met){0};
     outputs->loads = outputs->writes_on = true;
     remove_files(outputs->folder, outputs);
     log_info("outputs of %u frozen units are kept for %" PRIu64 " of %" PRIu64
@@ -307,6 +313,7 @@ unsigned frozen_outputs_load(struct frozen_outputs *outputs, uint64_t index,
         return 0;
     if (speed->to_compute) {
         speed->to_compute--;
+        outputs->met.unasked++;
         return 0;
     }
     unsigned found = find(outputs, index, target);
@@ -432,7 +439,8 @@ struct frozen_outputs_counts frozen_outputs_take_counts(struct frozen_outputs *o
 
     met->loaded = MET_STAYS * met->loaded + (double)counts.loaded;
     met->continued = MET_STAYS * met->continued + (double)counts.continued;
-    met->computed = MET_STAYS * met->computed + (double)counts.computed;
+    met->computed = MET_STAYS * met->computed + (double)(counts.computed - met->unasked);
+    met->unasked = 0;
     outputs->counts = (struct frozen_outputs_counts){0};
     return counts;
 }

@@ -17,6 +17,7 @@ struct retention {
     bool done; /* written by the thread, with release */
     char folder[JOB_PATH_SIZE];
     uint64_t kept_from, step, spared_step;
+    uint64_t generation; /* only parts of those before it; 0: old checkpoints */
 };
 
 /* Count the kept checkpoints that are not pinned, as checkpoint_retain() needs it. */
@@ -36,36 +37,58 @@ static int count_kept(const struct retention *retention, unsigned *ret_count, st
     return status;
 }
 
+static int retain(const struct retention *retention, struct error *error)
+{
+    unsigned kept;
+    int status = count_kept(retention, &kept, error);
+
+    return status ? status
+                  : checkpoint_retain(retention->folder, kept, retention->step,
+                                      retention->spared_step, error);
+}
+
 static void *run(void *argument)
 {
     struct retention *retention = argument;
     struct error error = {0};
-    unsigned kept;
-    int status = count_kept(retention, &kept, &error);
+    int status = retention->generation
+                     ? checkpoint_sweep_parts(retention->folder, retention->generation, &error)
+                     : retain(retention, &error);
 
-    if (!status)
-        status = checkpoint_retain(retention->folder, kept, retention->step, retention->spared_step,
-                                   &error);
     if (status)
         log_warning("removing old checkpoints: %s", error.text);
     __atomic_store_n(&retention->done, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
-struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded)
+static struct retention *start(const char *folder, const struct retention *what)
 {
-    struct retention *retention = calloc(1, sizeof(*retention));
+    struct retention *retention = malloc(sizeof(*retention));
 
     if (!retention)
         return NULL;
+    *retention = *what;
     snprintf(retention->folder, sizeof(retention->folder), "%s", folder);
-    retention->kept_from = recorded->kept_from;
-    retention->step = recorded->step;
-    retention->spared_step = recorded->spared_step;
     if (!pthread_create(&retention->thread, NULL, run, retention))
         return retention;
     free(retention);
     return NULL;
+}
+
+struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded)
+{
+    const struct retention what = {.kept_from = recorded->kept_from,
+                                   .step = recorded->step,
+                                   .spared_step = recorded->spared_step};
+
+    return start(folder, &what);
+}
+
+struct retention *retention_start_parts(const char *folder, uint64_t generation)
+{
+    const struct retention what = {.generation = generation};
+
+    return start(folder, &what);
 }
 
 bool retention_done(const struct retention *retention)

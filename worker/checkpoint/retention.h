@@ -16,6 +16,10 @@ struct retention;
  * no record and are not pinned, and the remains of broken ones up to its step. NULL when memory or
  * threads are short. */
 struct retention *retention_start(const char *folder, const struct control_checkpoint *recorded);
+/** retention_start_parts() - remove parts that generations before @generation have left half
+ * written in
+ * @folder; NULL as above */
+struct retention *retention_start_parts(const char *folder, uint64_t generation);
 bool retention_done(const struct retention *retention);
 /** retention_free() - wait for the thread and free; NULL allowed */
 void retention_free(struct retention *retention);

@@ -62,7 +62,7 @@ struct snapshot {
     struct checkpoint_progress progress;
     struct snapshot_copies copies;
     struct snapshot_outcome outcome;
-    struct retention *retention; /* the last one; NULL before the first */
+    struct retention *retention, *sweep; /* the last ones; NULL before the first */
 };
 
 int snapshot_new(const struct state *state, const struct snapshot_options *options,
@@ -184,6 +184,7 @@ void snapshot_free(struct snapshot *snapshot)
         log_warning("%s", error.text);
     forget_unreported(&snapshot->outcome);
     retention_free(snapshot->retention);
+    retention_free(snapshot->sweep);
     checkpoint_writer_stop(snapshot->share.writer);
     forget_copying(&snapshot->share);
     share_copy_free(snapshot->share.copy);
@@ -605,6 +606,15 @@ int snapshot_take_result(struct snapshot *snapshot, struct control_checkpoint *r
 const char *snapshot_warning(const struct snapshot *snapshot)
 {
     return snapshot->outcome.warning;
+}
+
+void snapshot_sweep(struct snapshot *snapshot, uint64_t generation)
+{
+    if (job_keeps_copies(snapshot->state->spec) || !generation ||
+        (snapshot->sweep && !retention_done(snapshot->sweep)))
+        return;
+    retention_free(snapshot->sweep);
+    snapshot->sweep = retention_start_parts(snapshot->folder, generation);
 }
 
 void snapshot_retain(struct snapshot *snapshot, const struct control_checkpoint *recorded)

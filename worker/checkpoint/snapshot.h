@@ -45,6 +45,10 @@ void snapshot_keep_restored(struct snapshot *snapshot, const char *path);
  * written */
 void snapshot_reset(struct snapshot *snapshot);
 
+/** snapshot_sweep() - on rank 0, in the background: remove parts that generations before
+ * @generation have left half written; nothing with copies, whose firnds do it */
+void snapshot_sweep(struct snapshot *snapshot, uint64_t generation);
+
 /** snapshot_give_up_copies() - abandon copies in flight of a checkpoint before @step: there is no
  * later step in which to wait for them */
 void snapshot_give_up_copies(struct snapshot *snapshot, uint64_t step);

@@ -252,6 +252,12 @@ static void mark_restored(const struct trainer *trainer)
         log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
 }
 
+/* The oldest generation whose checkpoint may still be committed. */
+static uint64_t oldest_writer(const struct plan *plan)
+{
+    return plan->change.planned ? plan->follows : plan->generation;
+}
+
 static int settle_into_generation(struct trainer *trainer)
 {
     const struct engine *engine = trainer->engine;
@@ -263,6 +269,8 @@ static int settle_into_generation(struct trainer *trainer)
         return status;
     trainer->commit.first = false;
     mark_restored(trainer);
+    if (engine->part.rank == 0)
+        snapshot_sweep(trainer->checkpoints.snapshot, oldest_writer(trainer->plan));
     snapshot_release(trainer->checkpoints.snapshot);
     engine_drop_others(trainer->engine);
     footprint_restart(&trainer->device.footprint);
