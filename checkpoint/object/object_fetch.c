@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_remove.h"
 #include "checkpoint/read/reader.h"
 
 #define WINDOW_BYTES (4 * (uint64_t)MANIFEST_CHUNK_BYTES) /* of one request */
@@ -238,6 +239,20 @@ static void parent_of(const char *path, char ret_parent[FOLDER_PATH_SIZE])
         snprintf(ret_parent, FOLDER_PATH_SIZE, "%.*s", length == 0 ? 1 : (int)length, path);
 }
 
+/* Move a folder at the destination away: it could not be used, and may be the only copy of
+ * something until now. */
+static int set_aside(const char *to, struct error *error)
+{
+    char damaged[FOLDER_PATH_SIZE + 16];
+    snprintf(damaged, sizeof(damaged), "%s.damaged", to);
+    if (access(to, F_OK) != 0)
+        return 0;
+    int status = folder_remove(damaged, error);
+    if (status == 0 && rename(to, damaged) != 0)
+        status = error_set(error, -errno, "renaming %s to %s: %s", to, damaged, strerror(errno));
+    return status;
+}
+
 static int finish(struct fetching *fetching)
 {
     char path[FOLDER_FILE_SIZE], parent[FOLDER_PATH_SIZE];
@@ -252,6 +267,9 @@ static int finish(struct fetching *fetching)
         return status;
     checkpoint_close(reader);
     parent_of(to, parent);
+    status = fetching->options->sets_aside ? set_aside(to, fetching->error) : 0;
+    if (status != 0)
+        return status;
     if (rename(fetching->part, to) != 0)
         return error_set(fetching->error, -errno, "renaming %s to %s: %s", fetching->part, to,
                          strerror(errno));
@@ -288,7 +306,7 @@ int object_fetch(const struct object_store *store, const struct object_fetch_opt
             (int)sizeof(fetching.part) - 32)
         status = error_set(&ours, -EINVAL, "\"%.200s\" is not the path of a folder to make",
                            options->to);
-    else if (lstat(options->to, &about) == 0)
+    else if (!options->sets_aside && lstat(options->to, &about) == 0)
         status = error_set(&ours, -EEXIST, "%s is there already", options->to);
     if (status == 0)
         status = object_find(store, options, &fetching.checkpoint, &ours);

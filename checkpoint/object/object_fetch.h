@@ -15,6 +15,8 @@ struct object_fetch_options {
     bool any_up_to;
     const char *manifest_sha256; /* NULL: unknown */
     const char *to;              /* the folder to make; its parent is created if missing */
+    bool sets_aside; /* a folder there is renamed to <to>.damaged when its replacement is complete;
+                        else it is an error */
     struct object_watch watch;
 };
 
@@ -34,8 +36,9 @@ int object_find(const struct object_store *store, const struct object_fetch_opti
  * manifest is compared with its key in the store and, if known, with the SHA-256 of the commit
  * record. So @to appears complete and as committed, or not at all.
  *
- * Return: 0; -EEXIST: @to exists; -ENOENT; -EBADMSG: damaged in the store, names object and chunk;
- * -ENOSPC and other errors of the disk; errors of the store; -ECANCELED.
+ * Return: 0; -EEXIST: @to exists, and may not be set aside; -ENOENT; -EBADMSG: damaged in the
+ * store, names object and chunk; -ENOSPC and other errors of the disk; errors of the store;
+ * -ECANCELED.
  */
 int object_fetch(const struct object_store *store, const struct object_fetch_options *options,
                  struct object_checkpoint *ret_checkpoint, struct error *error) CHECK_RESULT;

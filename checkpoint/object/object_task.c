@@ -112,6 +112,7 @@ static int fetch(struct object_task *task, const struct object_store *store, con
         .step = options->step,
         .manifest_sha256 = options->manifest_sha256,
         .to = options->folder,
+        .sets_aside = true,
         .watch = {.pause = task_pause,
                   .progress = task_progress,
                   .trouble = task_trouble,

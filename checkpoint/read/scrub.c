@@ -151,5 +151,11 @@ int checkpoint_scrub(const struct scrub_options *options, struct scrub_finding *
                          : error_set(error, -ENOMEM, "no memory to verify %s", options->path);
     free(scrub.chunk);
     manifest_done(&scrub.manifest);
+    if (status == -EBADMSG && manifest_load(options->path, options->sha256, &scrub.manifest, NULL))
+        return is_another(&scrub)
+                   ? error_set(error, -ENOENT, "%s is another checkpoint by now", options->path)
+                   : status;
+    if (status == -EBADMSG)
+        manifest_done(&scrub.manifest);
     return status;
 }

@@ -221,6 +221,7 @@ static int receive(struct receiving receiving)
     if (!receiving.buffer)
         return error_set(receiving.error, -ENOMEM, "no memory to copy a share of a checkpoint");
     receiving.has_reference =
+        !local->links_nothing &&
         folder_shared_before(local->folder, local->step, receiving.reference_path,
                              &receiving.reference) == 0;
     int status = local->io->open(1, receiving.buffer, MANIFEST_CHUNK_BYTES, &receiving.context,

@@ -232,25 +232,8 @@ static bool is_here(const struct download *download)
     return here;
 }
 
-/* Move the folder at the destination away: a refused checkpoint, or one share of the checkpoint
- * that is to be fetched as a whole. */
-static int set_aside(const struct download *download, struct error *error)
-{
-    char damaged[RECORD_PATH_SIZE + 16];
-
-    if (access(download->path, F_OK))
-        return 0;
-    snprintf(damaged, sizeof(damaged), "%s.damaged", download->path);
-    int status = folder_remove(damaged, error);
-    if (!status && rename(download->path, damaged))
-        status = error_set(error, -errno, "renaming %s to %s: %s", download->path, damaged,
-                           strerror(errno));
-    return status;
-}
-
 static void begin(struct download *download, const struct job *job)
 {
-    struct error error = {0};
     struct object_task_options options = {
         .kind = OBJECT_TASK_FETCH,
         .settings_file = download->daemon->config->object_store,
@@ -261,7 +244,6 @@ static void begin(struct download *download, const struct job *job)
         .folder = download->path,
     };
     char path[1024];
-    int status;
 
     snprintf(download->job, sizeof(download->job), "%s", job->name);
     download->trouble[0] = '\0';
@@ -272,14 +254,12 @@ static void begin(struct download *download, const struct job *job)
         write_record(download);
         return;
     }
-    status = set_aside(download, &error);
-    if (!status)
-        status = open_notify(download);
+    int status = open_notify(download);
     options.notify = download->notify;
     if (!status)
         status = object_task_start(&options, &download->task);
     if (status)
-        wait_and_retry(download, error.text[0] ? error.text : strerror(-status));
+        wait_and_retry(download, strerror(-status));
 }
 
 static void say_no_store(struct download *download, const char *job, const char *place)

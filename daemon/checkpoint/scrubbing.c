@@ -66,7 +66,14 @@ static void wake_in(struct scrubbing *scrubbing, uint64_t delay_ns)
 
 /* ---- the thread ---- */
 
-/* Remove the damaged files, then complete the writer's share from other nodes. */
+/* Put the damaged file back: parts of it may be the only good ones. */
+static void take_back(const char *bad, const char *file)
+{
+    if (rename(bad, file) && errno != ENOENT)
+        log_warning("renaming %s to %s: %s", bad, file, strerror(errno));
+}
+
+/* Move the damaged file away, then complete the writer's share from other nodes. */
 static bool repair(struct scrubbing *scrubbing)
 {
     const char *why;
@@ -74,8 +81,9 @@ static bool repair(struct scrubbing *scrubbing)
                                            .folder = scrubbing->folder,
                                            .node = scrubbing->node,
                                            .step = scrubbing->task.record.step,
+                                           .links_nothing = true, /* to the same bad block */
                                            .remote = scrubbing->remote};
-    char file[FOLDER_FILE_SIZE];
+    char file[FOLDER_FILE_SIZE], bad[FOLDER_FILE_SIZE + 8];
     struct error error = {0};
 
     if (!scrubbing->remote || !scrubbing->finding.writer[0] || scrubbing->repaired == REPAIRS_MAX)
@@ -83,13 +91,16 @@ static bool repair(struct scrubbing *scrubbing)
     log_warning("job %s: %s; a copy of another node takes its place", scrubbing->job,
                 scrubbing->error.text);
     folder_file_path(scrubbing->path, scrubbing->finding.file, file);
-    if (unlink(file) && errno != ENOENT)
+    snprintf(bad, sizeof(bad), "%s.bad", file);
+    if (rename(file, bad) && errno != ENOENT)
         return false;
     if (checkpoint_copy_share(&local, scrubbing->task.record.manifest_sha256,
                               scrubbing->finding.writer, &error)) {
         log_warning("job %s: %s", scrubbing->job, error.text);
+        take_back(bad, file);
         return false;
     }
+    unlink(bad);
     scrubbing->repaired++;
     return true;
 }

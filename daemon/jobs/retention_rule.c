@@ -35,7 +35,8 @@ size_t retention_rule_choose(struct retention_rule *retention, const struct mirr
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             break;
         case KEEP_SPARED:
-            retention->spared_step = record.step;
+            if (!checkpoint_pinned(record.path)) /* its pin spares that one */
+                retention->spared_step = record.step;
             break;
         }
     }

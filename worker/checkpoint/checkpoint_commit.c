@@ -269,11 +269,14 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
 static int fetch_part(struct checkpoint_commit *commit, unsigned rank, struct manifest *ret_part)
 {
     struct hash128 digest;
+    unsigned tries = 0;
     int status;
 
     if (!commit->replication)
         return read_part(commit, rank, ret_part);
-    status = replication_part(commit->replication, rank, ret_part, &digest, &commit->error);
+    do
+        status = replication_part(commit->replication, rank, ret_part, &digest, &commit->error);
+    while (replication_tries_again(commit->replication, status, &tries));
     if (!status && !commit->copies.receipts)
         replication_add_digest(
             &commit->copies.part_digests[replication_copy_node(commit->replication, rank)], digest);

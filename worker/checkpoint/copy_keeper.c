@@ -22,6 +22,19 @@ static int of_another(int status)
     return status == -EIO ? -EREMOTEIO : status;
 }
 
+static int take_manifest(struct copy_keeper *keeper, const struct replication_seal *seal)
+{
+    struct replication *replication = keeper->replication;
+    const char *root = replication->plan->checkpoints.copy_nodes[0].node;
+    unsigned tries = 0;
+    int status;
+
+    do
+        status = checkpoint_take_manifest(&replication->local, root, seal->sha256, &keeper->error);
+    while (replication_tries_again(replication, status, &tries));
+    return status;
+}
+
 static int keep(struct copy_keeper *keeper)
 {
     struct replication *replication = keeper->replication;
@@ -36,9 +49,7 @@ static int keep(struct copy_keeper *keeper)
     if (!status)
         status = of_another(replication_await_seal(replication, &seal, &keeper->error));
     if (!status)
-        status = of_another(checkpoint_take_manifest(
-            &replication->local, replication->plan->checkpoints.copy_nodes[0].node, seal.sha256,
-            &keeper->error));
+        status = of_another(take_manifest(keeper, &seal));
     if (!status)
         status = replication_place(replication, &seal, path, &keeper->error);
     return status;

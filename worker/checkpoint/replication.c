@@ -232,21 +232,28 @@ static int receive_rank(struct replication *replication, unsigned rank, struct h
     return status;
 }
 
-/* Retry: a firnd that is being replaced is away for a moment. */
+bool replication_tries_again(const struct replication *replication, int status, unsigned *tries)
+{
+    const struct timespec pause = {(time_t)(replication->timeout_ns / NS_PER_SECOND),
+                                   (long)(replication->timeout_ns % NS_PER_SECOND)};
+
+    if (status != -EHOSTUNREACH || ++*tries == TRIES_MAX || atomic_load(&replication->stop))
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
 static int receive_patiently(struct replication *replication, unsigned rank,
                              struct hash128 *ret_digest, struct error *error)
 {
     int status = check_own_folder(replication, rank, error);
+    unsigned tries = 0;
 
-    for (unsigned i = 0; !status && i < TRIES_MAX; i++) {
-        const struct timespec pause = {(time_t)(replication->timeout_ns / NS_PER_SECOND),
-                                       (long)(replication->timeout_ns % NS_PER_SECOND)};
+    if (status)
+        return status;
+    do
         status = receive_rank(replication, rank, ret_digest, error);
-        if (status != -EHOSTUNREACH || i + 1 == TRIES_MAX || atomic_load(&replication->stop))
-            return status;
-        status = 0;
-        nanosleep(&pause, NULL);
-    }
+    while (replication_tries_again(replication, status, &tries));
     return status;
 }
 

@@ -57,6 +57,11 @@ unsigned replication_copy_node(const struct replication *replication, unsigned r
 /** replication_path() - return the path of a file in this node's part folder */
 void replication_path(const struct replication *replication, const char *file,
                       char ret_path[JOB_PATH_SIZE + 64]);
+/** replication_tries_again() - a firnd that is being replaced is away for a moment: rest for a
+ * time-out, and return true, if that may be the cause of @status and it is not the last of some
+ * @tries (at first 0) */
+bool replication_tries_again(const struct replication *replication, int status, unsigned *tries);
+
 /** replication_part() - read the part of @rank from its node; *ret_digest is XXH3-128 of its text,
  * which names every file with its checksums */
 int replication_part(struct replication *replication, unsigned rank, struct manifest *ret_part,

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -121,6 +122,8 @@ static int send_step(uint64_t step, struct error *error)
     return object_send(&fake_store, &options, error);
 }
 
+static bool sets_aside; /* a folder that is there */
+
 static int fetch_step(uint64_t step, bool any, struct error *error)
 {
     struct object_checkpoint found;
@@ -130,6 +133,7 @@ static int fetch_step(uint64_t step, bool any, struct error *error)
                                                  .any_up_to = any,
                                                  .manifest_sha256 = any ? NULL : sha256[step],
                                                  .to = to,
+                                                 .sets_aside = sets_aside,
                                                  .watch = {.pause = count_pause}};
     return object_fetch(&fake_store, &options, &found, error);
 }
@@ -384,6 +388,31 @@ static void test_newest_is_fetched(void **state)
     assert_int_equal(fetch_step(3, false, &error), -ENOENT);
 }
 
+/* A folder that could not be read for a while may be good: it goes when its replacement is here. */
+static void test_a_folder_is_set_aside_at_the_end(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    char damaged[FOLDER_PATH_SIZE + 16], note[FOLDER_FILE_SIZE];
+    assert_int_equal(send_step(1, &error), 0);
+    assert_int_equal(mkdir(to, 0755), 0);
+    snprintf(damaged, sizeof(damaged), "%s.damaged", to);
+    folder_file_path(to, "note", note);
+    assert_int_equal(file_replace(note, "x", 1, 0644, &error), 0);
+    sets_aside = true;
+    assert_int_equal(fetch_step(3, false, &error), -ENOENT);
+    assert_int_equal(access(note, F_OK), 0);
+    assert_int_equal(access(damaged, F_OK), -1);
+    assert_int_equal(fetch_step(1, false, &error), 0);
+    sets_aside = false;
+    assert_int_equal(access(note, F_OK), -1);
+    assert_int_equal(access(damaged, F_OK), 0);
+    char path[FOLDER_PATH_SIZE];
+    checkpoint_path(folder, 1, path);
+    assert_same_folder(path, to);
+    sample_remove(damaged);
+}
+
 static void test_frozen_units_are_copied(void **state)
 {
     (void)state;
@@ -491,6 +520,7 @@ int main(void)
         cmocka_unit_test_setup(test_damage_in_the_store_is_found, set_up),
         cmocka_unit_test_setup(test_fetch_with_each_operation_failing, set_up),
         cmocka_unit_test_setup(test_newest_is_fetched, set_up),
+        cmocka_unit_test_setup(test_a_folder_is_set_aside_at_the_end, set_up),
         cmocka_unit_test_setup(test_frozen_units_are_copied, set_up),
         cmocka_unit_test_setup(test_retention, set_up),
         cmocka_unit_test_setup(test_retention_cut_off_anywhere, set_up),
