@@ -411,6 +411,7 @@ static void test_a_folder_is_set_aside_at_the_end(void **state)
     checkpoint_path(folder, 1, path);
     assert_same_folder(path, to);
     sample_remove(damaged);
+    sample_remove(to);
 }
 
 static void test_frozen_units_are_copied(void **state)
