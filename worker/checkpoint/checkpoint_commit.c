@@ -236,12 +236,23 @@ static int collect_receipts(struct checkpoint_commit *commit, uint64_t size_byte
     return status ? status : check_receipts(commit);
 }
 
+/* Return the bytes that every keeper fetches from the node of rank 0. */
+static uint64_t bytes_for_all(const struct manifest *manifest)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < manifest->file_count; i++)
+        if (manifest->files[i].node_count == 0)
+            sum += manifest->files[i].size_bytes;
+    return sum;
+}
+
 static int commit_copies(struct checkpoint_commit *commit, const struct manifest *manifest)
 {
     struct replication *replication = commit->replication;
     struct control_checkpoint *result = &commit->result;
     struct replication_seal seal = {.digest = manifest->state_digest};
-    uint64_t deadline_ns;
+    uint64_t shared_bytes = replication->writer_count * bytes_for_all(manifest);
     int status = tell_places(commit);
 
     if (!status)
@@ -249,11 +260,12 @@ static int commit_copies(struct checkpoint_commit *commit, const struct manifest
                                       &commit->error);
     if (!status)
         status = replication_write_seal(replication, &seal, &commit->error);
-    deadline_ns = keepers_deadline(0);
-    for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++)
+    for (unsigned copy_node = 0; !status && copy_node < replication->writer_count; copy_node++) {
+        uint64_t deadline_ns = keepers_deadline(shared_bytes); /* from the one before it on */
         if (copy_node != replication->self)
             status = replication_await_placed(replication, copy_node, &seal, deadline_ns,
                                               &commit->error);
+    }
     if (!status)
         status = replication_place(replication, &seal, result->path, &commit->error);
     if (status)

@@ -183,6 +183,28 @@ void sample_manifest_sha256(const char *path, char ret_sha256[65])
     bytes_done(&text);
 }
 
+void sample_make_metrics(const char *path)
+{
+    struct manifest manifest;
+    struct bytes text = {0};
+    struct error error = {0};
+    char file[1300], other[1300];
+    int status = manifest_load(path, NULL, &manifest, &error);
+    assert(status == 0);
+    for (size_t i = 0; i < manifest.file_count; i++)
+        if (strcmp(manifest.files[i].name, "config.json") == 0)
+            strcpy(manifest.files[i].name, SAMPLE_METRICS);
+    status = manifest_text(&manifest, &text);
+    manifest_done(&manifest);
+    snprintf(file, sizeof(file), "%s/" MANIFEST_NAME, path);
+    status |= file_replace(file, text.data, text.size_bytes, 0644, &error);
+    snprintf(file, sizeof(file), "%s/config.json", path);
+    snprintf(other, sizeof(other), "%s/" SAMPLE_METRICS, path);
+    status |= rename(file, other);
+    assert(status == 0);
+    bytes_done(&text);
+}
+
 int sample_compare(struct checkpoint_reader *reader, uint64_t step, struct error *error)
 {
     struct sample sample;

@@ -70,6 +70,11 @@ void sample_write(const char *folder, uint64_t step, unsigned world);
 /* Of the manifest of the checkpoint in the folder @path. */
 void sample_manifest_sha256(const char *path, char ret_sha256[65]);
 
+#define SAMPLE_METRICS "metrics-0000000003.jsonl"
+/** sample_make_metrics() - let config.json of the checkpoint in the folder @path pass for metrics
+ */
+void sample_make_metrics(const char *path);
+
 /* Reads everything back and compares each bit; 0, or negative with @error. */
 int sample_compare(struct checkpoint_reader *reader, uint64_t step, struct error *error);
 

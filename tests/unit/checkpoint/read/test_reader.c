@@ -405,6 +405,40 @@ static void test_verify_reports_progress_and_the_first_damage(void **state)
     checkpoint_close(reader);
 }
 
+static int verify(const struct fixture *fixture, struct error *error)
+{
+    struct checkpoint_reader *reader;
+    if (checkpoint_open(fixture->path, &reader, error) != 0)
+        fail_msg("%s", error->text);
+    int status = checkpoint_verify(reader, NULL, NULL, error);
+    checkpoint_close(reader);
+    return status;
+}
+
+static void test_damaged_metrics_are_told_apart(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error error = {0};
+    char path[FOLDER_FILE_SIZE], other[FOLDER_FILE_SIZE];
+    sample_make_metrics(fixture->path);
+    assert_int_equal(verify(fixture, &error), 0);
+    folder_file_path(fixture->path, SAMPLE_METRICS, path);
+    flip(path, 8);
+    assert_int_equal(verify(fixture, &error), CHECKPOINT_METRICS_BAD);
+    assert_non_null(strstr(error.text, SAMPLE_METRICS));
+    assert_int_equal(unlink(path), 0);
+    error_clear(&error);
+    assert_int_equal(verify(fixture, &error), CHECKPOINT_METRICS_BAD);
+    assert_non_null(strstr(error.text, SAMPLE_METRICS));
+    struct checkpoint_reader *reader;
+    assert_int_equal(checkpoint_open(fixture->path, &reader, &error), 0);
+    folder_file_path(fixture->path, files[0], other);
+    flip(other, 8 * 4100); /* that counts */
+    assert_int_equal(checkpoint_verify(reader, NULL, NULL, &error), -EBADMSG);
+    assert_non_null(strstr(error.text, files[0]));
+    checkpoint_close(reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +455,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_many_threads_read_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_verify_reports_progress_and_the_first_damage, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_damaged_metrics_are_told_apart, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,23 @@ static void test_every_file_counts(void **state)
     assert_int_equal(scrub(0), 0);
 }
 
+/* Lines of metrics are read last: a job does without them, and not without the others. */
+static void test_metrics_count_for_less(void **state)
+{
+    (void)state;
+    sample_make_metrics(path);
+    sample_manifest_sha256(path, sha256);
+    assert_int_equal(scrub(0), 0);
+    flip(SAMPLE_METRICS, 0);
+    assert_int_equal(scrub(0), -EBADMSG);
+    assert_string_equal(finding.file, SAMPLE_METRICS);
+    assert_true(finding.is_metrics);
+    flip("model.safetensors.index.json", 0);
+    assert_int_equal(scrub(0), -EBADMSG);
+    assert_string_equal(finding.file, "model.safetensors.index.json");
+    assert_false(finding.is_metrics);
+}
+
 static void test_a_missing_file_is_damage(void **state)
 {
     (void)state;
@@ -171,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_what_was_written_is_good),
         TEST(test_every_file_counts),
+        TEST(test_metrics_count_for_less),
         TEST(test_a_missing_file_is_damage),
         TEST(test_one_that_is_gone_is_none),
         TEST(test_another_one_of_the_step_is_none),
