@@ -42,11 +42,12 @@ static bool waits_for_newer(struct leader_context *context, enum job_state state
 }
 
 /* Return whether the plan in force was another attempt at the newest checkpoint's step, or at the
- * job's beginning, and failed. */
+ * job's beginning, and failed. One from memory is, too: workers that die one after the other leave
+ * such a plan between two others. */
 static bool failed_again(const struct leader_view *view)
 {
     const struct plan *plan = view->plan;
-    return plan && plan->layout.worker_count > 0 && plan->start.source != PLAN_SOURCE_MEMORY &&
+    return plan && plan->layout.worker_count > 0 && !plan->change.planned &&
            plan->start.resume_step == view->checkpoint.step &&
            view->progress.step <= plan->start.resume_step;
 }

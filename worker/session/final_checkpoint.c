@@ -51,11 +51,19 @@ static bool links_broke(const struct trainer *trainer)
     return fault.failed;
 }
 
-/* Wait for a commit that is in flight here. Copies of an earlier boundary are given up: they would
- * need nodes that may be gone. The digests that all rounds carry are of this boundary. */
-static int settle(struct trainer *trainer, struct error *error)
+/* Compute the digests of all units, which the rounds carry from now on. */
+static int compare(struct trainer *trainer, struct error *error)
 {
     const struct engine *engine = trainer->engine;
+
+    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
+    return trainer->device.kernel->synchronize(trainer->device.device, error);
+}
+
+/* Wait for a commit that is in flight here. Copies of an earlier boundary are given up: they would
+ * need nodes that may be gone. The first round carries digests, too. */
+static int settle(struct trainer *trainer, struct error *error)
+{
     struct snapshot *snapshot = trainer->checkpoints.snapshot;
 
     snapshot_give_up_copies(snapshot, trainer->state->applied_step);
@@ -66,8 +74,7 @@ static int settle(struct trainer *trainer, struct error *error)
             return -ECONNRESET;
         status_report_checkpoint(trainer, false);
     }
-    state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    return trainer->device.kernel->synchronize(trainer->device.device, error);
+    return compare(trainer, error);
 }
 
 /* Write this rank's share until it is durable or has failed; a failure does not end the round. */
@@ -120,11 +127,12 @@ static void look_after_copies(struct trainer *trainer)
         status_report_checkpoint_alarm(trainer->options, &trainer->report, &error);
 }
 
-static void begin_and_write(struct trainer *trainer)
+static int write_and_compare(struct trainer *trainer, struct error *error)
 {
     checkpoint_writers_begin(&trainer->checkpoints.writers, trainer->plan,
                              trainer->state->applied_step);
     write_share(trainer);
+    return compare(trainer, error); /* a bit may have changed since settle() */
 }
 
 static int run_round(struct trainer *trainer, struct final_checkpoint *final, struct error *error)
@@ -172,7 +180,7 @@ static int act(struct trainer *trainer, struct final_checkpoint *final, struct e
                                                         trainer->plan->generation));
         break;
     case FINAL_CHECKPOINT_WRITE:
-        begin_and_write(trainer);
+        status = write_and_compare(trainer, error);
         final_checkpoint_written(final);
         break;
     case FINAL_CHECKPOINT_ROUND:

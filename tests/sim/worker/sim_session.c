@@ -658,6 +658,7 @@ static bool at_share(struct sim_worker *worker)
             return false;
         }
     }
+    dispute_compare(worker, true); /* a bit may have changed since settle_before() */
     final_checkpoint_written(&worker->final);
     begin_round(worker, true);
     return true;
