@@ -142,9 +142,9 @@ static void read_progress(struct leader_view *view, const struct plan *plan,
     struct leader_progress *progress = &view->progress;
 
     progress->last_step_seconds = record->step_seconds;
-    progress->kept = (struct planner_kept){record->kept_units, record->kept_share};
     if (plan && !speaks_of(record, plan))
         return;
+    progress->kept = (struct planner_kept){record->kept_units, record->kept_share};
     progress->frozen_layers = record->frozen_layers;
     progress->step = record->step;
     progress->generation = record->generation;
@@ -479,6 +479,7 @@ static void take_checkpoint(struct view *view, struct checkpoint_record *record,
 
     checkpoint->step = record->step;
     checkpoint->generation = record->generation;
+    checkpoint->frozen_layers = record->frozen_layers;
     checkpoint->write_ns = record->write_seconds > 0 ? (uint64_t)(record->write_seconds * 1e9) : 0;
     view->checkpoint_revision = revision;
     snprintf(checkpoint->path, sizeof(checkpoint->path), "%s", record->path);

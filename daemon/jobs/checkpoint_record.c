@@ -111,6 +111,7 @@ static char *record_text(const struct job *job, bool pinned)
         .step = job->record.unrecorded.step,
         .generation = job->record.unrecorded.generation,
         .size_bytes = job->record.unrecorded.size_bytes,
+        .frozen_layers = job->record.unrecorded.frozen_layers,
         .stall_seconds = job->record.unrecorded.stall_seconds,
         .write_seconds = job->record.unrecorded.write_seconds,
         .unix_ns = clock_unix_ns(),

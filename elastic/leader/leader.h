@@ -48,9 +48,10 @@ struct leader_checkpoint {
     uint64_t generation; /* that wrote it; numbers continue after it, also when etcd has no plan */
     char path[JOB_PATH_SIZE];
     char manifest_sha256[65];
-    uint64_t write_ns;  /* until it was complete; 0: not known */
-    const char *shares; /* places of its copies; NULL: in one shared folder */
-    char missing[256];  /* a newer checkpoint out of reach, and the nodes that have it; "": none */
+    uint64_t write_ns;      /* until it was complete; 0: not known */
+    unsigned frozen_layers; /* of its state; 0 also where that is not known */
+    const char *shares;     /* places of its copies; NULL: in one shared folder */
+    char missing[256]; /* a newer checkpoint out of reach, and the nodes that have it; "": none */
     unsigned damaged_count; /* newer ones that are known to be damaged, and the newest of them: */
     char damaged[256];
     /* For the case that the plan in force begins from this checkpoint: */

@@ -114,13 +114,14 @@ static uint64_t tried_until_ns(struct leader_context *context)
            MAX(TIMEOUTS_UNREADABLE_CHECKPOINT * view->failure_timeout_ns, worth_ns);
 }
 
-/* Return whether the failure is recent. An old failure gives nothing up: the leader may have been
- * kept from trying again, because etcd was away, say. */
-static bool is_fresh(const struct leader_context *context)
+/* Return whether the last attempt failed for the checkpoint, and just now. Another failure gives
+ * nothing up, nor does an old one: the leader may have been kept from trying again, because etcd
+ * was away, say. */
+static bool is_cause(const struct leader_context *context)
 {
     const struct leader_view *view = context->view;
-    return view->now_ns <=
-           context->memory->failure_seen.ns + TIMEOUTS_RETRY_PAUSE_MAX * view->failure_timeout_ns;
+    uint64_t fresh_ns = TIMEOUTS_RETRY_PAUSE_MAX * view->failure_timeout_ns;
+    return view->now_ns <= context->memory->failure_seen.ns + fresh_ns && is_out_of_reach(context);
 }
 
 static void give_up(struct leader_context *context, enum job_state state)
@@ -153,7 +154,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     }
     count_attempt(view, retry);
     uint64_t end = tried_until_ns(context);
-    if (view->now_ns >= end && is_fresh(context)) {
+    if (view->now_ns >= end && is_cause(context)) {
         give_up(context, state);
         return true;
     }
@@ -175,7 +176,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
         leader_add(context, ", and given up after %.0f s, for step %llu",
                    (double)(end - retry->unread.ns) / 1e9,
                    (unsigned long long)view->checkpoint.before_step);
-    leader_wake(context, MIN(due, end));
+    leader_wake(context, end > view->now_ns ? MIN(due, end) : due);
     return true;
 }
 

@@ -22,6 +22,22 @@ static bool was_disputed(const struct leader_context *context)
             context->view->checkpoint.step <= plan->start.resume_step);
 }
 
+/* Plan for the frozen layers of the state that is restored, not of the one that was lost. A record
+ * need not say how many they are: then fewer slots may do than it seems. */
+static int lay_out(struct leader_context *context, const struct slot_pool *pool,
+                   struct plan **ret_plan)
+{
+    const struct leader_view *view = context->view;
+    unsigned from_start = view->spec->elastic.freeze.from_start;
+    bool restores = leader_checkpoint_exists(&view->checkpoint);
+    unsigned frozen = restores ? view->checkpoint.frozen_layers : from_start;
+    unsigned most = restores ? MAX(view->progress.frozen_layers, from_start) : from_start;
+    int status = leader_layout(context, pool, frozen, ret_plan);
+    if (status != -ENOSPC || frozen > 0 || most == 0)
+        return status;
+    return leader_layout(context, pool, most, ret_plan);
+}
+
 int leader_restart(struct leader_context *context, const struct slot_pool *pool,
                    enum plan_reason reason, const char *why)
 {
@@ -42,9 +58,7 @@ int leader_restart(struct leader_context *context, const struct slot_pool *pool,
     if (leader_retry_waits(context, waiting))
         return 0;
     struct plan *plan;
-    unsigned frozen = leader_checkpoint_exists(checkpoint) ? view->progress.frozen_layers
-                                                           : view->spec->elastic.freeze.from_start;
-    int status = leader_layout(context, pool, frozen, &plan);
+    int status = lay_out(context, pool, &plan);
     if (status == -ENOSPC) {
         leader_explain_wait(context, waiting, pool->count, context->error->text);
         return 0;

@@ -179,11 +179,12 @@ static int decode_progress(const json_t *tree, struct control_progress *progress
 static json_t *encode_checkpoint(const struct control_checkpoint *checkpoint, bool committed)
 {
     AUTO_JSON json_t *tree = json_pack(
-        "{sI sI ss ss sI sb sb sI sI}", "generation", (json_int_t)checkpoint->generation, "step",
-        (json_int_t)checkpoint->step, "path", checkpoint->path, "manifest_sha256",
-        checkpoint->manifest_sha256, "size_bytes", (json_int_t)checkpoint->size_bytes, "committed",
-        (int)committed, "unproven", (int)checkpoint->is_unproven, "kept_from",
-        (json_int_t)checkpoint->kept_from, "spared_step", (json_int_t)checkpoint->spared_step);
+        "{sI sI sI ss ss sI sb sb sI sI}", "generation", (json_int_t)checkpoint->generation, "step",
+        (json_int_t)checkpoint->step, "frozen_layers", (json_int_t)checkpoint->frozen_layers,
+        "path", checkpoint->path, "manifest_sha256", checkpoint->manifest_sha256, "size_bytes",
+        (json_int_t)checkpoint->size_bytes, "committed", (int)committed, "unproven",
+        (int)checkpoint->is_unproven, "kept_from", (json_int_t)checkpoint->kept_from, "spared_step",
+        (json_int_t)checkpoint->spared_step);
     if (!tree ||
         put_doubles(tree, checkpoint_doubles, ARRAY_COUNT(checkpoint_doubles), checkpoint) < 0 ||
         (checkpoint->shares &&
@@ -236,6 +237,9 @@ static int decode_checkpoint(const json_t *tree, struct control_message *message
         status = json_get_u64(tree, "size_bytes", INT64_MAX, &checkpoint->size_bytes, error);
     if (status == 0)
         status = json_get_bool(tree, "committed", &message->committed, error);
+    if (status == 0 && json_has(tree, "frozen_layers")) /* older workers omit it */
+        status = json_get_unsigned(tree, "frozen_layers", STEP_RECORD_UNITS_MAX,
+                                   &checkpoint->frozen_layers, error);
     if (status == 0 && json_has(tree, "unproven")) /* older workers report later */
         status = json_get_bool(tree, "unproven", &checkpoint->is_unproven, error);
     if (status == 0 && json_has(tree, "kept_from"))

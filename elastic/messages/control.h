@@ -48,6 +48,7 @@ struct control_progress {
 
 struct control_checkpoint {
     uint64_t generation, step;
+    unsigned frozen_layers; /* of its state */
     char path[JOB_PATH_SIZE];
     char manifest_sha256[65];
     uint64_t size_bytes;

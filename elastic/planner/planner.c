@@ -610,12 +610,20 @@ static double unit_seconds(const struct planner_input *input, unsigned unit)
     return costs->forward_seconds - kept + costs->backward_seconds;
 }
 
+/* Return the most stages that the units and the slots can make. */
+static unsigned most_stages(const struct planner_input *input)
+{
+    unsigned first = MIN(MAX(input->first_units_least, 1u), input->unit_count);
+
+    return MIN(input->unit_count - first + 1, MIN(input->slot_count, input->devices_max));
+}
+
 static int search_init(struct search *search, const struct planner_input *input)
 {
     *search = (struct search){
         .input = input,
         .devices = MIN(input->slot_count, input->devices_max),
-        .stages_max = MIN(input->unit_count, MIN(input->slot_count, input->devices_max)),
+        .stages_max = most_stages(input),
         .least_memory_needed = SIZE_MAX,
     };
     if (search->stages_max == 0)

@@ -533,7 +533,10 @@ json_t *checkpoint_record_encode(const struct checkpoint_record *record)
     if (!tree ||
         (record->shares && (json_object_set_new(tree, "shares", encode_shares(record->shares)) ||
                             json_object_set_new(tree, "pinned", json_boolean(record->pinned)))) ||
-        (record->damaged[0] && json_object_set_new(tree, "damaged", json_string(record->damaged))))
+        (record->damaged[0] &&
+         json_object_set_new(tree, "damaged", json_string(record->damaged))) ||
+        (record->frozen_layers > 0 &&
+         json_object_set_new(tree, "frozen_layers", json_integer(record->frozen_layers))))
         return NULL;
     return json_incref(tree);
 }
@@ -561,6 +564,8 @@ int checkpoint_record_decode(const json_t *tree, struct checkpoint_record *ret_r
         status = json_get_text(tree, "node", record.node, sizeof(record.node), error);
     if (!status)
         status = json_get_u64(tree, "unix_ns", INT64_MAX, &record.unix_ns, error);
+    if (!status && json_has(tree, "frozen_layers"))
+        status = json_get_unsigned(tree, "frozen_layers", UINT16_MAX, &record.frozen_layers, error);
     if (!status && json_has(tree, "damaged"))
         status = json_get_text(tree, "damaged", record.damaged, sizeof(record.damaged), error);
     if (!status)

@@ -111,6 +111,7 @@ struct progress_record {
 /* jobs/<job>/checkpoints/<step> */
 struct checkpoint_record {
     uint64_t step, generation, size_bytes, unix_ns;
+    unsigned frozen_layers; /* of its state; 0 also where the record does not say */
     char path[RECORD_PATH_SIZE];
     char manifest_sha256[RECORD_DIGEST_SIZE];
     double stall_seconds, write_seconds;

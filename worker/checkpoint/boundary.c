@@ -18,6 +18,7 @@ int boundary_describe(struct boundary *boundary, const struct state *state, cons
     boundary->step = state->applied_step;
     boundary->generation = plan->generation;
     boundary->tensor_count = canonical_count(state);
+    boundary->frozen_layers = state->freeze.frozen_layers;
     boundary->began_ns = clock_monotonic_ns();
     boundary->state = state_encode(state);
     boundary->config = huggingface_config(&state->spec->model, state_tied(state));

@@ -17,7 +17,7 @@ struct boundary {
     uint64_t step, generation; /* step 0: no checkpoint was begun */
     unsigned rank, world;
     uint64_t began_ns;
-    unsigned tensor_count;
+    unsigned tensor_count, frozen_layers;
     json_t *state, *config;        /* for the manifest; NULL before the first */
     bool *left_out;                /* (world,): ranks that write nothing; NULL before the first */
     char left_out_node[NAME_SIZE]; /* node of one of them; "": none */

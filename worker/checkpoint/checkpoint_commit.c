@@ -45,7 +45,7 @@ struct checkpoint_commit {
     char restored[JOB_PATH_SIZE];
     char job[NAME_SIZE];
     uint64_t step, generation;
-    unsigned world, tensor_count;
+    unsigned world, tensor_count, frozen_layers;
     bool *left_out;
     json_t *spec, *state, *config;
     uint64_t began_ns, stall_ns;
@@ -414,6 +414,7 @@ static void *run_commit(void *argument)
     if (!status) {
         result->generation = commit->generation;
         result->step = commit->step;
+        result->frozen_layers = commit->frozen_layers;
         result->size_bytes = total_bytes(&manifest);
         result->stall_seconds = (double)commit->stall_ns / 1e9;
         result->write_seconds = (double)(clock_monotonic_ns() - commit->began_ns) / 1e9;
@@ -450,6 +451,7 @@ struct checkpoint_commit *checkpoint_commit_start(const struct checkpoint_commit
         .generation = options->generation,
         .world = options->world,
         .tensor_count = options->tensor_count,
+        .frozen_layers = options->frozen_layers,
         .spec = job_spec_encode(options->spec),
         .state = json_deep_copy(options->state), /* references are counted by one thread */
         .config = json_deep_copy(options->config),

@@ -24,7 +24,7 @@ struct checkpoint_commit_options {
     const char *restored;        /* the checkpoint that this worker restored; "": none; copied */
     const struct job_spec *spec; /* borrowed until checkpoint_commit_start() returns */
     uint64_t step, generation;
-    unsigned world, tensor_count;
+    unsigned world, tensor_count, frozen_layers;
     const bool *left_out;   /* (world,): ranks that wrote no share; copied */
     json_t *state, *config; /* borrowed references */
     uint64_t began_ns, stall_ns;

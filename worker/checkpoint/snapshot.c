@@ -548,6 +548,7 @@ static bool start_commit(struct snapshot *snapshot)
         .generation = snapshot->begun.generation,
         .world = snapshot->begun.world,
         .tensor_count = snapshot->begun.tensor_count,
+        .frozen_layers = snapshot->begun.frozen_layers,
         .left_out = snapshot->begun.left_out,
         .state = snapshot->begun.state,
         .config = snapshot->begun.config,

@@ -177,6 +177,7 @@ static void tell_committed(struct sim_worker *worker, uint64_t step, uint64_t ge
     message->type = CONTROL_CHECKPOINT;
     told->step = step;
     told->generation = generation;
+    told->frozen_layers = sim_frozen_layers(worker->sim, step);
     told->is_unproven = worker->point == POINT_FORWARD && worker->state.applied_step == step;
     sim_disk_path(step, told->path, sizeof(told->path));
     if (snapshot->replication)

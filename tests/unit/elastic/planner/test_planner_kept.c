@@ -143,6 +143,24 @@ static void test_without_room_nothing_is_loaded(void **state)
     assert_true(best() == computing);
 }
 
+/* More slots than stages that the rest could make, of any shape. */
+static void test_nearly_all_units_are_kept(void **state)
+{
+    (void)state;
+    for (unsigned frozen = 0; frozen <= UNITS; frozen++) {
+        for (unsigned u = 0; u < UNITS; u++) {
+            units[u].trained = u >= frozen;
+            units[u].backward_seconds = units[u].trained ? 0.02 : 0;
+        }
+        keep(0, 0);
+        double computing = best();
+        keep(frozen, 1);
+        assert_true(best() <= computing);
+        keep(UNITS + 7, 1); /* of another model, told by a confused worker */
+        assert_true(best() <= computing);
+    }
+}
+
 static void test_on_gpus_a_pipeline_loads_nothing(void **state)
 {
     (void)state;
@@ -172,7 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_first_stage_has_what_it_loads), TEST(test_a_part_of_the_frozen_units_is_kept),
         TEST(test_what_is_kept_is_never_a_loss),      TEST(test_without_room_nothing_is_loaded),
-        TEST(test_on_gpus_a_pipeline_loads_nothing),  TEST(test_trained_units_are_always_computed),
+        TEST(test_nearly_all_units_are_kept),         TEST(test_on_gpus_a_pipeline_loads_nothing),
+        TEST(test_trained_units_are_always_computed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
