@@ -36,7 +36,10 @@ static int describe(const struct manifest *manifest, const char *path,
 {
     char where[RECORD_PATH_SIZE + 32];
 
+    const json_t *freeze = json_object_get(manifest->state, "freeze");
+
     record->step = manifest->step;
+    record->frozen_layers = (unsigned)json_integer_value(json_object_get(freeze, "frozen_layers"));
     record->generation = manifest->generation;
     for (size_t i = 0; i < manifest->file_count; i++)
         record->size_bytes += manifest->files[i].size_bytes;
@@ -151,6 +154,12 @@ int job_from_check(const struct job_spec *spec, const struct job_spec *origin,
                          "%s is of step %" PRIu64 ", and train.steps is %" PRIu64
                          ": nothing is left to train",
                          record->path, record->step, spec->train.steps);
+    if (spec->elastic.freeze.from_start > record->frozen_layers)
+        return error_set(error, -EINVAL,
+                         "elastic.freeze.from_start is %u, and %s goes on with the %u layers that "
+                         "its job has frozen: ask for at most these, or begin a new model with "
+                         "firnctl checkpoint export and model.from",
+                         spec->elastic.freeze.from_start, record->path, record->frozen_layers);
     compare_numbers(&difference, then, now);
     return 0;
 }

@@ -158,6 +158,19 @@ static void check_sizes(struct job_problems *problems, const struct job_spec *sp
                     (unsigned long long)spec->train.steps);
 }
 
+/* The optimizer and the norms compute in 32 bits, where 1 / 0 would be NaN in the second step. */
+static void check_precision(struct job_problems *problems, const struct job_spec *spec)
+{
+    const struct job_optimizer *optimizer = &spec->train.optimizer;
+    if ((float)optimizer->beta1 >= 1 || (float)optimizer->beta2 >= 1)
+        job_problem(problems, "train.optimizer.betas", "[%.9g, %.9g] has a 1 in 32 bits",
+                    optimizer->beta1, optimizer->beta2);
+    if ((float)optimizer->epsilon <= 0)
+        job_problem(problems, "train.optimizer.eps", "%g is 0 in 32 bits", optimizer->epsilon);
+    if ((float)spec->model.norm_epsilon <= 0)
+        job_problem(problems, "model.norm_epsilon", "%g is 0 in 32 bits", spec->model.norm_epsilon);
+}
+
 /* With a factor closer to 1 normal variation would evict workers. */
 static void check_eviction(struct job_problems *problems, const struct job_spec *spec)
 {
@@ -210,6 +223,7 @@ static const struct rule {
     {check_freezing, {"elastic.freeze.keep_active", "elastic.freeze.from_start", "model.layers"}},
     {check_guard, {"elastic.freeze.guard", "evaluate.every"}},
     {check_sizes, {"train.", "model.context"}},
+    {check_precision, {"train.optimizer.", "model.norm_epsilon"}},
     {check_eviction, {"elastic.evict_stragglers."}},
     {check_masks, {"data."}},
     {check_devices, {"elastic.devices."}},

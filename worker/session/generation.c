@@ -186,10 +186,11 @@ bool generation_steps_aside(const struct trainer *trainer)
 static void keep_step(struct trainer *trainer, unsigned rank, const struct memory_need *need)
 {
     const struct plan *plan = trainer->plan;
+    size_t kept_bytes = arena_mark(trainer->state->arena).used_bytes;
 
     if (trainer->kept && (memory_is_short(trainer->state, need) ||
                           !kept_step_fits(trainer->kept, trainer->state, &plan->layout, rank,
-                                          memory_arena_bytes(need))))
+                                          memory_arena_bytes_beside(need, kept_bytes))))
         generation_forget_step(trainer);
 }
 

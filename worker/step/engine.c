@@ -147,12 +147,10 @@ static int begin_arena(struct engine *engine, struct error *error)
 {
     const struct memory_need need = memory_need(engine->state, &engine->plan->layout,
                                                 engine->part.rank, reduction_on_device(engine));
-    size_t size_bytes = memory_arena_bytes(&need);
-    size_t kept_bytes = arena_mark(engine->state->arena).used_bytes;
+    size_t size_bytes =
+        memory_arena_bytes_beside(&need, arena_mark(engine->state->arena).used_bytes);
 
     engine->position.deferred = need.deferred;
-    if (kept_bytes > need.gradient_bytes) /* more sums are kept than the plan has buffers for */
-        size_bytes += kept_bytes - need.gradient_bytes;
     return size_bytes == SIZE_MAX
                ? error_set(error, -ENOMEM, "no device has what a generation needs")
                : arena_begin(engine->state->arena, size_bytes, error);

@@ -124,6 +124,13 @@ size_t memory_arena_bytes(const struct memory_need *need)
                      need->reduction_bytes);
 }
 
+size_t memory_arena_bytes_beside(const struct memory_need *need, size_t kept_bytes)
+{
+    size_t more = kept_bytes > need->gradient_bytes ? kept_bytes - need->gradient_bytes : 0;
+
+    return add_bytes(memory_arena_bytes(need), more);
+}
+
 /* The free and the total memory of the device; memory that the arena keeps is free. */
 static size_t free_bytes_of(const struct state *state, size_t *ret_total_bytes)
 {

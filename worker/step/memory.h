@@ -47,6 +47,9 @@ struct memory_need memory_need(const struct state *state, const struct plan_layo
 
 /** memory_arena_bytes() - return the part of @need that comes from the arena; SIZE_MAX: overflow */
 size_t memory_arena_bytes(const struct memory_need *need);
+/** memory_arena_bytes_beside() - return the same beside sums of a step in progress, of @kept_bytes:
+ * there may be more of them than the plan has buffers for */
+size_t memory_arena_bytes_beside(const struct memory_need *need, size_t kept_bytes);
 
 /**
  * memory_check() - check that the device has enough memory: 0, or -ENOMEM with the numbers; -EIO:

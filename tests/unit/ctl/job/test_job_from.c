@@ -123,6 +123,25 @@ static void test_differences_are_named(void **state)
     assert_non_null(strstr(error.text, "train.steps"));
 }
 
+/* A restored state has its own frozen layers. */
+static void test_no_more_layers_begin_frozen(void **state)
+{
+    struct checkpoint_record record = {
+        .step = 12, .path = "/c/step-0000000012", .frozen_layers = 1};
+    struct error error = {0};
+    char differences[256];
+    (void)state;
+    make_spec(&origin, 2, 40, 0.001);
+    make_spec(&spec, 2, 40, 0.001);
+    spec.elastic.freeze.from_start = 1;
+    assert_int_equal(
+        job_from_check(&spec, &origin, &record, differences, sizeof(differences), &error), 0);
+    record.frozen_layers = 0;
+    assert_int_equal(
+        job_from_check(&spec, &origin, &record, differences, sizeof(differences), &error), -EINVAL);
+    assert_non_null(strstr(error.text, "elastic.freeze.from_start is 1"));
+}
+
 /* Keys that stand in a job's JSON only where they are not the default, lost or new. */
 static void test_omitted_keys_are_compared_both_ways(void **state)
 {
@@ -191,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_checkpoint_remembers_its_job),
         cmocka_unit_test(test_differences_are_named),
+        cmocka_unit_test(test_no_more_layers_begin_frozen),
         cmocka_unit_test(test_omitted_keys_are_compared_both_ways),
         cmocka_unit_test(test_what_is_at_risk),
     };

@@ -302,6 +302,10 @@ static void test_messages_say_where_what_and_what_is_allowed(void **state)
     assert_refused("train.optimizer.betas", "[0.9,1]",
                    "demo.yaml: train.optimizer.betas: found [0.9,1]; needs a list of two numbers, "
                    "each at least 0, below 1");
+    assert_refused("train.optimizer.betas", "[0.9,0.99999999]",
+                   "demo.yaml: train.optimizer.betas: [0.9, 0.99999999] has a 1 in 32 bits");
+    assert_refused("train.optimizer.eps", "1e-46",
+                   "demo.yaml: train.optimizer.eps: 1e-46 is 0 in 32 bits");
     assert_refused("train.optimizer.schedule", "'cosin'",
                    "demo.yaml: train.optimizer.schedule: found the text \"cosin\"; needs constant, "
                    "cosine or linear");
