@@ -426,10 +426,11 @@ static void forget_old_reports(const struct mirror *mirror, const char *cluster,
             mirror_forget(mirror, &entries[i]);
 }
 
-/* Return the generation that trains until the switch to @plan; 0: none, or it has ended. */
+/* Return the generation whose state @plan goes on with: until a planned switch it trains, and some
+ * nodes may not have heard of its end. 0: none. */
 static uint64_t generation_before(const struct plan *plan)
 {
-    return plan && plan->change.planned ? plan->follows : 0;
+    return plan && plan->start.source == PLAN_SOURCE_MEMORY ? plan->follows : 0;
 }
 
 static int read_reports(struct view *view, const struct mirror *mirror, const char *cluster,

@@ -109,8 +109,7 @@ struct leader_view {
     const char (*holders)[NAME_SIZE]; /* jobs that have slots, as slots name them */
     unsigned holder_count;
     struct slot_queue_place queue; /* slots that this job leaves to other jobs */
-    /* Of the plan in force, of `next`, and while a planned switch is due of the generation before
-     */
+    /* Of the plan in force, of `next`, and of the generation whose state that plan goes on with */
     const struct node_report *const *reports;
     unsigned report_count;
     struct leader_checkpoint checkpoint; /* the newest committed */

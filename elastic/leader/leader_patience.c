@@ -32,13 +32,15 @@ static bool brings(const struct plan *plan, unsigned rank, unsigned unit)
 }
 
 /* Cover the units that @member's report names, and those that its rank in the plan in force keeps
- * or brings. */
+ * or brings. A worker whose node has not heard of that plan has what it had before. */
 static void cover_unheard(const struct leader_context *context, const struct roster_member *member,
                           bool covered[STEP_RECORD_UNITS_MAX])
 {
     const struct plan *plan = context->view->plan;
     if (roster_has_state(member))
         cover_report(member->report, covered);
+    if (member->before)
+        cover_report(member->before, covered);
     if (member->rank < 0)
         return;
     unsigned rank = (unsigned)member->rank;

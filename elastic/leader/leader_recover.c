@@ -340,6 +340,15 @@ static int go_on(struct leader_context *context, const struct leader_survivors *
     return publish_from_memory(context, survivors, recovery);
 }
 
+/* Return whether the state that is left is older than the steps that were committed: a worker kept
+ * it aside. The nodes of those that went on may be back in a moment. */
+static bool loses_steps(const struct leader_context *context, const struct recovery *recovery)
+{
+    const struct leader_progress *progress = &context->view->progress;
+    return progress->generation == context->view->plan->generation &&
+           recovery->step < progress->step;
+}
+
 static int recover(struct leader_context *context, struct leader_survivors *survivors,
                    struct recovery *recovery)
 {
@@ -365,7 +374,7 @@ static int recover(struct leader_context *context, struct leader_survivors *surv
     if (is_outdated(context, recovery))
         recovery->kind = RECOVERY_CHECKPOINT;
     bool falls_back = recovery->kind == RECOVERY_CHECKPOINT;
-    if (leader_patience_lasts(context, survivors, falls_back)) {
+    if (leader_patience_lasts(context, survivors, falls_back || loses_steps(context, recovery))) {
         leader_say(context, JOB_RECOVERING, "a worker failed: waits for %u to be heard of",
                    survivors->unheard + survivors->doubtful);
         return 0;

@@ -139,6 +139,24 @@ static unsigned list_reports(const struct leader_view *view, const struct node_r
     return count;
 }
 
+/* Note the last reports of nodes that have not reported on the plan in force. */
+static void note_before(const struct leader_view *view, struct roster_member *members,
+                        unsigned ranked)
+{
+    for (unsigned r = 0; r < view->report_count; r++) {
+        const struct node_report *node = view->reports[r];
+        for (unsigned w = 0; node->generation == view->plan->follows && w < node->worker_count;
+             w++) {
+            const struct roster_member key = {.node_name = node->node,
+                                              .slot = node->workers[w].slot};
+            struct roster_member *known =
+                bsearch(&key, members, ranked, sizeof(key), compare_members);
+            if (known && !known->report)
+                known->before = &node->workers[w];
+        }
+    }
+}
+
 /* List every rank of the plan, and every reported process without one, sorted by node and slot. */
 static unsigned list_members(const struct leader_view *view, const struct node_report **reports,
                              struct roster_member *members)
@@ -166,6 +184,8 @@ static unsigned list_members(const struct leader_view *view, const struct node_r
                 known->report = member.report;
         }
     }
+    if (plan->start.source == PLAN_SOURCE_MEMORY)
+        note_before(view, members, ranked);
     qsort(members, count, sizeof(*members), compare_members);
     return count;
 }

@@ -23,6 +23,9 @@ struct roster_member {
     int rank;                           /* in the plan in force; -1: none */
     const struct member *node;          /* NULL: its lease is gone */
     const struct worker_report *report; /* NULL when silent */
+    const struct worker_report
+        *before; /* of a silent one, in the generation that a plan from memory
+                    follows: its node may not have heard of the plan; NULL */
     enum seat seat;
 };
 

@@ -525,7 +525,7 @@ void sim_check_outage_ends(struct sim *sim)
     uint64_t began_ns = faults->outage_ns;
     faults->outage_ns = 0; /* of two overlapping outages the first end ends both */
     if (began_ns == 0 || faults->disturbing > 0 || faults->disturbed_ns > began_ns ||
-        sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) ||
+        sim->now_ns < began_ns + OUTAGE_LEAST_NS || trains_cut_off(sim) || check->pace.rests ||
         check->committed_step == sim->spec.train.steps)
         return;
     if (check->committed_ns + step_max_ns(sim) < sim->now_ns)

@@ -30,6 +30,7 @@ struct sim_sealed {
 struct sim_pace {
     uint64_t at_ns[SIM_PACE_MAX];
     size_t count; /* all that ever were */
+    bool rests;   /* the last one has no workers: the job waits, or is over */
 };
 
 /* Since when the generation that commits has done without slots that would help. */

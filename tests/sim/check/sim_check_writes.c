@@ -225,6 +225,7 @@ static void check_source(struct sim *sim, const struct plan *plan, uint64_t read
     struct sim_check *check = sim->check;
     bool excused = sim_bits_excuse(sim);
     sim_bits_planned(sim, plan);
+    check->pace.rests = plan->layout.worker_count == 0;
     if (sim->unjudged) /* nothing in the cluster holds the right values any more */
         return;
     if (!plan->change.planned)
