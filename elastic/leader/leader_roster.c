@@ -157,6 +157,13 @@ static void note_before(const struct leader_view *view, struct roster_member *me
     }
 }
 
+/* Return whether the job went on without the worker: a later generation than its own has committed.
+ * Its node's report may be from before the node failed, when no plan needs the worker any more. */
+static bool is_left_behind(const struct leader_view *view, const struct worker_report *report)
+{
+    return report->generation != 0 && report->generation < view->progress.generation;
+}
+
 /* List every rank of the plan, and every reported process without one, sorted by node and slot. */
 static unsigned list_members(const struct leader_view *view, const struct node_report **reports,
                              struct roster_member *members)
@@ -178,10 +185,11 @@ static unsigned list_members(const struct leader_view *view, const struct node_r
                                            .report = &node->workers[w]};
             struct roster_member *known =
                 bsearch(&member, members, ranked, sizeof(member), compare_members);
-            if (!known)
-                members[count++] = member;
-            else if (node->generation == plan->generation)
+            bool current = node->generation == plan->generation;
+            if (known && current)
                 known->report = member.report;
+            else if (!known && (current || !is_left_behind(view, member.report)))
+                members[count++] = member;
         }
     }
     if (plan->start.source == PLAN_SOURCE_MEMORY)

@@ -304,6 +304,26 @@ static void test_a_new_worker_that_dies_ends_the_change_alone(void **state)
         strstr(three_decision.plan->change.text, "a new worker of generation 6 is gone"));
 }
 
+/*
+ * c was left behind in 4, and its node lost power; its report is from before. All of 6 give up
+ * without state, as after a dispute: there is no generation that trains on.
+ */
+static void test_one_that_was_left_behind_trains_no_more(void **state)
+{
+    (void)state;
+    three_train_on_two(false);
+    three_plan->follows = 5;
+    three_view.progress.generation = 5;
+    three_view.progress.step = 9;
+    say_units(0, WORKER_STUCK, 6, 0, 0);
+    say_units(1, WORKER_STUCK, 6, 0, 0);
+    say_units(2, WORKER_RUNNING, 4, 0, unit_count());
+    three_reports[2].generation = 5;
+    three_decide();
+    assert_int_equal(three_decision.action, LEADER_PUBLISH);
+    assert_int_equal(three_decision.plan->start.source, PLAN_SOURCE_CHECKPOINT);
+}
+
 /* Put the last decision in force; a and c have received it. */
 static void follow(void)
 {
@@ -373,6 +393,7 @@ int main(void)
         TEST(test_a_new_worker_that_gives_up_ends_the_change_alone),
         TEST(test_a_donor_of_the_running_generation_is_no_failure),
         TEST(test_a_new_worker_that_dies_ends_the_change_alone),
+        TEST(test_one_that_was_left_behind_trains_no_more),
         TEST(test_what_b_alone_has_is_waited_for),
         TEST(test_a_copy_is_as_good),
         TEST(test_without_enough_slots_it_waits),
