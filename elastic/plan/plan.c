@@ -139,7 +139,7 @@ static void mark_other_ends(const struct plan_move *moves, unsigned count, unsig
     }
 }
 
-unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks)
+unsigned plan_peers(const struct plan *plan, unsigned rank, bool begins, unsigned *ret_ranks)
 {
     /* @ret_ranks first holds one mark per rank. It has room for all ranks, and the result never
      * overtakes the marks that are still to be read. */
@@ -152,8 +152,10 @@ unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks)
         mark_commit_tree(&plan->layout, rank, ret_ranks);
         mark_shadows(&plan->layout, rank, ret_ranks);
     }
-    mark_other_ends(plan->start.moves, plan->start.move_count, rank, ret_ranks);
-    mark_other_ends(plan->start.histories, plan->start.history_count, rank, ret_ranks);
+    if (begins) {
+        mark_other_ends(plan->start.moves, plan->start.move_count, rank, ret_ranks);
+        mark_other_ends(plan->start.histories, plan->start.history_count, rank, ret_ranks);
+    }
     ret_ranks[rank] = 0;
 
     unsigned count = 0;

@@ -105,7 +105,8 @@ bool plan_keeps_copies(const struct plan *plan);
  * plan_peers() - list the ranks that @rank has links with, ascending: pipeline neighbours, the
  * other end of its replica when it is one end (a tied token table), the replicas of its stage, the
  * shadow of its stage, the workers of the stages that it shadows, its parent and children in the
- * commit tree, and the two ends of its moves and histories
+ * commit tree, and where the generation @begins the two ends of its moves and histories, who may be
+ * gone later
  * @ret_ranks: room for worker_count + donor_count
  */
-unsigned plan_peers(const struct plan *plan, unsigned rank, unsigned *ret_ranks);
+unsigned plan_peers(const struct plan *plan, unsigned rank, bool begins, unsigned *ret_ranks);

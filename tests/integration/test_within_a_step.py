@@ -16,6 +16,7 @@ MICRO_BATCHES_OF_JOIN = 2000  # of a lane: a step that is longer than the start 
 # Of the step that is left when a drain is announced: the step does not end in time, even where it takes two
 # thirds of the time of the one before because the machine does less beside it.
 NOTICE = 0.5
+EVALUATED = 12000  # micro-batches of an evaluation that is longer than the start of a node
 GOES_ON = re.compile(r"step (\d+) goes on with (\d+) of (\d+) micro-batches done")
 
 
@@ -39,10 +40,10 @@ class LongJob(Job):
         return next((event["unix_ns"] for event in self.events()
                      if event["step"] == step and "node b drains" in event["text"] and "pause" in event["text"]), None)
 
-    def announce(self, seconds):
-        """Node b is about to go; returns (the key of the notice, the time at which it was given)."""
-        self.cluster.note(f"node b is drained, and gone in {seconds:.1f} s")
-        key, now_ns = f"/firn/v1/{self.cluster.name}/drains/b", time.time_ns()
+    def announce(self, seconds, node="b"):
+        """The node is about to go; returns (the key of the notice, the time at which it was given)."""
+        self.cluster.note(f"node {node} is drained, and gone in {seconds:.1f} s")
+        key, now_ns = f"/firn/v1/{self.cluster.name}/drains/{node}", time.time_ns()
         self.cluster.etcd.put(key, {"deadline_unix_ns": now_ns + int(seconds * 1e9)})
         return key, now_ns
 
@@ -59,6 +60,10 @@ class WithinAStep(JobTest):
     def assert_undisturbed(self, job):
         self.assertEqual(job.exact(), self.undisturbed[0])
         self.assertEqual(job.digests()[STEPS], self.undisturbed[1][STEPS])
+
+    def assert_same(self, job, other):
+        self.assertEqual(job.exact(), other.exact())
+        self.assertEqual(job.digests(), other.digests())
 
     def strike_half_way(self, victim, least, **wishes):
         """A worker dies in the middle of a step, of which at least so many micro-batches are kept."""
@@ -101,8 +106,7 @@ class WithinAStep(JobTest):
             self.assertLess(kept, 12 * MICRO_BATCHES_OF_JOIN)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 2)
-            self.assertEqual(job.exact(), alone.exact())
-            self.assertEqual(job.digests(), alone.digests())
+            self.assert_same(job, alone)
 
     def test_leaves_in_time(self):
         """A node that is about to go does not wait for the end of a step that ends after that."""
@@ -123,21 +127,60 @@ class WithinAStep(JobTest):
             job.wait_completed(seconds=300)
             changed = next(line for _, line in job.lines() if line["step"] == step)
             self.assertEqual(changed["replicas"], 1)
-            self.assertEqual(job.exact(), alone.exact())
-            self.assertEqual(job.digests(), alone.digests())
+            self.assert_same(job, alone)
+
+    def test_evaluations_are_left(self):
+        """Who comes computes a part of the very evaluation; who must go does not wait for its end."""
+        slow = {"model__layers": 8, "model__width": 96, "train__steps": 2, "train__optimizer__warmup": 1,
+                "checkpoint__every": 2, "evaluate": {"every": 2, "batches": EVALUATED}}
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            alone = LongJob(cluster, name="alone", **slow).submit()
+            alone.wait_completed(seconds=300)
+            job = LongJob(cluster, **slow).submit(stages=1)
+            job.wait_running(1)  # evaluates: before each of the two steps, and the finished model
+            began = time.monotonic()
+            cluster.add("b", 1).launch()
+            job.wait_step(1)
+            notice = NOTICE * (time.monotonic() - began) / 2
+            self.assertEqual(job.newest(1)[0]["workers"], 2)
+            cluster.wait("the last step is committed", lambda: job.key("progress").get("step") == 2, 60)
+            drain, _ = job.announce(notice)
+            cluster.wait("the plan without node b has begun", lambda: job.paused(2), 60)
+            self.assertFalse(job.checkpoints(), "the last evaluation was not left")
+            job.wait_completed(seconds=300)
+            self.assert_same(job, alone)
+            for key in ("val_loss", "final_val_loss"):
+                self.assertEqual(job.newest(1)[0][key], alone.newest(1)[0][key])
+
+            cluster.etcd.delete(drain)
+            pinned = LongJob(cluster, name="pinned", **slow).submit(stages=2)
+            cluster.wait("the last step is committed", lambda: pinned.key("progress").get("step") == 2, 60)
+            _, drained_ns = pinned.announce(notice)
+            cluster.wait("the model is saved", pinned.checkpoints, 60)
+            self.assertLess(time.time_ns() - drained_ns, notice * 1e9)
+            pinned.wait_completed(seconds=300)
+            self.assert_same(pinned, alone)
+            self.assertNotIn("final_val_loss", pinned.newest(1)[0])
 
     def test_too_few_stay(self):
-        """Where a notice leaves too few slots, the boundary before the step is saved in time."""
+        """Where a notice leaves too few slots, the boundary before the step is saved in time, also without the
+        worker that has handed over its stage and left."""
         longer = {**LONG, "train__micro_batches_per_lane": MICRO_BATCHES_OF_JOIN, "train__steps": 3,
                   "checkpoint__every": 3}
-        with Cluster(self.id(), nodes=2, slots=1) as cluster:
+        with Cluster(self.id(), nodes=3, slots=1) as cluster:
             alone = LongJob(cluster, name="alone", **longer).submit(devices=1)
             alone.wait_completed(seconds=300)
-            job = LongJob(cluster, **longer).submit(stages=2, replicas=1)
+            job = LongJob(cluster, **longer).submit(stages=3, replicas=1)
+            job.wait_running(3)
+            job.ask(stages=2, replicas=1)
             job.wait_running(2)
+            self.assertTrue(job.plan()["moves"], "nobody hands over")
+            stays, goes = (worker["node"] for worker in job.team())
+            (left,) = {"a", "b", "c"} - {stays, goes}
+            cluster.etcd.put(f"/firn/v1/{cluster.name}/drains/{left}", {"deadline_unix_ns": 0})
             notice = NOTICE * job.within_a_step(0.25)
             step = job.step()
-            drain, drained_ns = job.announce(notice)
+            drain, drained_ns = job.announce(notice, goes)
             cluster.wait("the boundary is saved", lambda: [c for c in job.checkpoints() if c["step"] == step], 60)
             self.assertLess(time.time_ns() - drained_ns, notice * 1e9)
             cluster.wait("nobody computes",

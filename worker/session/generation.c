@@ -349,7 +349,7 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
 
     if (!ranks || !peers)
         return error_set(error, -ENOMEM, "no memory for links");
-    options.peer_count = plan_peers(plan, rank, ranks);
+    options.peer_count = plan_peers(plan, rank, named == plan, ranks);
     for (unsigned i = 0; i < options.peer_count; i++) {
         const struct plan_worker *worker = &plan->layout.workers[ranks[i]];
         peers[i].rank = ranks[i];

@@ -5,7 +5,8 @@
  * every layout.
  *
  * The value belongs to the line of the last step, which is therefore written only now. If the links
- * break before, the next generation evaluates again.
+ * break before, the next generation evaluates again. Where a limit leaves no time for that, the
+ * line is written without the value: the model is saved, and the job is complete.
  */
 #include <errno.h>
 
@@ -14,6 +15,7 @@
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
+#include "worker/session/step_watch.h"
 #include "worker/session/trainer.h"
 #include "worker/state/state_digest.h"
 #include "worker/step/job_dataset.h"
@@ -58,10 +60,13 @@ static int evaluate(struct trainer *trainer, struct error *error)
 
     if (!down)
         return error_set(error, -ENOMEM, "no memory for an evaluation");
+    step_watch_begin(trainer);
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
-    int status = engine_evaluate(engine, error);
+    int status = share_last_step(trainer, down, error);
     if (!status)
-        status = share_last_step(trainer, down, error);
+        status = session_settle(trainer);
+    if (!status)
+        status = engine_evaluate(engine, error);
     if (!status)
         status = merge(trainer, &trainer->state->hold, down, error);
     if (status)
@@ -73,20 +78,27 @@ static int evaluate(struct trainer *trainer, struct error *error)
     return 0;
 }
 
+bool session_write_last_line(struct trainer *trainer, const struct straggler_stage *slowest)
+{
+    const struct state *state = trainer->state;
+    uint64_t step_ns = trainer->metrics.last_step_ns;
+
+    trainer->metrics.last_step_ns = 0;
+    if (state->committed.step != state->applied_step) /* restored: the checkpoint has the line */
+        return false;
+    metrics_writer_record(trainer, step_ns, slowest);
+    return true;
+}
+
 int session_evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
                           struct error *error)
 {
-    const struct state *state = trainer->state;
     uint64_t step_ns = trainer->metrics.last_step_ns;
     int status = evaluate(trainer, error);
 
     if (status && !commands_stopping(&trainer->commands))
         return status;
-    trainer->metrics.last_step_ns = 0;
-    if (state->committed.step != state->applied_step) /* restored: the checkpoint has the line */
-        return status;
-    metrics_writer_record(trainer, step_ns, slowest);
-    if (!status)
+    if (session_write_last_line(trainer, slowest) && !status)
         status_report_progress(trainer, MAX(step_ns, (uint64_t)1), true);
     return status;
 }

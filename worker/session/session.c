@@ -31,12 +31,12 @@
 /* ---- opening ---- */
 
 /* Between two micro-batches. */
-static bool look_around(void *context, unsigned done, unsigned count)
+static bool look_around(void *context, const struct engine_progress *progress)
 {
     struct trainer *trainer = context;
 
     checkpoint_duty_look(trainer);
-    return step_watch_leaves(trainer, done, count);
+    return step_watch_leaves(trainer, progress);
 }
 
 /* Straggler statistics restart with each engine, which has other lanes or fewer computations.
@@ -140,16 +140,23 @@ static int agree_on_numerics(struct trainer *trainer, unsigned rank, struct erro
                                   slot->has_trained, error);
 }
 
-int session_open(struct trainer *trainer, unsigned rank, struct error *error)
+/* What is written of the run before the generation, on its metrics writers. */
+static int open_metrics(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct error metrics_error = {0};
-    int status;
 
     if (metrics_writer_open(trainer, rank, &metrics_error))
         status_report_alarm(&trainer->report, ALARM_METRICS, metrics_error.text);
-    status = agree_on_data(trainer, rank, error);
-    if (!status)
-        status = metrics_writer_exchange_histories(trainer, rank, error);
+    return metrics_writer_exchange_histories(trainer, rank, error);
+}
+
+/* @again: over new links of a generation that has begun long ago */
+static int open_session(struct trainer *trainer, unsigned rank, bool again, struct error *error)
+{
+    int status = agree_on_data(trainer, rank, error);
+
+    if (!status && !again)
+        status = open_metrics(trainer, rank, error);
     if (!status)
         status =
             snapshot_reserve(trainer->checkpoints.snapshot, &trainer->plan->layout, rank, error);
@@ -177,6 +184,11 @@ int session_open(struct trainer *trainer, unsigned rank, struct error *error)
     memset(&trainer->checkpoints.writers, 0, sizeof(trainer->checkpoints.writers));
     checkpoint_vote_close(&trainer->checkpoints.vote);
     return status;
+}
+
+int session_open(struct trainer *trainer, unsigned rank, struct error *error)
+{
+    return open_session(trainer, rank, false, error);
 }
 
 /* ---- after a commit ---- */
@@ -258,7 +270,7 @@ static uint64_t oldest_writer(const struct plan *plan)
     return plan->change.planned ? plan->follows : plan->generation;
 }
 
-static int settle_into_generation(struct trainer *trainer)
+int session_settle(struct trainer *trainer)
 {
     const struct engine *engine = trainer->engine;
 
@@ -412,7 +424,7 @@ static int agree(struct trainer *trainer, struct step_commit_down *down, struct 
     if (!status)
         status = check_divergence(trainer, &down->record, error);
     if (!status)
-        status = settle_into_generation(trainer);
+        status = session_settle(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_COMMIT, trainer->state->hold.step);
     return status;
 }
@@ -447,6 +459,7 @@ static int run_step(struct trainer *trainer, struct step_commit_down *down, stru
     }
     if (status)
         return status;
+    step_watch_end(trainer);
     trainer->commit.last_ns = clock_monotonic_ns();
     trainer->metrics.last_step_ns = trainer->commit.last_ns - began_ns;
     if (!metrics_writer_waits(trainer))
@@ -470,7 +483,10 @@ static int evaluate_last(struct trainer *trainer, const struct straggler_stage *
     if (!trainer->spec.evaluate.every)
         return 0;
     int status = renew_engine(trainer, error);
-    return status ? status : session_evaluate_last(trainer, slowest, error);
+    if (status)
+        return status;
+    measure_pause(trainer, clock_monotonic_ns());
+    return session_evaluate_last(trainer, slowest, error);
 }
 
 /* End the generation within a step, which is dropped: the ranks link again, to write the state of
@@ -480,11 +496,14 @@ static enum session_outcome finish_early(struct trainer *trainer, const struct p
 {
     unsigned rank = trainer->engine->part.rank;
 
+    if (metrics_writer_waits(trainer))
+        session_write_last_line(trainer, NULL);
     if (!final_checkpoint_is_needed(trainer->plan, trainer->state->applied_step))
         return SESSION_LEFT;
+    reserve_end(trainer);
     int status = generation_rejoin(trainer, rank, next, error);
     if (!status)
-        status = session_open(trainer, rank, error);
+        status = open_session(trainer, rank, true, error);
     if (!status)
         return session_finish(trainer, SESSION_LEFT, error);
     if (!error->code)
@@ -523,6 +542,20 @@ static enum session_outcome switch_early(struct trainer *trainer, uint64_t gener
     return switch_over(trainer, generation, true, error);
 }
 
+/* A step or the last evaluation was left: for a plan that is to begin at once, or for a failure. */
+static enum session_outcome leave(struct trainer *trainer, int status, struct error *error)
+{
+    trainer->commit.stopped_ns = clock_monotonic_ns();
+    uint64_t early = status == -ECONNRESET ? step_watch_switch(trainer) : 0;
+
+    if (early)
+        return switch_early(trainer, early, error);
+    if (!error->code)
+        error_set(error, status, "step %" PRIu64 " failed: %s", trainer->state->applied_step + 1,
+                  strerror(-status));
+    return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
+}
+
 enum session_outcome session_train(struct trainer *trainer, struct error *error)
 {
     AUTO_FREE struct step_commit_down *down = malloc(sizeof(*down));
@@ -535,27 +568,20 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
     int status;
     trainer->metrics.final_known = false;
     trainer->metrics.last_step_ns = 0;
+    trainer->watch.last_ns = 0;
     while (trainer->state->applied_step < trainer->spec.train.steps) {
         commands_take(trainer, 0);
         if (commands_stopping(&trainer->commands))
             return SESSION_STOPPED;
         stepped = true;
         status = run_step(trainer, down, error);
+        if (status)
+            return leave(trainer, status, error);
         trainer->commit.stopped_ns = clock_monotonic_ns();
-        uint64_t early = status == -ECONNRESET ? step_watch_switch(trainer) : 0;
-        if (early)
-            return switch_early(trainer, early, error);
-        if (status) {
-            if (!error->code)
-                error_set(error, status, "step %" PRIu64 " failed: %s",
-                          trainer->state->applied_step + 1, strerror(-status));
-            return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
-        }
         if (down->switch_generation && trainer->state->applied_step < trainer->spec.train.steps)
             return switch_over(trainer, down->switch_generation, false, error);
     }
     status = evaluate_last(trainer, stepped ? down->slowest : NULL, error);
-    if (status)
-        return commands_stopping(&trainer->commands) ? SESSION_STOPPED : SESSION_BROKEN;
-    return session_finish(trainer, SESSION_FINISHED, error);
+    return status ? leave(trainer, status, error)
+                  : session_finish(trainer, SESSION_FINISHED, error);
 }

@@ -60,6 +60,10 @@ enum session_outcome {
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - train until the generation ends; SESSION_BROKEN sets @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
+/** session_settle() - on all ranks after the first round of a generation, which proves that each
+ * has its state: drop what others have now, and let those go that handed over. Errors as the mesh
+ */
+int session_settle(struct trainer *trainer) CHECK_RESULT;
 /**
  * session_evaluate_last() - after the last step: measure the validation loss of the finished model
  * on all ranks together, and write the line of the last step, which has waited for it
@@ -70,6 +74,9 @@ enum session_outcome session_train(struct trainer *trainer, struct error *error)
  */
 int session_evaluate_last(struct trainer *trainer, const struct straggler_stage *slowest,
                           struct error *error) CHECK_RESULT;
+/** session_write_last_line() - write the line of the last step, which has waited for the last
+ * evaluation; false: it is in the checkpoint that this worker has read */
+bool session_write_last_line(struct trainer *trainer, const struct straggler_stage *slowest);
 /** session_finish() - write and record the checkpoint of the present boundary, all ranks together;
  * return @then when that is done (worker/session/final_checkpoint.c) */
 enum session_outcome session_finish(struct trainer *trainer, enum session_outcome then,

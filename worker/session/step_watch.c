@@ -30,6 +30,11 @@ void step_watch_begin(struct trainer *trainer)
     watch->looked = false;
 }
 
+void step_watch_end(struct trainer *trainer)
+{
+    trainer->watch.last_ns = clock_monotonic_ns() - trainer->watch.began_ns;
+}
+
 /* This rank's place in the tree, in the step that is computed. */
 struct place {
     struct mesh *mesh;
@@ -80,18 +85,29 @@ static bool subtree_has(struct plan_spread *spread, const struct place *place, u
     return plan_spread_is_complete(spread, place->child_count, generation);
 }
 
-/* Rank 0 may be done while others compute: then the step before tells how long it takes. */
-static double seconds_left(const struct trainer *trainer, double passed_seconds, unsigned done,
-                           unsigned count)
+/* Rank 0 may be done while others compute: then the step before tells how long it takes. It tells
+ * too how long the training takes that follows the evaluation; none follows the last one. */
+static double seconds_left(const struct trainer *trainer, double passed_seconds,
+                           const struct engine_progress *progress)
 {
-    double last_seconds = (double)trainer->metrics.last_step_ns / 1e9;
+    bool trains = trainer->state->hold.step <= trainer->spec.train.steps;
+    double training = trains ? (double)trainer->watch.last_ns / 1e9 : 0;
 
-    return done < count ? passed_seconds / done * (count - done)
-                        : MAX(0.0, last_seconds - passed_seconds);
+    if (progress->done == progress->count)
+        return MAX(0.0, training - passed_seconds);
+    double own = passed_seconds / progress->done * (progress->count - progress->done);
+    return progress->evaluates ? own + training : own;
+}
+
+/* A part without work, as a divided step may have it for rank 0, is at its end. */
+static bool has_just_begun(const struct engine_progress *progress)
+{
+    return progress->done == 0 && progress->count > 0;
 }
 
 /* On rank 0, when every rank has the plan. */
-static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, unsigned count)
+static bool decide(struct trainer *trainer, uint64_t generation,
+                   const struct engine_progress *progress)
 {
     struct step_watch *watch = &trainer->watch;
     uint64_t now_ns = clock_monotonic_ns();
@@ -99,9 +115,10 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     char reason[REASON_SIZE];
 
     /* Near the end the other stages may hold the step already: then it is left at a limit only. */
-    bool near_end = count - done <= 2 * trainer->plan->layout.stage_count;
+    bool near_end = !progress->evaluates &&
+                    progress->count - progress->done <= 2 * trainer->plan->layout.stage_count;
 
-    if (!next || next->generation != generation || !done)
+    if (!next || next->generation != generation || has_just_begun(progress))
         return false;
     if (watch->next_generation != generation) {
         watch->next_generation = generation;
@@ -110,12 +127,13 @@ static bool decide(struct trainer *trainer, uint64_t generation, unsigned done, 
     double passed_seconds = (double)(now_ns - watch->began_ns) / 1e9;
     const struct early_switch step = {
         .passed_seconds = passed_seconds,
-        .left_seconds = seconds_left(trainer, passed_seconds, done, count),
+        .left_seconds = seconds_left(trainer, passed_seconds, progress),
         .pause_seconds = trainer->commit.switch_seconds > 0 ? trainer->commit.switch_seconds
                                                             : next->change.switch_seconds,
         .waited_seconds = (double)(now_ns - watch->next_since_ns) / 1e9,
         .donors_leave = trainer->commit.first && trainer->plan->layout.donor_count > 0,
-        .keeps_sums = trainer->device.kernel->host_memory, /* a device may lack the room */
+        .keeps_sums = !progress->evaluates &&
+                      trainer->device.kernel->host_memory, /* a device may lack the room */
         .near_end = near_end,
     };
     if (!early_switch_begins(trainer->plan, next, &step))
@@ -138,7 +156,7 @@ static void forget_the_step_before(struct trainer *trainer)
             return; /* the links broke */
 }
 
-bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
+bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *progress)
 {
     struct step_watch *watch = &trainer->watch;
     uint64_t generation = commands_ready_generation(trainer);
@@ -147,7 +165,7 @@ bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
         watch->looked = true;
         forget_the_step_before(trainer);
     }
-    if (!done) /* an evaluation may be over, or input has not come yet */
+    if (has_just_begun(progress)) /* an evaluation may be over, or input has not come yet */
         watch->began_ns = clock_monotonic_ns();
     if (!generation)
         return false;
@@ -155,7 +173,7 @@ bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count)
     if (!subtree_has(&watch->spread, &place, generation))
         return false;
     if (!place.rank)
-        return decide(trainer, generation, done, count);
+        return decide(trainer, generation, progress);
     if (watch->spread.told != generation && !tell_parent(&place, generation)) {
         watch->spread.told = generation;
         pending_plan_tell(&trainer->commands.pending, generation);

@@ -22,8 +22,9 @@
 struct trainer;
 
 struct step_watch {
-    uint64_t began_ns;                       /* of the step's computing; monotonic */
-    bool looked;                             /* in this step */
+    uint64_t began_ns; /* of the part that is computed, evaluation or training; monotonic */
+    uint64_t last_ns;  /* what training took in the step before, in this generation; 0: not known */
+    bool looked;       /* in this step */
     uint64_t next_generation, next_since_ns; /* on rank 0: the plan that follows, and its arrival */
     struct plan_spread spread;
 };
@@ -31,9 +32,12 @@ struct step_watch {
 /** step_watch_begin() - note that a step begins: nothing is told yet */
 void step_watch_begin(struct trainer *trainer);
 
-/** step_watch_leaves() - between two operations of the engine, of which @done of @count are done:
- * return whether the step is left (worker/step/engine.h) */
-bool step_watch_leaves(struct trainer *trainer, unsigned done, unsigned count);
+/** step_watch_end() - note that the step has been committed */
+void step_watch_end(struct trainer *trainer);
+
+/** step_watch_leaves() - between two operations of the engine: return whether the step is left
+ * (worker/step/engine.h) */
+bool step_watch_leaves(struct trainer *trainer, const struct engine_progress *progress);
 
 /** step_watch_switch() - after the links broke in a step: return the generation that rank 0 has
  * broken them for; 0: it is a failure */

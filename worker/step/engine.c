@@ -383,9 +383,8 @@ static int measure_norm(struct engine *engine, struct error *error)
 static void look_meanwhile(void *context)
 {
     const struct engine *engine = context;
-    unsigned count = schedule_operation_count(&engine->position);
 
-    (void)engine->watch.leaves(engine->watch.context, engine->timing.operations_done, count);
+    (void)engine->watch.leaves(engine->watch.context, &engine->timing.progress);
 }
 
 /* Compute the gradients of this rank, and their sums over the whole step. */
@@ -412,7 +411,7 @@ int engine_compute(struct engine *engine, struct error *error)
 
     mesh_statistics(engine->mesh, &before);
     begin_record(engine);
-    engine->timing.operations_done = 0;
+    engine->timing.progress = (struct engine_progress){0};
     int status = run(engine);
     if (status)
         return engine->samples.error.code ? data_broke(engine, error)

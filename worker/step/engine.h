@@ -31,12 +31,19 @@ struct state_digest;
 struct tied_embedding;
 struct warm_up;
 
+/* How far a rank is with its part of a step: with the evaluation, which comes first, or with the
+ * training. */
+struct engine_progress {
+    bool evaluates;
+    unsigned done, count; /* micro-batches of the evaluation, operations of the training */
+};
+
 /* The measured times of a step, and the recorder of its spans. */
 struct engine_timing {
     struct recorder *recorder;    /* borrowed; NULL: none */
     uint64_t compute_ns, wait_ns; /* of the last step: own, and waiting for others */
-    uint64_t busy_ns;         /* part of compute_ns that grows with lanes: forward and backward */
-    unsigned operations_done; /* of the step in progress */
+    uint64_t busy_ns; /* part of compute_ns that grows with lanes: forward and backward */
+    struct engine_progress progress; /* of the step in progress */
 };
 
 /* The part of a step that one rank computes. */
@@ -67,9 +74,8 @@ struct engine_channels {
 
 /* Asked at the boundaries of micro-batches, and now and then while this rank waits for others. */
 struct engine_watch {
-    /* Return true to leave the step: the function has failed the mesh. Of @count operations @done
-     * are done. NULL: none */
-    bool (*leaves)(void *context, unsigned done, unsigned count);
+    /* Return true to leave the step: the function has failed the mesh. NULL: none */
+    bool (*leaves)(void *context, const struct engine_progress *progress);
     void *context;
 };
 

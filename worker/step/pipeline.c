@@ -221,23 +221,39 @@ static int note_loss(struct engine *engine, const struct pass *pass)
     return status;
 }
 
-/* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
-static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
+/* Return whether the step is left here: its links broke (a rank that needs no message would not
+ * notice), or the watch breaks them. */
+static bool leaves(struct engine *engine)
+{
+    return mesh_broken(engine->mesh) ||
+           (engine->watch.leaves &&
+            engine->watch.leaves(engine->watch.context, &engine->timing.progress));
+}
+
+static unsigned validation_batches(const struct engine *engine)
 {
     const struct job_spec *spec = engine->state->spec;
+
+    return job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->samples.dataset);
+}
+
+/* Lane l measures the validation micro-batches l, l + lanes, l + 2 * lanes, ... in that order. */
+static int evaluate_lane(struct engine *engine, unsigned lane)
+{
+    const struct job_spec *spec = engine->state->spec;
+    struct engine_progress *progress = &engine->timing.progress;
+    unsigned count = validation_batches(engine);
     double lane_loss = 0;
 
-    unsigned count =
-        job_dataset_validation_batches(&spec->evaluate, &spec->train, engine->samples.dataset);
-    for (unsigned batch = lane; batch < count; batch += spec->train.lanes, ++*turn) {
+    for (unsigned batch = lane; batch < count; batch += spec->train.lanes, progress->done++) {
         const struct pass pass = {
             .batch = {.lane = lane, .index_in_lane = batch / spec->train.lanes},
-            .slot = *turn % schedule_slots(&engine->position),
-            .tag = tag_make(TAG_VALIDATION, engine->state->hold.step, *turn),
+            .slot = progress->done % schedule_slots(&engine->position),
+            .tag = tag_make(TAG_VALIDATION, engine->state->hold.step, progress->done),
             .validates = true,
         };
         double loss = 0;
-        if (mesh_broken(engine->mesh))
+        if (leaves(engine))
             return -ECONNRESET;
         frozen_prefix_validate(engine, (uint64_t)batch * spec->train.micro_batch);
         int status = dataset_validation_batch(engine->samples.dataset,
@@ -257,15 +273,26 @@ static int evaluate_lane(struct engine *engine, unsigned lane, unsigned *turn)
     return 0;
 }
 
-static int evaluate(struct engine *engine)
+static bool evaluates_lane(const struct engine *engine, unsigned lane)
 {
     const struct step_division *division = engine->share.division;
-    unsigned turn = 0;
+
+    return division->owners[lane] == engine->part.replica && !division->validated[lane];
+}
+
+static int evaluate(struct engine *engine)
+{
+    unsigned lanes = engine->share.division->lanes, batches = validation_batches(engine);
+    struct engine_progress *progress = &engine->timing.progress;
     int status = 0;
 
-    for (unsigned lane = 0; !status && lane < division->lanes; lane++)
-        if (division->owners[lane] == engine->part.replica && !division->validated[lane])
-            status = evaluate_lane(engine, lane, &turn);
+    *progress = (struct engine_progress){.evaluates = true};
+    for (unsigned lane = 0; lane < MIN(lanes, batches); lane++)
+        if (evaluates_lane(engine, lane))
+            progress->count += (batches - lane - 1) / lanes + 1;
+    for (unsigned lane = 0; !status && lane < lanes; lane++)
+        if (evaluates_lane(engine, lane))
+            status = evaluate_lane(engine, lane);
     return status;
 }
 
@@ -483,37 +510,37 @@ static int pass_all(struct engine *engine)
     return status;
 }
 
-/* Ask whether the step is left. The time of that is none of the slot's speed. */
-static bool leaves(struct engine *engine, unsigned done, unsigned count, uint64_t *watched_ns)
+/* Run the next operation. The time of the watch is none of the slot's speed. */
+static int run_next(struct engine *engine, uint64_t *watched_ns)
 {
+    struct engine_progress *progress = &engine->timing.progress;
     uint64_t began_ns = clock_monotonic_ns();
-    bool is_left = engine->watch.leaves && engine->watch.leaves(engine->watch.context, done, count);
+    bool is_left = leaves(engine);
 
     *watched_ns += clock_monotonic_ns() - began_ns;
-    return is_left;
+    if (is_left)
+        return -ECONNRESET;
+    struct schedule_operation operation = schedule_operation(&engine->position, progress->done);
+    int status = run_operation(engine, &operation);
+    progress->done++;
+    return status;
 }
 
 int pipeline_run(struct engine *engine)
 {
-    unsigned count = schedule_operation_count(&engine->position);
+    struct engine_progress *progress = &engine->timing.progress;
     int status = engine->state->hold.evaluated ? evaluate(engine) : 0;
     uint64_t began_ns = clock_monotonic_ns(), waited_before_ns = waited_ns(engine);
     uint64_t watched_ns = 0;
 
+    if (status)
+        return status;
+    *progress = (struct engine_progress){.count = schedule_operation_count(&engine->position)};
     frozen_prefix_begin(engine);
-
-    if (!status && !engine->part.micro_batch_count)
+    if (!engine->part.micro_batch_count)
         status = pass_all(engine);
-    for (unsigned i = 0; !status && i < count; i++) {
-        struct schedule_operation operation = schedule_operation(&engine->position, i);
-        /* a rank that needs no message would not notice */
-        if (mesh_broken(engine->mesh) || leaves(engine, i, count, &watched_ns)) {
-            (void)take_losses(engine, -ECONNRESET);
-            return -ECONNRESET;
-        }
-        status = run_operation(engine, &operation);
-        engine->timing.operations_done = i + 1;
-    }
+    while (!status && progress->done < progress->count)
+        status = run_next(engine, &watched_ns);
     status = take_losses(engine, status);
     engine->timing.busy_ns =
         frozen_prefix_even_ns(engine, clock_monotonic_ns() - began_ns - watched_ns -

@@ -594,7 +594,7 @@ struct sim_mesh *sim_mesh_open(struct sim_worker *worker, const struct plan *nam
     mesh->generation = named->generation;
     memcpy(mesh->key, named->links.key, sizeof(mesh->key));
     mesh->rank = worker->rank;
-    mesh->peer_count = plan_peers(plan, worker->rank, ranks);
+    mesh->peer_count = plan_peers(plan, worker->rank, named == plan, ranks);
     assert(mesh->peer_count <= SIM_PEERS_MAX);
     mesh->patient = named->links.patient;
     mesh->deadline_ns = sim->now_ns + OPEN_NS;

@@ -161,7 +161,7 @@ static void assert_peers(const struct plan *plan, unsigned rank, const unsigned 
                          unsigned count)
 {
     unsigned peers[64];
-    assert_int_equal(plan_peers(plan, rank, peers), count);
+    assert_int_equal(plan_peers(plan, rank, true, peers), count);
     assert_memory_equal(peers, expected, count * sizeof(unsigned));
 }
 #define ASSERT_PEERS(plan, rank, ...)                                                              \
@@ -178,6 +178,10 @@ static void test_peers(void **state)
     ASSERT_PEERS(plan, 4, 0, 2, 5);
     ASSERT_PEERS(plan, 5, 0, 1, 3, 4);
     ASSERT_PEERS(plan, 6, 0); /* a donor: only its moves */
+    unsigned peers[7];        /* of links anew, when the donor has gone */
+    assert_int_equal(plan_peers(plan, 6, false, peers), 0);
+    assert_int_equal(plan_peers(plan, 0, false, peers), 5);
+    assert_int_equal(peers[4], 5);
     plan_free(plan);
 }
 
@@ -225,10 +229,10 @@ static void test_peers_are_mutual(void **state)
     struct plan *plan = sample_plan();
     for (unsigned rank = 0; rank < 7; rank++) {
         unsigned peers[7];
-        unsigned count = plan_peers(plan, rank, peers);
+        unsigned count = plan_peers(plan, rank, true, peers);
         for (unsigned i = 0; i < count; i++) {
             unsigned back[7];
-            unsigned back_count = plan_peers(plan, peers[i], back);
+            unsigned back_count = plan_peers(plan, peers[i], true, back);
             bool found = false;
             for (unsigned j = 0; j < back_count; j++)
                 found |= back[j] == rank;

@@ -121,7 +121,7 @@ static void use(const struct plan *plan)
     struct error error;
     assert_int_equal(plan_check(plan, &error), 0);
     for (unsigned rank = 0; rank < total; rank++)
-        assert_true(plan_peers(plan, rank, peers) < total);
+        assert_true(plan_peers(plan, rank, true, peers) < total);
     AUTO_JSON json_t *tree = plan_encode(plan);
     assert_non_null(tree);
     free(peers);
