@@ -125,11 +125,15 @@ static int take_progress(struct cluster_job *job, const json_t *tree, struct err
     return status;
 }
 
-static int take_job_leaf(struct cluster_job *job, const char *leaf, const char *key,
+static int take_job_leaf(struct cluster_job *job, const char *leaf, const struct kv_entry *entry,
                          const json_t *tree, struct error *error)
 {
     if (!strcmp(leaf, "spec"))
-        return take_spec(job, tree, key, error);
+        job->spec_revision = entry->mod_revision;
+    if (!strcmp(leaf, "state"))
+        job->state_revision = entry->mod_revision;
+    if (!strcmp(leaf, "spec"))
+        return take_spec(job, tree, entry->key, error);
     if (!strcmp(leaf, "desired"))
         return desired_record_decode(tree, &job->desired, error);
     if (!strcmp(leaf, "submission"))
@@ -175,7 +179,7 @@ static int take_json(struct parser *parser, const struct kv_entry *entry, struct
         return status ? status : node ? 0 : -ENOMEM;
     }
     struct cluster_job *job = find_or_add_job(parser->cluster, name);
-    return job ? take_job_leaf(job, leaf, entry->key, tree, error) : -ENOMEM;
+    return job ? take_job_leaf(job, leaf, entry, tree, error) : -ENOMEM;
 }
 
 static int take_entry(struct parser *parser, const struct kv_entry *entry)

@@ -9,8 +9,6 @@
 #include "ctl/job/job_fit.h"
 #include "ctl/job/job_wish.h"
 
-#define KEYS_MAX 16384 /* of one job: its records and left old reports */
-
 struct change {
     const struct arguments *arguments;
     const struct cluster *cluster;
@@ -106,45 +104,32 @@ int run_job_cancel(const struct arguments *arguments, struct error *error)
 
 /* ---- remove ---- */
 
-struct key_list {
-    char (*keys)[KV_KEY_MAX];
-    size_t count;
-};
-
-static int take_keys(void *context, const struct kv_result *result, struct error *error)
-{
-    struct key_list *list = context;
-
-    size_t count = list->count + result->entry_count;
-
-    if (count > KEYS_MAX)
-        return error_set(error, -E2BIG, "the job has %zu keys, more than %d", count, KEYS_MAX);
-    char(*keys)[KV_KEY_MAX] = reallocarray(list->keys, count + 1, sizeof(*keys));
-    if (!keys)
-        return error_set(error, -ENOMEM, "no memory");
-    list->keys = keys;
-    for (size_t i = 0; i < result->entry_count; i++)
-        snprintf(list->keys[list->count++], KV_KEY_MAX, "%s", result->entries[i].key);
-    return 0;
-}
-
-/* Delete the spec first: without a spec the other keys are not used any more. */
-static int remove_keys(struct cluster_client *client, const char *job, const struct key_list *list,
+/* All keys of the job go at once, and only if it is still the one that was found to be over. */
+static int remove_keys(struct cluster_client *client, const struct cluster_job *job,
                        struct error *error)
 {
-    char spec[KV_KEY_MAX];
-    const struct kv_operation first = {.type = KV_DELETE,
-                                       .key = keys_job(spec, client->cluster, job, "spec")};
-    bool succeeded;
-    int status = cluster_client_txn(client, NULL, 0, &first, 1, &succeeded, error);
+    char spec[KV_KEY_MAX], state[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
+    const struct kv_compare compares[] = {
+        {.key = keys_job(spec, client->cluster, job->name, "spec"),
+         .target = KV_MOD_REVISION,
+         .value = job->spec_revision},
+        {.key = keys_said(state, client->cluster, job->name, "state"),
+         .target = KV_MOD_REVISION,
+         .value = job->state_revision},
+    };
+    const struct kv_operation operations[] = {
+        {.type = KV_DELETE_PREFIX, .key = keys_job(keys, client->cluster, job->name, "")},
+        {.type = KV_DELETE_PREFIX, .key = keys_said(said, client->cluster, job->name, "")},
+    };
+    bool succeeded = false;
+    int status = cluster_client_txn(client, compares, ARRAY_COUNT(compares), operations,
+                                    ARRAY_COUNT(operations), &succeeded, error);
 
-    for (size_t at = 0; at < list->count && !status;) {
-        struct kv_operation operations[KV_TXN_MAX];
-        size_t count = 0;
-        for (; at < list->count && count < ARRAY_COUNT(operations); at++)
-            operations[count++] = (struct kv_operation){.type = KV_DELETE, .key = list->keys[at]};
-        status = cluster_client_txn(client, NULL, 0, operations, count, &succeeded, error);
-    }
+    if (!status && !succeeded)
+        status = error_set(error, -EBUSY,
+                           "job %s changed while it was being removed, and stays: firnctl job show "
+                           "%s says what it is now",
+                           job->name, job->name);
     return status;
 }
 
@@ -152,8 +137,6 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
     CLEANUP(cluster_client_close) struct cluster_client client = {0};
-    struct key_list list = {0};
-    char prefix[KV_KEY_MAX];
     const char *name = arguments->operands[0];
     int status = cluster_open(arguments, &client, &cluster, error);
 
@@ -169,14 +152,7 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
         return error_set(error, -EBUSY,
                          "job %s is not over (%s); firnctl job cancel %s comes first", name,
                          cluster_job_state(job), name);
-    status = cluster_client_range(&client, keys_job(prefix, client.cluster, name, ""), true,
-                                  take_keys, &list, error);
-    if (!status)
-        status = cluster_client_range(&client, keys_said(prefix, client.cluster, name, ""), true,
-                                      take_keys, &list, error);
-    if (!status)
-        status = remove_keys(&client, name, &list, error);
-    free(list.keys);
+    status = remove_keys(&client, job, error);
     if (status)
         return status;
     if (arguments_has(arguments, "purge"))

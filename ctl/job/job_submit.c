@@ -193,46 +193,56 @@ static char *text_of(json_t *tree)
     return text;
 }
 
-/*
- * Write the spec, the desired state and the checkpoint to begin from, if no such job exists. Delete
- * keys that a node may still have written while an earlier job of this name was being removed.
- */
+/* That there is no such job. */
+static struct kv_compare job_is_absent(const struct cluster_client *client, const char *job,
+                                       char spec[KV_KEY_MAX])
+{
+    return (struct kv_compare){.key = keys_job(spec, client->cluster, job, "spec"),
+                               .target = KV_CREATE_REVISION,
+                               .value = 0};
+}
+
+/* Delete what a job of this name has left, or a node has written while that job was being removed:
+ * the new job would take it for its own. */
+static int clear_away(struct cluster_client *client, const char *job, bool *ret_succeeded,
+                      struct error *error)
+{
+    char spec[KV_KEY_MAX], keys[KV_KEY_MAX], said[KV_KEY_MAX];
+    const struct kv_compare absent = job_is_absent(client, job, spec);
+    const struct kv_operation operations[] = {
+        {.type = KV_DELETE_PREFIX, .key = keys_job(keys, client->cluster, job, "")},
+        {.type = KV_DELETE_PREFIX, .key = keys_said(said, client->cluster, job, "")},
+    };
+
+    return cluster_client_txn(client, &absent, 1, operations, ARRAY_COUNT(operations),
+                              ret_succeeded, error);
+}
+
+/* Write the spec, the desired state and the checkpoint to begin from, if no such job exists. */
 static int send_job(struct cluster_client *client, const struct submission *submission,
                     const struct job_texts *texts, bool *ret_succeeded, struct error *error)
 {
-    static const char *const stale[] = {"generation", "next"}, *const said[] = {"state",
-                                                                                "progress"};
     const char *job = submission->spec.name;
-    char keys[4 + ARRAY_COUNT(stale) + ARRAY_COUNT(said)][KV_KEY_MAX];
-    struct kv_operation operations[ARRAY_COUNT(keys)];
-    const struct kv_compare absent = {.key = keys_job(keys[0], client->cluster, job, "spec"),
-                                      .target = KV_CREATE_REVISION,
-                                      .value = 0};
-    size_t count = 0;
+    char spec[KV_KEY_MAX], desired[KV_KEY_MAX], identity[KV_KEY_MAX], checkpoint[KV_KEY_MAX];
+    const struct kv_compare absent = job_is_absent(client, job, spec);
+    const struct kv_operation operations[] = {
+        {.type = KV_PUT, .key = spec, .value = texts->spec},
+        {.type = KV_PUT,
+         .key = keys_job(desired, client->cluster, job, "desired"),
+         .value = texts->desired},
+        {.type = KV_PUT,
+         .key = keys_job(identity, client->cluster, job, "submission"),
+         .value = texts->identity},
+        {.type = KV_PUT,
+         .key = keys_checkpoint(checkpoint, client->cluster, job, submission->checkpoint.step),
+         .value = texts->checkpoint},
+    };
+    size_t count = ARRAY_COUNT(operations) - !submission->begins_from;
+    int status = clear_away(client, job, ret_succeeded, error);
 
-    operations[count++] =
-        (struct kv_operation){.type = KV_PUT, .key = keys[0], .value = texts->spec};
-    operations[count++] =
-        (struct kv_operation){.type = KV_PUT,
-                              .key = keys_job(keys[1], client->cluster, job, "desired"),
-                              .value = texts->desired};
-    operations[count++] =
-        (struct kv_operation){.type = KV_PUT,
-                              .key = keys_job(keys[3], client->cluster, job, "submission"),
-                              .value = texts->identity};
-    if (submission->begins_from)
-        operations[count++] = (struct kv_operation){
-            .type = KV_PUT,
-            .key = keys_checkpoint(keys[2], client->cluster, job, submission->checkpoint.step),
-            .value = texts->checkpoint};
-    for (size_t i = 0; i < ARRAY_COUNT(stale); i++)
-        operations[count++] = (struct kv_operation){
-            .type = KV_DELETE, .key = keys_job(keys[4 + i], client->cluster, job, stale[i])};
-    for (size_t i = 0; i < ARRAY_COUNT(said); i++)
-        operations[count++] = (struct kv_operation){
-            .type = KV_DELETE,
-            .key = keys_said(keys[4 + ARRAY_COUNT(stale) + i], client->cluster, job, said[i])};
-    return cluster_client_txn(client, &absent, 1, operations, count, ret_succeeded, error);
+    return status || !*ret_succeeded
+               ? status
+               : cluster_client_txn(client, &absent, 1, operations, count, ret_succeeded, error);
 }
 
 static int write_job(struct cluster_client *client, const struct submission *submission,

@@ -107,6 +107,18 @@ class Names(JobTest):
             self.assertEqual(len(job.exact()), STEPS)
             cluster.wait("the worker of the job before ends", lambda: not set(workers) & set(node.workers()))
 
+    def test_what_a_half_removed_job_left_is_not_taken(self):
+        """Of the job before, all keys but the specification are there: the new job begins with step 1."""
+        with Cluster(self.id(), nodes=1, slots=1) as cluster:
+            before = self.submit(cluster)
+            folder, lines = self.folder_of(before), before.exact()
+            cluster.etcd.delete(before.root + "spec")
+            self.assertTrue(before.checkpoints())
+            job = self.submit(cluster, train__seed=8)
+            self.assertNotIn(folder, {os.path.dirname(record["path"]) for record in job.checkpoints()})
+            self.assertEqual(len(job.exact()), STEPS)
+            self.assertNotEqual(job.exact()[0], lines[0])
+
     def test_two_clusters_share_a_folder(self):
         with Cluster(self.id(), nodes=1, slots=1) as one, Cluster(self.id(), nodes=1, slots=1) as other:
             other.checkpoints = one.checkpoints
