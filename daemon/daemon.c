@@ -20,8 +20,11 @@
 #include "daemon/core/ending.h"
 #include "daemon/http/http_server.h"
 #include "daemon/jobs/job.h"
+#include "daemon/jobs/left_workers.h"
 #include "daemon/node/link_ports.h"
 #include "daemon/reconcile.h"
+
+#define STOP_MARGIN_NS (30 * NS_PER_SECOND) /* after drain_timeout_s, to end what is left */
 
 /* ---- signals ---- */
 
@@ -39,6 +42,7 @@ static int on_drain_deadline(sd_event_source *source, uint64_t usec, void *conte
         for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
             if (job->workers.processes[slot])
                 worker_process_kill(job->workers.processes[slot]);
+    left_workers_kill(daemon->config);
     ending_say_goodbye(daemon, EXIT_FAILURE);
     return 0;
 }
@@ -59,15 +63,25 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
         log_warning("told to stop again: not waiting any longer");
         return on_drain_deadline(NULL, 0, daemon);
     }
-    log_info("stopping: this node's work is handed over at the next step boundary");
-    sd_notify(0, "STOPPING=1\nSTATUS=draining");
+    unsigned left = daemon->keys.mirror.revision == 0 ? left_workers_count(daemon->config) : 0;
+    if (left)
+        log_warning("stopping: %u %s of an earlier firnd cannot hand over %s work before etcd "
+                    "answers; without an answer %s ended after drain_timeout_s (%llu s)",
+                    left, left == 1 ? "worker" : "workers", left == 1 ? "its" : "their",
+                    left == 1 ? "it is" : "they are",
+                    daemon->config->drain_timeout_ns / NS_PER_SECOND);
+    else
+        log_info("stopping: this node's work is handed over at the next step boundary");
+    /* systemd's own limit is made for the usual drain_timeout_s */
+    sd_notifyf(0, "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%llu",
+               (daemon->config->drain_timeout_ns + STOP_MARGIN_NS) / NS_PER_US);
     daemon->ending.stopping = true;
     daemon->ending.deadline_unix_ns = clock_unix_ns() + daemon->config->drain_timeout_ns;
     if (sd_event_add_time_relative(daemon->loop.event, &daemon->ending.drain_deadline,
                                    CLOCK_MONOTONIC, daemon->config->drain_timeout_ns / NS_PER_US, 0,
                                    on_drain_deadline, daemon) < 0)
         return on_drain_deadline(NULL, 0, daemon);
-    if (daemon->keys.mirror.revision == 0)
+    if (daemon->keys.mirror.revision == 0 && !left)
         ending_leave(daemon, EXIT_SUCCESS);
     daemon_wake(daemon);
     return 0;

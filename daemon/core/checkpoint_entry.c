@@ -14,6 +14,14 @@ bool checkpoint_entry_read(const struct mirror_entry *entry, struct checkpoint_r
            !checkpoint_record_decode(tree, ret_record, NULL);
 }
 
+bool checkpoint_entry_follows(const struct checkpoint_record *record,
+                              const struct checkpoint_record *other)
+{
+    if (record->generation != other->generation)
+        return record->generation > other->generation;
+    return record->step > other->step;
+}
+
 char *checkpoint_entry_text(const struct checkpoint_record *record)
 {
     AUTO_JSON json_t *tree = checkpoint_record_encode(record);

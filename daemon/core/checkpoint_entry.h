@@ -11,6 +11,11 @@
  * Return: false: @entry is NULL or malformed */
 bool checkpoint_entry_read(const struct mirror_entry *entry, struct checkpoint_record *ret_record);
 
+/** checkpoint_entry_follows() - return whether the job wrote @record after @other. Clocks of nodes
+ * differ, and a job may have gone back to an earlier step: later generations are later */
+bool checkpoint_entry_follows(const struct checkpoint_record *record,
+                              const struct checkpoint_record *other);
+
 /** checkpoint_entry_text() - encode @record as an etcd value; the caller frees it; NULL: memory
  * is short */
 char *checkpoint_entry_text(const struct checkpoint_record *record);

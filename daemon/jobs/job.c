@@ -482,14 +482,17 @@ static void on_tick(void *context)
 
 /* ---- plans ---- */
 
-static struct plan *decode_plan(const struct job *job, const struct mirror_entry *entry)
+static struct plan *decode_plan(struct job *job, const struct mirror_entry *entry)
 {
     struct error error = {0};
     struct plan *plan = NULL;
 
-    if (decode_cache_plan(&job->daemon->keys.mirror, entry, &plan, &error))
+    int status = decode_cache_plan(&job->daemon->keys.mirror, entry, &plan, &error);
+    if (status && entry->mod_revision != job->plans.unread_revision)
         log_error("job %s: the plan at %s is not understood: %s", job->name, entry->key,
                   error.text);
+    if (status)
+        job->plans.unread_revision = entry->mod_revision;
     return plan;
 }
 

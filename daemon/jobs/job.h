@@ -44,6 +44,7 @@ struct job_folders {
 struct job_plans {
     struct plan *plan, *prepared; /* keys `generation` and `next` in the mirror; NULL: absent */
     int64_t revision, prepared_revision;
+    int64_t unread_revision;            /* of a plan that is not understood, as has been said */
     char key_before[PLAN_KEY_HEX_SIZE]; /* of the plan that a planned plan follows */
 };
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
 #define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
@@ -65,21 +66,20 @@ static bool is_news(struct job *job, const struct mirror_entry *entries, size_t 
 static const struct mirror_entry *find_newest(const struct job *job,
                                               const struct mirror_entry *entries, size_t count)
 {
-    const struct mirror_entry *newest = NULL;
-    uint64_t written_ns = 0;
-    bool is_ours = false;
+    const struct checkpoint_record *newest = NULL;
+    const struct mirror_entry *entry = NULL;
 
     for (size_t i = 0; i < count; i++) {
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (!checkpoint_entry_read(&entries[i], &record))
+        const struct checkpoint_record *record =
+            decode_cache_checkpoint(&job->daemon->keys.mirror, &entries[i]);
+        if (!record)
             return NULL;
-        if (record.unix_ns < written_ns)
+        if (newest && !checkpoint_entry_follows(record, newest))
             continue;
-        written_ns = record.unix_ns;
-        newest = &entries[i];
-        is_ours = !strcmp(record.node, job->daemon->config->node);
+        newest = record;
+        entry = &entries[i];
     }
-    return is_ours ? newest : NULL;
+    return newest && !strcmp(newest->node, job->daemon->config->node) ? entry : NULL;
 }
 
 static void on_deleted(void *context, const struct kv_result *result)

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "checkpoint/write/retain.h"
 #include "checkpoint/write/writer.h"
+#include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
 struct retention {
@@ -17,9 +18,8 @@ struct retention {
     char folder[JOB_CHECKPOINT_DIR_SIZE];
     uint64_t *steps;
     struct checkpoint_sweep sweep;
-    uint64_t written_ns; /* time of the newest record */
-    int64_t revision;    /* highest revision of the records */
-    bool is_ours;        /* this node recorded the newest checkpoint */
+    int64_t revision; /* highest revision of the records */
+    bool is_ours;     /* this node recorded the newest checkpoint */
 };
 
 static void *run(void *argument)
@@ -46,6 +46,7 @@ static void release(struct retention *retention)
 static struct retention *look(const struct job *job)
 {
     struct retention *retention = calloc(1, sizeof(*retention));
+    const struct checkpoint_record *newest = NULL;
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX];
     size_t count;
@@ -55,20 +56,20 @@ static struct retention *look(const struct job *job)
     if (retention)
         retention->steps = calloc(count + 1, sizeof(*retention->steps));
     for (size_t i = 0; retention && retention->steps && i < count; i++) {
-        AUTO_JSON json_t *tree = NULL;
-        CLEANUP(checkpoint_record_done) struct checkpoint_record record = {0};
-        if (json_parse(entries[i].value, strlen(entries[i].value), entries[i].key, &tree, NULL) ||
-            checkpoint_record_decode(tree, &record, NULL)) {
+        const struct checkpoint_record *record =
+            decode_cache_checkpoint(&job->daemon->keys.mirror, &entries[i]);
+        if (!record) {
             release(retention);
             return NULL;
         }
-        retention->steps[retention->sweep.step_count++] = record.step;
+        retention->steps[retention->sweep.step_count++] = record->step;
         retention->revision = MAX(retention->revision, entries[i].mod_revision);
-        if (record.unix_ns >= retention->written_ns) {
-            retention->written_ns = record.unix_ns;
-            retention->sweep.step = record.step;
-            retention->is_ours = strcmp(record.node, job->daemon->config->node) == 0;
-        }
+        if (!newest || checkpoint_entry_follows(record, newest))
+            newest = record;
+    }
+    if (retention && newest) {
+        retention->sweep.step = newest->step;
+        retention->is_ours = !strcmp(newest->node, job->daemon->config->node);
     }
     return retention;
 }

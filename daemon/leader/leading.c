@@ -16,6 +16,7 @@
 #include "daemon/config/job_dir.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/decode_cache.h"
 #include "daemon/core/events.h"
 #include "daemon/core/view.h"
 #include "daemon/leader/folder_look.h"
@@ -27,6 +28,7 @@
 #define RETRY_NS            (NS_PER_SECOND / 5)
 #define RETRY_LARGE_NS      (10 * NS_PER_SECOND) /* a plan that is too large for etcd */
 #define REFUSED_NS          NS_PER_SECOND        /* between writes that etcd refuses */
+#define UNREAD_NS           (10 * NS_PER_SECOND) /* between looks at keys that cannot be read */
 #define OLD_GENERATIONS_MAX 4 /* generations whose reports are deleted with one plan */
 
 /*
@@ -55,8 +57,9 @@ struct led {
     uint64_t generation;
     struct loop_timer *timer;
     uint64_t rests_until_ns;
-    bool told_over;    /* the events have the job's end */
-    bool told_refusal; /* the log has that etcd refuses this job's plans */
+    bool told_over;               /* the events have the job's end */
+    bool told_refusal;            /* the log has that etcd refuses this job's plans */
+    char unread[ERROR_TEXT_SIZE]; /* why the job's keys cannot be read; "": they can */
 };
 
 /*
@@ -264,15 +267,15 @@ static void write_plan(struct led *led, const struct view *view,
     led->leading->writer = led;
 }
 
-/* The state is for operators and changes rarely; the newest text wins. */
-static void write_state(struct led *led, const struct view *view, const char *state,
+/* The state is for operators and changes rarely; the newest text wins. @known: as etcd has it */
+static void write_state(struct led *led, const struct state_record *known, const char *state,
                         const char *text)
 {
     struct daemon *daemon = led->leading->daemon;
     char key[KV_KEY_MAX];
     struct state_record record = {.unix_ns = clock_unix_ns()};
 
-    if (!strcmp(view->state.state, state) && !strcmp(view->state.text, text))
+    if (!strcmp(known->state, state) && !strcmp(known->text, text))
         return;
     snprintf(record.state, sizeof(record.state), "%s", state);
     snprintf(record.text, sizeof(record.text), "%s", text);
@@ -284,7 +287,7 @@ static void write_state(struct led *led, const struct view *view, const char *st
     if (!words || outbox_put(daemon->keys.outbox,
                              keys_said(key, daemon->config->cluster, led->job, "state"), words))
         log_error("job %s: no memory to write its state", led->job);
-    if (over && !led->told_over && strcmp(view->state.state, state))
+    if (over && !led->told_over && strcmp(known->state, state))
         tell(led, "state", text[0] ? text : state);
     led->told_over = over;
 }
@@ -436,7 +439,7 @@ static bool waits_for_store(struct led *led, const struct view *view,
     if (!begins_anew(decision) ||
         !download_holds(led->leading->download, led->job, view->view.checkpoint.step, text))
         return false;
-    write_state(led, view, state_words[decision->state], text);
+    write_state(led, &view->state, state_words[decision->state], text);
     wake_at(led, view->view.now_ns + NS_PER_SECOND);
     return true;
 }
@@ -458,7 +461,7 @@ static void carry_out(struct led *led, const struct view *view, struct leader_de
     }
     if (waits_for_store(led, view, decision))
         return;
-    write_state(led, view, state_words[decision->state], decision->text);
+    write_state(led, &view->state, state_words[decision->state], decision->text);
     if (decision->action == LEADER_NOTHING || decision->action == LEADER_FINISH)
         return;
     if (decision->action == LEADER_PUBLISH &&
@@ -547,6 +550,31 @@ static bool has_time(struct leading *leading, const char *job)
     return false;
 }
 
+/* A newer firn may have submitted the job, or written its plan. Said once, to its users too; it is
+ * tried again after a while, and not at each change of any key. */
+static void say_unread(struct led *led, const struct error *error, uint64_t now_ns)
+{
+    const struct daemon *daemon = led->leading->daemon;
+    char key[KV_KEY_MAX], text[RECORD_TEXT_SIZE];
+    const struct mirror_entry *entry = mirror_find(
+        &daemon->keys.mirror, keys_said(key, daemon->config->cluster, led->job, "state"));
+    const struct state_record *known =
+        entry ? decode_cache_state(&daemon->keys.mirror, entry) : NULL;
+    const struct state_record none = {.state = "waiting"};
+
+    led->rests_until_ns = now_ns + UNREAD_NS;
+    wake_at(led, led->rests_until_ns);
+    if (!strcmp(led->unread, error->text))
+        return;
+    snprintf(led->unread, sizeof(led->unread), "%s", error->text);
+    log_error("job %s: %s", led->job, error->text);
+    snprintf(text, sizeof(text),
+             "node %s leads and cannot read this job: %.256s; if a newer firn wrote it, upgrade "
+             "that node",
+             daemon->config->node, error->text);
+    write_state(led, known ? known : &none, known ? known->state : none.state, text);
+}
+
 static void consider(struct led *led)
 {
     struct daemon *daemon = led->leading->daemon;
@@ -568,9 +596,10 @@ static void consider(struct led *led)
                            daemon->config->failure_timeout_ns, &led->refused, &view, &error);
     if (status) {
         if (status != -ENOENT)
-            log_error("job %s: %s", led->job, error.text);
+            say_unread(led, &error, begun_ns);
         return;
     }
+    led->unread[0] = '\0';
     if (refuse_lost(led, view))
         wake_at(led, view->view.now_ns);
     else

@@ -1,0 +1,74 @@
+#include "daemon/jobs/left_workers.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "daemon/config/config.h"
+
+/* Connect to the socket of a worker. A worker that has died leaves a file that refuses. */
+static int connect_to(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (connection < 0)
+        return -1;
+    if (strlen(path) < sizeof(address.sun_path)) {
+        strcpy(address.sun_path, path);
+        if (!connect(connection, (struct sockaddr *)&address, sizeof(address)))
+            return connection;
+    }
+    close(connection);
+    return -1;
+}
+
+/* Return the process id of the worker, which lives as long as the connection; 0: there is none. */
+static pid_t worker_at(int connection)
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+
+    return connection >= 0 && !getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size)
+               ? peer.pid
+               : 0;
+}
+
+static unsigned go_over(const struct config *config, bool kills)
+{
+    char pattern[CONFIG_TEXT_SIZE + 32];
+    unsigned count = 0;
+    glob_t found;
+
+    snprintf(pattern, sizeof(pattern), "%s/workers/*.sock", config->run_dir);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found))
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        AUTO_CLOSE int connection = connect_to(found.gl_pathv[i]);
+        pid_t pid = worker_at(connection);
+        if (pid <= 0)
+            continue;
+        count++;
+        if (kills && kill(pid, SIGKILL) && errno != ESRCH)
+            log_error("killing worker %d: %s", pid, strerror(errno));
+    }
+    globfree(&found);
+    return count;
+}
+
+unsigned left_workers_count(const struct config *config)
+{
+    return go_over(config, false);
+}
+
+void left_workers_kill(const struct config *config)
+{
+    go_over(config, true);
+}
