@@ -105,7 +105,7 @@ bool plan_keeps_copies(const struct plan *plan);
  * plan_peers() - list the ranks that @rank has links with, ascending: pipeline neighbours, the
  * other end of its replica when it is one end (a tied token table), the replicas of its stage, the
  * shadow of its stage, the workers of the stages that it shadows, its parent and children in the
- * commit tree, and where the generation @begins the two ends of its moves and histories, who may be
+ * commit tree, and where the generation @begins the two ends of its moves and histories; a donor is
  * gone later
  * @ret_ranks: room for worker_count + donor_count
  */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/timeouts.h"
 #include "checkpoint/format/folder.h"
+#include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/planner/process_memory.h"
@@ -411,4 +412,47 @@ int generation_receive_state(struct trainer *trainer, struct error *error)
         log_info("the state of generation %" PRIu64 " came in %.1f s", trainer->plan->generation,
                  (double)took_ns / 1e9);
     return status;
+}
+
+/* ---- when it has begun ---- */
+
+/* Every worker has read its part, or there would be no commit: the whole checkpoint was read. */
+static void mark_restored(const struct trainer *trainer)
+{
+    const struct plan *plan = trainer->plan;
+    char folder[JOB_PATH_SIZE];
+    struct error error = {0};
+
+    restored_folder_format(trainer, folder);
+    if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->part.rank == 0 &&
+        (!plan->start.restore_sha256[0] || !access(folder, F_OK)) &&
+        checkpoint_mark_verified(folder, &error))
+        log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
+}
+
+/* The oldest generation whose checkpoint may still be committed. */
+static uint64_t oldest_writer(const struct plan *plan)
+{
+    return plan->change.planned ? plan->follows : plan->generation;
+}
+
+int generation_confirm(struct trainer *trainer)
+{
+    const struct engine *engine = trainer->engine;
+
+    if (!trainer->commit.first)
+        return 0;
+    int status = trainer->handover ? handover_await_sent(trainer->handover) : 0;
+    if (status)
+        return status;
+    trainer->commit.first = false;
+    mark_restored(trainer);
+    if (engine->part.rank == 0)
+        snapshot_sweep(trainer->checkpoints.snapshot, oldest_writer(trainer->plan));
+    snapshot_release(trainer->checkpoints.snapshot);
+    engine_drop_others(trainer->engine);
+    footprint_restart(&trainer->device.footprint);
+    numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
+    trainer->device.has_trained = true;
+    return handover_release(trainer->plan, engine->part.rank, trainer->links.mesh);
 }

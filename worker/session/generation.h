@@ -44,5 +44,9 @@ int generation_rejoin(struct trainer *trainer, unsigned rank, const struct plan 
 /** generation_receive_state() - wait for the units that other workers hand over to this one, which
  * may compute meanwhile */
 int generation_receive_state(struct trainer *trainer, struct error *error) CHECK_RESULT;
+/** generation_confirm() - after the first round of all ranks, a commit or that before the last
+ * evaluation, which proves that each has its state: drop the units that only others need now, and
+ * let the donors go; later nothing. Errors as the mesh */
+int generation_confirm(struct trainer *trainer) CHECK_RESULT;
 /** generation_end_handover() - end the handover; when the generation broke, after its links */
 void generation_end_handover(struct trainer *trainer);

@@ -12,6 +12,7 @@
 
 #include "worker/session/commands.h"
 #include "worker/session/commit_agreement.h"
+#include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/session.h"
 #include "worker/session/status_report.h"
@@ -64,7 +65,7 @@ static int evaluate(struct trainer *trainer, struct error *error)
     state_digest_run(engine->check, &engine->plan->layout, engine->part.rank, true);
     int status = share_last_step(trainer, down, error);
     if (!status)
-        status = session_settle(trainer);
+        status = generation_confirm(trainer);
     if (!status)
         status = engine_evaluate(engine, error);
     if (!status)

@@ -5,12 +5,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "checkpoint/format/folder_marks.h"
-#include "checkpoint/read/reader.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/plan/plan_words.h"
 #include "protocol/final_checkpoint.h"
@@ -21,10 +18,8 @@
 #include "worker/session/generation.h"
 #include "worker/session/metrics_writer.h"
 #include "worker/session/numerics_agreement.h"
-#include "worker/session/restored_folder.h"
 #include "worker/session/status_report.h"
 #include "worker/session/step_agreement.h"
-#include "worker/state/handover.h"
 #include "worker/state/state_digest.h"
 #include "worker/trace/recorder.h"
 
@@ -140,7 +135,7 @@ static int agree_on_numerics(struct trainer *trainer, unsigned rank, struct erro
                                   slot->has_trained, error);
 }
 
-/* What is written of the run before the generation, on its metrics writers. */
+/* Open the metrics, with the lines of the run before the generation. */
 static int open_metrics(struct trainer *trainer, unsigned rank, struct error *error)
 {
     struct error metrics_error = {0};
@@ -248,47 +243,6 @@ static void tell_divergence(struct trainer *trainer)
 
     status_report_alarm(&trainer->report, ALARM_DIVERGENCE,
                         trainer->engine->part.rank == 0 ? text : "");
-}
-
-/* Every worker has read its part, or there would be no commit: the whole checkpoint was read. */
-static void mark_restored(const struct trainer *trainer)
-{
-    const struct plan *plan = trainer->plan;
-    char folder[JOB_PATH_SIZE];
-    struct error error = {0};
-
-    restored_folder_format(trainer, folder);
-    if (plan->start.source == PLAN_SOURCE_CHECKPOINT && trainer->engine->part.rank == 0 &&
-        (!plan->start.restore_sha256[0] || !access(folder, F_OK)) &&
-        checkpoint_mark_verified(folder, &error))
-        log_warning("the checkpoint is good, but cannot be marked as verified: %s", error.text);
-}
-
-/* The oldest generation whose checkpoint may still be committed. */
-static uint64_t oldest_writer(const struct plan *plan)
-{
-    return plan->change.planned ? plan->follows : plan->generation;
-}
-
-int session_settle(struct trainer *trainer)
-{
-    const struct engine *engine = trainer->engine;
-
-    if (!trainer->commit.first)
-        return 0;
-    int status = trainer->handover ? handover_await_sent(trainer->handover) : 0;
-    if (status)
-        return status;
-    trainer->commit.first = false;
-    mark_restored(trainer);
-    if (engine->part.rank == 0)
-        snapshot_sweep(trainer->checkpoints.snapshot, oldest_writer(trainer->plan));
-    snapshot_release(trainer->checkpoints.snapshot);
-    engine_drop_others(trainer->engine);
-    footprint_restart(&trainer->device.footprint);
-    numerics_log_write(&trainer->device.numerics, trainer->device.kernel, trainer->device.device);
-    trainer->device.has_trained = true;
-    return handover_release(trainer->plan, engine->part.rank, trainer->links.mesh);
 }
 
 /* ---- the step ---- */
@@ -424,7 +378,7 @@ static int agree(struct trainer *trainer, struct step_commit_down *down, struct 
     if (!status)
         status = check_divergence(trainer, &down->record, error);
     if (!status)
-        status = session_settle(trainer);
+        status = generation_confirm(trainer);
     recorder_add_kind(trainer->recorder, began_ns, TRACE_COMMIT, trainer->state->hold.step);
     return status;
 }

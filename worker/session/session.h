@@ -60,10 +60,6 @@ enum session_outcome {
 int session_open(struct trainer *trainer, unsigned rank, struct error *error) CHECK_RESULT;
 /** session_train() - train until the generation ends; SESSION_BROKEN sets @error */
 enum session_outcome session_train(struct trainer *trainer, struct error *error);
-/** session_settle() - on all ranks after the first round of a generation, which proves that each
- * has its state: drop what others have now, and let those go that handed over. Errors as the mesh
- */
-int session_settle(struct trainer *trainer) CHECK_RESULT;
 /**
  * session_evaluate_last() - after the last step: measure the validation loss of the finished model
  * on all ranks together, and write the line of the last step, which has waited for it

@@ -23,7 +23,7 @@ struct trainer;
 
 struct step_watch {
     uint64_t began_ns; /* of the part that is computed, evaluation or training; monotonic */
-    uint64_t last_ns;  /* what training took in the step before, in this generation; 0: not known */
+    uint64_t last_ns;  /* of training, in the step before of this generation; 0: not known */
     bool looked;       /* in this step */
     uint64_t next_generation, next_since_ns; /* on rank 0: the plan that follows, and its arrival */
     struct plan_spread spread;

@@ -501,32 +501,6 @@ static void test_one_that_has_not_heard_of_a_recovery_is_waited_for(void **state
     three_expect_published(9, 0);
 }
 
-/* Generation 6 has committed steps 10 to 12 on a and b, whose nodes are away for a moment. c was left
- * out, and kept step 9 aside. */
-static void test_those_with_later_steps_are_waited_for(void **state)
-{
-    (void)state;
-    three_train_on_two(false);
-    three_plan->follows = 5;
-    three_plan->change.planned = false;
-    three_plan->start.resume_step = 9;
-    three_view.progress.generation = 6;
-    three_view.progress.step = 12;
-    three_say(0, WORKER_DEAD, 6, 0);
-    three_say(1, WORKER_STUCK, 5, 9);
-    three_reports[1].generation = 5; /* its last report is older */
-    three_say(2, WORKER_STUCK, 6, 9);
-    three_reports[2].workers[0].cause = CAUSE_LEFT_OUT;
-    three_decide();
-    three_view.now_ns += TIMEOUT_NS;
-    three_decide();
-    assert_int_equal(three_decision.action, LEADER_NOTHING);
-    three_say(1, WORKER_STUCK, 6, 12);
-    three_reports[1].generation = 6;
-    three_decide();
-    three_expect_published(12, 0);
-}
-
 /* b is also the donor of a unit in that change: no other worker has the unit. */
 static void test_one_that_has_not_heard_what_to_hand_over_is_waited_for(void **state)
 {
@@ -812,7 +786,6 @@ int main(void)
         TEST(test_one_that_has_not_heard_of_a_planned_change_is_waited_for),
         TEST(test_one_that_is_to_leave_and_has_not_heard_of_it_is_waited_for),
         TEST(test_one_that_has_not_heard_of_a_recovery_is_waited_for),
-        TEST(test_those_with_later_steps_are_waited_for),
         TEST(test_one_that_has_not_heard_what_to_hand_over_is_waited_for),
         TEST(test_waiting_in_vain_is_short),
         TEST(test_one_that_was_left_behind_breaks_nothing),
