@@ -127,8 +127,8 @@ static int ask_round(struct collector *collector, const struct cluster *cluster,
         fetch_refused(collector->client, &fetches[i], source->node, &collector->refused);
         collector->answered += first && !fetches[i].status;
         collector->silent += first && fetches[i].status;
-        if (first && fetches[i].status)
-            name_list_add(collector->silent_names, source->node);
+        if (first)
+            fetch_note_silence(&fetches[i], source->node, collector->silent_names);
         if (!status && fetch_good(&fetches[i]))
             status = take(collector, what, source, &fetches[i], error);
         bytes_done(&fetches[i].body);

@@ -38,6 +38,13 @@ static void go_on(struct round *round)
     round->done = round->pending == 0;
 }
 
+/* Return whether the answer says something about the node's files; another one, as 503 of a busy
+ * node, says that nothing is known of them. */
+static bool is_answer(long code)
+{
+    return code == 200 || code == 401 || code == 404;
+}
+
 static void on_done(void *context, const struct http_answer *answer)
 {
     struct started *started = context;
@@ -53,6 +60,8 @@ static void on_done(void *context, const struct http_answer *answer)
         fetch->status = -ENOMEM;
     else if (!answer->status)
         fetch->body.size_bytes--; /* the zero stays behind the end */
+    if (!fetch->status && !is_answer(fetch->code))
+        fetch->status = -EPROTO;
     started->round->pending--;
     go_on(started->round);
 }
@@ -80,6 +89,19 @@ void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned co
             http_cancel(started[i].request);
             fetches[i].status = -ETIMEDOUT;
         }
+}
+
+void fetch_note_silence(const struct fetch *fetch, const char *node, char names[NAME_LIST_SIZE])
+{
+    char name[NAME_SIZE + 32];
+
+    if (!fetch->status)
+        return;
+    if (fetch->status == -EPROTO)
+        snprintf(name, sizeof(name), "%s (HTTP %ld)", node, fetch->code);
+    else
+        snprintf(name, sizeof(name), "%s", node);
+    name_list_add(names, name);
 }
 
 bool fetch_good(const struct fetch *fetch)

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "ctl/cluster/cluster_client.h"
+#include "ctl/view/name_list.h"
 
 #define FETCH_URL_SIZE     256
 #define FETCH_PROBLEM_SIZE 256
@@ -12,8 +13,8 @@
 
 struct fetch {
     char url[FETCH_URL_SIZE];
-    int status; /* 0: an answer came */
-    long code;
+    int status; /* 0: an answer came; -EPROTO: with a code that says that the node cannot, now */
+    long code;  /* of HTTP; 0: no answer came */
     char problem[FETCH_PROBLEM_SIZE]; /* of a certificate that is not trusted (-EKEYREJECTED) */
     struct bytes body;                /* zero-terminated past its end where there is one */
 };
@@ -22,6 +23,9 @@ struct fetch {
  * frees the bodies */
 void fetch_all(struct cluster_client *client, struct fetch *fetches, unsigned count,
                uint64_t timeout_ns);
+
+/** fetch_note_silence() - add @node to @names if it did not answer, with the code of its refusal */
+void fetch_note_silence(const struct fetch *fetch, const char *node, char names[NAME_LIST_SIZE]);
 
 /** fetch_good() - return whether the node answered 200 */
 bool fetch_good(const struct fetch *fetch);

@@ -24,8 +24,7 @@ static void begin_url(const struct trace_collector *collector, size_t node, cons
 
 static void note_silence(struct trace_collector *collector, size_t node, const struct fetch *fetch)
 {
-    if (fetch->status)
-        name_list_add(collector->silent_names, collector->cluster->nodes[node].name);
+    fetch_note_silence(fetch, collector->cluster->nodes[node].name, collector->silent_names);
 }
 
 /* Ask all nodes for one page. @ret_fetches: one a node; the caller frees it and the bodies */

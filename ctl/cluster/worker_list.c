@@ -160,8 +160,7 @@ static int take(const struct cluster_client *client, struct worker_list *list,
                 const struct cluster_job *job, const char *node, const struct fetch *fetch,
                 struct error *error)
 {
-    if (fetch->status != 0)
-        name_list_add(list->silent, node);
+    fetch_note_silence(fetch, node, list->silent);
     fetch_refused(client, fetch, node, &list->refused);
     return fetch_good(fetch)
                ? worker_list_add(list, job->name, node, job_model_unit_count(&job->spec->model),

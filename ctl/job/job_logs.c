@@ -120,8 +120,7 @@ static unsigned print_round(struct logs *logs)
             found++;
         } else {
             fetch_refused(logs->client, fetch, source->node, &logs->refused);
-            if (fetch->status)
-                name_list_add(logs->silent, source->node);
+            fetch_note_silence(fetch, source->node, logs->silent);
             bytes_done(&fetch->body);
         }
         fetch->body = (struct bytes){0};

@@ -26,6 +26,7 @@ struct server {
     int listener, stop;
     unsigned port, most; /* connections side by side */
     unsigned answers;    /* requests that are answered; those after them are not */
+    bool busy;           /* and how */
     pthread_t thread;
 };
 
@@ -37,14 +38,15 @@ static void drop(struct pollfd *connection)
 
 static void answer(struct server *server, struct pollfd *connection)
 {
-    static const char text[] =
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
-    char request[2048];
+    const char *code = server->busy ? "503 Service Unavailable" : "200 OK";
+    char request[2048], text[128];
+
+    snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
+             code);
 
     if (recv(connection->fd, request, sizeof(request), 0) > 0 && server->answers > 0) {
         server->answers--;
-        assert_int_equal(send(connection->fd, text, sizeof(text) - 1, MSG_NOSIGNAL),
-                         sizeof(text) - 1);
+        assert_int_equal(send(connection->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
     } else if (server->answers == 0) {
         connection->events = 0; /* it hears no more */
         return;
@@ -98,7 +100,7 @@ static void start(struct server *server, int ret_stop[2])
 }
 
 /* Fetch MANY pages of a server that answers @answers of them. Return how many were good. */
-static unsigned fetch_many(struct server *server, unsigned answers, uint64_t timeout_ns)
+static unsigned fetch_many(struct server *server, unsigned answers, bool busy, uint64_t timeout_ns)
 {
     CLEANUP(cluster_client_close) struct cluster_client client = {0};
     struct fetch *fetches = calloc(MANY, sizeof(*fetches));
@@ -106,7 +108,7 @@ static unsigned fetch_many(struct server *server, unsigned answers, uint64_t tim
     unsigned good = 0, silent = 0;
     int stop[2];
 
-    *server = (struct server){.answers = answers};
+    *server = (struct server){.answers = answers, .busy = busy};
     start(server, stop);
     assert_int_equal(
         cluster_client_open_at("http://127.0.0.1:1", "none", NS_PER_SECOND, &client, &error), 0);
@@ -116,6 +118,11 @@ static unsigned fetch_many(struct server *server, unsigned answers, uint64_t tim
     for (unsigned i = 0; i < MANY; i++) {
         good += fetch_good(&fetches[i]) && !strcmp((const char *)fetches[i].body.data, "ok");
         silent += fetches[i].status < 0;
+        char names[NAME_LIST_SIZE] = "";
+        fetch_note_silence(&fetches[i], "b", names);
+        assert_string_equal(names, fetch_good(&fetches[i]) ? ""
+                                   : fetches[i].code       ? "b (HTTP 503)"
+                                                           : "b");
         bytes_done(&fetches[i].body);
     }
     free(fetches);
@@ -132,7 +139,7 @@ static void test_all_are_asked_and_not_all_at_once(void **state)
     struct server server;
 
     (void)state;
-    assert_int_equal(fetch_many(&server, MANY, 60 * NS_PER_SECOND), MANY);
+    assert_int_equal(fetch_many(&server, MANY, false, 60 * NS_PER_SECOND), MANY);
     assert_in_range(server.most, 1, 256);
 }
 
@@ -141,8 +148,17 @@ static void test_silent_ones_take_no_other_ones_turn(void **state)
     struct server server;
 
     (void)state;
-    assert_int_equal(fetch_many(&server, 400, NS_PER_SECOND), 400);
+    assert_int_equal(fetch_many(&server, 400, false, NS_PER_SECOND), 400);
     assert_true(server.most > 0);
+}
+
+/* A node that is busy has not said that it has nothing. */
+static void test_a_refusal_is_no_answer(void **state)
+{
+    struct server server;
+
+    (void)state;
+    assert_int_equal(fetch_many(&server, MANY, true, 60 * NS_PER_SECOND), 0);
 }
 
 int main(void)
@@ -150,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_asked_and_not_all_at_once),
         cmocka_unit_test(test_silent_ones_take_no_other_ones_turn),
+        cmocka_unit_test(test_a_refusal_is_no_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
