@@ -127,9 +127,11 @@ void mesh_close(struct mesh *mesh);
 /** mesh_abort() - fail the mesh with @reason, as if a link had broken; any thread may call it */
 void mesh_abort(struct mesh *mesh, const char *reason);
 
+#define MESH_COPY_MAX_BYTES (1ull << 20) /* of one message that is sent without a handle */
+
 /**
  * mesh_send() - post a message; @data is borrowed until mesh_wait() of the request, or is copied
- * when @ret_request is NULL (small control messages, at most 1 MiB)
+ * when @ret_request is NULL (small control messages, at most MESH_COPY_MAX_BYTES)
  * @tag: any number; messages of one (peer, tag) arrive in order
  *
  * Return: 0, -ECONNRESET, -EINVAL (not a peer, or too large), -EMSGSIZE (too large to be copied),

@@ -37,7 +37,6 @@
 
 #define MESH_UNEXPECTED_MAX_BYTES (256ull << 20) /* default of the options */
 #define MESH_COPIED_MAX_BYTES     (64ull << 20)  /* of all sends without a handle */
-#define MESH_COPY_MAX_BYTES       (1ull << 20)   /* of one */
 #define MESH_REQUESTS_MAX         65536          /* posted and not waited for */
 #define MESH_LABEL_SIZE           (MESH_NAME_SIZE + 32)
 

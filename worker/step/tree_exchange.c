@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/bytes.h"
+#include "elastic/plan/commit_tree.h"
 
 /* Indexes of the tags of tree_exchange_await_all(), after those of any question. */
 enum message { HERE = 256, ALL_HERE };
@@ -18,11 +19,32 @@ static int receive(struct tree_exchange *exchange, uint64_t tag)
     return status ? status : tree_round_take(round, message, size_bytes);
 }
 
+/* Send a message that is too large to be copied, and wait until it is out. */
+static int send_large(struct tree_exchange *exchange, unsigned first, unsigned count, uint64_t tag,
+                      const struct bytes *message)
+{
+    struct mesh_request *requests[COMMIT_TREE_FAN];
+    unsigned sent = 0;
+    int status = 0;
+
+    for (; !status && sent < count; sent += !status)
+        status = mesh_send(exchange->mesh, first + sent, tag, message->data, message->size_bytes,
+                           &requests[sent]);
+    for (unsigned i = 0; i < sent; i++) {
+        int waited = mesh_wait(requests[i], UINT64_MAX);
+        status = status ? status : waited;
+    }
+    return status;
+}
+
+/* With a thousand ranks the claims of a dispute take megabytes. */
 static int send_to(struct tree_exchange *exchange, unsigned first, unsigned count, uint64_t tag)
 {
     CLEANUP(bytes_done) struct bytes message = {0};
     int status = tree_round_pack(&exchange->round, &message);
 
+    if (!status && message.size_bytes > MESH_COPY_MAX_BYTES)
+        return send_large(exchange, first, count, tag, &message);
     for (unsigned i = 0; !status && i < count; i++)
         status = mesh_send(exchange->mesh, first + i, tag, message.data, message.size_bytes, NULL);
     return status;
