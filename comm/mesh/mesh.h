@@ -135,7 +135,7 @@ void mesh_abort(struct mesh *mesh, const char *reason);
  * @tag: any number; messages of one (peer, tag) arrive in order
  *
  * Return: 0, -ECONNRESET, -EINVAL (not a peer, or too large), -EMSGSIZE (too large to be copied),
- * -ENOBUFS (65536 requests or 64 MiB of copies are under way), -ENOMEM. Any thread may call this
+ * -ENOBUFS (2^20 requests or 64 MiB of copies are under way), -ENOMEM. Any thread may call this
  * and all functions below.
  */
 int mesh_send(struct mesh *mesh, unsigned peer, uint64_t tag, const void *data, size_t size_bytes,

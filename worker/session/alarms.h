@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "elastic/messages/control.h"
 
-enum alarm_about { ALARM_DIVERGENCE, ALARM_CHECKPOINT, ALARM_METRICS, ALARM_COUNT };
+enum alarm_about { ALARM_DIVERGENCE, ALARM_REPLAY, ALARM_CHECKPOINT, ALARM_METRICS, ALARM_COUNT };
 
 struct alarms {
     char texts[ALARM_COUNT][CONTROL_TEXT_SIZE]; /* "": nothing is wrong */

@@ -228,6 +228,10 @@ enum session_outcome session_finish(struct trainer *trainer, enum session_outcom
     }
     if (commands_stopping(&trainer->commands))
         return SESSION_STOPPED;
+    if (!error->code && status == -ESTALE)
+        error_set(error, status,
+                  "the record of the last checkpoint was refused: a newer plan names "
+                  "the state to go on with");
     if (!error->code)
         error_set(error, status, "the links broke while the last checkpoint was written");
     return SESSION_BROKEN;

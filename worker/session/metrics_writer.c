@@ -20,6 +20,20 @@ bool metrics_writer_waits(const struct trainer *trainer)
            trainer->state->committed.step == trainer->spec.train.steps;
 }
 
+/* Tell the first such step of this process; all that follow differ, too. Unlike devices round
+ * otherwise, and a job may allow them. */
+static void tell_replay(struct trainer *trainer, const struct error *difference)
+{
+    if (trainer->metrics.replay_told || trainer->spec.elastic.mixed_devices)
+        return;
+    trainer->metrics.replay_told = true;
+    status_report_event(trainer, difference->text);
+    status_report_alarm(&trainer->report, ALARM_REPLAY,
+                        "a step that was replayed came out different, so this run is not exact: "
+                        "its events have the step and both results; look for a faulty device, or "
+                        "for one of another kind");
+}
+
 void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
                            const struct straggler_stage *slowest)
 {
@@ -65,7 +79,10 @@ void metrics_writer_record(struct trainer *trainer, uint64_t step_ns,
             record, job_dataset_validation_counted(&trainer->spec.evaluate, &trainer->spec.train,
                                                    trainer->dataset));
     int status = metrics_append(trainer->metrics.file, &line, &error);
-    status_report_alarm(&trainer->report, ALARM_METRICS, status ? error.text : "");
+    if (status == -EILSEQ)
+        tell_replay(trainer, &error);
+    else
+        status_report_alarm(&trainer->report, ALARM_METRICS, status ? error.text : "");
 }
 
 void metrics_writer_rewind(struct metrics_writer *metrics, struct status_report *report,

@@ -23,6 +23,7 @@ struct metrics_writer {
     double validation_loss; /* the newest known; NaN: none yet */
     bool final_known;       /* the finished model was evaluated in this generation: */
     double final_loss;      /* its validation loss */
+    bool replay_told;       /* a replayed step was different, which has been said */
 };
 
 /** metrics_writer_open() - at the beginning of a generation, on the node's metrics writer: open the

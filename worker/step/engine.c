@@ -325,6 +325,9 @@ static int links_broke(const struct engine *engine, int status, struct error *er
 {
     struct mesh_fault fault;
 
+    if (status != -ECONNRESET && status != -ETIMEDOUT) /* memory, or a limit of the links */
+        return error_set(error, status, "step %llu could not be computed: %s",
+                         (unsigned long long)engine->state->hold.step, strerror(-status));
     mesh_fault(engine->mesh, &fault);
     return error_set(error, status, "step %llu: the links of generation %llu broke%s%s",
                      (unsigned long long)engine->state->hold.step,
