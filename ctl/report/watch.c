@@ -14,6 +14,7 @@
 
 #define LIVE_PERIOD_NS  (250 * NS_PER_MS)
 #define PLAIN_PERIOD_NS (500 * NS_PER_MS)
+#define REST_SHARE      10
 #define PLAIN_LINE_NS   (5 * NS_PER_SECOND) /* between two lines of progress */
 #define PAST_EVENTS     8
 
@@ -183,11 +184,19 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
     return status;
 }
 
+/* A look reads the whole cluster from etcd and asks all nodes. Of a large cluster that takes long,
+ * and hundreds of jobs may be watched: rest for a multiple of the time. */
+static uint64_t rest_ns(const struct watch *watch, uint64_t took_ns)
+{
+    return MAX((uint64_t)(watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS), REST_SHARE * took_ns);
+}
+
 static int follow(struct watch *watch, struct error *error)
 {
     int end = -1, status = 0;
 
     while (end < 0 && !status) {
+        uint64_t began_ns = clock_monotonic_ns();
         CLEANUP(cluster_done) struct cluster cluster = {0};
         struct error store_error = {0};
         int loaded = cluster_load(watch->client, &cluster, &store_error);
@@ -200,7 +209,7 @@ static int follow(struct watch *watch, struct error *error)
         if (!loaded)
             status = look(watch, &cluster, &end, error);
         if (end < 0 && !status)
-            cluster_client_pause(watch->client, watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS);
+            cluster_client_pause(watch->client, rest_ns(watch, clock_monotonic_ns() - began_ns));
         if (end < 0 && !status && ferror(stdout))
             status = -EPIPE;
         if (end < 0 && !status && watch->live && terminal_asked_to_leave()) {

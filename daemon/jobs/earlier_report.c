@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 #include "membership/transport/timer.h"
 
@@ -63,9 +63,10 @@ static void on_retry(void *context)
 }
 
 /*
- * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, or if
- * it came while this daemon was following: then no earlier firnd of this node can have reported on
- * it.
+ * Return the generation of the plan in force. Return 0 if there is none, if it is malformed, if it
+ * needs nothing of this node while no other plan is prepared (most jobs that are over: a node with
+ * hundreds of them would ask for long), or if it came while this daemon was following: then no
+ * earlier firnd of this node can have reported on it.
  */
 static uint64_t generation_of(const struct config *config, const struct mirror *mirror,
                               const char *job)
@@ -73,13 +74,16 @@ static uint64_t generation_of(const struct config *config, const struct mirror *
     char key[KV_KEY_MAX];
     const struct mirror_entry *entry =
         mirror_find(mirror, keys_job(key, config->cluster, job, "generation"));
-    AUTO_JSON json_t *tree = NULL;
+    struct plan *plan = NULL;
     uint64_t generation = 0;
 
     if (!entry || entry->mod_revision > mirror->snapshot_revision ||
-        json_parse(entry->value, strlen(entry->value), entry->key, &tree, NULL) ||
-        json_get_u64(tree, "generation", INT64_MAX, &generation, NULL))
+        decode_cache_plan(mirror, entry, &plan, NULL))
         return 0;
+    if (plan_layout_find_node(&plan->layout, config->node) >= 0 ||
+        mirror_find(mirror, keys_job(key, config->cluster, job, "next")))
+        generation = plan->generation;
+    plan_free(plan);
     return generation;
 }
 
