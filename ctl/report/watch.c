@@ -14,7 +14,8 @@
 
 #define LIVE_PERIOD_NS  (250 * NS_PER_MS)
 #define PLAIN_PERIOD_NS (500 * NS_PER_MS)
-#define REST_SHARE      10
+#define REST_SHARE      10 /* of the time that a look takes, at most REST_MAX_NS */
+#define REST_MAX_NS     (5 * NS_PER_SECOND)
 #define PLAIN_LINE_NS   (5 * NS_PER_SECOND) /* between two lines of progress */
 #define PAST_EVENTS     8
 
@@ -188,7 +189,9 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
  * and hundreds of jobs may be watched: rest for a multiple of the time. */
 static uint64_t rest_ns(const struct watch *watch, uint64_t took_ns)
 {
-    return MAX((uint64_t)(watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS), REST_SHARE * took_ns);
+    uint64_t period_ns = watch->live ? LIVE_PERIOD_NS : PLAIN_PERIOD_NS;
+
+    return MAX(period_ns, MIN(REST_SHARE * took_ns, REST_MAX_NS));
 }
 
 static int follow(struct watch *watch, struct error *error)

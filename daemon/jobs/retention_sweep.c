@@ -1,6 +1,7 @@
 #include "daemon/jobs/retention_sweep.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,15 +13,35 @@
 #include "daemon/core/decode_cache.h"
 #include "membership/kv/keys.h"
 
+/* The thread and the job own it together: to remove hundreds of gigabytes takes long, and nobody
+ * waits for that. */
+enum { RETENTION_RUNS, RETENTION_DONE, RETENTION_ABANDONED };
+
 struct retention {
-    pthread_t thread;
-    bool done; /* set by the thread, with release */
+    atomic_int state;
     char folder[JOB_CHECKPOINT_DIR_SIZE];
     uint64_t *steps;
     struct checkpoint_sweep sweep;
     int64_t revision; /* highest revision of the records */
     bool is_ours;     /* this node recorded the newest checkpoint */
 };
+
+static void release(struct retention *retention)
+{
+    if (!retention)
+        return;
+    free(retention->steps);
+    free(retention);
+}
+
+/* Leave it to the other owner, if that one still is: else free it. */
+static void leave(struct retention *retention, int state)
+{
+    int running = RETENTION_RUNS;
+
+    if (!atomic_compare_exchange_strong(&retention->state, &running, state))
+        release(retention);
+}
 
 static void *run(void *argument)
 {
@@ -29,16 +50,16 @@ static void *run(void *argument)
 
     if (checkpoint_sweep(&retention->sweep, &error))
         log_warning("removing old checkpoints: %s", error.text);
-    __atomic_store_n(&retention->done, true, __ATOMIC_RELEASE);
+    leave(retention, RETENTION_DONE);
     return NULL;
 }
 
-static void release(struct retention *retention)
+static int start(struct retention *retention)
 {
-    if (!retention)
-        return;
-    free(retention->steps);
-    free(retention);
+    pthread_t thread;
+    int status = -pthread_create(&thread, NULL, run, retention);
+
+    return status ? status : -pthread_detach(thread);
 }
 
 /* Copy the records from the mirror. NULL: memory is short, or a record is malformed; then
@@ -91,7 +112,7 @@ void retention_sweep_sync(struct job *job)
     bool own_folder = job_keeps_copies(&job->spec);
 
     if (!job->plans.plan || !(own_folder || job->plans.plan->layout.worker_count == 0) ||
-        (job->expiry.retention && !__atomic_load_n(&job->expiry.retention->done, __ATOMIC_ACQUIRE)))
+        (job->expiry.retention && atomic_load(&job->expiry.retention->state) == RETENTION_RUNS))
         return;
     retention_sweep_stop(&job->expiry);
     struct retention *retention = look(job);
@@ -106,7 +127,7 @@ void retention_sweep_sync(struct job *job)
     snprintf(retention->folder, sizeof(retention->folder), "%s", job->folders.checkpoint_dir);
     retention->sweep.folder = retention->folder;
     retention->sweep.steps = retention->steps;
-    if (pthread_create(&retention->thread, NULL, run, retention)) {
+    if (start(retention)) {
         release(retention);
         return;
     }
@@ -117,7 +138,6 @@ void retention_sweep_stop(struct job_expiry *expiry)
 {
     if (!expiry->retention)
         return;
-    pthread_join(expiry->retention->thread, NULL);
-    release(expiry->retention);
+    leave(expiry->retention, RETENTION_ABANDONED);
     expiry->retention = NULL;
 }
