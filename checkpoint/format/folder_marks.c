@@ -50,11 +50,17 @@ bool checkpoint_damaged(const char *path)
     return is_marked(path, CHECKPOINT_DAMAGED_NAME);
 }
 
-enum keep_reason keep_reason(struct keep_rule *rule, const char *path)
+struct checkpoint_marks checkpoint_marks_read(const char *path)
 {
-    bool verified = !rule->verified_seen && checkpoint_verified(path);
+    return (struct checkpoint_marks){.pinned = checkpoint_pinned(path),
+                                     .verified = checkpoint_verified(path)};
+}
+
+enum keep_reason keep_reason(struct keep_rule *rule, struct checkpoint_marks marks)
+{
+    bool verified = !rule->verified_seen && marks.verified;
     rule->verified_seen = rule->verified_seen || verified;
-    if (checkpoint_pinned(path))
+    if (marks.pinned)
         return KEEP_SPARED;
     if (rule->kept < MAX(rule->keep, 1u)) {
         rule->kept++;

@@ -39,6 +39,14 @@ uint64_t checkpoint_verified_ns(const char *path);
 int checkpoint_mark_damaged(const char *path, struct error *error) CHECK_RESULT;
 bool checkpoint_damaged(const char *path);
 
+/* The marks that let a checkpoint stay. */
+struct checkpoint_marks {
+    bool pinned, verified;
+};
+
+/** checkpoint_marks_read() - read the marks of the checkpoint at @path */
+struct checkpoint_marks checkpoint_marks_read(const char *path);
+
 /* State of deciding which checkpoints stay, from the newest to the oldest. */
 struct keep_rule {
     /* keep: number of unpinned checkpoints to keep; kept: number of these seen so far */
@@ -52,8 +60,8 @@ enum keep_reason {
     KEEP_SPARED,   /* pinned, or the newest verified: in addition */
 };
 
-/** keep_reason() - decide for the checkpoint at @path, the next older one that counts */
-enum keep_reason keep_reason(struct keep_rule *rule, const char *path);
+/** keep_reason() - decide for a checkpoint with these marks, the next older one that counts */
+enum keep_reason keep_reason(struct keep_rule *rule, struct checkpoint_marks marks);
 
 /**
  * checkpoint_removable() - check whether checkpoint_remove() would remove a checkpoint

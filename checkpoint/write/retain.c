@@ -151,7 +151,8 @@ static int remove_old(const char *folder, const uint64_t *steps, size_t count,
     for (size_t i = 0; status == 0 && i < count; i++) {
         char path[FOLDER_PATH_SIZE];
         checkpoint_path(folder, steps[i], path);
-        if (steps[i] > committed || keep_reason(rule, path) != KEEP_GOES || steps[i] == spared)
+        if (steps[i] > committed || keep_reason(rule, checkpoint_marks_read(path)) != KEEP_GOES ||
+            steps[i] == spared)
             *ret_oldest = steps[i];
         else
             status = folder_remove_step(folder, steps[i], error);

@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size_words.h"
-#include "checkpoint/write/folder_owner.h"
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
+#include "daemon/core/errand.h"
 #include "daemon/core/events.h"
 #include "daemon/jobs/job_progress.h"
+#include "daemon/jobs/mark_look.h"
 #include "daemon/jobs/retention_rule.h"
 #include "membership/kv/keys.h"
 
@@ -57,18 +58,12 @@ static void tell_recorded(struct job *job)
     events_append(job->folders.dir, &facts, "checkpoint", text);
 }
 
-/* Write the owner file into the folder, which exists now. If that fails, the next checkpoint
- * tries again. */
-static void sign_folder(const struct job *job)
+static void try_again(struct job *job, uint64_t pause_ns)
 {
-    struct checkpoint_owner owner = {.created = job->created};
-    struct error error = {0};
+    const struct loop *loop = &job->daemon->loop.loop;
 
-    memcpy(owner.cluster, job->daemon->config->cluster, sizeof(owner.cluster));
-    memcpy(owner.job, job->name, sizeof(owner.job));
-    snprintf(owner.submission, sizeof(owner.submission), "%s", job->submission);
-    if (checkpoint_owner_write(job->folders.checkpoint_dir, &owner, &error))
-        log_warning("job %s: %s", job->name, error.text);
+    if (loop->timer_set(loop->context, job->record.retry, loop->now_ns(loop->context) + pause_ns))
+        log_error("job %s: a timer failed", job->name);
 }
 
 static void on_recorded(void *context, const struct kv_result *result)
@@ -79,17 +74,14 @@ static void on_recorded(void *context, const struct kv_result *result)
     if (!result->status && result->succeeded) {
         job->record.step = MAX(job->record.step, job->record.unrecorded.step);
         tell_recorded(job);
-        sign_folder(job);
         if (job->workers.progress[job->record.slot].step) /* the job may pause at this step */
             job_progress_write(job, job->record.slot);
         answer(job, true);
     }
     /* Otherwise etcd is away, or its keys have changed and the mirror will show that soon:
      * retry. */
-    const struct loop *loop = &job->daemon->loop.loop;
-    if (job_record_waits(&job->record) &&
-        loop->timer_set(loop->context, job->record.retry, loop->now_ns(loop->context) + RETRY_NS))
-        log_error("job %s: a timer failed", job->name);
+    if (job_record_waits(&job->record))
+        try_again(job, RETRY_NS);
 }
 
 /* Return whether the generation that wrote the checkpoint is in force, or is about to end in a
@@ -130,18 +122,18 @@ static char *record_text(const struct job *job, bool pinned)
  * Delete expired records in the same transaction. Their files are deleted later, when the worker
  * has been told. Keys sort by step, so the newest are at the end.
  */
-static size_t add_expired(struct job *job, struct kv_operation *operations, size_t capacity)
+static size_t add_expired(struct job *job, const struct mirror_entry *entries, size_t count,
+                          struct kv_operation *operations, size_t capacity)
 {
-    char prefix[KV_KEY_MAX];
-    const struct mirror_entry *entries;
     unsigned unproven = job->record.unrecorded.is_unproven; /* it does not count yet */
     struct retention_rule retention = {.below_step = job->record.unrecorded.step,
                                        .rule = {.keep = job->spec.checkpoint.keep + unproven},
+                                       .marks_of = mark_look_of,
+                                       .context = job->expiry.marks,
                                        .kept_from = job->record.unrecorded.step};
 
-    keep_reason(&retention.rule, job->record.unrecorded.path); /* the newest checkpoint: it stays */
-    keys_job(prefix, job->daemon->config->cluster, job->name, "checkpoints/");
-    size_t count = mirror_range(&job->daemon->keys.mirror, prefix, &entries);
+    /* the newest checkpoint: it stays */
+    keep_reason(&retention.rule, mark_look_of(job->expiry.marks, job->record.unrecorded.path));
     size_t expired = retention_rule_choose(&retention, entries, count, operations, capacity);
     /* If more records may have expired than this transaction deletes, delete no files. */
     job->record.unrecorded.kept_from = expired == capacity ? 0 : retention.kept_from;
@@ -206,6 +198,8 @@ void checkpoint_record_sync(struct job *job)
     struct daemon *daemon = job->daemon;
     struct kv_operation operations[KV_TXN_MAX / 2];
     char key[KV_KEY_MAX], generation_key[KV_KEY_MAX], newer_key[KV_KEY_MAX], end_key[KV_KEY_MAX];
+    char prefix[KV_KEY_MAX];
+    const struct mirror_entry *entries;
     AUTO_FREE char *text = NULL;
 
     if (!job_record_waits(&job->record) || job->record.request)
@@ -225,6 +219,14 @@ void checkpoint_record_sync(struct job *job)
         give_up(job, "the next generation has recorded a newer one");
         return;
     }
+    keys_job(prefix, daemon->config->cluster, job->name, "checkpoints/");
+    size_t entry_count = mirror_range(&daemon->keys.mirror, prefix, &entries);
+    enum mark_look_state marks =
+        mark_look_at(job->expiry.marks, entries, entry_count, job->record.unrecorded.path);
+    if (marks == MARK_LOOK_RUNS) {
+        try_again(job, ERRAND_PATIENCE_NS);
+        return;
+    }
     text = record_text(job, was_pinned(there));
     /* A record that exists is of a checkpoint that was damaged or removed and is written again.
      * All keys that begin with "checkpoints/" sort before "checkpoints0". */
@@ -240,7 +242,12 @@ void checkpoint_record_sync(struct job *job)
          .before = keys_job(end_key, daemon->config->cluster, job->name, "checkpoints0")},
     };
     operations[0] = (struct kv_operation){.type = KV_PUT, .key = key, .value = text};
-    size_t count = 1 + add_expired(job, operations + 1, ARRAY_COUNT(operations) - 1);
+    size_t count = 1;
+    if (marks == MARK_LOOK_KNOWN)
+        count +=
+            add_expired(job, entries, entry_count, operations + 1, ARRAY_COUNT(operations) - 1);
+    else /* no file goes before its marks are known */
+        job->record.unrecorded.kept_from = job->record.unrecorded.spared_step = 0;
     if (!text || daemon->keys.kv->txn(daemon->keys.kv->context, compares, ARRAY_COUNT(compares),
                                       operations, count, on_recorded, job, &job->record.request))
         log_error("job %s: the record of a checkpoint could not be sent; it is tried again",

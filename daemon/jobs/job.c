@@ -21,6 +21,7 @@
 #include "daemon/jobs/frozen_folder.h"
 #include "daemon/jobs/job_folder.h"
 #include "daemon/jobs/job_progress.h"
+#include "daemon/jobs/mark_look.h"
 #include "daemon/jobs/retention_rule.h"
 #include "daemon/jobs/retention_sweep.h"
 #include "daemon/jobs/slot_service.h"
@@ -402,11 +403,9 @@ static void tell_unstarted(struct job *job)
     }
 }
 
-/*
- * Free the agent and the statuses, a hundred times the rest of a job: etcd keeps finished jobs for
+/* Free the agent and the statuses, a hundred times the rest of a job: etcd keeps finished jobs for
  * days. A job without a part on this node does without them until a plan names the node. This
- * includes a plan that ends the job, which waits for this node's report.
- */
+ * includes a plan that ends the job, which waits for this node's report. */
 static void lull(struct job_workers *workers)
 {
     agent_free(workers->agent);
@@ -754,7 +753,10 @@ int job_open(struct daemon *daemon, const char *name, const struct job_spec *spe
     snprintf(job->folders.spec_path, sizeof(job->folders.spec_path), "%.*s/spec.json",
              CONFIG_TEXT_SIZE - 16, job->folders.dir);
     choose_checkpoint_dir(job);
-    status = rouse(job) ? 0 : error_set(error, -ENOMEM, "no memory for job %s", name);
+    job->expiry.marks = mark_look_new(job);
+    status = job->expiry.marks && rouse(job)
+                 ? 0
+                 : error_set(error, -ENOMEM, "no memory for job %s", name);
     if (!status)
         status = daemon->loop.loop.timer_add(&daemon->loop, UINT64_MAX, on_tick, job, &job->tick);
     if (!status)
@@ -784,6 +786,7 @@ void job_close(struct job *job)
     fencing_forget(job->daemon->fencing, job);
     retention_rule_stop(job);
     retention_sweep_stop(&job->expiry);
+    mark_look_free(job->expiry.marks);
     copying_stop(job);
     for (unsigned slot = 0; slot < REPORT_WORKERS_MAX; slot++)
         worker_process_free(job->workers.processes[slot]);

@@ -96,6 +96,7 @@ static inline bool job_record_waits(const struct job_record *record)
 
 /* The removal of expired checkpoints (daemon/jobs/retention_sweep.h). */
 struct job_expiry {
+    struct mark_look *marks;
     struct retention *retention; /* removes this node's expired checkpoints; NULL: not started */
     size_t swept_count;
     int64_t swept_revision;     /* of the records used by the last sweep */

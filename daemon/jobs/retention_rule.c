@@ -6,6 +6,7 @@
 #include "daemon/core/checkpoint_entry.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/decode_cache.h"
+#include "daemon/jobs/mark_look.h"
 #include "membership/kv/keys.h"
 
 #define DELETIONS_MAX 16 /* per transaction; the next check takes the rest */
@@ -27,7 +28,8 @@ size_t retention_rule_choose(struct retention_rule *retention, const struct mirr
                     (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             continue;
         }
-        switch (keep_reason(rule, record.path)) {
+        struct checkpoint_marks marks = retention->marks_of(retention->context, record.path);
+        switch (keep_reason(rule, marks)) {
         case KEEP_NUMBERED:
             retention->kept_from = record.step;
             break;
@@ -36,7 +38,7 @@ size_t retention_rule_choose(struct retention_rule *retention, const struct mirr
                 (struct kv_operation){.type = KV_DELETE, .key = entries[count].key};
             break;
         case KEEP_SPARED:
-            if (!checkpoint_pinned(record.path)) /* its pin spares that one */
+            if (!marks.pinned) /* its pin spares that one */
                 retention->spared_step = record.step;
             break;
         }
@@ -131,11 +133,17 @@ void retention_rule_sync(struct job *job)
 
     if (!checkpoint_entry_read(newest, &record))
         return;
+    if (mark_look_at(job->expiry.marks, entries, count, NULL) != MARK_LOOK_KNOWN) {
+        job->expiry.seen = (struct retention_rule_seen){0}; /* looked at again */
+        return;
+    }
     unsigned unproven = job->plans.plan->change.reason == PLAN_REASON_REFUSED;
     struct retention_rule retention = {.below_step = record.step,
-                                       .rule = {.keep = job->spec.checkpoint.keep + unproven}};
+                                       .rule = {.keep = job->spec.checkpoint.keep + unproven},
+                                       .marks_of = mark_look_of,
+                                       .context = job->expiry.marks};
     if (!record.damaged[0] && !record.pinned)
-        keep_reason(&retention.rule, record.path);
+        keep_reason(&retention.rule, mark_look_of(job->expiry.marks, record.path));
     size_t expired = retention_rule_choose(&retention, entries, count, operations, DELETIONS_MAX);
     if (expired > 0)
         delete (job, operations, expired, entries, count);

@@ -21,8 +21,10 @@
 struct retention_rule {
     uint64_t below_step;   /* ignore checkpoints of this step and later */
     struct keep_rule rule; /* the rule's state after those */
-    uint64_t kept_from;    /* out: oldest step that stays by the number; unchanged: none */
-    uint64_t spared_step;  /* out: an earlier step that stays as well; unchanged: none */
+    struct checkpoint_marks (*marks_of)(const void *context, const char *path);
+    const void *context;
+    uint64_t kept_from;   /* out: oldest step that stays by the number; unchanged: none */
+    uint64_t spared_step; /* out: an earlier step that stays as well; unchanged: none */
 };
 
 /** retention_rule_choose() - write a deletion of each expired record, at most @capacity

@@ -56,10 +56,17 @@ static void *run(void *argument)
 
 static int start(struct retention *retention)
 {
+    pthread_attr_t attributes;
     pthread_t thread;
-    int status = -pthread_create(&thread, NULL, run, retention);
+    int status = pthread_attr_init(&attributes);
 
-    return status ? status : -pthread_detach(thread);
+    if (status)
+        return -status;
+    status = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (!status)
+        status = pthread_create(&thread, &attributes, run, retention);
+    pthread_attr_destroy(&attributes);
+    return -status;
 }
 
 /* Copy the records from the mirror. NULL: memory is short, or a record is malformed; then

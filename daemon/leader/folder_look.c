@@ -1,168 +1,90 @@
 #include "daemon/leader/folder_look.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "checkpoint/read/reader.h"
 
 #define FOLDER_PATH_SIZE 1024
 #define FRESH_NS         (10 * NS_PER_SECOND) /* an older result is not taken */
 
-/* Owned by the loop's thread and by its own, whichever lets go last. */
-struct task {
-    atomic_uint owners;
+struct look {
     char path[FOLDER_PATH_SIZE];
-    int ended; /* eventfd */
-    atomic_bool is_done;
     int status;
     struct error error;
-    uint64_t began_ns;
 };
 
 struct folder_look {
-    const struct loop *loop;
-    void (*ended)(void *user);
-    void *user;
-    struct task *task; /* NULL: none */
-    struct loop_io *io;
+    struct errand *errand;
+    char path[FOLDER_PATH_SIZE]; /* of the look that is under way */
 };
 
-static void let_go(struct task *task)
+static void run(void *load)
 {
-    if (!task || atomic_fetch_sub(&task->owners, 1) != 1)
-        return;
-    close(task->ended);
-    free(task);
+    struct look *look = load;
+
+    look->status = checkpoint_look(look->path, &look->error);
 }
 
-static void *look(void *argument)
+static int begin(struct folder_look *folder, const char *path)
 {
-    struct task *task = argument;
-    const uint64_t one = 1;
+    static const struct errand_work work = {.run = run, .drop = free};
+    struct look *look = calloc(1, sizeof(*look));
 
-    task->status = checkpoint_look(task->path, &task->error);
-    atomic_store(&task->is_done, true);
-    if (write(task->ended, &one, sizeof(one)) < 0) /* an eventfd takes it */
-        task->status = -errno;
-    let_go(task);
-    return NULL;
-}
-
-static void on_ended(void *user, int descriptor, unsigned events)
-{
-    struct folder_look *look = user;
-
-    (void)descriptor;
-    (void)events;
-    look->loop->io_remove(look->loop->context, look->io);
-    look->io = NULL;
-    look->ended(look->user);
-}
-
-static void forget(struct folder_look *look)
-{
-    if (look->io)
-        look->loop->io_remove(look->loop->context, look->io);
-    look->io = NULL;
-    let_go(look->task);
-    look->task = NULL;
-}
-
-static int start_thread(struct task *task)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int status = pthread_attr_init(&attributes);
-
-    if (status)
-        return -status;
-    status = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (!status)
-        status = pthread_create(&thread, &attributes, look, task);
-    pthread_attr_destroy(&attributes);
-    return -status;
-}
-
-static int begin(struct folder_look *look, const char *path)
-{
-    const struct loop *loop = look->loop;
-    struct task *task = calloc(1, sizeof(*task));
-
-    if (!task)
+    if (!look)
         return -ENOMEM;
-    atomic_init(&task->owners, 1);
-    task->began_ns = loop->now_ns(loop->context);
-    snprintf(task->path, sizeof(task->path), "%s", path);
-    task->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    look->task = task;
-    int status = task->ended < 0 ? -errno
-                                 : loop->io_add(loop->context, task->ended, LOOP_READ, on_ended,
-                                                look, &look->io);
-    if (!status) {
-        atomic_store(&task->owners, 2);
-        status = start_thread(task);
-        if (status)
-            atomic_store(&task->owners, 1);
-    }
-    if (status)
-        forget(look);
-    return status;
+    snprintf(look->path, sizeof(look->path), "%s", path);
+    snprintf(folder->path, sizeof(folder->path), "%s", path);
+    return errand_start(folder->errand, &work, look);
 }
 
 struct folder_look *folder_look_new(const struct loop *loop, void (*ended)(void *user), void *user)
 {
-    struct folder_look *look = calloc(1, sizeof(*look));
+    struct folder_look *folder = calloc(1, sizeof(*folder));
 
-    if (look)
-        *look = (struct folder_look){.loop = loop, .ended = ended, .user = user};
-    return look;
+    if (folder)
+        folder->errand = errand_new(loop, ended, user);
+    if (folder && folder->errand)
+        return folder;
+    free(folder);
+    return NULL;
 }
 
-void folder_look_free(struct folder_look *look)
+void folder_look_free(struct folder_look *folder)
 {
-    if (look)
-        forget(look);
-    free(look);
+    if (folder)
+        errand_free(folder->errand);
+    free(folder);
 }
 
-/* Return the time since the task began. */
-static uint64_t age_ns(const struct folder_look *look)
-{
-    return look->loop->now_ns(look->loop->context) - look->task->began_ns;
-}
-
-bool folder_look_at(struct folder_look *look, const char *path, int *ret_status,
+bool folder_look_at(struct folder_look *folder, const char *path, int *ret_status,
                     struct error *error)
 {
-    bool is_done = look->task && atomic_load(&look->task->is_done);
+    struct errand *errand = folder->errand;
+    const struct look *seen = errand_result(errand);
 
-    if (is_done && (strcmp(look->task->path, path) != 0 || age_ns(look) > FRESH_NS)) {
-        forget(look);
-        is_done = false;
+    if (seen && (strcmp(seen->path, path) != 0 || errand_age_ns(errand) > FRESH_NS)) {
+        errand_forget(errand);
+        seen = NULL;
     }
-    if (!look->task) {
-        *ret_status = begin(look, path);
+    if (seen) {
+        *ret_status = seen->status;
+        *error = seen->error;
+        errand_forget(errand);
+        return true;
+    }
+    if (!errand_runs(errand)) {
+        *ret_status = begin(folder, path);
         if (*ret_status)
             error_set(error, *ret_status, "looking at %s: %s", path, strerror(-*ret_status));
         return *ret_status != 0;
     }
-    if (is_done) {
-        *ret_status = look->task->status;
-        *error = look->task->error;
-        forget(look);
-        return true;
-    }
-    if (age_ns(look) < FOLDER_LOOK_NS)
+    if (errand_age_ns(errand) < ERRAND_PATIENCE_NS)
         return false;
     *ret_status =
         error_set(error, -ETIMEDOUT, "%s: its disk or file server has not answered for %.0f s",
-                  look->task->path, (double)age_ns(look) / 1e9);
+                  folder->path, (double)errand_age_ns(errand) / 1e9);
     return true;
 }

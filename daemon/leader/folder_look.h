@@ -1,9 +1,7 @@
 /*
- * A look at a checkpoint's folder, in a thread: on a file server that is slow a folder of thousands
- * of files takes longer than a leader may be silent, and on one that hangs a look never ends.
- *
- * A look that takes longer than FOLDER_LOOK_NS counts as impossible. Its thread is left alone, and
- * there is no other one before it has ended: a server that hangs holds one thread a job.
+ * A look at a checkpoint's folder (daemon/core/errand.h): on a slow file server one of thousands of
+ * files takes longer than a leader may be silent. A look that takes longer than ERRAND_PATIENCE_NS
+ * counts as impossible.
  */
 #pragma once
 
@@ -12,9 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
-#include "membership/transport/loop.h"
-
-#define FOLDER_LOOK_NS (3 * NS_PER_SECOND)
+#include "daemon/core/errand.h"
 
 struct folder_look;
 
@@ -25,8 +21,9 @@ void folder_look_free(struct folder_look *look); /* NULL allowed; a thread ends 
 /**
  * folder_look_at() - look at the checkpoint in @path, or take the result of the look at it
  *
- * Return: false: it is under way, and ended() follows, or FOLDER_LOOK_NS pass; true: *ret_status is
- * that of checkpoint_look(), or -ETIMEDOUT, or the error of starting a thread, with @error
+ * Return: false: it is under way, and ended() follows, or ERRAND_PATIENCE_NS pass; true:
+ * *ret_status is that of checkpoint_look(), or -ETIMEDOUT, or the error of starting a thread, with
+ * @error
  */
 bool folder_look_at(struct folder_look *look, const char *path, int *ret_status,
                     struct error *error) CHECK_RESULT;

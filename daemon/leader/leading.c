@@ -379,7 +379,7 @@ static bool checkpoint_is_there(struct led *led, const struct view *view,
         return true;
     int status;
     if (!folder_look_at(led->look, start->restore_path, &status, &error)) {
-        wake_at(led, view->view.now_ns + FOLDER_LOOK_NS);
+        wake_at(led, view->view.now_ns + ERRAND_PATIENCE_NS);
         return false;
     }
     if (!status)

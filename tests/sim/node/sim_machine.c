@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
 #include "checkpoint/write/retain.h"
+#include "daemon/core/errand.h"
 #include "daemon/core/events.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/jobs/job_folder.h"
@@ -24,7 +26,7 @@ ssize_t __wrap_getrandom(void *data, size_t size_bytes, unsigned flags);
 int __wrap_file_replace(const char *path, const void *data, size_t size_bytes, unsigned mode,
                         struct error *error);
 int __wrap_file_make_directories(const char *path, unsigned mode, struct error *error);
-bool __wrap_checkpoint_pinned(const char *path);
+struct checkpoint_marks __wrap_checkpoint_marks_read(const char *path);
 bool __wrap_checkpoint_is_lost(const char *path, int code);
 int __wrap_checkpoint_sweep(const struct checkpoint_sweep *sweep, struct error *error);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -86,10 +88,10 @@ int __wrap_file_make_directories(const char *path, unsigned mode, struct error *
     return 0;
 }
 
-bool __wrap_checkpoint_pinned(const char *path)
+struct checkpoint_marks __wrap_checkpoint_marks_read(const char *path)
 {
     (void)path;
-    return false;
+    return (struct checkpoint_marks){0};
 }
 
 int job_folder_open(const char *dir, int64_t created, bool *ret_was_its, struct error *error)
@@ -122,7 +124,64 @@ void events_append(const char *job_dir, const struct event_facts *facts, const c
     sim_trace(sim_now, "%s: %s: %s", facts->node, kind, text);
 }
 
-/* A look takes no time, and has no thread. */
+/* An errand takes no time, and has no thread. */
+struct errand {
+    const struct loop *loop;
+    struct errand_work work;
+    void *load; /* NULL: none */
+    uint64_t began_ns;
+};
+
+struct errand *errand_new(const struct loop *loop, void (*ended)(void *user), void *user)
+{
+    struct errand *errand = sim_allocate(1, sizeof(*errand));
+    (void)ended;
+    (void)user;
+    errand->loop = loop;
+    return errand;
+}
+
+void errand_free(struct errand *errand)
+{
+    if (errand)
+        errand_forget(errand);
+    free(errand);
+}
+
+int errand_start(struct errand *errand, const struct errand_work *work, void *load)
+{
+    errand_forget(errand);
+    errand->work = *work;
+    errand->load = load;
+    errand->began_ns = errand->loop->now_ns(errand->loop->context);
+    work->run(load);
+    return 0;
+}
+
+bool errand_runs(const struct errand *errand)
+{
+    (void)errand;
+    return false;
+}
+
+uint64_t errand_age_ns(const struct errand *errand)
+{
+    return errand->loop->now_ns(errand->loop->context) - errand->began_ns;
+}
+
+void *errand_result(const struct errand *errand)
+{
+    return errand->load;
+}
+
+void errand_forget(struct errand *errand)
+{
+    if (errand->load)
+        errand->work.drop(errand->load);
+    errand->load = NULL;
+}
+
+/* A look takes no time, either. */
 struct folder_look {
     int unused;
 };

@@ -53,6 +53,12 @@ static void put_record(uint64_t step, bool pinned, const char *damaged)
     checkpoint_record_done(&record);
 }
 
+static struct checkpoint_marks marks_of(const void *context, const char *path)
+{
+    (void)context;
+    return checkpoint_marks_read(path);
+}
+
 /* @wanted: the steps that expire, newest first, with a comma after each. */
 static void expect_gone(struct retention_rule *retention, size_t capacity, const char *wanted)
 {
@@ -60,6 +66,7 @@ static void expect_gone(struct retention_rule *retention, size_t capacity, const
     const struct mirror_entry *entries;
     char prefix[KV_KEY_MAX], gone[128] = "";
     size_t count = mirror_range(&mirror, keys_job(prefix, CLUSTER, JOB, "checkpoints/"), &entries);
+    retention->marks_of = marks_of;
     size_t expired = retention_rule_choose(retention, entries, count, operations, capacity);
     for (size_t i = 0; i < expired; i++) {
         assert_int_equal(operations[i].type, KV_DELETE);

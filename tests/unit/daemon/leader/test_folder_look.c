@@ -100,7 +100,7 @@ static void test_a_server_that_hangs_is_not_waited_for(void **state)
     snprintf(manifest, sizeof(manifest), "%s/" MANIFEST_NAME, folder);
     assert_int_equal(mkdir(folder, 0755) | mkfifo(manifest, 0644), 0);
     assert_false(folder_look_at(look, folder, &status, &error));
-    skipped_ns += FOLDER_LOOK_NS;
+    skipped_ns += ERRAND_PATIENCE_NS;
     assert_true(folder_look_at(look, folder, &status, &error));
     assert_int_equal(status, -ETIMEDOUT);
     assert_non_null(strstr(error.text, folder));

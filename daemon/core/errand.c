@@ -1,0 +1,143 @@
+#include "daemon/core/errand.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Owned by the loop's thread and by its own, whichever lets go last. */
+struct task {
+    atomic_uint owners;
+    atomic_bool is_done;
+    int ended; /* eventfd */
+    struct errand_work work;
+    void *load;
+};
+
+struct errand {
+    const struct loop *loop;
+    void (*ended)(void *user);
+    void *user;
+    struct task *task; /* NULL: none */
+    struct loop_io *io;
+    uint64_t began_ns;
+};
+
+static void let_go(struct task *task)
+{
+    if (!task || atomic_fetch_sub(&task->owners, 1) != 1)
+        return;
+    if (task->ended >= 0)
+        close(task->ended);
+    task->work.drop(task->load);
+    free(task);
+}
+
+static void *run(void *argument)
+{
+    struct task *task = argument;
+
+    task->work.run(task->load);
+    atomic_store(&task->is_done, true);
+    (void)eventfd_write(task->ended, 1); /* its only value, which it takes */
+    let_go(task);
+    return NULL;
+}
+
+static void on_ended(void *user, int descriptor, unsigned events)
+{
+    struct errand *errand = user;
+
+    (void)descriptor;
+    (void)events;
+    errand->loop->io_remove(errand->loop->context, errand->io);
+    errand->io = NULL;
+    errand->ended(errand->user);
+}
+
+static int start_thread(struct task *task)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int status = pthread_attr_init(&attributes);
+
+    if (status)
+        return -status;
+    status = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (!status)
+        status = pthread_create(&thread, &attributes, run, task);
+    pthread_attr_destroy(&attributes);
+    return -status;
+}
+
+int errand_start(struct errand *errand, const struct errand_work *work, void *load)
+{
+    const struct loop *loop = errand->loop;
+    struct task *task = calloc(1, sizeof(*task));
+
+    errand_forget(errand);
+    if (!task) {
+        work->drop(load);
+        return -ENOMEM;
+    }
+    atomic_init(&task->owners, 1);
+    task->work = *work;
+    task->load = load;
+    task->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    errand->task = task;
+    errand->began_ns = loop->now_ns(loop->context);
+    int status = task->ended < 0 ? -errno
+                                 : loop->io_add(loop->context, task->ended, LOOP_READ, on_ended,
+                                                errand, &errand->io);
+    if (!status) {
+        atomic_store(&task->owners, 2);
+        status = start_thread(task);
+        if (status)
+            atomic_store(&task->owners, 1);
+    }
+    if (status)
+        errand_forget(errand);
+    return status;
+}
+
+bool errand_runs(const struct errand *errand)
+{
+    return errand->task && !atomic_load(&errand->task->is_done);
+}
+
+uint64_t errand_age_ns(const struct errand *errand)
+{
+    return errand->loop->now_ns(errand->loop->context) - errand->began_ns;
+}
+
+void *errand_result(const struct errand *errand)
+{
+    return errand->task && !errand_runs(errand) ? errand->task->load : NULL;
+}
+
+void errand_forget(struct errand *errand)
+{
+    if (errand->io)
+        errand->loop->io_remove(errand->loop->context, errand->io);
+    errand->io = NULL;
+    let_go(errand->task);
+    errand->task = NULL;
+}
+
+struct errand *errand_new(const struct loop *loop, void (*ended)(void *user), void *user)
+{
+    struct errand *errand = calloc(1, sizeof(*errand));
+
+    if (errand)
+        *errand = (struct errand){.loop = loop, .ended = ended, .user = user};
+    return errand;
+}
+
+void errand_free(struct errand *errand)
+{
+    if (errand)
+        errand_forget(errand);
+    free(errand);
+}
