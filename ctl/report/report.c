@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/plural.h"
 #include "base/size_words.h"
 #include "ctl/cluster/collector.h"
@@ -49,7 +48,7 @@ static int write_svg(const struct curve *curve, const char *job, const struct re
              facts->steps_committed, plural(facts->steps_committed));
     if (curve_append_svg(curve, title, &text))
         return error_set(error, -ENOMEM, "no memory for the curve");
-    return file_replace(path, text.data, text.size_bytes, 0644, error);
+    return output_file(path, text.data, text.size_bytes, error);
 }
 
 /* ---- text ---- */

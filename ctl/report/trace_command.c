@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/plural.h"
 #include "ctl/cluster/trace_collector.h"
 #include "ctl/command/commands.h"
 #include "ctl/report/trace_json.h"
+#include "ctl/view/output.h"
 
 #define STEPS_DEFAULT 20
 #define STEPS_MAX     ((uint64_t)1 << 53)
@@ -138,7 +138,7 @@ static int write_trace(const struct trace_collector *collector, const char *path
         fwrite(text.data, 1, text.size_bytes, stdout);
         return 0;
     }
-    status = file_replace(path, text.data, text.size_bytes, 0644, error);
+    status = output_file(path, text.data, text.size_bytes, error);
     if (!status)
         print_summary(&collector->set, path);
     return status;
