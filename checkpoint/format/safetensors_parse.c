@@ -60,7 +60,7 @@ static int parse_offsets(const json_t *offsets, uint64_t data_bytes,
     if (begin < 0 || end < begin || (uint64_t)end > data_bytes)
         return error_set(error, -EBADMSG,
                          "tensor %s: bytes %" PRId64 " to %" PRId64 " lie outside the %" PRIu64
-                         " bytes of data",
+                         " bytes of data: the file is cut off or damaged, copy it again",
                          entry->name, (int64_t)begin, (int64_t)end, data_bytes);
     if ((uint64_t)(end - begin) != entry->size_bytes)
         return error_set(error, -EBADMSG,

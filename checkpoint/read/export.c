@@ -299,7 +299,8 @@ static int check_options(const struct checkpoint_export *options, struct error *
                          CHECKPOINT_FOLDER_MAX,
                          strlen(options->to) > CHECKPOINT_FOLDER_MAX ? options->to : options->from);
     if (lstat(options->to, &status) == 0)
-        return error_set(error, -EEXIST, "%s is there already", options->to);
+        return error_set(error, -EEXIST, "%s is there already: name another folder, or remove it",
+                         options->to);
     return 0;
 }
 

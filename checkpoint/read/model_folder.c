@@ -11,13 +11,14 @@
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/read/model_index.h"
 
-#define CONFIG_NAME "config.json"
-#define INDEX_NAME  "model.safetensors.index.json"
-#define WHOLE_NAME  "model.safetensors"
-#define CONFIG_MAX  ((size_t)1 << 20)
-#define INDEX_MAX   ((size_t)64 << 20)
-#define PATH_BYTES  4096
-#define READ_BYTES  ((size_t)1 << 20) /* bytes per conversion */
+#define CONFIG_NAME  "config.json"
+#define INDEX_NAME   "model.safetensors.index.json"
+#define WHOLE_NAME   "model.safetensors"
+#define PICKLED_NAME "pytorch_model.bin"
+#define CONFIG_MAX   ((size_t)1 << 20)
+#define INDEX_MAX    ((size_t)64 << 20)
+#define PATH_BYTES   4096
+#define READ_BYTES   ((size_t)1 << 20) /* bytes per conversion */
 
 struct model_file {
     char path[PATH_BYTES];
@@ -78,6 +79,22 @@ static int add_file(struct model_folder *model, const char *name, struct error *
                                 : 0;
 }
 
+/* The weights of a model without an index. */
+static int add_only_file(struct model_folder *model, struct error *error)
+{
+    char path[PATH_BYTES];
+    struct error ignored;
+    int status = add_file(model, WHOLE_NAME, error);
+
+    if (status == -ENOENT && path_of(model->folder, PICKLED_NAME, path, &ignored) == 0 &&
+        access(path, F_OK) == 0)
+        return error_set(error, status,
+                         "%s: firn reads safetensors alone: load the model with transformers and "
+                         "save_pretrained() it, which writes " WHOLE_NAME,
+                         path);
+    return status;
+}
+
 static int add_indexed_files(struct model_folder *model, struct error *error)
 {
     char path[PATH_BYTES];
@@ -101,8 +118,8 @@ int model_folder_open(const char *folder, struct model_folder **ret_model, struc
     model->folder = folder;
     int status = path_of(folder, INDEX_NAME, path, error);
     if (status == 0)
-        status = access(path, F_OK) == 0 ? add_indexed_files(model, error)
-                                         : add_file(model, WHOLE_NAME, error);
+        status =
+            access(path, F_OK) == 0 ? add_indexed_files(model, error) : add_only_file(model, error);
     model->folder = NULL;
     if (status < 0)
         model_folder_close(model);

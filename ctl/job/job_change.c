@@ -70,6 +70,9 @@ static int apply(const struct arguments *arguments, enum record_wish wish,
         say_that_it_is_so(&change);
     else if (!status)
         printf("job %s %s\n", name, said);
+    if (!status && !cluster.leader[0])
+        printf("No firnd leads cluster %s now: the job stays as it is until one starts\n",
+               client.cluster);
     return status;
 }
 
@@ -133,6 +136,12 @@ static int remove_keys(struct cluster_client *client, const struct cluster_job *
     return status;
 }
 
+/* No leader has planned for it, and none is there to do so now: it has no workers. */
+static bool never_began(const struct cluster *cluster, const struct cluster_job *job)
+{
+    return !cluster->leader[0] && !job->plan && !job->next;
+}
+
 int run_job_remove(const struct arguments *arguments, struct error *error)
 {
     CLEANUP(cluster_done) struct cluster cluster = {0};
@@ -145,10 +154,17 @@ int run_job_remove(const struct arguments *arguments, struct error *error)
     const struct cluster_job *job = cluster_find_job(&cluster, name, error);
     if (!job)
         return -ENOENT;
-    if (!cluster_job_over(job) && job->desired.wish == RECORD_CANCELLED)
+    bool cancelled = job->desired.wish == RECORD_CANCELLED;
+    bool is_over = cluster_job_over(job) || (cancelled && never_began(&cluster, job));
+    if (!is_over && cancelled && !cluster.leader[0])
+        return error_set(error, -EBUSY,
+                         "job %s is being cancelled (%s), and no firnd leads cluster %s: its "
+                         "workers end when one starts",
+                         name, cluster_job_state(job), client.cluster);
+    if (!is_over && cancelled)
         return error_set(error, -EBUSY, "job %s is being cancelled (%s); try again in a moment",
                          name, cluster_job_state(job));
-    if (!cluster_job_over(job))
+    if (!is_over)
         return error_set(error, -EBUSY,
                          "job %s is not over (%s); firnctl job cancel %s comes first", name,
                          cluster_job_state(job), name);

@@ -13,6 +13,7 @@ struct job_risk job_risk(const struct cluster_job *job, uint64_t now_unix_ns)
     uint64_t step = job->has_progress ? job->progress.step : 0, durable_step = 0;
 
     risk.durable = cluster_sound_checkpoint(job);
+    risk.all_damaged = !risk.durable && job->checkpoint_count > 0;
     if (risk.durable) {
         durable_step = risk.durable->step;
         risk.durable_age_seconds = now_unix_ns > risk.durable->unix_ns
@@ -61,5 +62,6 @@ void job_risk_print(const struct job_risk *risk)
         printf("durable     step %" PRIu64 ", %s ago; %s\n", risk->durable->step,
                format_duration(risk->durable_age_seconds, age), verified);
     else
-        printf("durable     nothing: there is no sound checkpoint\n");
+        printf("durable     nothing: there is no %scheckpoint%s\n",
+               risk->all_damaged ? "sound " : "", risk->all_damaged ? "" : " yet");
 }

@@ -11,6 +11,7 @@ struct job_risk {
     double lost_seconds; /* to compute them again at the present speed; NaN: unknown */
     const struct checkpoint_record *durable;  /* the newest; NULL: none, all is lost */
     double durable_age_seconds;               /* of it */
+    bool all_damaged;                         /* there are checkpoints, and none is sound */
     const struct checkpoint_record *verified; /* the newest that was read whole and is good, as far
                                                  as this machine reaches it; NULL: none */
 };

@@ -96,4 +96,8 @@ void job_warnings(const struct cluster *cluster, const struct job_checkpoints *c
             checkpoints->copies, offer.nodes, is, offer.nodes);
     if (elastic->shadow && offer.nodes == 1)
         add(ret_warnings, "elastic.shadow wants another node for the copy, but only 1 is there");
+    if (checkpoints->every == 0)
+        add(ret_warnings,
+            "checkpoint.every is not set: a pause, a drain and the end are saved and nothing else; "
+            "if all replicas of a stage die, the job begins again with step 1");
 }

@@ -6,7 +6,7 @@
 #include "elastic/job/job_checkpoints.h"
 #include "elastic/job/job_elasticity.h"
 
-#define JOB_WARNINGS_MAX  4
+#define JOB_WARNINGS_MAX  5
 #define JOB_WARNINGS_SIZE 256
 
 struct job_warnings {

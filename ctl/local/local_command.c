@@ -268,7 +268,9 @@ int run_local_down(const struct arguments *arguments, struct error *error)
     if (!status)
         status = local_stop_all(cluster, deadline_of(arguments), error);
     if (!status)
-        printf("down; the data stays in %s\n", cluster->dir);
+        printf("down; the data stays in %s, and after firnctl local up jobs go on from their last "
+               "checkpoints\n",
+               cluster->dir);
     return status;
 }
 

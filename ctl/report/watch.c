@@ -26,7 +26,7 @@ struct watch {
     struct collector steps; /* while etcd is unreachable: from the nodes, since etcd's last
                              * progress */
     struct terminal_picture picture;
-    bool live, store_away, looked, refused;
+    bool live, store_away, looked, refused, nobody;
     uint64_t since_ns;
     uint64_t said_step, said_generation, said_ns;
     char said_state[sizeof(((struct state_record *)0)->state)];
@@ -159,6 +159,25 @@ static void say_refusal(struct watch *watch)
     fprintf(stderr, "firnctl: %s\nIts events are missing here\n", error.text);
 }
 
+/* The nodes say how the job goes on; without them only etcd's last word is known. */
+static void say_nobody(struct watch *watch, const struct cluster *cluster)
+{
+    bool nobody = cluster->node_count == 0 || watch->collector.answered == 0;
+
+    if (nobody == watch->nobody)
+        return;
+    watch->nobody = nobody;
+    terminal_erase(&watch->picture);
+    fflush(stdout);
+    if (nobody && cluster->node_count == 0)
+        fprintf(stderr, "firnctl: no firnd is registered: the job is shown as it was when the last "
+                        "one was, and waits for one\n");
+    else if (nobody)
+        fprintf(stderr, "firnctl: no node answers: the job is shown as it was when one did\n");
+    else
+        fprintf(stderr, "firnctl: a node answers\n");
+}
+
 /* One look. *ret_end: the exit code, once the job is over. */
 static int look(struct watch *watch, const struct cluster *cluster, int *ret_end,
                 struct error *error)
@@ -171,6 +190,7 @@ static int look(struct watch *watch, const struct cluster *cluster, int *ret_end
         return -ENOENT;
     int status = collector_events(&watch->collector, cluster, error);
     say_refusal(watch);
+    say_nobody(watch, cluster);
     if (!status && watch->client->away)
         status = ask_for_progress(watch, cluster, job, error);
     if (!watch->looked)

@@ -203,7 +203,11 @@ static void say_running(struct leader_context *context)
     const struct plan *plan = view->plan;
     char layout[LAYOUT_WORDS_SIZE];
     plan_layout_words(plan->layout.stage_count, plan->layout.replica_count, layout);
-    if (view->progress.step_seconds > 0)
+    if (view->progress.generation == plan->generation &&
+        view->progress.step == view->spec->train.steps)
+        leader_say(context, JOB_RUNNING, "all steps are committed: the finished model is %ssaved",
+                   view->spec->evaluate.every ? "evaluated and " : "");
+    else if (view->progress.step_seconds > 0)
         leader_say(context, JOB_RUNNING, "%s, step %.1f ms (predicted %.1f ms)", layout,
                    view->progress.step_seconds * 1e3,
                    plan_layout_expected_seconds(&plan->layout) * 1e3);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/size_words.h"
 #include "elastic/plan/lanes.h"
 #include "elastic/planner/partition.h"
 #include "elastic/planner/placement.h"
@@ -580,13 +581,26 @@ static int fill_plan(const struct search *search, const struct candidate *best,
     return alike ? 0 : split_unlike(search->input, best, layout);
 }
 
+static uint64_t largest_slot_bytes(const struct planner_input *input)
+{
+    uint64_t largest = 0;
+
+    for (unsigned i = 0; i < input->slot_count; i++)
+        largest = MAX(largest, (uint64_t)input->slots[i].memory_bytes);
+    return largest;
+}
+
 static int explain_nothing(const struct search *search, struct error *error)
 {
     const struct planner_input *input = search->input;
-    if (search->candidate_count > 0)
-        return error_set(error, -ENOSPC,
-                         "no layout fits: the least that a slot would need is %.1f MiB",
-                         (double)(search->least_memory_needed + input->process_bytes) / (1 << 20));
+    if (search->candidate_count > 0) {
+        char least[SIZE_WORDS_SIZE], largest[SIZE_WORDS_SIZE];
+        return error_set(
+            error, -ENOSPC,
+            "no layout fits: the least that a slot would need is %s, and the largest has %s",
+            size_words(search->least_memory_needed + input->process_bytes, least),
+            size_words(largest_slot_bytes(input), largest));
+    }
     if (input->stages_wanted > input->unit_count)
         return error_set(error, -ENOSPC, "%u stages are asked for, the model has %u units",
                          input->stages_wanted, input->unit_count);

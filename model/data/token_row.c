@@ -128,7 +128,9 @@ static int check_format(struct source *source, enum dataset_format format, struc
     if (status < 0)
         return status;
     if (source->size_bytes % source->token_bytes != 0)
-        return error_set(error, -EINVAL, "data: %s: %zu bytes are no whole number of uint%zu",
+        return error_set(error, -EINVAL,
+                         "data: %s: %zu bytes are no whole number of uint%zu (data.format says how "
+                         "files are read)",
                          source->path, source->size_bytes, 8 * source->token_bytes);
     return 0;
 }

@@ -28,7 +28,7 @@ static int begin(void **state)
         nodes[i].record.slots[0].memory_bytes = 1 << 30;
     }
     cluster = (struct cluster){.nodes = nodes, .node_count = NODES};
-    spec = (struct job_spec){.elastic.devices_min = 1, .checkpoint.copies = 1};
+    spec = (struct job_spec){.elastic.devices_min = 1, .checkpoint = {.every = 100, .copies = 1}};
     return 0;
 }
 
@@ -101,6 +101,13 @@ static void test_shadow_alone(void **state)
     expect("elastic.shadow");
 }
 
+static void test_nothing_is_saved_on_the_way(void **state)
+{
+    (void)state;
+    spec.checkpoint.every = 0;
+    expect("checkpoint.every is not set");
+}
+
 static void test_nobody_is_there(void **state)
 {
     (void)state;
@@ -128,6 +135,7 @@ int main(void)
         cmocka_unit_test_setup(test_nodes_that_drain, begin),
         cmocka_unit_test_setup(test_too_few_slots, begin),
         cmocka_unit_test_setup(test_shadow_alone, begin),
+        cmocka_unit_test_setup(test_nothing_is_saved_on_the_way, begin),
         cmocka_unit_test_setup(test_nobody_is_there, begin),
         cmocka_unit_test_setup(test_no_slot_is_in_service, begin),
     };
