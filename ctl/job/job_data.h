@@ -24,9 +24,12 @@ bool job_data_look(const struct job_spec *spec, struct job_data_extent *ret_data
 const char *job_data_words(const struct job_model *model, const struct job_training *training,
                            const struct job_data_extent *data, char ret_words[JOB_DATA_WORDS_SIZE]);
 
-/** job_data_hint() - describe why the files look like another data.format; false: they do not, or
- * are not here */
-bool job_data_hint(const struct job_data *data, char ret_words[JOB_DATA_WORDS_SIZE]);
+/** job_data_hint() - describe why the beginning of the first file looks like another data.format;
+ * false: it does not, or is not here */
+bool job_data_hint(const struct job_spec *spec, char ret_words[JOB_DATA_WORDS_SIZE]);
+
+/** job_data_warn_missing() - name the paths that are not here, on standard error */
+void job_data_warn_missing(const struct job_data *data);
 
 /** job_data_is_little() - return whether the data is so little that it is likely a mistake: less
  * than one step takes, or repeated more often than useful */

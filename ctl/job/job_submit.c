@@ -92,32 +92,6 @@ static int load(const struct arguments *arguments, struct submission *submission
 }
 
 /* Warn about missing data: it must be on the nodes, but need not be on this machine. */
-static void warn_missing_path(const char *path)
-{
-    char fixed[JOB_PATH_SIZE];
-    size_t plain = strcspn(path, "*?[");
-
-    snprintf(fixed, sizeof(fixed), "%.*s", (int)plain, path);
-    char *slash = strrchr(fixed, '/');
-    if (path[plain] && slash && slash != fixed)
-        *slash = '\0'; /* the folder that a glob begins in */
-    if (access(fixed, R_OK))
-        fprintf(stderr, "firnctl: warning: %s: %s (here; that is fine if the nodes have it)\n",
-                fixed, strerror(errno));
-}
-
-static void warn_missing_data(const struct job_data *data)
-{
-    for (unsigned i = 0; i < data->path.count; i++)
-        warn_missing_path(data->path.paths[i]);
-    for (unsigned i = 0; i < data->mask.count; i++)
-        warn_missing_path(data->mask.paths[i]);
-    if (data->validation_path[0])
-        warn_missing_path(data->validation_path);
-    if (data->validation_mask[0])
-        warn_missing_path(data->validation_mask);
-}
-
 /* Checkpoints and exports go without it. */
 static void warn_of_large_companion(const struct job_model *model)
 {
@@ -134,7 +108,7 @@ static void warn_of_little_data(const struct job_spec *spec)
     char words[JOB_DATA_WORDS_SIZE];
     struct job_data_extent data;
 
-    if (job_data_hint(&spec->data, words))
+    if (job_data_hint(spec, words))
         fprintf(stderr, "firnctl: warning: %s\n", words);
     if (job_data_look(spec, &data) && job_data_is_little(&spec->model, &spec->train, &data))
         fprintf(stderr, "firnctl: warning: the data has %s\n",
@@ -333,7 +307,7 @@ int run_job_submit(const struct arguments *arguments, struct error *error)
     if (status)
         return status;
     uint64_t begun_ns = clock_unix_ns();
-    warn_missing_data(&submission->spec.data);
+    job_data_warn_missing(&submission->spec.data);
     warn_of_little_data(&submission->spec);
     warn_of_large_companion(&submission->spec.model);
     status = write_job(&client, submission, error);

@@ -215,9 +215,11 @@ static void tell_data(const struct job_spec *spec)
     char words[JOB_DATA_WORDS_SIZE];
     struct job_data_extent data;
 
-    if (job_data_hint(&spec->data, words))
+    fflush(stdout);
+    job_data_warn_missing(&spec->data);
+    if (job_data_hint(spec, words))
         printf("\nWarning: %s\n", words);
-    if (job_data_look(spec, &data))
+    else if (job_data_look(spec, &data))
         printf("\nThe data here has %s.\n",
                job_data_words(&spec->model, &spec->train, &data, words));
 }

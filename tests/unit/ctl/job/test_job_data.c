@@ -50,18 +50,27 @@ static void test_another_width_is_hinted_at(void **state)
 
     (void)state;
     look(JOB_FORMAT_UINT16, 2048, 0);
-    assert_false(job_data_hint(&spec.data, words)); /* nothing but zeros */
+    assert_false(job_data_hint(&spec, words)); /* nothing but zeros */
     for (uint32_t i = 0; i < ARRAY_COUNT(wide); i++)
         wide[i] = i * 7919 % 50257;
     test_folder_write("data", wide, sizeof(wide));
-    assert_true(job_data_hint(&spec.data, words));
+    assert_true(job_data_hint(&spec, words));
     assert_non_null(strstr(words, "should data.format be uint32?"));
     for (uint32_t i = 0; i < ARRAY_COUNT(narrow); i++)
         narrow[i] = (uint16_t)(i * 7919 % 50257);
     test_folder_write("data", narrow, sizeof(narrow));
-    assert_false(job_data_hint(&spec.data, words));
+    assert_false(job_data_hint(&spec, words));
     spec.data.format = JOB_FORMAT_UINT32;
-    assert_false(job_data_hint(&spec.data, words));
+    assert_true(job_data_hint(&spec, words));
+    assert_non_null(strstr(words, "outside the vocabulary of 50257 (model.vocab)"));
+    look(JOB_FORMAT_UINT16, 2047, 0);
+    assert_true(job_data_hint(&spec, words));
+    assert_non_null(strstr(words, "2047 bytes, which are no whole number of uint16"));
+    look(JOB_FORMAT_LLMC, 2048, 0);
+    assert_true(job_data_hint(&spec, words));
+    assert_non_null(strstr(words, "does not begin as files of llm.c do"));
+    spec.data.format = JOB_FORMAT_BYTES;
+    assert_false(job_data_hint(&spec, words));
 }
 
 static void test_formats(void **state)
