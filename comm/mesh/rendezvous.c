@@ -54,8 +54,6 @@
 #define STRANGERS_MAX    16 /* of one address of the plan, plus its peers; of all other addresses */
 #define ACCEPTS_PER_TURN 64
 #define STRANGERS_LOG_NS (10 * NS_PER_SECOND) /* between two lines about addresses of strangers */
-#define BACKLOG_LONG     256                  /* while a mesh is open */
-#define BACKLOG_SHORT    128
 
 static bool expects(void *context, unsigned rank)
 {
@@ -456,9 +454,7 @@ static void accept_link(struct mesh *mesh, struct link *link)
 /* Keep a flood of connections from filling the backlog while a mesh is open; serve none of them. */
 void rendezvous_thin(struct mesh *mesh)
 {
-    unsigned waiting = tcp_waiting(mesh->listener);
-    if (waiting > BACKLOG_LONG)
-        tcp_turn_away(mesh->listener, waiting - BACKLOG_SHORT);
+    tcp_thin(mesh->listener);
 }
 
 void rendezvous_accept(struct mesh *mesh)

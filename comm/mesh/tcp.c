@@ -12,6 +12,9 @@
 
 #include "base/clock.h"
 
+#define BACKLOG_LONG  256 /* connections that may wait */
+#define BACKLOG_SHORT 128
+
 #define UNSENT_MAX_BYTES (512 * 1024)
 
 /* Split "host:port" or "[host]:port" and let the resolver read the numbers. */
@@ -321,7 +324,7 @@ unsigned tcp_waiting(int listener)
     return info.tcpi_unacked; /* for a listener: the length of its backlog */
 }
 
-void tcp_turn_away(int listener, unsigned count)
+static void turn_away(int listener, unsigned count)
 {
     for (; count > 0; count--) {
         int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -329,4 +332,12 @@ void tcp_turn_away(int listener, unsigned count)
             return;
         close(descriptor);
     }
+}
+
+void tcp_thin(int listener)
+{
+    unsigned waiting = tcp_waiting(listener);
+
+    if (waiting > BACKLOG_LONG)
+        turn_away(listener, waiting - BACKLOG_SHORT);
 }

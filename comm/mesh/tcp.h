@@ -44,5 +44,5 @@ void tcp_host_text(const struct tcp_host *host, char ret_text[TCP_HOST_TEXT_SIZE
 
 /** tcp_waiting() - count the connections that wait to be accepted */
 unsigned tcp_waiting(int listener);
-/** tcp_turn_away() - accept and close up to @count, the oldest first */
-void tcp_turn_away(int listener, unsigned count);
+/** tcp_thin() - accept and close the oldest connections of a long queue */
+void tcp_thin(int listener);

@@ -12,6 +12,7 @@
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/folder_marks.h"
 #include "checkpoint/read/reader.h"
+#include "comm/mesh/doorman.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/planner/process_memory.h"
 #include "elastic/planner/start_time.h"
@@ -116,6 +117,7 @@ void generation_close(struct trainer *trainer)
     generation_end_handover(trainer);
     set_mesh(&trainer->links, NULL);
     mesh_close(mesh);
+    mesh_doorman_rest(trainer->doorman, false);
 }
 
 void generation_end_handover(struct trainer *trainer)
@@ -368,11 +370,14 @@ static int open_links(struct trainer *trainer, unsigned rank, const struct plan 
         return error_set(error, -errno, "reading an eventfd");
     commands_take(trainer, 0); /* messages that arrived before the eventfd was emptied */
     bool replaced = generation_entry_is_replaced(trainer->commands.pending.plan, newcomer);
+    mesh_doorman_rest(trainer->doorman, true);
     status = commands_stopping(&trainer->commands) || replaced
                  ? -ECANCELED
                  : mesh_open(&options, trainer->commands.cancel, &mesh, error);
     __atomic_store_n(&trainer->commands.waits_for_switch, false, __ATOMIC_RELEASE);
-    if (!status)
+    if (status)
+        mesh_doorman_rest(trainer->doorman, false);
+    else
         set_mesh(&trainer->links, mesh);
     return status;
 }

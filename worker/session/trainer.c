@@ -1,4 +1,5 @@
 #include "worker/session/trainer.h"
+#include "comm/mesh/doorman.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -441,6 +442,9 @@ static int open_all(struct trainer *trainer, struct error *error)
 
     if (status)
         return status;
+    status = mesh_doorman_new(trainer->listener, &trainer->doorman);
+    if (status)
+        return error_set(error, status, "watching the port: %s", strerror(-status));
     status_report_send(trainer, WORKER_STARTING, "");
     status = refused(trainer, load_spec(trainer->options, &trainer->spec, error), error);
     if (!status)
@@ -482,6 +486,7 @@ static void trainer_done(struct trainer *trainer)
     if (trainer->checkpoints.snapshot)
         generation_close(trainer);
     generation_forget_step(trainer);
+    mesh_doorman_free(trainer->doorman);
     close_descriptor(&trainer->listener); /* before the socket: it shows who has the port */
     start_watch_free(trainer->start_watch);
     control_server_stop(trainer->report.control);

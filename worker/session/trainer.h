@@ -49,6 +49,7 @@ struct trainer {
     struct job_spec spec;
     uint64_t instance;
     int listener;
+    struct mesh_doorman *doorman; /* at the listener */
     struct start_watch *start_watch;
     struct slot_device device;
     struct state *state;
