@@ -32,52 +32,84 @@ static int send_head(const struct state *state, const struct plan_move *move, st
                      strlen(text), NULL);
 }
 
+/* The arrays of a unit in host memory, where device memory is not that: one copy for all workers
+ * that the unit goes to. */
+struct unit_copy {
+    void *arrays[ARRAYS_MAX]; /* NULL: not made */
+    unsigned receivers;       /* that have not got all of it */
+};
+
 struct handover {
     struct state *state;
     const struct plan *plan;
     unsigned rank;
     struct mesh *mesh;
-    struct sending *sendings; /* ARRAYS_MAX of each move */
-    unsigned taken, received; /* moves before this one, if they are to this rank */
+    struct mesh_request **sends; /* ARRAYS_MAX of each move; NULL: none */
+    struct unit_copy *copies;    /* by unit */
+    unsigned taken, received;    /* moves before this one, if they are to this rank */
 };
 
-/* An array in flight to another worker. */
-struct sending {
-    struct mesh_request *request;
-    void *copy; /* the sent bytes, where device memory is not host memory; else NULL */
-};
-
-/* Return the unit's arrays in host memory: in place, or as copies that @sendings own. */
-static int bring_to_host(const struct state *state, unsigned unit, struct sending *sendings,
-                         void *ret_arrays[ARRAYS_MAX])
+static const struct plan_move *move_of(const struct handover *handover, unsigned index)
 {
-    unsigned array_count = unit_arrays(state, unit, ret_arrays);
+    return &handover->plan->start.moves[index];
+}
+
+static int copy_unit(const struct state *state, unsigned unit, struct unit_copy *copy)
+{
+    void *arrays[ARRAYS_MAX];
+    unsigned array_count = unit_arrays(state, unit, arrays);
     size_t size_bytes = state->units[unit].layout.count * sizeof(float);
 
-    if (state->kernel->host_memory)
-        return 0;
     for (unsigned i = 0; i < array_count; i++) {
-        sendings[i].copy = malloc(size_bytes);
-        if (!sendings[i].copy)
+        copy->arrays[i] = malloc(size_bytes);
+        if (!copy->arrays[i])
             return -ENOMEM;
-        state->kernel->download(state->device, sendings[i].copy, ret_arrays[i], size_bytes);
-        ret_arrays[i] = sendings[i].copy;
+        state->kernel->download(state->device, copy->arrays[i], arrays[i], size_bytes);
     }
     return state->kernel->synchronize(state->device, NULL);
 }
 
-/* @sendings: the ARRAYS_MAX entries of this move */
-static int send_unit(const struct state *state, const struct plan_move *move, struct mesh *mesh,
-                     struct sending *sendings)
+static void drop_copy(struct unit_copy *copy)
 {
-    void *arrays[ARRAYS_MAX];
-    unsigned array_count = unit_arrays(state, move->unit, arrays);
-    size_t size_bytes = state->units[move->unit].layout.count * sizeof(float);
-    int status = bring_to_host(state, move->unit, sendings, arrays);
+    for (unsigned i = 0; i < ARRAYS_MAX; i++)
+        free(copy->arrays[i]);
+    *copy = (struct unit_copy){0};
+}
 
+/* Return the unit's arrays in host memory: in place, or as copies. */
+static int bring_to_host(const struct handover *handover, unsigned unit,
+                         void *ret_arrays[ARRAYS_MAX])
+{
+    const struct state *state = handover->state;
+    struct unit_copy *copy = &handover->copies[unit];
+    int status = 0;
+
+    unit_arrays(state, unit, ret_arrays);
+    if (state->kernel->host_memory)
+        return 0;
+    if (!copy->arrays[0])
+        status = copy_unit(state, unit, copy);
+    copy->receivers++;
+    memcpy(ret_arrays, copy->arrays, sizeof(copy->arrays));
+    return status;
+}
+
+static int send_unit(const struct handover *handover, unsigned index, struct error *error)
+{
+    const struct plan_move *move = move_of(handover, index);
+    void *arrays[ARRAYS_MAX];
+    unsigned array_count = unit_arrays(handover->state, move->unit, arrays);
+    size_t size_bytes = handover->state->units[move->unit].layout.count * sizeof(float);
+    int status = bring_to_host(handover, move->unit, arrays);
+
+    if (status == -ENOMEM)
+        return error_set(error, status,
+                         "no memory to hand unit %u over: its %u arrays of %zu bytes each are "
+                         "copied from the device",
+                         move->unit, array_count, size_bytes);
     for (unsigned i = 0; !status && i < array_count; i++)
-        status = mesh_send(mesh, move->to_rank, tag_make(TAG_STATE, i, move->unit), arrays[i],
-                           size_bytes, &sendings[i].request);
+        status = mesh_send(handover->mesh, move->to_rank, tag_make(TAG_STATE, i, move->unit),
+                           arrays[i], size_bytes, &handover->sends[ARRAYS_MAX * (size_t)index + i]);
     return status;
 }
 
@@ -143,13 +175,8 @@ static bool holds_nothing(const struct state *state)
     return count == 0;
 }
 
-static const struct plan_move *move_of(const struct handover *handover, unsigned index)
-{
-    return &handover->plan->start.moves[index];
-}
-
 /* The heads first: they are small, and all ranks wait for them. */
-static int send_all(const struct handover *handover)
+static int send_all(const struct handover *handover, struct error *error)
 {
     const struct state *state = handover->state;
     unsigned count = handover->plan->start.move_count;
@@ -162,8 +189,7 @@ static int send_all(const struct handover *handover)
                          : -ENODATA;
     for (unsigned i = 0; !status && i < count; i++)
         if (move_of(handover, i)->from_rank == handover->rank)
-            status = send_unit(state, move_of(handover, i), handover->mesh,
-                               &handover->sendings[ARRAYS_MAX * (size_t)i]);
+            status = send_unit(handover, i, error);
     return status;
 }
 
@@ -190,8 +216,8 @@ static int failed(const struct handover *handover, int status, struct error *err
     mesh_abort(handover->mesh, "handing over state failed");
     if (error && error->code)
         return status;
-    return error_set(error, status, "generation %" PRIu64 ": handing over state failed",
-                     handover->plan->generation);
+    return error_set(error, status, "generation %" PRIu64 ": handing over state failed: %s",
+                     handover->plan->generation, strerror(-status));
 }
 
 int handover_begin(struct state *state, const struct plan *plan, unsigned rank, struct mesh *mesh,
@@ -203,9 +229,10 @@ int handover_begin(struct state *state, const struct plan *plan, unsigned rank, 
     if (!handover)
         return error_set(error, -ENOMEM, "no memory for a handover");
     *handover = (struct handover){.state = state, .plan = plan, .rank = rank, .mesh = mesh};
-    handover->sendings =
-        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(*handover->sendings));
-    int status = handover->sendings ? send_all(handover) : -ENOMEM;
+    handover->sends =
+        calloc(ARRAYS_MAX * (size_t)plan->start.move_count + 1, sizeof(struct mesh_request *));
+    handover->copies = calloc(state->unit_count, sizeof(*handover->copies));
+    int status = handover->sends && handover->copies ? send_all(handover, error) : -ENOMEM;
 
     if (!status)
         status = take_heads(handover, error);
@@ -246,17 +273,33 @@ int handover_receive(struct handover *handover, struct error *error)
     return 0;
 }
 
+/* Wait until the unit of a move is out, for the last receiver of its copy. */
+static int await_move(struct handover *handover, unsigned index)
+{
+    struct mesh_request **sends = &handover->sends[ARRAYS_MAX * (size_t)index];
+    struct unit_copy *copy = &handover->copies[move_of(handover, index)->unit];
+    bool any = false;
+    int status = 0;
+
+    for (unsigned i = 0; i < ARRAYS_MAX; i++) {
+        int sent = sends[i] ? mesh_wait(sends[i], UINT64_MAX) : 0;
+        any = any || sends[i];
+        status = status ? status : sent;
+        sends[i] = NULL;
+    }
+    if (any && copy->receivers > 0 && --copy->receivers == 0)
+        drop_copy(copy);
+    return status;
+}
+
 static int await_sends(struct handover *handover)
 {
     int status = 0;
 
-    for (size_t i = 0;
-         handover->sendings && i < ARRAYS_MAX * (size_t)handover->plan->start.move_count; i++) {
-        struct sending *sending = &handover->sendings[i];
-        int sent = sending->request ? mesh_wait(sending->request, UINT64_MAX) : 0;
+    for (unsigned i = 0;
+         handover->sends && handover->copies && i < handover->plan->start.move_count; i++) {
+        int sent = await_move(handover, i);
         status = status ? status : sent;
-        free(sending->copy);
-        *sending = (struct sending){0};
     }
     return status;
 }
@@ -274,7 +317,10 @@ void handover_close(struct handover *handover)
     for (unsigned i = handover->received; i < handover->taken; i++)
         if (move_of(handover, i)->to_rank == handover->rank)
             state_drop_unit(handover->state, move_of(handover, i)->unit);
-    free(handover->sendings);
+    for (unsigned unit = 0; handover->copies && unit < handover->state->unit_count; unit++)
+        drop_copy(&handover->copies[unit]); /* of a hand-over that failed on its way */
+    free(handover->copies);
+    free(handover->sends);
     free(handover);
 }
 
