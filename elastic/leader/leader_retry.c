@@ -19,9 +19,13 @@
  */
 #include "elastic/leader/leader_retry.h"
 
+#include <stdio.h>
+
 #include "base/timeouts.h"
 #include "elastic/job/job_spec.h"
 #include "elastic/leader/leader_pace.h"
+
+#define COMPLAINT_SIZE 352
 
 static bool waits_for_newer(struct leader_context *context, enum job_state state)
 {
@@ -65,16 +69,21 @@ static void count_attempt(const struct leader_view *view, struct leader_retries 
     retry->generation = view->plan->generation;
 }
 
-/* Return the text of a worker that could not begin; a general text if no worker has one. */
-static const char *complaint(const struct leader_context *context)
+/* Write the text of a worker that could not begin, with its place; a general text if no worker has
+ * one. */
+static const char *complaint(const struct leader_context *context, char ret_text[COMPLAINT_SIZE])
 {
     for (unsigned i = 0; i < context->roster.count; i++) {
         const struct roster_member *member = &context->roster.members[i];
         if ((member->seat == SEAT_BROKEN || member->seat == SEAT_LOST) &&
-            member->report->text[0] != '\0')
-            return member->report->text;
+            member->report->text[0] != '\0') {
+            snprintf(ret_text, COMPLAINT_SIZE, "%.63s/%u: %.256s", member->node_name, member->slot,
+                     member->report->text);
+            return ret_text;
+        }
     }
-    return "its workers could not begin";
+    snprintf(ret_text, COMPLAINT_SIZE, "its workers could not begin");
+    return ret_text;
 }
 
 /* Return whether a worker of the plan in force could not read all of the checkpoint, and could not
@@ -127,9 +136,11 @@ static bool is_cause(const struct leader_context *context)
 static void give_up(struct leader_context *context, enum job_state state)
 {
     const struct leader_view *view = context->view;
+    char text[COMPLAINT_SIZE];
     context->decision->gives_up_checkpoint = true;
     leader_say(context, state, "for %.0f s a part of it could not be read (%.160s)",
-               (double)(view->now_ns - context->memory->retry.unread.ns) / 1e9, complaint(context));
+               (double)(view->now_ns - context->memory->retry.unread.ns) / 1e9,
+               complaint(context, text));
     instant_clear(&context->memory->retry.unread);
 }
 
@@ -146,6 +157,7 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
 {
     const struct leader_view *view = context->view;
     struct leader_retries *retry = &context->memory->retry;
+    char text[COMPLAINT_SIZE];
     if (!failed_again(view)) {
         retry->attempts = 0;
         retry->step = retry->generation = 0;
@@ -166,11 +178,11 @@ static bool waits_after_failure(struct leader_context *context, enum job_state s
     if (leader_checkpoint_exists(&view->checkpoint))
         leader_say(context, state,
                    "the checkpoint of step %llu is out of reach (%.160s): tried again in %.1f s",
-                   (unsigned long long)view->checkpoint.step, complaint(context),
+                   (unsigned long long)view->checkpoint.step, complaint(context, text),
                    (double)(due - view->now_ns) / 1e9);
     else
-        leader_say(context, state, "the job cannot begin (%.256s): tried again in %.1f s",
-                   complaint(context), (double)(due - view->now_ns) / 1e9);
+        leader_say(context, state, "the job cannot begin (%.330s): tried again in %.1f s",
+                   complaint(context, text), (double)(due - view->now_ns) / 1e9);
     leader_add(context, " (attempt %u)", retry->attempts + 1);
     if (end != UINT64_MAX)
         leader_add(context, ", and given up after %.0f s, for step %llu",
@@ -243,6 +255,7 @@ bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)
 {
     const struct leader_view *view = context->view;
     struct leader_retries *retry = &context->memory->retry;
+    char text[COMPLAINT_SIZE];
     if (!failed_again_in_memory(context, step)) {
         retry->memory_attempts = 0;
         return false;
@@ -258,8 +271,8 @@ bool leader_retry_waits_in_memory(struct leader_context *context, uint64_t step)
         return false;
     leader_say(context, JOB_RECOVERING,
                "step %llu does not go on (%.256s): tried again in %.1f s (attempt %u)",
-               (unsigned long long)step, complaint(context), (double)(due - view->now_ns) / 1e9,
-               retry->memory_attempts + 1);
+               (unsigned long long)step, complaint(context, text),
+               (double)(due - view->now_ns) / 1e9, retry->memory_attempts + 1);
     leader_wake(context, due);
     return true;
 }

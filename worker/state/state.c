@@ -166,8 +166,11 @@ int state_reserve_unit(struct state *state, struct kernel_device *device, unsign
         (trained && (state->kernel->allocate(device, size_bytes, (void **)&unit->first_moment) ||
                      state->kernel->allocate(device, size_bytes, (void **)&unit->second_moment)))) {
         state_drop_unit(state, index);
-        return error_set(error, -ENOMEM, "no memory for unit %u (%zu MiB)", index,
-                         size_bytes * (trained ? 3 : 1) >> 20);
+        return error_set(
+            error, -ENOMEM,
+            "no memory for unit %u (%zu MiB): does something else use the memory, or is "
+            "slot_memory_mb too large?",
+            index, size_bytes * (trained ? 3 : 1) >> 20);
     }
     unit->reserved = true;
     return 0;

@@ -41,7 +41,7 @@ static void test_a_checkpoint_out_of_reach_is_tried_less_and_less(void **state)
     for (unsigned attempt = 0; attempt < 8; attempt++) {
         three_decide();
         assert_int_equal(three_decision.action, LEADER_NOTHING);
-        assert_non_null(strstr(three_decision.text, "out of reach (node b does not answer)"));
+        assert_non_null(strstr(three_decision.text, "out of reach (a/0: node b does not answer)"));
         assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + pause);
         three_view.now_ns += pause;
         publish_in_vain();
@@ -68,7 +68,7 @@ static void test_a_beginning_that_comes_to_nothing_is_tried_less_and_less(void *
         three_decide();
         assert_int_equal(three_decision.action, LEADER_NOTHING);
         snprintf(words, sizeof(words),
-                 "cannot begin (no memory for unit 3): tried again in %.1f s "
+                 "cannot begin (a/0: no memory for unit 3): tried again in %.1f s "
                  "(attempt %u)",
                  (double)pause / 1e9, attempt + 3);
         assert_non_null(strstr(three_decision.text, words));
@@ -94,7 +94,7 @@ static void test_a_step_in_memory_that_does_not_go_on_is_tried_less_and_less(voi
         three_decide();
         assert_int_equal(three_decision.action, LEADER_NOTHING);
         assert_non_null(
-            strstr(three_decision.text, "step 9 does not go on (the link was refused)"));
+            strstr(three_decision.text, "step 9 does not go on (a/0: the link was refused)"));
         assert_int_equal(three_decision.wake_at_ns, three_view.now_ns + pause);
         three_view.now_ns += pause;
         publish_in_vain();
